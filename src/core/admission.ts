@@ -182,6 +182,7 @@ export function openLane<P extends Place>(
         return admittedAtOnce
       }
       if (queueDepth >= limits.maxQueueDepth) return queueFull
+      if (limits.maxWaitMs === 0) return overloaded
       enqueue(place)
       return undefined
     },

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openLane } from '../../src/core/admission.ts'
+import { simulationSeed } from './seed.ts'
+import { simulateLanes } from './world.ts'
+
+describe('the lane under simulation', () => {
+  it('[Q1][Q2][Q4][Q5][Q6] keeps I1–I10, I12 and I13 at every step of 1,000,000 requests', (t) => {
+    const seed = simulationSeed()
+    t.diagnostic(`WEIR_SEED=${seed}`)
+    const { steps, requests, ...happenings } = simulateLanes(openLane, seed, 1_000_000)
+    t.diagnostic(`${requests} requests, ${steps} steps inspected, ${JSON.stringify(happenings)}`)
+    for (const [happening, times] of Object.entries(happenings)) {
+      assert.ok(times > 1000, `${happening} happened only ${times} times`)
+    }
+  })
+
+  it('repeats a run exactly from its seed', () => {
+    assert.deepEqual(simulateLanes(openLane, 42, 5000), simulateLanes(openLane, 42, 5000))
+    assert.notDeepEqual(simulateLanes(openLane, 42, 5000), simulateLanes(openLane, 43, 5000))
+  })
+})

@@ -1,0 +1,7 @@
+import { randomInt } from 'node:crypto'
+
+/** A new one for every run, unless WEIR_SEED repeats an old one. */
+export function simulationSeed(): number {
+  const given = process.env['WEIR_SEED']
+  return given === undefined ? randomInt(2 ** 32) : Number(given)
+}

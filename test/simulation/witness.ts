@@ -1,0 +1,157 @@
+import { Place } from '../../src/core/admission.ts'
+import type { Decision, LaneLimits, LaneStatus } from '../../src/core/admission.ts'
+
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13'
+
+export class Violation extends Error {
+  readonly invariant: Invariant
+
+  constructor(invariant: Invariant, message: string) {
+    super(`${invariant}: ${message}`)
+    this.invariant = invariant
+  }
+}
+
+/** A request as the outside world knows it. Nothing here is taken from the lane's own fields. */
+export class Request extends Place {
+  readonly number: number
+  cameAtMs = 0
+  dueAtMs = 0
+  standing: 'outside' | 'queue' | 'flight' | 'gone' = 'outside'
+
+  constructor(number: number, cost: number) {
+    super(cost)
+    this.number = number
+  }
+}
+
+/**
+ * The reference: books kept in plain lists from what was seen to happen, and summed from scratch every time.
+ * It never predicts; it says whether what the lane did is allowed by the invariants, and whether anything is missing.
+ */
+export class Witness {
+  limits: LaneLimits
+  isClosed = false
+  readonly queue: Request[] = []
+  readonly flight: Request[] = []
+  #lastAdmitted = -1
+
+  constructor(limits: LaneLimits) {
+    this.limits = limits
+  }
+
+  /** What `arrive` answered; undefined for a place in the queue. */
+  arrived(request: Request, nowMs: number, decision: Decision | undefined): void {
+    request.cameAtMs = nowMs
+    request.dueAtMs = nowMs + this.limits.maxWaitMs
+    const tooLarge = request.cost > this.limits.tokenBudget
+    const free = this.queue.length === 0 && this.#fits(request)
+    if (this.isClosed) {
+      demand(decision?.kind === 'closed', 'I8', 'a closed lane refuses with `closed`')
+    } else if (tooLarge || decision?.kind === 'too_large') {
+      demand(tooLarge && decision?.kind === 'too_large', 'I10', 'too_large, at once, exactly when cost > budget')
+    } else if (decision === undefined) {
+      demand(this.queue.length < this.limits.maxQueueDepth, 'I4', 'the queue stays below its depth')
+      request.standing = 'queue'
+      this.queue.push(request)
+      return
+    } else if (decision.kind === 'admitted') {
+      demand(this.queue.length === 0, 'I3', 'nobody is admitted past a queue')
+      demand(decision.waitMs === 0, 'I13', 'who is admitted at once has not waited')
+      this.#admit(request)
+      return
+    } else if (decision.kind === 'overloaded') {
+      demand(this.limits.maxWaitMs === 0, 'I5', 'overloaded on arrival where waiting is allowed')
+      demand(!free && this.queue.length < this.limits.maxQueueDepth, 'I4', 'overloaded only when busy and not full')
+    } else {
+      demand(!free && this.queue.length >= this.limits.maxQueueDepth, 'I4', 'queue_full only when busy and full')
+    }
+    request.standing = 'gone'
+  }
+
+  /** What the lane decided for somebody who waited. */
+  decided(request: Request, nowMs: number, decision: Decision): void {
+    demand(request.standing === 'queue', 'I8', `a second outcome for a request that is ${request.standing}`)
+    switch (decision.kind) {
+      case 'admitted':
+        demand(this.queue[0] === request, 'I3', 'only the head of the queue is admitted')
+        demand(nowMs < request.dueAtMs, 'I5', 'nobody is admitted beyond the maximum wait')
+        demand(decision.waitMs === nowMs - request.cameAtMs, 'I13', 'the wait is the time in the queue')
+        this.#dequeue(request)
+        this.#admit(request)
+        return
+      case 'overloaded':
+        demand(nowMs >= request.dueAtMs, 'I5', 'overloaded before the maximum wait')
+        break
+      case 'too_large':
+        demand(this.queue[0] === request, 'I12', 'too_large is for the head of the queue')
+        demand(request.cost > this.limits.tokenBudget, 'I12', 'too_large is for what exceeds the whole budget')
+        break
+      case 'closed':
+        demand(this.isClosed, 'I12', 'closed by a lane that is open')
+        break
+      case 'queue_full':
+        throw new Violation('I12', 'queue_full for somebody who has a place in the queue')
+    }
+    this.#dequeue(request)
+    request.standing = 'gone'
+  }
+
+  left(request: Request): void {
+    if (request.standing === 'queue') this.#dequeue(request)
+    if (request.standing === 'flight') this.flight.splice(this.flight.indexOf(request), 1)
+    request.standing = 'gone'
+  }
+
+  /**
+   * After every event: the lane's figures are those of the books, and nothing that is due was left undone. `graceMs`
+   * is how late the timer may be where the event was none of the lane's concern.
+   */
+  inspect(nowMs: number, graceMs: number, status: LaneStatus, nextDeadlineMs: number): void {
+    demand(status.inFlightRequests === this.flight.length, 'I2', 'in flight = admitted and not ended')
+    demand(status.committedTokens === this.#committed(), 'I2', 'committed = the charges in flight')
+    demand(status.queueDepth === this.queue.length, 'I6', 'queued = waiting clients without an outcome')
+    const [head] = this.queue
+    demand(head === undefined || !this.#fits(head), 'I7', 'a head that fits was left waiting')
+    demand(
+      head === undefined || head.cost <= this.limits.tokenBudget,
+      'I7',
+      'a head that can never fit blocks the lane',
+    )
+    demand(!this.isClosed || head === undefined, 'I8', 'somebody waits in a closed lane')
+    let earliestMs = Infinity
+    for (const request of this.queue) earliestMs = Math.min(earliestMs, request.dueAtMs)
+    demand(earliestMs > nowMs - graceMs, 'I5', 'somebody waits beyond the maximum wait')
+    demand(nextDeadlineMs === earliestMs, 'I5', `the timer is set for ${nextDeadlineMs} instead of ${earliestMs}`)
+  }
+
+  #admit(request: Request): void {
+    demand(this.flight.length < this.limits.maxConcurrentRequests, 'I1', 'admitted above the concurrency limit')
+    demand(this.#committed() + request.cost <= this.limits.tokenBudget, 'I2', 'admitted above the token budget')
+    demand(request.number > this.#lastAdmitted, 'I3', 'admitted out of the order of arrival')
+    this.#lastAdmitted = request.number
+    request.standing = 'flight'
+    this.flight.push(request)
+  }
+
+  #dequeue(request: Request): void {
+    this.queue.splice(this.queue.indexOf(request), 1)
+  }
+
+  #fits(request: Request): boolean {
+    return (
+      this.flight.length < this.limits.maxConcurrentRequests &&
+      this.#committed() + request.cost <= this.limits.tokenBudget
+    )
+  }
+
+  #committed(): number {
+    let tokens = 0
+    for (const request of this.flight) tokens += request.cost
+    return tokens
+  }
+}
+
+function demand(holds: boolean, invariant: Invariant, message: string): asserts holds {
+  if (!holds) throw new Violation(invariant, message)
+}

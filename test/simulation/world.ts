@@ -1,0 +1,190 @@
+import type { Decision, LaneLimits, openLane } from '../../src/core/admission.ts'
+import { seededRandom } from '../../src/core/seeded-random.ts'
+import { Request, Violation, Witness } from './witness.ts'
+
+export type OpenLane = typeof openLane
+
+/** How often each thing happened: a simulation that never gets into trouble proves nothing. */
+export interface Tally {
+  requests: number
+  steps: number
+  admittedAtOnce: number
+  admitted: number
+  queueFull: number
+  overloaded: number
+  tooLarge: number
+  closed: number
+  cancelled: number
+  staleLeaves: number
+  limitChanges: number
+}
+
+const requestsPerEpisode = 1000
+
+/** Below the 100 ms of I5. */
+const timerLateMsMax = 99
+
+/**
+ * Lives of lanes, one per episode, under random load, faults and limit changes, in virtual time. The same seed gives
+ * the same run; a violation names its episode.
+ */
+export function simulateLanes(openLane: OpenLane, seed: number, requests: number): Tally {
+  const tally: Tally = {
+    requests: 0,
+    steps: 0,
+    admittedAtOnce: 0,
+    admitted: 0,
+    queueFull: 0,
+    overloaded: 0,
+    tooLarge: 0,
+    closed: 0,
+    cancelled: 0,
+    staleLeaves: 0,
+    limitChanges: 0,
+  }
+  for (let episode = 0; tally.requests < requests; episode += 1) {
+    const stepsBefore = tally.steps
+    try {
+      liveEpisode(openLane, seededRandom(seed + Math.imul(episode, 0x9e3779b1)), tally)
+    } catch (error) {
+      if (!(error instanceof Violation)) throw error
+      error.message += ` (seed ${seed}, episode ${episode}, step ${tally.steps - stepsBefore})`
+      throw error
+    }
+  }
+  return tally
+}
+
+function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): void {
+  const below = (count: number): number => Math.floor(random() * count)
+  const oneOf = <T>(list: readonly T[]): T => list[below(list.length)]!
+  const chance = (probability: number): boolean => random() < probability
+
+  const anyLimits = (): LaneLimits => ({
+    tokenBudget: oneOf([0, 1, 10, 100, 100, 1000, 1000, 5000]),
+    maxConcurrentRequests: oneOf([0, 1, 1, 2, 3, 5, 8, 16, 40]),
+    maxQueueDepth: oneOf([0, 1, 2, 5, 10, 10, 40, 100]),
+    maxWaitMs: oneOf([0, 1, 10, 50, 100, 100, 500, 2000]),
+  })
+  /** A change of one control at a time is what finds the place where it is missed. */
+  const changedLimits = (): LaneLimits => {
+    const other = anyLimits()
+    const name = oneOf(['tokenBudget', 'maxConcurrentRequests', 'maxQueueDepth', 'maxWaitMs'] as const)
+    return chance(0.2) ? other : { ...witness.limits, [name]: other[name] }
+  }
+  const anyCost = (): number => {
+    const { tokenBudget } = witness.limits
+    if (chance(0.02)) return tokenBudget
+    if (chance(0.02)) return tokenBudget + 1 + below(10)
+    return below(chance(0.8) ? tokenBudget / 4 + 2 : tokenBudget + 1)
+  }
+
+  const witness = new Witness(anyLimits())
+  const lane = openLane<Request>(witness.limits, decide)
+  const gapMs = oneOf([0.5, 2, 10, 50])
+  const cancels = oneOf([0, 0.02, 0.2])
+  let arrivals = 0.5
+  const isOver = (): boolean => number >= requestsPerEpisode
+  const everybody = (): Request[] => [...witness.queue, ...witness.flight]
+  const gone: Request[] = []
+  let nowMs = below(1000)
+  let number = 0
+
+  function decide(request: Request, decision: Decision): void {
+    witness.decided(request, nowMs, decision)
+    count(decision)
+    if (request.standing === 'gone') remember(request)
+  }
+
+  function count(decision: Decision): void {
+    if (decision.kind === 'admitted') tally.admitted += 1
+    else if (decision.kind === 'queue_full') tally.queueFull += 1
+    else if (decision.kind === 'overloaded') tally.overloaded += 1
+    else if (decision.kind === 'too_large') tally.tooLarge += 1
+    else tally.closed += 1
+  }
+
+  function remember(request: Request): void {
+    if (gone.length < 20) gone.push(request)
+    else gone[below(20)] = request
+  }
+
+  function arrive(): void {
+    const request = new Request(number, anyCost())
+    number += 1
+    tally.requests += 1
+    const decision = lane.arrive(request, nowMs)
+    witness.arrived(request, nowMs, decision)
+    if (decision === undefined) return
+    if (decision.kind === 'admitted') tally.admittedAtOnce += 1
+    count(decision)
+    if (decision.kind !== 'admitted') remember(request)
+  }
+
+  /** The books are changed first: the lane may decide for others before it returns. */
+  function leave(request: Request): void {
+    if (request.standing === 'queue') tally.cancelled += 1
+    remember(request)
+    witness.left(request)
+    lane.leave(request, nowMs)
+  }
+
+  /** A second cancel or release, a late one, one by somebody who was refused: nothing may come of it. */
+  function leaveAgain(request: Request): void {
+    tally.staleLeaves += 1
+    lane.leave(request, nowMs)
+    inspect(timerLateMsMax)
+  }
+
+  function changeLimits(): void {
+    witness.limits = changedLimits()
+    tally.limitChanges += 1
+    lane.setLimits(witness.limits, nowMs)
+  }
+
+  function close(): void {
+    witness.isClosed = true
+    lane.close()
+  }
+
+  /** The timer is late at times, so that other events come between a deadline and its expiry. */
+  function step(): void {
+    const wakeMs = lane.nextDeadlineMs() + oneOf([0, 0, 0, 0.25, 30, timerLateMsMax])
+    const laterMs = nowMs + (chance(0.7) ? Math.ceil(-Math.log(1 - random()) * gapMs * 4) / 4 : 0)
+    if (laterMs >= wakeMs) {
+      nowMs = Math.max(nowMs, wakeMs)
+      lane.expire(nowMs)
+    } else {
+      nowMs = laterMs
+      happen()
+    }
+    inspect(0)
+  }
+
+  function happen(): void {
+    const event = random()
+    if (gone.length > 0 && chance(0.03)) leaveAgain(oneOf(gone))
+    if (chance(0.02)) arrivals = oneOf([0.1, 0.5, 0.6, 0.8, 0.95])
+    if (event < 0.004) changeLimits()
+    else if (event < 0.005 && number > requestsPerEpisode * 0.9) close()
+    else if (event < 0.02) lane.expire(nowMs)
+    else if (witness.queue.length > 0 && chance(cancels)) leave(oneOf(witness.queue))
+    else if (witness.flight.length > 0 && !chance(arrivals)) leave(oneOf(witness.flight))
+    else arrive()
+  }
+
+  function inspect(graceMs: number): void {
+    tally.steps += 1
+    witness.inspect(nowMs, graceMs, lane.status(), lane.nextDeadlineMs())
+  }
+
+  while (!isOver()) step()
+  for (let rest = everybody(); rest.length > 0; rest = everybody()) {
+    leave(oneOf(rest))
+    inspect(timerLateMsMax)
+  }
+  const { inFlightRequests, committedTokens, queueDepth } = lane.status()
+  if (inFlightRequests !== 0 || committedTokens !== 0 || queueDepth !== 0) {
+    throw new Violation('I9', 'no clients, and yet the lane is not empty')
+  }
+}
