@@ -58,17 +58,17 @@ interface Stretch {
 
 export interface Lane<P extends Place> {
   /** Decides at once, or returns undefined: the place is queued and `decide` will hear of it. */
-  arrive(place: P, nowMs: number): Decision | undefined
+  readonly arrive: (place: P, nowMs: number) => Decision | undefined
   /** Cancels a place that waits, releases one that is in flight; anything else is left as it is. */
-  leave(place: P, nowMs: number): void
+  readonly leave: (place: P, nowMs: number) => void
   /** Lets time pass: due once `nextDeadlineMs` is reached. */
-  expire(nowMs: number): void
-  setLimits(limits: LaneLimits, nowMs: number): void
+  readonly expire: (nowMs: number) => void
+  readonly setLimits: (limits: LaneLimits, nowMs: number) => void
   /** Refuses whoever waits and whoever comes; whoever is in flight stays. */
-  close(): void
-  status(): LaneStatus
+  readonly close: () => void
+  readonly status: () => LaneStatus
   /** When the next place expires; Infinity where none waits. */
-  nextDeadlineMs(): number
+  readonly nextDeadlineMs: () => number
 }
 
 /** Opens a lane. `decide` hears what becomes of places that had to wait; it must not call the lane back. */

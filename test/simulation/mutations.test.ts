@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
-import { pathToFileURL } from 'node:url'
+import { after, describe, it } from 'node:test'
+import { mutantsOf } from '../mutants.ts'
 import { mutations } from './mutations.ts'
 import { Violation } from './witness.ts'
 import { simulateLanes } from './world.ts'
@@ -14,35 +11,22 @@ const requests = 200_000
 
 /** Shows that the simulation can fail: each break of the state machine is seen, and by the invariant it breaks. */
 describe('a broken lane is caught by the simulation', () => {
-  let source = ''
-  let directory = ''
-
-  before(async () => {
-    source = await readFile(new URL('../../src/core/admission.ts', import.meta.url), 'utf8')
-    directory = await mkdtemp(join(tmpdir(), 'weir-mutations-'))
-  })
-  after(() => rm(directory, { recursive: true }))
-
-  async function load(text: string): Promise<OpenLane> {
-    const file = join(directory, `${crypto.randomUUID()}.ts`)
-    await writeFile(file, text)
-    const mutant: { openLane: OpenLane } = await import(pathToFileURL(file).href)
-    return mutant.openLane
-  }
+  const mutants = mutantsOf<{ openLane: OpenLane }>(new URL('../../src/core/admission.ts', import.meta.url))
+  after(mutants.remove)
 
   it('an unbroken copy passes', async () => {
-    simulateLanes(await load(source), seed, requests)
+    const { openLane } = await mutants.load()
+    simulateLanes(openLane, seed, requests)
   })
 
-  for (const { name, find, replace, breaks } of mutations) {
-    it(`${breaks} ${name}`, async () => {
-      assert.equal(source.split(find).length, 2, 'the text to break stands in the source exactly once')
-      const openLane = await load(source.replace(find, () => replace))
+  for (const mutation of mutations) {
+    it(`${mutation.breaks} ${mutation.name}`, async () => {
+      const { openLane } = await mutants.load(mutation)
       assert.throws(
         () => simulateLanes(openLane, seed, requests),
         (error) => {
           assert.ok(error instanceof Violation, String(error))
-          assert.equal(error.invariant, breaks, error.message)
+          assert.equal(error.invariant, mutation.breaks, error.message)
           return true
         },
       )

@@ -1,15 +1,8 @@
+import type { Mutation } from '../mutants.ts'
 import type { Invariant } from './witness.ts'
 
-/** One deliberate break of src/core/admission.ts: `find` stands there exactly once. */
-export interface Mutation {
-  readonly name: string
-  readonly find: string
-  readonly replace: string
-  /** The invariant that must be seen broken. */
-  readonly breaks: Invariant
-}
-
-export const mutations: readonly Mutation[] = [
+/** Breaks of src/core/admission.ts, each with the invariant that must be seen broken. */
+export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] = [
   {
     name: 'barging: a newcomer that fits is admitted past the queue',
     find: 'if (head === undefined && fits(place))',

@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { TestContext } from 'node:test'
+import { memoryAdmission } from '../../src/admission/memory.ts'
+import type { Decision, LaneLimits } from '../../src/core/admission.ts'
+import { handClock, turn } from './hand-clock.ts'
+
+const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }
+
+/** An admission with one lane, and what its callers have heard, in order. */
+function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
+  const clock = handClock(t.mock.timers)
+  const admission = memoryAdmission(clock)
+  admission.setLimits('lane', { ...limits, ...changes })
+  const heard: string[] = []
+  return {
+    clock,
+    admission,
+    heard,
+    enter: (name: string, cost = 1) =>
+      admission.enter('lane', cost, (decision) => heard.push(`${name} ${text(decision)}`)),
+    change: (changes: Partial<LaneLimits>) => admission.setLimits('lane', { ...limits, ...changes }),
+    figures: () => {
+      const lane = admission.status().get('lane')
+      return lane && [lane.inFlightRequests, lane.committedTokens, lane.queueDepth]
+    },
+  }
+}
+
+function text(decision: Decision): string {
+  return decision.kind === 'admitted' ? `admitted after ${decision.waitMs}` : decision.kind
+}
+
+describe('entering', () => {
+  it('[Q1] is decided before enter returns where there is room', (t) => {
+    const { enter, heard, figures } = reception(t)
+    enter('ann', 300)
+    assert.deepEqual(heard, ['ann admitted after 0'])
+    assert.deepEqual(figures(), [1, 300, 0])
+  })
+
+  it('[Q4][Q7] is refused before enter returns where there is none', (t) => {
+    const { enter, heard } = reception(t, { maxQueueDepth: 0 })
+    enter('ann')
+    enter('bob')
+    enter('large', 1001)
+    assert.deepEqual(heard, ['ann admitted after 0', 'bob queue_full', 'large too_large'])
+  })
+
+  it('[Q2][Q5] waits in the order of arrival, and hears how long it waited', (t) => {
+    const { enter, heard, clock } = reception(t)
+    const ann = enter('ann')
+    const bob = enter('bob')
+    enter('cat')
+    clock.advance(40)
+    ann.leave()
+    clock.advance(2)
+    bob.leave()
+    assert.deepEqual(heard, ['ann admitted after 0', 'bob admitted after 40', 'cat admitted after 42'])
+  })
+
+  it('a lane that is not open is refused as closed', (t) => {
+    const { admission } = reception(t)
+    const heard: Decision[] = []
+    admission.enter('elsewhere', 1, (decision) => heard.push(decision)).leave()
+    assert.deepEqual(heard, [{ kind: 'closed' }])
+  })
+})
+
+describe('leaving', () => {
+  it('[Q1] gives the charge back once, however often it is said', (t) => {
+    const { enter, figures } = reception(t, { maxConcurrentRequests: 2 })
+    const ann = enter('ann', 10)
+    enter('bob', 20)
+    ann.leave()
+    ann.leave()
+    assert.deepEqual(figures(), [1, 20, 0])
+  })
+
+  it('[Q2] the queue means never to hear anything', (t) => {
+    const { enter, heard, clock, figures } = reception(t)
+    const ann = enter('ann')
+    enter('bob').leave()
+    assert.deepEqual(figures(), [1, 1, 0])
+    ann.leave()
+    clock.advance(1000)
+    assert.deepEqual(heard, ['ann admitted after 0'])
+  })
+})
+
+describe('the maximum wait', () => {
+  it('[Q6] ends by the clock that never jumps, with one timer for the lane', (t) => {
+    const { enter, heard, clock } = reception(t)
+    const timeouts = t.mock.method(globalThis, 'setTimeout')
+    for (const name of ['ann', 'bob', 'cat']) enter(name)
+    clock.advance(300)
+    enter('dan')
+    assert.equal(timeouts.mock.callCount(), 1)
+    clock.advance(199)
+    assert.equal(heard.length, 1)
+    clock.advance(1)
+    assert.deepEqual(heard.slice(1), ['bob overloaded', 'cat overloaded'])
+    clock.advance(300)
+    assert.deepEqual(heard.slice(3), ['dan overloaded'])
+  })
+
+  it('[Q6] keeps the timer right when it is lowered for newcomers', (t) => {
+    const { enter, heard, clock, change } = reception(t)
+    enter('ann')
+    enter('bob')
+    change({ maxWaitMs: 100 })
+    enter('cat')
+    clock.advance(100)
+    assert.deepEqual(heard.slice(1), ['cat overloaded'])
+    clock.advance(400)
+    assert.deepEqual(heard.slice(2), ['bob overloaded'])
+  })
+
+  it('[Q6] survives a timer that fires early', (t) => {
+    const { enter, heard, clock } = reception(t)
+    enter('ann')
+    enter('bob')
+    t.mock.timers.tick(500)
+    assert.equal(heard.length, 1)
+    clock.advance(500)
+    assert.deepEqual(heard.slice(1), ['bob overloaded'])
+  })
+
+  it('[Q10] may be longer than a timer can count', (t) => {
+    const month = 31 * 24 * 3_600_000
+    const { enter, heard, clock } = reception(t, { maxWaitMs: month })
+    const timeouts = t.mock.method(globalThis, 'setTimeout')
+    enter('ann')
+    enter('bob')
+    assert.equal(timeouts.mock.calls[0]?.arguments[1], 2 ** 31 - 1)
+    clock.advance(month - 1)
+    assert.equal(heard.length, 1)
+    clock.advance(1)
+    assert.deepEqual(heard.slice(1), ['bob overloaded'])
+  })
+
+  it('[Q6] does not keep the process alive', (t) => {
+    const timeouts = t.mock.method(globalThis, 'setTimeout')
+    const admission = memoryAdmission({ now: () => Date.now(), monotonic: () => performance.now() })
+    admission.setLimits('lane', limits)
+    const tickets = [1, 2].map(() => admission.enter('lane', 1, () => {}))
+    assert.equal(timeouts.mock.calls[0]?.result?.hasRef(), false)
+    for (const ticket of tickets) ticket.leave()
+  })
+})
+
+describe('a burst of freed capacity', () => {
+  const crowd = Array.from({ length: 100 }, (_, index) => `guest ${index}`)
+
+  it('[Q5] is told in slices, one a turn, in the order of arrival', async (t) => {
+    const { enter, heard, change, figures } = reception(t, { maxConcurrentRequests: 0 })
+    for (const name of crowd) enter(name)
+    change({ maxConcurrentRequests: 100 })
+    assert.deepEqual(figures(), [100, 100, 0])
+    const counts = [heard.length]
+    while (heard.length < crowd.length) {
+      await turn()
+      counts.push(heard.length)
+    }
+    assert.deepEqual(counts, [32, 64, 96, 100])
+    assert.deepEqual(
+      heard,
+      crowd.map((name) => `${name} admitted after 0`),
+    )
+  })
+
+  it('[Q2] is not overtaken by a newcomer who finds room', async (t) => {
+    const { enter, heard, change } = reception(t, { maxConcurrentRequests: 0 })
+    for (const name of crowd) enter(name)
+    change({ maxConcurrentRequests: 200 })
+    enter('newcomer')
+    for (let turns = 0; turns < 5; turns += 1) await turn()
+    assert.equal(heard.indexOf('newcomer admitted after 0'), crowd.length)
+  })
+
+  it('[Q2] skips whoever leaves before being told, and returns its charge', async (t) => {
+    const { enter, heard, change, figures } = reception(t, { maxConcurrentRequests: 0 })
+    const tickets = crowd.map((name) => enter(name))
+    change({ maxConcurrentRequests: 100 })
+    tickets.at(-1)?.leave()
+    for (let turns = 0; turns < 5; turns += 1) await turn()
+    assert.equal(heard.length, 99)
+    assert.deepEqual(figures(), [99, 99, 0])
+  })
+
+  it('[Q5] does not delay the callers of another lane', async (t) => {
+    const { enter, change, admission } = reception(t, { maxConcurrentRequests: 0 })
+    admission.setLimits('other', limits)
+    const first = admission.enter('other', 1, () => {})
+    let isAdmitted = false
+    admission.enter('other', 1, () => (isAdmitted = true))
+    for (const name of crowd) enter(name)
+    change({ maxConcurrentRequests: 100 })
+    first.leave()
+    assert.ok(isAdmitted)
+    await turn()
+  })
+})
+
+describe('a caller that acts while it is told', () => {
+  it('[Q5] may leave at once, a queue of 20,000 in a row', async (t) => {
+    const { admission, figures, enter } = reception(t)
+    const first = enter('first')
+    let told = 0
+    for (let guest = 0; guest < 20_000; guest += 1) {
+      const ticket = admission.enter('lane', 1, () => {
+        told += 1
+        ticket.leave()
+      })
+    }
+    first.leave()
+    for (let turns = 0; turns < 20_000 / 32; turns += 1) await turn()
+    assert.equal(told, 20_000)
+    assert.deepEqual(figures(), [0, 0, 0])
+  })
+
+  it('[Q2] may enter again, behind those who wait', (t) => {
+    const { admission, enter, heard } = reception(t)
+    const ann = enter('ann')
+    const bob = admission.enter('lane', 1, () => {
+      heard.push('bob')
+      enter('bob again')
+    })
+    const cat = enter('cat')
+    ann.leave()
+    bob.leave()
+    cat.leave()
+    assert.deepEqual(heard, ['ann admitted after 0', 'bob', 'cat admitted after 0', 'bob again admitted after 0'])
+  })
+
+  it('[Q1] and fails where it was admitted at once: enter throws, the place is free', (t) => {
+    const { admission, enter, heard, figures } = reception(t)
+    const fail = () => {
+      enter('bob')
+      throw new Error('no')
+    }
+    assert.throws(() => admission.enter('lane', 1, fail), /no/)
+    assert.deepEqual(heard, ['bob admitted after 0'])
+    assert.deepEqual(figures(), [1, 1, 0])
+  })
+
+  it('[Q5] and fails after a wait: its place goes to the next, and the error is not lost', (t) => {
+    const { admission, enter, heard, figures } = reception(t)
+    const later: (() => void)[] = []
+    t.mock.method(globalThis, 'queueMicrotask', (callback: () => void) => later.push(callback))
+    const ann = enter('ann')
+    admission.enter('lane', 1, () => {
+      throw new Error('no')
+    })
+    enter('cat')
+    ann.leave()
+    assert.deepEqual(heard, ['ann admitted after 0', 'cat admitted after 0'])
+    assert.deepEqual(figures(), [1, 1, 0])
+    assert.throws(() => later[0]?.(), /no/)
+  })
+})
+
+describe('a retired lane', () => {
+  it('[Q2] serves whoever waits, refuses newcomers, and disappears with the last', (t) => {
+    const { admission, enter, heard, figures } = reception(t)
+    const ann = enter('ann')
+    const bob = enter('bob')
+    admission.retire('lane')
+    enter('cat')
+    ann.leave()
+    assert.deepEqual(heard, ['ann admitted after 0', 'cat closed', 'bob admitted after 0'])
+    assert.deepEqual(figures(), [1, 1, 0])
+    bob.leave()
+    assert.equal(figures(), undefined)
+  })
+
+  it('[Q2] opens again with its charges when it gets limits', (t) => {
+    const { admission, enter, figures, change } = reception(t)
+    const ann = enter('ann', 5)
+    admission.retire('lane')
+    change({})
+    assert.deepEqual(figures(), [1, 5, 0])
+    ann.leave()
+    assert.deepEqual(figures(), [0, 0, 0])
+  })
+
+  it('[Q2] leaves nothing behind that touches a new lane of the same name', (t) => {
+    const { admission, enter, figures, change } = reception(t)
+    const ann = enter('ann')
+    admission.retire('lane')
+    ann.leave()
+    change({})
+    enter('bob')
+    ann.leave()
+    assert.deepEqual(figures(), [1, 1, 0])
+  })
+})
+
+it('[Q5] closing refuses whoever waits or comes, in every lane, and lets the rest finish', (t) => {
+  const { admission, enter, heard, figures, change } = reception(t)
+  const ann = enter('ann')
+  enter('bob')
+  admission.close()
+  enter('cat')
+  change({ maxConcurrentRequests: 5 })
+  enter('dan')
+  admission.setLimits('new', limits)
+  admission.enter('new', 1, (decision) => heard.push(`eve ${text(decision)}`))
+  assert.deepEqual(heard, ['ann admitted after 0', 'bob closed', 'cat closed', 'dan closed', 'eve closed'])
+  ann.leave()
+  assert.deepEqual(figures(), [0, 0, 0])
+})
+
+it('[Q8] the status shows every open lane', (t) => {
+  const { admission, enter } = reception(t)
+  admission.setLimits('other', { ...limits, tokenBudget: 7 })
+  enter('ann', 3)
+  enter('bob', 3)
+  assert.deepEqual(
+    [...admission.status()],
+    [
+      ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1 }],
+      ['other', { limits: { ...limits, tokenBudget: 7 }, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }],
+    ],
+  )
+})

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openLane, Place } from '../../src/core/admission.ts'
+import type { LaneLimits } from '../../src/core/admission.ts'
+
+const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 500 }
+
+/** A lane whose guests have names, with a diary of what was decided for whom. */
+function lane(changes: Partial<LaneLimits> = {}) {
+  const diary: string[] = []
+  const names = new Map<Place, string>()
+  const state = openLane<Place>({ ...limits, ...changes }, (place, decision) => {
+    const wait = decision.kind === 'admitted' ? ` after ${decision.waitMs}` : ''
+    diary.push(`${names.get(place)} ${decision.kind}${wait}`)
+  })
+  return {
+    ...state,
+    diary,
+    /** `name` arrives; the answer is the decision's kind, or `queued`. */
+    come: (name: string, cost: number, nowMs: number) => {
+      const place = new Place(cost)
+      names.set(place, name)
+      return { place, answer: state.arrive(place, nowMs)?.kind ?? 'queued' }
+    },
+    figures: () => {
+      const { inFlightRequests, committedTokens, queueDepth } = state.status()
+      return { inFlightRequests, committedTokens, queueDepth }
+    },
+  }
+}
+
+describe('an arrival', () => {
+  it('[Q1] is admitted at once below both limits, and charged with its cost', () => {
+    const { come, figures } = lane()
+    assert.equal(come('ann', 600, 0).answer, 'admitted')
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 600, queueDepth: 0 })
+  })
+
+  it('[Q1] may use the budget to the last token', () => {
+    const { come } = lane()
+    assert.equal(come('ann', 600, 0).answer, 'admitted')
+    assert.equal(come('bob', 400, 0).answer, 'admitted')
+  })
+
+  it('[Q2] is queued when the budget would be exceeded', () => {
+    const { come, figures } = lane()
+    come('ann', 600, 0)
+    assert.equal(come('bob', 401, 0).answer, 'queued')
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 600, queueDepth: 1 })
+  })
+
+  it('[Q2] is queued when all concurrent requests are taken', () => {
+    const { come } = lane()
+    come('ann', 1, 0)
+    come('bob', 1, 0)
+    assert.equal(come('cat', 1, 0).answer, 'queued')
+  })
+
+  it('[Q2] does not pass a queue, even where it would fit', () => {
+    const { come } = lane()
+    come('ann', 600, 0)
+    assert.equal(come('bob', 500, 0).answer, 'queued')
+    assert.equal(come('cat', 1, 0).answer, 'queued')
+  })
+
+  it('[Q4] is refused at once when the queue is at its depth', () => {
+    const { come, figures } = lane({ maxConcurrentRequests: 1 })
+    for (const name of ['ann', 'bob', 'cat', 'dan']) come(name, 1, 0)
+    assert.equal(come('eve', 1, 0).answer, 'queue_full')
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1, queueDepth: 3 })
+  })
+
+  it('[Q4] finds no queue at all where the depth is 0', () => {
+    const { come } = lane({ maxQueueDepth: 0, maxConcurrentRequests: 1 })
+    assert.equal(come('ann', 1, 0).answer, 'admitted')
+    assert.equal(come('bob', 1, 0).answer, 'queue_full')
+  })
+
+  it('[Q6] is not queued where the maximum wait is 0', () => {
+    const { come } = lane({ maxWaitMs: 0, maxConcurrentRequests: 1 })
+    assert.equal(come('ann', 1, 0).answer, 'admitted')
+    assert.equal(come('bob', 1, 0).answer, 'overloaded')
+  })
+
+  it('[Q7] larger than the whole budget is too large, busy or not', () => {
+    const { come, figures } = lane()
+    assert.equal(come('ann', 1001, 0).answer, 'too_large')
+    assert.equal(come('bob', 1000, 0).answer, 'admitted')
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1000, queueDepth: 0 })
+  })
+
+  it('[Q6] first makes those expire whose time is up, and takes the room they leave', () => {
+    const { come, diary } = lane({ maxQueueDepth: 1, maxConcurrentRequests: 1 })
+    come('ann', 1, 0)
+    come('bob', 1, 0)
+    assert.equal(come('cat', 1, 500).answer, 'queued')
+    assert.deepEqual(diary, ['bob overloaded'])
+  })
+
+  it('costs a whole number of tokens', () => {
+    for (const cost of [-1, 0.5, NaN, Infinity]) assert.throws(() => new Place(cost), RangeError)
+  })
+})
+
+describe('capacity that frees', () => {
+  it('[Q5] goes to the head of the queue, with the time it waited', () => {
+    const { come, leave, diary } = lane({ maxConcurrentRequests: 1 })
+    const ann = come('ann', 1, 10)
+    come('bob', 1, 20)
+    come('cat', 1, 30)
+    leave(ann.place, 75)
+    assert.deepEqual(diary, ['bob admitted after 55'])
+  })
+
+  it('[Q5] goes to as many as fit, in the order of arrival', () => {
+    const { come, leave, diary, figures } = lane({ maxConcurrentRequests: 3 })
+    const ann = come('ann', 1000, 0)
+    for (const name of ['bob', 'cat', 'dan']) come(name, 400, 0)
+    leave(ann.place, 5)
+    assert.deepEqual(diary, ['bob admitted after 5', 'cat admitted after 5'])
+    assert.deepEqual(figures(), { inFlightRequests: 2, committedTokens: 800, queueDepth: 1 })
+  })
+
+  it('[Q2][Q7] is kept for a large head: nobody behind it is let past', () => {
+    const { come, leave, diary } = lane({ maxConcurrentRequests: 3 })
+    const ann = come('ann', 500, 0)
+    const bob = come('bob', 500, 0)
+    come('large', 1000, 0)
+    come('small', 1, 0)
+    leave(ann.place, 1)
+    assert.deepEqual(diary, [])
+    leave(bob.place, 2)
+    assert.deepEqual(diary, ['large admitted after 2'])
+  })
+
+  it('[Q5] reaches those behind a head that goes away', () => {
+    const { come, leave, diary } = lane({ maxConcurrentRequests: 3 })
+    come('ann', 600, 0)
+    const large = come('large', 500, 0)
+    come('small', 100, 0)
+    leave(large.place, 3)
+    assert.deepEqual(diary, ['small admitted after 3'])
+  })
+
+  it('[Q5][Q6] reaches those behind a head that expires', () => {
+    const { come, expire, diary } = lane({ maxConcurrentRequests: 3 })
+    come('ann', 600, 0)
+    come('large', 500, 0)
+    come('small', 100, 1)
+    expire(500)
+    assert.deepEqual(diary, ['large overloaded', 'small admitted after 499'])
+  })
+})
+
+describe('whoever leaves', () => {
+  it('[Q1] returns exactly its charge, once', () => {
+    const { come, leave, figures } = lane()
+    const ann = come('ann', 600, 0)
+    come('bob', 300, 0)
+    leave(ann.place, 1)
+    leave(ann.place, 2)
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 300, queueDepth: 0 })
+  })
+
+  it('[Q2] from the middle of the queue makes room and is never decided', () => {
+    const { come, leave, diary, figures } = lane({ maxConcurrentRequests: 1 })
+    const ann = come('ann', 1, 0)
+    come('bob', 1, 0)
+    const cat = come('cat', 1, 0)
+    come('dan', 1, 0)
+    leave(cat.place, 1)
+    leave(cat.place, 1)
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1, queueDepth: 2 })
+    leave(ann.place, 2)
+    assert.deepEqual(diary, ['bob admitted after 2'])
+  })
+
+  it('[Q4] after having been refused changes nothing', () => {
+    const { come, leave, figures } = lane({ maxConcurrentRequests: 1, maxQueueDepth: 0 })
+    come('ann', 1, 0)
+    leave(come('bob', 1, 0).place, 1)
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1, queueDepth: 0 })
+  })
+})
+
+describe('the maximum wait', () => {
+  it('[Q6] ends with overloaded, not a moment earlier', () => {
+    const { come, expire, nextDeadlineMs, diary } = lane({ maxConcurrentRequests: 1 })
+    assert.equal(nextDeadlineMs(), Infinity)
+    come('ann', 1, 0)
+    come('bob', 1, 10)
+    come('cat', 1, 20)
+    assert.equal(nextDeadlineMs(), 510)
+    expire(509.9)
+    assert.deepEqual(diary, [])
+    expire(510)
+    assert.deepEqual(diary, ['bob overloaded'])
+    assert.equal(nextDeadlineMs(), 520)
+  })
+
+  it('[Q6] is not exceeded by capacity that frees too late', () => {
+    const { come, leave, diary } = lane({ maxConcurrentRequests: 1 })
+    const ann = come('ann', 1, 0)
+    come('bob', 1, 0)
+    come('cat', 1, 100)
+    leave(ann.place, 530)
+    assert.deepEqual(diary, ['bob overloaded', 'cat admitted after 430'])
+  })
+
+  it('[Q6][Q7] is the one in force on arrival: a lowered one may let a later arrival expire first', () => {
+    const { come, setLimits, expire, nextDeadlineMs, diary } = lane({ maxConcurrentRequests: 1 })
+    come('ann', 1, 0)
+    come('bob', 1, 0)
+    setLimits({ ...limits, maxConcurrentRequests: 1, maxWaitMs: 100 }, 10)
+    come('cat', 1, 20)
+    assert.equal(nextDeadlineMs(), 120)
+    expire(120)
+    assert.deepEqual(diary, ['cat overloaded'])
+    assert.equal(nextDeadlineMs(), 500)
+  })
+})
+
+describe('changed limits', () => {
+  it('[Q7] that are higher admit at once whoever now fits', () => {
+    const { come, setLimits, diary } = lane({ maxConcurrentRequests: 1 })
+    for (const name of ['ann', 'bob', 'cat', 'dan']) come(name, 1, 0)
+    setLimits({ ...limits, maxConcurrentRequests: 3 }, 7)
+    assert.deepEqual(diary, ['bob admitted after 7', 'cat admitted after 7'])
+  })
+
+  it('[Q7] that are lower evict nobody, and admit nobody until there is room below them', () => {
+    const { come, setLimits, leave, diary, figures } = lane({ maxConcurrentRequests: 3 })
+    const guests = ['ann', 'bob', 'cat', 'dan', 'eve', 'fay'].map((name) => come(name, 100, 0).place)
+    setLimits({ ...limits, maxConcurrentRequests: 1, tokenBudget: 150, maxQueueDepth: 1 }, 1)
+    assert.deepEqual(figures(), { inFlightRequests: 3, committedTokens: 300, queueDepth: 3 })
+    assert.equal(come('gus', 100, 1).answer, 'queue_full')
+    for (const guest of guests.slice(0, 2)) leave(guest, 2)
+    assert.deepEqual(diary, [])
+    for (const guest of guests.slice(2, 3)) leave(guest, 3)
+    assert.deepEqual(diary, ['dan admitted after 3'])
+  })
+
+  it('[Q7] that leave a waiting request larger than the budget refuse it when its turn comes', () => {
+    const { come, setLimits, leave, diary } = lane({ maxConcurrentRequests: 1 })
+    const ann = come('ann', 100, 0)
+    come('bob', 100, 0)
+    come('large', 800, 0)
+    come('cat', 100, 0)
+    setLimits({ ...limits, maxConcurrentRequests: 2, tokenBudget: 200 }, 1)
+    assert.deepEqual(diary, ['bob admitted after 1', 'large too_large'])
+    leave(ann.place, 2)
+    assert.deepEqual(diary.slice(2), ['cat admitted after 2'])
+  })
+
+  it('[Q7] of 0 concurrent requests hold a lane without refusing', () => {
+    const { come, setLimits, diary } = lane({ maxConcurrentRequests: 0 })
+    assert.equal(come('ann', 1, 0).answer, 'queued')
+    setLimits(limits, 9)
+    assert.deepEqual(diary, ['ann admitted after 9'])
+  })
+
+  it('[Q7] must be whole numbers from 0 up', () => {
+    for (const wrong of [-1, 1.5, NaN, Infinity]) {
+      for (const name of Object.keys(limits)) assert.throws(() => lane({ [name]: wrong }), RangeError)
+    }
+  })
+})
+
+describe('a closed lane', () => {
+  it('refuses whoever waits and whoever comes, and lets the rest finish', () => {
+    const { come, leave, close, diary, figures } = lane({ maxConcurrentRequests: 1 })
+    const ann = come('ann', 1, 0)
+    come('bob', 1, 0)
+    come('cat', 1, 0)
+    close()
+    assert.deepEqual(diary, ['bob closed', 'cat closed'])
+    assert.equal(come('dan', 1, 0).answer, 'closed')
+    assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1, queueDepth: 0 })
+    leave(ann.place, 1)
+    assert.deepEqual(figures(), { inFlightRequests: 0, committedTokens: 0, queueDepth: 0 })
+  })
+})
+
+it('[Q8] the figures of a lane are those of one instant, with its limits', () => {
+  const { come, status } = lane()
+  come('ann', 700, 0)
+  come('bob', 400, 0)
+  assert.deepEqual(status(), { limits, inFlightRequests: 1, committedTokens: 700, queueDepth: 1 })
+})
