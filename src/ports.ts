@@ -1,4 +1,8 @@
 import type { Decision, LaneLimits, LaneStatus } from './core/admission.ts'
+import type { ApiError } from './core/errors.ts'
+import type { Allowance } from './core/rate-window.ts'
+import type { Intent, LedgerRow } from './core/ledger.ts'
+import type { PriceList } from './core/rating.ts'
 
 /** Time from outside, so that the core and the tests can do without it. */
 export interface Clock {
@@ -29,4 +33,146 @@ export interface Admission {
   status(): ReadonlyMap<string, LaneStatus>
   /** Refuses whoever waits or arrives from now on with `closed`; admitted work goes on. */
   close(): void
+}
+
+export interface Workspace {
+  readonly id: string
+  readonly name: string
+  /** null: the service's default applies. */
+  readonly requestsPerMinute: number | null
+  readonly createdAt: number
+}
+
+export interface ApiKey {
+  readonly id: string
+  readonly workspaceId: string
+  /** SHA-256 of the key; the key itself is shown once and kept nowhere. */
+  readonly hash: string
+  readonly createdAt: number
+  readonly revokedAt: number | null
+}
+
+/** A price that applied from a moment on: for everybody, or for one workspace. Never rewritten. */
+export interface PriceVersion {
+  readonly id: number
+  readonly model: string
+  readonly workspaceId: string | null
+  /** null: the workspace's own price ended. */
+  readonly prices: PriceList | null
+  readonly effectiveFrom: number
+}
+
+export interface AccountsSnapshot {
+  readonly workspaces: readonly Workspace[]
+  readonly keys: readonly ApiKey[]
+  /** In the order they were made. */
+  readonly prices: readonly PriceVersion[]
+}
+
+export interface LedgerBatch {
+  readonly intents: readonly Intent[]
+  readonly rows: readonly LedgerRow[]
+}
+
+/** Settled in [from, to), oldest first. */
+export interface UsageQuery {
+  readonly workspaceId: string
+  readonly from: number
+  readonly to: number
+  readonly limit: number
+  readonly offset: number
+}
+
+/** What must outlive the process. Every promise resolves only when its effect is durable. */
+export interface Store {
+  accounts(): Promise<AccountsSnapshot>
+  createWorkspace(workspace: Workspace): Promise<void>
+  setRequestsPerMinute(workspaceId: string, limit: number | null): Promise<void>
+  createKey(key: ApiKey): Promise<void>
+  revokeKey(id: string, at: number): Promise<void>
+  addPriceVersion(version: Omit<PriceVersion, 'id'>): Promise<number>
+  writeLedger(batch: LedgerBatch): Promise<void>
+  /** Settles what an earlier process left open, at nothing. Returns how many there were. */
+  recoverIntents(now: number): Promise<number>
+  usage(query: UsageQuery): Promise<readonly LedgerRow[]>
+  close(): Promise<void>
+}
+
+/** The ledger as a request sees it. */
+export interface Ledger {
+  /** Resolves when the intent is durable; rejects when it cannot be recorded now. */
+  open(intent: Intent): Promise<void>
+  /** Resolves when the row is durable. A rejection means only that the caller should wait no longer. */
+  settle(row: LedgerRow): Promise<void>
+  status(): { readonly healthy: boolean; readonly waiting: number; readonly lagMs: number }
+  /** Resolves when nothing is waiting to be written. */
+  flush(): Promise<void>
+}
+
+/** Requests per minute, for workspaces and for addresses that showed no good key. */
+export interface RateLimiter {
+  /** Counts one request; false where the window has no room for it. */
+  take(subject: string, limit: number): Promise<boolean>
+  /** What the headers say, as of now. */
+  allowance(subject: string, limit: number): Allowance
+}
+
+/** One call of an engine. */
+export interface EngineCall {
+  /** Below the engine's base address: `/chat/completions`. */
+  readonly path: string
+  readonly body: Buffer
+  readonly receiver: EngineReceiver
+}
+
+/** Takes an engine's good answer as it comes. Refusals and failures never get here. */
+export interface EngineReceiver {
+  /** The engine has answered: from here on no other engine is asked. */
+  start(): void
+  data(chunk: Buffer): void
+}
+
+export type CallEnd =
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'aborted' }
+  /** `started`: the receiver had begun to get an answer. */
+  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean }
+
+export interface RunningCall {
+  /** Resolves, and never rejects, when nothing of the call is left at the engine. */
+  readonly ended: Promise<CallEnd>
+  abort(): void
+  pause(): void
+  resume(): void
+}
+
+/** The engines behind one deployment. */
+export interface Engine {
+  /** False while every address of it is known to be down. */
+  usable(): boolean
+  run(call: EngineCall): RunningCall
+  /** Lets running calls finish, then closes the connections. */
+  close(): Promise<void>
+}
+
+/** Who a request comes from. */
+export interface Caller {
+  readonly workspace: Workspace
+  readonly keyId: string
+}
+
+/** The way back to the caller. */
+export interface Reply {
+  readonly requestId: string
+  /** The caller has gone away. */
+  readonly isGone: boolean
+  /** Called when the caller goes away, at once if that has happened. The last one set counts. */
+  onGone(callback: () => void): void
+  sendJson(body: string, headers: Record<string, string>): void
+  /** Opens an event stream; nothing reaches the caller before. */
+  openStream(headers: Record<string, string>): void
+  /** latin1 text. False: wait for `onDrain`. */
+  write(text: string): boolean
+  onDrain(callback: () => void): void
+  end(text: string): void
 }

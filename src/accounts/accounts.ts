@@ -1,0 +1,98 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { formatKey, hashKey, isWellFormedKey } from '../core/api-key.ts'
+import { ApiError } from '../core/errors.ts'
+import type { ApiKey, Caller, Clock, Store, Workspace } from '../ports.ts'
+
+const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
+
+/** Workspaces and their keys: all of them in memory, so that a request asks no database. */
+export interface Accounts {
+  authenticate(key: string): Caller | undefined
+  workspaces(): readonly Workspace[]
+  keys(): readonly ApiKey[]
+  /** By name or id; throws `not_found`. */
+  workspace(nameOrId: string): Workspace
+  createWorkspace(name: string): Promise<Workspace>
+  setRequestsPerMinute(nameOrId: string, limit: number | null): Promise<Workspace>
+  /** The only time the key itself is seen. */
+  createKey(workspace: string): Promise<{ readonly id: string; readonly key: string; readonly workspace: string }>
+  revokeKey(id: string): Promise<ApiKey>
+  /** Reads everything again, after another process changed it. */
+  reload(): Promise<void>
+}
+
+export async function openAccounts(store: Store, clock: Clock): Promise<Accounts> {
+  let workspaces: readonly Workspace[] = []
+  let keys: readonly ApiKey[] = []
+  let callers = new Map<string, Caller>()
+
+  async function reload(): Promise<void> {
+    const snapshot = await store.accounts()
+    const byId = new Map(snapshot.workspaces.map((workspace) => [workspace.id, workspace]))
+    const live = new Map<string, Caller>()
+    for (const key of snapshot.keys) {
+      const workspace = byId.get(key.workspaceId)
+      if (workspace && key.revokedAt === null) live.set(key.hash, { workspace, keyId: key.id })
+    }
+    ;({ workspaces, keys } = snapshot)
+    callers = live
+  }
+
+  function find(nameOrId: string): Workspace {
+    const found = workspaces.find((workspace) => workspace.name === nameOrId || workspace.id === nameOrId)
+    if (!found) throw new ApiError('not_found', `There is no workspace "${nameOrId}".`, { param: 'workspace' })
+    return found
+  }
+
+  await reload()
+  return {
+    authenticate: (key) => (isWellFormedKey(key) ? callers.get(hashKey(key)) : undefined),
+    workspaces: () => workspaces,
+    keys: () => keys,
+    workspace: find,
+    reload,
+    async createWorkspace(name) {
+      if (!WORKSPACE_NAME.test(name)) {
+        const allowed = '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit'
+        throw new ApiError('invalid_value', `A workspace's name has ${allowed}.`, { param: 'name' })
+      }
+      if (workspaces.some((workspace) => workspace.name === name)) {
+        throw new ApiError('conflict', `There is a workspace "${name}" already.`, { param: 'name' })
+      }
+      await store.createWorkspace({ id: newId('ws'), name, requestsPerMinute: null, createdAt: clock.now() })
+      await reload()
+      return find(name)
+    },
+    async setRequestsPerMinute(nameOrId, limit) {
+      if (limit !== null && (!Number.isInteger(limit) || limit < 1 || limit > 100_000_000)) {
+        throw new ApiError('invalid_value', 'requests_per_minute must be an integer from 1 to 100000000.', {
+          param: 'requests_per_minute',
+        })
+      }
+      const { id } = find(nameOrId)
+      await store.setRequestsPerMinute(id, limit)
+      await reload()
+      return find(id)
+    },
+    async createKey(nameOrId) {
+      const workspace = find(nameOrId)
+      const key = formatKey(randomBytes(32))
+      const id = newId('key')
+      await store.createKey({ id, workspaceId: workspace.id, hash: hashKey(key), createdAt: clock.now(), revokedAt: null })
+      await reload()
+      return { id, key, workspace: workspace.name }
+    },
+    async revokeKey(id) {
+      if (!keys.some((key) => key.id === id)) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
+      await store.revokeKey(id, clock.now())
+      await reload()
+      const revoked = keys.find((key) => key.id === id)
+      if (!revoked) throw new ApiError('internal_error', `The key "${id}" is gone.`)
+      return revoked
+    },
+  }
+}
+
+function newId(kind: string): string {
+  return `${kind}_${randomUUID().replaceAll('-', '').slice(0, 24)}`
+}

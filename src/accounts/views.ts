@@ -1,0 +1,80 @@
+import { ApiError } from '../core/errors.ts'
+import type { LedgerRow } from '../core/ledger.ts'
+import { sydneyMidnight } from '../core/sydney-time.ts'
+import type { ApiKey, UsageQuery, Workspace } from '../ports.ts'
+import type { Accounts } from './accounts.ts'
+
+/** Accounts and usage as the command line and the operator's API show them. */
+
+export function workspaceView(workspace: Workspace, defaultLimit: number): object {
+  return {
+    id: workspace.id,
+    name: workspace.name,
+    requests_per_minute: workspace.requestsPerMinute ?? defaultLimit,
+    created: new Date(workspace.createdAt).toISOString(),
+  }
+}
+
+export function keyView(key: ApiKey, accounts: Accounts): object {
+  return {
+    id: key.id,
+    workspace: accounts.workspace(key.workspaceId).name,
+    created: new Date(key.createdAt).toISOString(),
+    revoked: key.revokedAt === null ? null : new Date(key.revokedAt).toISOString(),
+  }
+}
+
+export function usageView(row: LedgerRow): object {
+  return {
+    request_id: row.requestId,
+    model: row.model,
+    lane: row.lane,
+    endpoint: row.endpoint,
+    key_id: row.keyId,
+    input_tokens: row.inputTokens,
+    cached_input_tokens: row.cachedInputTokens,
+    output_tokens: row.outputTokens,
+    images: row.images,
+    audio_ms: row.audioMs,
+    estimated: row.estimated,
+    outcome: row.outcome,
+    amount_pico_aud: row.amount.toString(),
+    price_version: row.priceVersion,
+    queue_wait_ms: row.queueWaitMs,
+    first_token_ms: row.firstTokenMs,
+    duration_ms: row.durationMs,
+    started: new Date(row.startedAt).toISOString(),
+    settled: new Date(row.settledAt).toISOString(),
+  }
+}
+
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
+export const MAX_USAGE_ROWS = 10_000
+
+/** A date means that day in Sydney, `to` with the whole day; a time with an offset means itself. */
+export function usageQuery(
+  workspaceId: string,
+  period: { from?: string | null | undefined; to?: string | null | undefined },
+  page: { limit?: number; offset?: number } = {},
+): UsageQuery {
+  return {
+    workspaceId,
+    from: period.from ? instant('from', period.from, 0) : 0,
+    to: period.to ? instant('to', period.to, 1) : Number.MAX_SAFE_INTEGER,
+    limit: page.limit ?? MAX_USAGE_ROWS,
+    offset: page.offset ?? 0,
+  }
+}
+
+function instant(name: string, text: string, daysAfter: number): number {
+  const date = DATE.exec(text)
+  const at = date
+    ? sydneyMidnight(Number(date[1]), Number(date[2]), Number(date[3]) + daysAfter)
+    : /T.*(Z|[+-]\d{2}:\d{2})$/.test(text)
+      ? Date.parse(text)
+      : Number.NaN
+  if (!Number.isNaN(at)) return at
+  throw new ApiError('invalid_value', `'${name}' must be a date such as 2026-11-15, or a time such as 2026-11-15T09:00:00Z.`, {
+    param: name,
+  })
+}

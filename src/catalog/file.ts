@@ -1,0 +1,223 @@
+import Type, { type Static } from 'typebox'
+import { categories, type Category, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
+import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
+import type { LaneLimits } from '../core/admission.ts'
+import { parsePriceList } from '../core/rating.ts'
+import type { Path } from '../core/schema-check.ts'
+
+/** The part of a file that describes models: `models:` in weir.yaml, or a catalog file of its own. */
+
+const decimal = (): Type.TString =>
+  Type.String({ pattern: '^\\d{1,9}(\\.\\d{1,12})?$', expected: 'a decimal in quotes, such as "0.20"' })
+
+export const priceListSchema = Type.Object(
+  {
+    input_per_million: Type.Optional(decimal()),
+    output_per_million: Type.Optional(decimal()),
+    cached_input_per_million: Type.Optional(decimal()),
+    per_image: Type.Optional(decimal()),
+    per_audio_minute: Type.Optional(decimal()),
+  },
+  { additionalProperties: false },
+)
+
+const engineSchema = Type.Object(
+  {
+    kind: Type.Enum(['openai']),
+    urls: Type.Array(
+      Type.String({ pattern: '^(https?://|unix:/)', expected: 'an http://, https:// or unix:/ address' }),
+      {
+        minItems: 1,
+        maxItems: 256,
+      },
+    ),
+    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    api_key_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    first_byte_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
+    idle_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
+  },
+  { additionalProperties: false },
+)
+
+const limitsSchema = Type.Object(
+  {
+    token_budget: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000 })),
+    max_concurrent_requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    max_queue_depth: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    max_wait_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000 })),
+  },
+  { additionalProperties: false },
+)
+
+const slug = Type.String({
+  pattern: '^[a-z0-9][a-z0-9._-]{0,63}/[a-zA-Z0-9][a-zA-Z0-9._:-]{0,127}$',
+  expected: 'a slug <provider>/<model> of letters, digits, ".", "_", ":" and "-"',
+})
+
+const workspaceName = Type.String({ minLength: 1, maxLength: 64 })
+
+const modelSchema = Type.Object(
+  {
+    id: slug,
+    aliases: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64 })),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    description: Type.Optional(Type.String({ maxLength: 4000 })),
+    categories: Type.Array(Type.Enum([...categories]), { minItems: 1, maxItems: 6 }),
+    context_length: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+    max_completion_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+    default_max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+    supported_parameters: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 128 })),
+    tokenizer: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    instruct_type: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    rerank_schema: Type.Optional(Type.Enum(['documents', 'passages'])),
+    visible_to: Type.Optional(Type.Array(workspaceName, { minItems: 1, maxItems: 10_000 })),
+    pricing: Type.Optional(priceListSchema),
+    serverless: Type.Optional(
+      Type.Object(
+        { engine: Type.Optional(engineSchema), limits: Type.Optional(limitsSchema) },
+        { additionalProperties: false },
+      ),
+    ),
+    dedicated: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            workspace: workspaceName,
+            engine: Type.Optional(engineSchema),
+            limits: Type.Optional(limitsSchema),
+            per_hour: Type.Optional(decimal()),
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 1000 },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export const modelsSchema = Type.Array(modelSchema, { maxItems: 10_000 })
+
+const catalogSchema = Type.Object({ models: modelsSchema }, { additionalProperties: false })
+
+type ModelEntry = Static<typeof modelSchema>
+
+/** Reads a secret that the file names but does not hold. */
+export type Secrets = (name: string) => string | undefined
+
+export function parseCatalog(text: string, file: string, secrets: Secrets): readonly Model[] {
+  const yaml = parseCheckedYaml(text, file, catalogSchema)
+  return toModels(yaml.data.models, yaml, secrets)
+}
+
+export function toModels(
+  entries: readonly ModelEntry[],
+  yaml: CheckedYaml<unknown>,
+  secrets: Secrets,
+): readonly Model[] {
+  const taken = new Set<string>()
+  return entries.map((entry, index) => {
+    const path = ['models', index] as const
+    for (const [name, where] of [
+      [entry.id, 'id'],
+      ...(entry.aliases ?? []).map((alias) => [alias, 'aliases'] as const),
+    ] as const) {
+      if (taken.has(name)) throw yaml.mistake([...path, where], `"${name}" is already the name of a model`)
+      taken.add(name)
+    }
+    return toModel(entry, path, yaml, secrets)
+  })
+}
+
+function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secrets: Secrets): Model {
+  const generates = entry.categories.some((category) => category === 'llm' || category === 'vision')
+  const maxCompletionTokens = entry.max_completion_tokens ?? (generates ? entry.context_length : 0)
+  if (maxCompletionTokens > entry.context_length) {
+    throw yaml.mistake([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
+  }
+  const defaultMaxTokens = entry.default_max_tokens ?? Math.min(1024, maxCompletionTokens)
+  if (defaultMaxTokens > maxCompletionTokens) {
+    throw yaml.mistake([...path, 'default_max_tokens'], `must be at most max_completion_tokens (${maxCompletionTokens})`)
+  }
+  if (entry.categories.includes('reranker') && !entry.rerank_schema) {
+    throw yaml.mistake([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
+  }
+  const rates = parsePriceList((entry.pricing ?? {}) as Parameters<typeof parsePriceList>[0])
+  if ('badKey' in rates) {
+    throw yaml.mistake([...path, 'pricing', rates.badKey], 'must be AUD with at most 6 decimals per million tokens')
+  }
+  const dedicated = (entry.dedicated ?? []).map((deployment, index): Deployment => {
+    const where = [...path, 'dedicated', index]
+    if (entry.dedicated?.findIndex((other) => other.workspace === deployment.workspace) !== index) {
+      throw yaml.mistake([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
+    }
+    return {
+      lane: `${entry.id}@${deployment.workspace}`,
+      mode: 'dedicated',
+      workspace: deployment.workspace,
+      engine: toEngine(deployment.engine, entry.id, [...where, 'engine'], yaml, secrets),
+      limits: toLimits(deployment.limits),
+      perHour: deployment.per_hour,
+    }
+  })
+  return {
+    id: entry.id,
+    aliases: entry.aliases ?? [],
+    name: entry.name ?? entry.id,
+    description: entry.description ?? '',
+    categories: entry.categories as readonly Category[],
+    contextLength: entry.context_length,
+    maxCompletionTokens,
+    defaultMaxTokens,
+    supportedParameters: entry.supported_parameters ?? [],
+    tokenizer: entry.tokenizer,
+    instructType: entry.instruct_type,
+    rerankSchema: entry.rerank_schema,
+    visibleTo: entry.visible_to,
+    rates,
+    serverless: entry.serverless && {
+      lane: entry.id,
+      mode: 'serverless',
+      workspace: undefined,
+      engine: toEngine(entry.serverless.engine, entry.id, [...path, 'serverless', 'engine'], yaml, secrets),
+      limits: toLimits(entry.serverless.limits),
+      perHour: undefined,
+    },
+    dedicated,
+  }
+}
+
+function toEngine(
+  engine: Static<typeof engineSchema> | undefined,
+  slug: string,
+  path: Path,
+  yaml: CheckedYaml<unknown>,
+  secrets: Secrets,
+): EngineDescription | undefined {
+  if (!engine) return undefined
+  const apiKey = engine.api_key_env === undefined ? undefined : secrets(engine.api_key_env)
+  if (engine.api_key_env !== undefined && !apiKey) {
+    throw yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
+  }
+  engine.urls.forEach((url, index) => {
+    if (!url.startsWith('unix:') && !URL.canParse(url)) throw yaml.mistake([...path, 'urls', index], 'is not a URL')
+  })
+  return {
+    kind: engine.kind,
+    urls: engine.urls,
+    model: engine.model ?? slug,
+    apiKey,
+    // Long generations answer late when they do not stream, and pause while they think.
+    firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
+    idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,
+  }
+}
+
+function toLimits(limits: Static<typeof limitsSchema> | undefined): LaneLimits {
+  return {
+    tokenBudget: limits?.token_budget ?? 200_000,
+    maxConcurrentRequests: limits?.max_concurrent_requests ?? 32,
+    maxQueueDepth: limits?.max_queue_depth ?? 256,
+    maxWaitMs: limits?.max_wait_ms ?? 120_000,
+  }
+}

@@ -1,0 +1,97 @@
+import { parseArgs } from 'node:util'
+import { openAccounts, type Accounts } from '../accounts/accounts.ts'
+import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
+import { systemClock } from '../compose.ts'
+import { loadConfig, type Config } from '../config.ts'
+import type { Store } from '../ports.ts'
+import { refreshService } from '../running-service.ts'
+import { sqliteStore } from '../store/sqlite.ts'
+
+/** What all commands share: flags, help, output, and a store that a running service shares too. */
+export interface Command {
+  readonly summary: string
+  readonly help: string
+  run(args: readonly string[]): Promise<void>
+}
+
+/** A mistake in how a command was typed: told without a stack, with a hint to --help. */
+export class UsageMistake extends Error {}
+
+export interface Flags {
+  readonly values: Readonly<Record<string, string | boolean | undefined>>
+  readonly positionals: readonly string[]
+}
+
+const common = { config: 'string', data: 'string', json: 'boolean' } as const
+
+export function parseFlags(args: readonly string[], flags: Readonly<Record<string, 'string' | 'boolean'>> = {}): Flags {
+  const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true }) as Flags
+  } catch (error) {
+    throw new UsageMistake((error as Error).message)
+  }
+}
+
+export function text(flags: Flags, name: string): string | undefined {
+  return flags.values[name] as string | undefined
+}
+
+export function requiredText(flags: Flags, name: string): string {
+  const value = text(flags, name)
+  if (value === undefined || value === '') throw new UsageMistake(`--${name} is required`)
+  return value
+}
+
+export function configOf(flags: Flags): Config {
+  return loadConfig({ config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') })
+}
+
+export interface Books {
+  readonly config: Config
+  readonly store: Store
+  readonly accounts: Accounts
+  readonly prices: PriceBook
+}
+
+/** Opens the data directory for a command; `changes` tells a running service to look again afterwards. */
+export async function withBooks<Result>(
+  flags: Flags,
+  options: { changes: boolean },
+  work: (books: Books) => Promise<Result>,
+): Promise<Result> {
+  const config = configOf(flags)
+  const store = await sqliteStore(config.dataDir, { exclusive: false })
+  try {
+    const accounts = await openAccounts(store, systemClock)
+    const prices = await openPriceBook(store, systemClock)
+    const result = await work({ config, store, accounts, prices })
+    if (options.changes) await refreshService(config.dataDir)
+    return result
+  } finally {
+    await store.close()
+  }
+}
+
+/** One JSON object with --json; else whatever `human` makes of it. */
+export function print(flags: Flags, data: object, human: () => string): void {
+  process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human()}\n`)
+}
+
+export function table(rows: readonly object[], columns: readonly string[]): string {
+  if (rows.length === 0) return '(none)'
+  const cells = rows.map((row) => columns.map((column) => cell((row as Record<string, unknown>)[column])))
+  const widths = columns.map((column, index) =>
+    cells.reduce((width, row) => Math.max(width, row[index]?.length ?? 0), column.length),
+  )
+  const line = (values: readonly string[]): string =>
+    values
+      .map((value, index) => value.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return [line(columns.map((column) => column.toUpperCase())), ...cells.map(line)].join('\n')
+}
+
+function cell(value: unknown): string {
+  return value === null || value === undefined ? '-' : typeof value === 'string' ? value : JSON.stringify(value)
+}

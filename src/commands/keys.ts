@@ -1,0 +1,44 @@
+import { keyView } from '../accounts/views.ts'
+import { parseFlags, print, requiredText, table, UsageMistake, withBooks, type Command } from './command.ts'
+
+const COLUMNS = ['id', 'workspace', 'created', 'revoked']
+
+export const keys: Command = {
+  summary: 'issue, list and revoke API keys',
+  help: `weir keys create --workspace W
+weir keys list [--workspace W]
+weir keys revoke ID
+
+A key is shown once, when it is created; only its hash is kept. A revoked key stops at once, in a running
+service too.`,
+  async run(args) {
+    const flags = parseFlags(args, { workspace: 'string' })
+    const [action, id] = flags.positionals
+    switch (action) {
+      case 'create': {
+        const workspace = requiredText(flags, 'workspace')
+        return withBooks(flags, { changes: true }, async ({ accounts }) => {
+          const created = await accounts.createKey(workspace)
+          print(flags, created, () => `${created.key}\n\nKeep it: it is not shown again. (id ${created.id})`)
+        })
+      }
+      case 'list':
+        return withBooks(flags, { changes: false }, async ({ accounts }) => {
+          const only = flags.values['workspace'] && accounts.workspace(requiredText(flags, 'workspace')).id
+          const data = accounts
+            .keys()
+            .filter((key) => !only || key.workspaceId === only)
+            .map((key) => keyView(key, accounts))
+          print(flags, { object: 'list', data }, () => table(data, COLUMNS))
+        })
+      case 'revoke':
+        if (!id) throw new UsageMistake('give the id of the key: weir keys revoke ID')
+        return withBooks(flags, { changes: true }, async ({ accounts }) => {
+          const view = keyView(await accounts.revokeKey(id), accounts)
+          print(flags, view, () => table([view], COLUMNS))
+        })
+      default:
+        throw new UsageMistake('say what to do: create, list or revoke')
+    }
+  },
+}

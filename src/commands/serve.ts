@@ -1,0 +1,50 @@
+import { startService, type Service } from '../compose.ts'
+import { configOf, parseFlags, type Command } from './command.ts'
+
+export const serve: Command = {
+  summary: 'run the service',
+  help: `weir serve [--config FILE] [--port N] [--data DIR]
+
+  --config FILE   weir.yaml (default: WEIR_CONFIG, or ./weir.yaml where there is one)
+  --port N        the public port (default 8080; WEIR_PORT)
+  --data DIR      where keys and the ledger are kept (default ./data; WEIR_DATA_DIR)
+
+SIGTERM or SIGINT stops it: waiting requests get 503 with Retry-After, running ones finish. A second one
+stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
+  async run(args) {
+    const flags = parseFlags(args, { port: 'string' })
+    const service = await startService(configOf(flags))
+    process.stdout.write(banner(service))
+    process.on('SIGHUP', () => service.reloadCatalog())
+    await stopAsked()
+    process.once('SIGTERM', () => process.exit(1))
+    process.once('SIGINT', () => process.exit(1))
+    await service.stop()
+  },
+}
+
+function stopAsked(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGTERM', () => resolve())
+    process.once('SIGINT', () => resolve())
+  })
+}
+
+function banner(service: Service): string {
+  const key = service.firstKey ?? '$WEIR_API_KEY'
+  const model = service.models.find((it) => it.categories.includes('llm') && service.isUp(it))
+  const lines = ['', `  Weir is running.`, '', `  API       ${service.url}/api/v1`, `  Docs      ${service.url}/docs`]
+  lines.push(`  Operator  ${service.adminUrl} (token: see operator-token in the data directory)`)
+  if (service.firstKey) lines.push('', `  Your first API key, shown only now:`, `    ${service.firstKey}`)
+  lines.push('', '  Try it:')
+  if (model) {
+    const body = JSON.stringify({ model: model.id, messages: [{ role: 'user', content: 'Say hello.' }] })
+    lines.push(
+      `    curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body}'`,
+    )
+  } else {
+    lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${key}"`)
+    lines.push('', '  No chat model has an engine yet: name one in weir.yaml (see weir.example.yaml).')
+  }
+  return `${lines.join('\n')}\n\n`
+}

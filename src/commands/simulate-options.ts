@@ -1,0 +1,157 @@
+import { parseArgs } from 'node:util'
+import type { LaneLimits } from '../core/admission.ts'
+import { parseSizes } from '../core/described-load.ts'
+import type { ArrivalProcess, DescribedLoad, Sizes } from '../core/described-load.ts'
+import type { EngineSpeed } from '../core/queue-simulation.ts'
+
+export const help = `weir simulate: what callers would see at given limits, before a launch
+
+The real admission rules run in virtual time against a described load. A limit may be a list
+(--max-concurrent-requests 8,16,32): every combination is run on the same load and compared.
+
+Limits, as in the catalog
+  --token-budget N                tokens in flight (200000)
+  --max-concurrent-requests N     requests in flight (32)
+  --max-queue-depth N             requests that may wait (256)
+  --max-wait-ms N                 longest wait before 503 (120000)
+
+Load
+  --arrivals KIND                 poisson (independent callers), constant, or bursts (poisson)
+  --rate N                        requests a second, on average (1)
+  --burst-size N                  requests that come at once, with bursts (20)
+  --duration SECONDS              length of the load (600)
+  --input SIZES                   input tokens of a request (400/3000)
+  --max-tokens SIZES              the output it asks for, charged up front (2048)
+  --output SIZES                  the output it really gets (200/900)
+  --replay PERIOD                 recorded arrivals instead of a described load
+
+SIZES is a figure (800), evenly between two (200-4000), or a median and a 95th percentile (400/3000).
+
+Engine
+  --tokens-per-second N           output of one stream that is alone (60)
+  --prefill-tokens-per-second N   input read by one request that is alone (5000)
+  --slowdown N                    share by which each further request slows all of them (0.02)
+
+  --seed N                        another load of the same description (1)
+  --json                          one JSON object
+  --help
+`
+
+const options = {
+  'token-budget': { type: 'string', default: '200000' },
+  'max-concurrent-requests': { type: 'string', default: '32' },
+  'max-queue-depth': { type: 'string', default: '256' },
+  'max-wait-ms': { type: 'string', default: '120000' },
+  arrivals: { type: 'string', default: 'poisson' },
+  rate: { type: 'string', default: '1' },
+  'burst-size': { type: 'string', default: '20' },
+  duration: { type: 'string', default: '600' },
+  input: { type: 'string', default: '400/3000' },
+  'max-tokens': { type: 'string', default: '2048' },
+  output: { type: 'string', default: '200/900' },
+  replay: { type: 'string' },
+  'tokens-per-second': { type: 'string', default: '60' },
+  'prefill-tokens-per-second': { type: 'string', default: '5000' },
+  slowdown: { type: 'string', default: '0.02' },
+  seed: { type: 'string', default: '1' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
+
+/** What a person at the command line can put right. */
+export class UsageError extends Error {}
+
+export interface SimulateOptions {
+  readonly help: boolean
+  readonly json: boolean
+  readonly seed: number
+  readonly replay: string | undefined
+  readonly load: DescribedLoad
+  readonly engine: EngineSpeed
+  /** Every combination of the limits given. */
+  readonly limits: readonly LaneLimits[]
+}
+
+const runsMax = 100
+const requestsMax = 2_000_000
+
+export function readOptions(args: string[]): SimulateOptions {
+  const { values } = parse(args)
+  type Name = Exclude<keyof typeof values, 'json' | 'help' | 'replay'>
+
+  /** Above 0, or from 0 up where `least` says so. */
+  function positive(name: Name, least?: 0): number {
+    const number = Number(values[name])
+    const isGood = Number.isFinite(number) && (number > 0 || number === least) && values[name].trim() !== ''
+    if (!isGood) throw new UsageError(`--${name} must be a number above 0: ${values[name]}`)
+    return number
+  }
+
+  function whole(name: Name, text: string): number {
+    const number = Number(text)
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
+      throw new UsageError(`--${name} must be a whole number: ${text}`)
+    }
+    return number
+  }
+
+  const wholes = (name: Name): number[] => values[name].split(',').map((text) => whole(name, text))
+
+  function sizes(name: Name): Sizes {
+    const sizes = parseSizes(values[name])
+    if (sizes === undefined) throw new UsageError(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
+    return sizes
+  }
+
+  const load: DescribedLoad = {
+    process: arrivalProcess(values.arrivals),
+    requestsPerSecond: positive('rate'),
+    burstSize: Math.max(1, whole('burst-size', values['burst-size'])),
+    durationMs: positive('duration') * 1000,
+    inputTokens: sizes('input'),
+    maxTokens: sizes('max-tokens'),
+    outputTokens: sizes('output'),
+  }
+  if ((load.requestsPerSecond * load.durationMs) / 1000 > requestsMax) {
+    throw new UsageError(`--rate times --duration must not exceed ${requestsMax} requests`)
+  }
+
+  const limits: LaneLimits[] = []
+  for (const tokenBudget of wholes('token-budget')) {
+    for (const maxConcurrentRequests of wholes('max-concurrent-requests')) {
+      for (const maxQueueDepth of wholes('max-queue-depth')) {
+        for (const maxWaitMs of wholes('max-wait-ms')) {
+          limits.push({ tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs })
+        }
+      }
+    }
+  }
+  if (limits.length > runsMax) throw new UsageError(`${limits.length} combinations of limits are more than ${runsMax}`)
+
+  return {
+    help: values.help,
+    json: values.json,
+    seed: whole('seed', values.seed),
+    replay: values.replay,
+    load,
+    engine: {
+      tokensPerSecond: positive('tokens-per-second'),
+      prefillTokensPerSecond: positive('prefill-tokens-per-second'),
+      slowdown: positive('slowdown', 0),
+    },
+    limits,
+  }
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({ args, options })
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function arrivalProcess(text: string): ArrivalProcess {
+  if (text === 'poisson' || text === 'constant' || text === 'bursts') return text
+  throw new UsageError(`--arrivals must be poisson, constant or bursts: ${text}`)
+}

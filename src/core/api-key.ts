@@ -1,0 +1,36 @@
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+/**
+ * `weir_` + 256 random bits + a checksum, all letters and digits: secret scanners find it, a double click
+ * selects it, and a mistyped one is told apart without a look-up.
+ */
+const PREFIX = 'weir_'
+const RANDOM_LENGTH = 43
+const CHECKSUM_LENGTH = 6
+const SHAPE = /^weir_[0-9A-Za-z]{49}$/
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+export function formatKey(random: Buffer): string {
+  if (random.length !== 32) throw new RangeError('a key is made of 32 random bytes')
+  const text = PREFIX + base62(BigInt(`0x${random.toString('hex')}`), RANDOM_LENGTH)
+  return text + checksum(text)
+}
+
+export function isWellFormedKey(text: string): boolean {
+  return SHAPE.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)))
+}
+
+export function hashKey(text: string): string {
+  return hash('sha256', text)
+}
+
+function checksum(text: string): string {
+  return base62(BigInt(crc32(text)), CHECKSUM_LENGTH)
+}
+
+function base62(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest /= 62n) text = DIGITS[Number(rest % 62n)] + text
+  return text
+}

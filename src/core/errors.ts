@@ -1,0 +1,82 @@
+/**
+ * Every error a caller can see, in one table (CONTRACT "Errors").
+ * `retryAfter` is in seconds; `computed` means that whoever raises the error knows the figure.
+ */
+export const errorTable = {
+  invalid_json: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  missing_required_parameter: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  invalid_type: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  invalid_value: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  unsupported_parameter: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  unsupported_value: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  unsupported_content: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  wrong_endpoint: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  context_length_exceeded: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  token_budget_exceeded: { status: 400, type: 'invalid_request_error', retryAfter: null },
+  missing_api_key: { status: 401, type: 'invalid_request_error', retryAfter: null },
+  invalid_api_key: { status: 401, type: 'invalid_request_error', retryAfter: null },
+  model_access_denied: { status: 403, type: 'permission_error', retryAfter: null },
+  model_not_found: { status: 404, type: 'invalid_request_error', retryAfter: null },
+  not_found: { status: 404, type: 'invalid_request_error', retryAfter: null },
+  unknown_url: { status: 404, type: 'invalid_request_error', retryAfter: null },
+  method_not_allowed: { status: 405, type: 'invalid_request_error', retryAfter: null },
+  request_timeout: { status: 408, type: 'invalid_request_error', retryAfter: 1 },
+  conflict: { status: 409, type: 'invalid_request_error', retryAfter: null },
+  request_too_large: { status: 413, type: 'invalid_request_error', retryAfter: null },
+  unsupported_media_type: { status: 415, type: 'invalid_request_error', retryAfter: null },
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
+  queue_full: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
+  internal_error: { status: 500, type: 'server_error', retryAfter: 2 },
+  upstream_error: { status: 502, type: 'server_error', retryAfter: 2 },
+  model_overloaded: { status: 503, type: 'server_error', retryAfter: 5 },
+  model_not_configured: { status: 503, type: 'server_error', retryAfter: 10 },
+  service_unavailable: { status: 503, type: 'server_error', retryAfter: 2 },
+  upstream_timeout: { status: 504, type: 'server_error', retryAfter: 5 },
+} as const satisfies Record<string, { status: number; type: string; retryAfter: number | 'computed' | null }>
+
+export type ErrorCode = keyof typeof errorTable
+
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string
+    readonly type: string
+    readonly param: string | null
+    readonly code: ErrorCode
+  }
+}
+
+/** A refusal with its place in the table. Anything else that is thrown becomes `internal_error`. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly param: string | null
+  readonly retryAfter: number | null
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: { param?: string; retryAfter?: number; cause?: unknown } = {},
+  ) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.param = details.param ?? null
+    const listed = errorTable[code].retryAfter
+    this.retryAfter = listed === 'computed' ? clampRetryAfter(details.retryAfter ?? 1) : listed
+  }
+
+  get status(): number {
+    return errorTable[this.code].status
+  }
+
+  body(): ErrorBody {
+    const { message, param, code } = this
+    return { error: { message, type: errorTable[code].type, param, code } }
+  }
+}
+
+/** The caller went away, so there is nobody to tell: 499 in the log. */
+export class CallerLeft extends Error {}
+
+/** 0 makes SDKs retry at once, and several ignore 60 or more. */
+function clampRetryAfter(seconds: number): number {
+  return Math.min(59, Math.max(1, Math.ceil(seconds)))
+}

@@ -1,0 +1,126 @@
+/**
+ * Finds the fields of a JSON object in its bytes without parsing it, so that a body can be refused before
+ * it costs anything (a deep or crowded one stalls JSON.parse or whoever walks the result) and can be
+ * forwarded as it came, with only the fields that must change cut out.
+ *
+ * It trusts nothing and judges nothing: on malformed input it returns something harmless, and JSON.parse,
+ * which runs next, gives the verdict.
+ */
+export interface ScannedField {
+  readonly name: string
+  /** Offset of the opening quote of the name. */
+  readonly start: number
+  readonly valueStart: number
+  /** Offset just past the value. */
+  readonly end: number
+}
+
+export interface Scan {
+  readonly fields: readonly ScannedField[]
+  readonly depth: number
+  /** Separators and openings: a measure of how many values the parsed tree would hold. */
+  readonly values: number
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+export function scanObject(bytes: Buffer, start = 0): Scan {
+  const fields: ScannedField[] = []
+  let depth = 0
+  let deepest = 0
+  let values = 0
+  let nameStart = -1
+  let nameEnd = -1
+  let valueStart = -1
+  const closeField = (end: number): void => {
+    if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })
+    nameStart = valueStart = -1
+  }
+  for (let index = start; index < bytes.length; index++) {
+    switch (bytes[index]) {
+      case QUOTE: {
+        const end = endOfString(bytes, index)
+        if (depth === 1 && valueStart < 0) {
+          nameStart = index
+          nameEnd = end
+        }
+        index = end - 1
+        break
+      }
+      case COLON:
+        if (depth === 1 && nameStart >= 0 && valueStart < 0) valueStart = index + 1
+        break
+      case COMMA:
+        values++
+        if (depth === 1) closeField(index)
+        break
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        values++
+        depth++
+        if (depth > deepest) deepest = depth
+        break
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        if (depth === 1) closeField(index)
+        depth--
+        break
+      default:
+    }
+  }
+  return { fields, depth: deepest, values }
+}
+
+/** Offset just past the closing quote. Long strings (images) are crossed by the native search. */
+function endOfString(bytes: Buffer, open: number): number {
+  const near = Math.min(bytes.length, open + 64)
+  for (let index = open + 1; index < near; index++) {
+    if (bytes[index] === BACKSLASH) index++
+    else if (bytes[index] === QUOTE) return index + 1
+  }
+  // The quick search may start inside an escape, so each quote found is judged by the backslashes before it.
+  for (let quote = bytes.indexOf(QUOTE, open + 1); quote >= 0; quote = bytes.indexOf(QUOTE, quote + 1)) {
+    let slash = quote
+    while (bytes[slash - 1] === BACKSLASH) slash--
+    if ((quote - slash) % 2 === 0) return quote + 1
+  }
+  return bytes.length
+}
+
+function decodeName(bytes: Buffer, start: number, end: number): string {
+  const raw = bytes.toString('utf8', start + 1, end - 1)
+  if (!raw.includes('\\')) return raw
+  try {
+    return String(JSON.parse(`"${raw}"`))
+  } catch {
+    return raw
+  }
+}
+
+/**
+ * Overwrites a field and one comma beside it with spaces, which JSON allows between tokens: the rest of
+ * the object stays where it is, uncopied. Returns how many fields are left.
+ */
+export function blankFields(bytes: Buffer, fields: readonly ScannedField[], drop: (name: string) => boolean): number {
+  let kept = 0
+  for (const field of fields) {
+    if (!drop(field.name)) {
+      kept++
+      continue
+    }
+    // The comma before the field goes with it if something was kept; else the one behind it does.
+    let from = field.start
+    let to = field.end
+    if (kept > 0) from = bytes.lastIndexOf(COMMA, field.start)
+    else if (bytes[to] === COMMA) to++
+    bytes.fill(0x20, from, to)
+  }
+  return kept
+}

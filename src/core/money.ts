@@ -1,0 +1,26 @@
+/** Money is integer pico-AUD (10⁻¹² AUD): A$0.15 per million tokens is exactly 150,000 a token. */
+export type PicoAud = bigint
+
+const PICO_PER_AUD = 1_000_000_000_000n
+const DECIMAL = /^(0|[1-9]\d{0,8})(?:\.(\d{1,12}))?$/
+
+/** An exact decimal such as "0.20" in pico-AUD, or undefined where the text is not one. */
+export function parseAud(text: string): PicoAud | undefined {
+  const match = DECIMAL.exec(text)
+  if (!match) return undefined
+  return BigInt(match[1] ?? '0') * PICO_PER_AUD + BigInt((match[2] ?? '').padEnd(12, '0'))
+}
+
+/** Exact, with at least `decimals` digits behind the point: 150000n → "0.00000015". */
+export function formatAud(amount: PicoAud, decimals = 2): string {
+  const sign = amount < 0n ? '-' : ''
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(13, '0')
+  const fraction = digits.slice(-12).replace(/0+$/, '').padEnd(decimals, '0')
+  const whole = digits.slice(0, -12)
+  return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+}
+
+/** Integer division, half away from zero for positive amounts ("half up"). */
+export function divideHalfUp(amount: bigint, divisor: bigint): bigint {
+  return (2n * amount + divisor) / (2n * divisor)
+}

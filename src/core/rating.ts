@@ -1,0 +1,85 @@
+import { divideHalfUp, formatAud, parseAud, type PicoAud } from './money.ts'
+
+/** What a model costs, in pico-AUD for each unit. Text per token, so that rating is one multiplication. */
+export interface Rates {
+  readonly inputPerToken: PicoAud
+  readonly outputPerToken: PicoAud
+  readonly cachedInputPerToken: PicoAud | null
+  readonly perImage: PicoAud | null
+  readonly perAudioMinute: PicoAud | null
+}
+
+/** What a request consumed. Cached input tokens are part of the input tokens, never beside them. */
+export interface Usage {
+  readonly inputTokens: number
+  readonly cachedInputTokens: number
+  readonly outputTokens: number
+  readonly images: number
+  readonly audioMs: number
+}
+
+/** Prices as an operator writes them: AUD, decimal strings, excluding GST. */
+export interface PriceList {
+  readonly input_per_million?: string
+  readonly output_per_million?: string
+  readonly cached_input_per_million?: string
+  readonly per_image?: string
+  readonly per_audio_minute?: string
+}
+
+export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, images: 0, audioMs: 0 }
+
+export const freeRates: Rates = {
+  inputPerToken: 0n,
+  outputPerToken: 0n,
+  cachedInputPerToken: null,
+  perImage: null,
+  perAudioMinute: null,
+}
+
+const MILLION = 1_000_000n
+
+export function rate(usage: Usage, rates: Rates): PicoAud {
+  const cached = Math.min(Math.max(0, usage.cachedInputTokens), usage.inputTokens)
+  const cachedRate = rates.cachedInputPerToken ?? rates.inputPerToken
+  return (
+    BigInt(usage.inputTokens - cached) * rates.inputPerToken +
+    BigInt(cached) * cachedRate +
+    BigInt(usage.outputTokens) * rates.outputPerToken +
+    BigInt(usage.images) * (rates.perImage ?? 0n) +
+    divideHalfUp(BigInt(usage.audioMs) * (rates.perAudioMinute ?? 0n), 60_000n)
+  )
+}
+
+/** The first key whose value is not an exact price, or the rates. */
+export function parsePriceList(prices: PriceList): Rates | { readonly badKey: keyof PriceList } {
+  const amounts: Partial<Record<keyof PriceList, PicoAud>> = {}
+  for (const key of Object.keys(prices) as (keyof PriceList)[]) {
+    const text = prices[key]
+    if (text === undefined || text === null) continue
+    const amount = parseAud(text)
+    // More than six decimals per million would not be a whole number of pico-AUD per token.
+    if (amount === undefined || (key.endsWith('_per_million') && amount % MILLION !== 0n)) return { badKey: key }
+    amounts[key] = amount
+  }
+  const perToken = (amount: PicoAud | undefined): PicoAud | null => (amount === undefined ? null : amount / MILLION)
+  return {
+    inputPerToken: perToken(amounts.input_per_million) ?? 0n,
+    outputPerToken: perToken(amounts.output_per_million) ?? 0n,
+    cachedInputPerToken: perToken(amounts.cached_input_per_million),
+    perImage: amounts.per_image ?? null,
+    perAudioMinute: amounts.per_audio_minute ?? null,
+  }
+}
+
+/** The inverse of `parsePriceList`: how rates are stored and compared. */
+export function formatPriceList(rates: Rates): PriceList {
+  const perMillion = (amount: PicoAud): string => formatAud(amount * MILLION)
+  return {
+    input_per_million: perMillion(rates.inputPerToken),
+    output_per_million: perMillion(rates.outputPerToken),
+    ...(rates.cachedInputPerToken === null ? {} : { cached_input_per_million: perMillion(rates.cachedInputPerToken) }),
+    ...(rates.perImage === null ? {} : { per_image: formatAud(rates.perImage) }),
+    ...(rates.perAudioMinute === null ? {} : { per_audio_minute: formatAud(rates.perAudioMinute) }),
+  }
+}

@@ -1,0 +1,214 @@
+import type { TSchema } from 'typebox'
+
+/**
+ * Checks data against the subset of JSON Schema that our schemas use, and says what is wrong in words a
+ * person can act on. `null` counts as absent (CONTRACT). One walk, no copies, first problem wins.
+ */
+export interface Problem {
+  readonly path: Path
+  readonly kind: 'missing' | 'type' | 'value' | 'unknown'
+  /** What would have been right: "an integer from 1 to 128". For `unknown`: the keys that are allowed. */
+  readonly expected: string
+}
+
+export type Path = readonly (string | number)[]
+
+type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+
+interface Node {
+  readonly type?: JsonType
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Node[]
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean | Node
+  readonly items?: Node
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly exclusiveMinimum?: number
+  /** Says in words what a pattern means. */
+  readonly expected?: string
+}
+
+export function check(schema: TSchema, value: unknown): Problem | undefined {
+  return visit(schema as Node, value, [])
+}
+
+export function formatPath(path: Path): string {
+  let text = ''
+  for (const step of path) text += typeof step === 'number' ? `[${step}]` : text === '' ? step : `.${step}`
+  return text
+}
+
+function visit(node: Node, value: unknown, path: Path): Problem | undefined {
+  if (node.anyOf) return visitAny(node.anyOf, value, path)
+  if (node.const !== undefined || node.enum) return visitEnum(node, value, path)
+  switch (node.type) {
+    case 'string':
+      return typeof value === 'string' ? visitString(node, value, path) : wrongType(node, path)
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : wrongType(node, path)
+    case 'integer':
+      if (typeof value !== 'number' || !Number.isInteger(value)) return wrongType(node, path)
+      return inRange(node, value) ? undefined : wrongValue(node, path)
+    case 'number':
+      if (typeof value !== 'number' || !Number.isFinite(value)) return wrongType(node, path)
+      return inRange(node, value) ? undefined : wrongValue(node, path)
+    case 'array':
+      return Array.isArray(value) ? visitArray(node, value, path) : wrongType(node, path)
+    case 'object':
+      return isObject(value) ? visitObject(node, value, path) : wrongType(node, path)
+    default:
+      return undefined
+  }
+}
+
+function visitString(node: Node, value: string, path: Path): Problem | undefined {
+  if (value.length < (node.minLength ?? 0)) return wrongValue(node, path)
+  if (node.maxLength !== undefined && value.length > node.maxLength) return wrongValue(node, path)
+  if (node.pattern !== undefined && !pattern(node.pattern).test(value)) return wrongValue(node, path)
+  return undefined
+}
+
+function visitArray(node: Node, value: readonly unknown[], path: Path): Problem | undefined {
+  if (value.length < (node.minItems ?? 0)) return wrongValue(node, path)
+  if (node.maxItems !== undefined && value.length > node.maxItems) return wrongValue(node, path)
+  if (!node.items) return undefined
+  for (let index = 0; index < value.length; index++) {
+    const problem = visit(node.items, value[index], [...path, index])
+    if (problem) return problem
+  }
+  return undefined
+}
+
+function visitObject(node: Node, value: Readonly<Record<string, unknown>>, path: Path): Problem | undefined {
+  const properties = node.properties ?? {}
+  for (const name of node.required ?? []) {
+    if (value[name] === undefined || value[name] === null) {
+      return { path: [...path, name], kind: 'missing', expected: describe(properties[name] ?? {}) }
+    }
+  }
+  for (const name in value) {
+    const item = value[name]
+    if (item === null || item === undefined) continue
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (property) {
+      const problem = visit(property, item, [...path, name])
+      if (problem) return problem
+    } else if (node.additionalProperties === false) {
+      return { path: [...path, name], kind: 'unknown', expected: Object.keys(properties).join(', ') }
+    } else if (typeof node.additionalProperties === 'object') {
+      const problem = visit(node.additionalProperties, item, [...path, name])
+      if (problem) return problem
+    }
+  }
+  return undefined
+}
+
+function visitEnum(node: Node, value: unknown, path: Path): Problem | undefined {
+  const allowed = node.enum ?? [node.const]
+  if (allowed.includes(value)) return undefined
+  return typeof value === typeof allowed[0] ? wrongValue(node, path) : wrongType(node, path)
+}
+
+/** Picks the alternative that the value was meant to be, so that the message is about that one. */
+function visitAny(options: readonly Node[], value: unknown, path: Path): Problem | undefined {
+  const meant = options.filter((option) => sameType(option, value))
+  if (meant.length === 0) return { path, kind: 'type', expected: describeAll(options) }
+  if (isObject(value) && meant.length > 1) {
+    const tagged = meant.find((option) => option.properties?.['type']?.const === value['type'])
+    if (tagged) return visit(tagged, value, path)
+    const tags = meant.map((option) => String(option.properties?.['type']?.const)).join(', ')
+    const kind = value['type'] === undefined ? 'missing' : 'value'
+    return { path: [...path, 'type'], kind, expected: `one of ${tags}` }
+  }
+  let first: Problem | undefined
+  for (const option of meant) {
+    const problem = visit(option, value, path)
+    if (!problem) return undefined
+    first ??= problem
+  }
+  if (meant.length === 1 || Array.isArray(value)) return first
+  return { path, kind: 'value', expected: describeAll(options) }
+}
+
+function sameType(node: Node, value: unknown): boolean {
+  const sample = node.const ?? node.enum?.[0]
+  if (sample !== undefined) return typeof sample === typeof value
+  if (node.type === 'array') return Array.isArray(value)
+  if (node.type === 'object') return isObject(value)
+  if (node.type === 'integer') return typeof value === 'number'
+  return node.type === undefined || node.type === typeof value
+}
+
+function inRange(node: Node, value: number): boolean {
+  return (
+    value >= (node.minimum ?? -Infinity) &&
+    value <= (node.maximum ?? Infinity) &&
+    value > (node.exclusiveMinimum ?? -Infinity)
+  )
+}
+
+function wrongType(node: Node, path: Path): Problem {
+  return { path, kind: 'type', expected: describe(node) }
+}
+
+function wrongValue(node: Node, path: Path): Problem {
+  return { path, kind: 'value', expected: describe(node) }
+}
+
+/** A schema in words. */
+export function describe(node: TSchema | Node): string {
+  const it = node as Node
+  if (it.expected) return it.expected
+  if (it.anyOf) return describeAll(it.anyOf)
+  if (it.enum) return `one of ${it.enum.map(String).join(', ')}`
+  if (it.const !== undefined) return JSON.stringify(it.const)
+  switch (it.type) {
+    case 'integer':
+    case 'number': {
+      const noun = it.type === 'integer' ? 'an integer' : 'a number'
+      if (it.exclusiveMinimum !== undefined) return `${noun} above ${it.exclusiveMinimum}`
+      if (it.minimum !== undefined && it.maximum !== undefined) return `${noun} from ${it.minimum} to ${it.maximum}`
+      if (it.minimum !== undefined) return `${noun} of at least ${it.minimum}`
+      return noun
+    }
+    case 'string':
+      if (it.maxLength !== undefined) return `a string of ${it.minLength ?? 0} to ${it.maxLength} characters`
+      return it.minLength ? 'a non-empty string' : 'a string'
+    case 'array':
+      if (it.maxItems !== undefined) return `an array of ${it.minItems ?? 0} to ${it.maxItems} items`
+      return it.minItems ? 'a non-empty array' : 'an array'
+    case 'object':
+      return 'an object'
+    case 'boolean':
+      return 'true or false'
+    default:
+      return 'any value'
+  }
+}
+
+function describeAll(options: readonly Node[]): string {
+  const constants = options.filter((option) => option.const !== undefined)
+  const others = options.filter((option) => option.const === undefined).map(describe)
+  if (constants.length > 0) others.unshift(`one of ${constants.map((option) => String(option.const)).join(', ')}`)
+  return [...new Set(others)].join(', or ')
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const patterns = new Map<string, RegExp>()
+
+function pattern(source: string): RegExp {
+  let compiled = patterns.get(source)
+  if (!compiled) patterns.set(source, (compiled = new RegExp(source, 'u')))
+  return compiled
+}

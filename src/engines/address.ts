@@ -1,0 +1,39 @@
+import { Pool, type Dispatcher } from 'undici'
+
+/** One address of an engine: its connections, how busy it is, and whether it answers. */
+export interface Address {
+  readonly url: string
+  /** Put before the path of every call. */
+  readonly prefix: string
+  readonly pool: Dispatcher
+  inFlight: number
+  healthy: boolean
+}
+
+/** `unix:/run/engine.sock` or `unix:/run/engine.sock:/v1`; an http(s) URL is taken as it is. */
+export function parseAddress(url: string): { origin: string; prefix: string; socketPath?: string } {
+  if (url.startsWith('unix:')) {
+    const [socketPath = '', prefix = '/v1'] = url.slice('unix:'.length).split(':')
+    return { origin: 'http://localhost', prefix: trimSlash(prefix), socketPath }
+  }
+  const { origin, pathname } = new URL(url)
+  return { origin, prefix: trimSlash(pathname) }
+}
+
+export function openAddress(url: string, timeouts: { firstByteMs: number; idleMs: number }): Address {
+  const { origin, prefix, socketPath } = parseAddress(url)
+  const pool = new Pool(origin, {
+    ...(socketPath === undefined ? {} : { socketPath }),
+    connectTimeout: 5000,
+    headersTimeout: timeouts.firstByteMs,
+    bodyTimeout: timeouts.idleMs,
+    // Below the 5 s after which uvicorn, under most engines, closes an idle connection.
+    keepAliveTimeout: 4000,
+    allowH2: false,
+  })
+  return { url, prefix, pool, inFlight: 0, healthy: true }
+}
+
+function trimSlash(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path
+}

@@ -1,0 +1,135 @@
+import { errors, type Dispatcher } from 'undici'
+import type { EngineDescription } from '../core/catalog.ts'
+import { ApiError } from '../core/errors.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports.ts'
+import { openAddress, type Address } from './address.ts'
+import { watchHealth } from './health.ts'
+import { refusalFrom, worthAnotherAddress } from './refusal.ts'
+
+const MAX_REFUSAL_BYTES = 65_536
+
+export interface UpstreamEvents {
+  /** An address went down or came back. */
+  healthChanged(url: string, healthy: boolean): void
+  /** An address failed a call; the message is for the log, never for the caller. */
+  callFailed(url: string, reason: string): void
+}
+
+/** The OpenAI-compatible servers behind one deployment, called over HTTP(S) or a unix socket. */
+export function openUpstream(description: EngineDescription, events: UpstreamEvents): Engine {
+  const timeouts = { firstByteMs: description.firstByteTimeoutMs, idleMs: description.idleTimeoutMs }
+  const addresses = description.urls.map((url) => openAddress(url, timeouts))
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
+  const unwatch = addresses.map((address) =>
+    watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
+  )
+  return {
+    usable: () => addresses.some((address) => address.healthy),
+    run: (call) => runCall(call, addresses, headers, events),
+    async close() {
+      for (const stop of unwatch) stop()
+      await Promise.all(addresses.map((address) => address.pool.close()))
+    },
+  }
+}
+
+function runCall(
+  call: EngineCall,
+  addresses: readonly Address[],
+  headers: Record<string, string>,
+  events: UpstreamEvents,
+): RunningCall {
+  const tried = new Set<Address>()
+  let controller: Dispatcher.DispatchController | undefined
+  let aborted = false
+  let finish: (end: CallEnd) => void
+  const ended = new Promise<CallEnd>((resolve) => (finish = resolve))
+
+  /** Asks the next address, if the reason to leave the last one allows it and one is left. */
+  function attempt(error: ApiError, again: boolean): void {
+    if (aborted) return finish({ kind: 'aborted' })
+    const address = tried.size === 0 || again ? leastBusy(addresses, tried) : undefined
+    if (!address) return finish({ kind: 'failed', error, started: false })
+    tried.add(address)
+    address.inFlight++
+    address.pool.dispatch(
+      { method: 'POST', path: address.prefix + call.path, headers, body: call.body },
+      attemptHandler(address),
+    )
+  }
+
+  function attemptHandler(address: Address): Dispatcher.DispatchHandler {
+    let started = false
+    let status = 0
+    let refusal: Buffer[] = []
+    let refusalBytes = 0
+    return {
+      onRequestStart(it) {
+        controller = it
+        if (aborted) it.abort(new errors.RequestAbortedError())
+      },
+      onResponseStart(_controller, statusCode) {
+        if (statusCode < 200) return
+        status = statusCode
+        if (status >= 300) return
+        started = true
+        call.receiver.start()
+      },
+      onResponseData(_controller, chunk) {
+        if (started) return call.receiver.data(chunk)
+        if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push(chunk)
+        refusalBytes += chunk.length
+      },
+      onResponseEnd() {
+        address.inFlight--
+        if (started) return finish({ kind: 'ended' })
+        const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
+        refusal = []
+        if (worthAnotherAddress(status)) events.callFailed(address.url, `status ${status}`)
+        attempt(refusalFrom(status, body), worthAnotherAddress(status))
+      },
+      onResponseError(_controller, cause) {
+        address.inFlight--
+        if (aborted) return finish({ kind: 'aborted' })
+        events.callFailed(address.url, cause.message)
+        const error = failureFrom(cause, started)
+        if (started) return finish({ kind: 'failed', error, started })
+        attempt(error, true)
+      },
+    }
+  }
+
+  attempt(new ApiError('model_not_configured', 'No engine of this model is up.', { param: 'model' }), false)
+  return {
+    ended,
+    abort() {
+      aborted = true
+      controller?.abort(new errors.RequestAbortedError())
+    },
+    pause: () => controller?.pause(),
+    resume: () => controller?.resume(),
+  }
+}
+
+/** The healthy address with the fewest calls; where none is healthy, one that might have come back. */
+function leastBusy(addresses: readonly Address[], except: ReadonlySet<Address>): Address | undefined {
+  let best: Address | undefined
+  for (const address of addresses) {
+    if (except.has(address)) continue
+    if (!best || rank(address) < rank(best)) best = address
+  }
+  return best
+}
+
+function rank(address: Address): number {
+  return address.inFlight + (address.healthy ? 0 : 1e9)
+}
+
+function failureFrom(cause: Error, started: boolean): ApiError {
+  if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError) {
+    return new ApiError('upstream_timeout', 'The engine did not answer in time.', { cause })
+  }
+  const message = started ? 'The engine broke off in the middle of its answer.' : 'The engine could not be reached.'
+  return new ApiError('upstream_error', message, { cause })
+}

@@ -1,0 +1,41 @@
+import { noUsage, type Usage } from '../core/rating.ts'
+
+/** Token counts as callers see them. */
+export interface WireUsage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
+  readonly prompt_tokens_details: { readonly cached_tokens: number }
+  readonly completion_tokens_details: { readonly reasoning_tokens: number }
+}
+
+/** What an engine reported, or undefined where it makes no sense. */
+export function readUsage(reported: unknown): { usage: Usage; reasoningTokens: number } | undefined {
+  if (typeof reported !== 'object' || reported === null) return undefined
+  const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = reported as {
+    prompt_tokens?: unknown
+    completion_tokens?: unknown
+    prompt_tokens_details?: { cached_tokens?: unknown } | null
+    completion_tokens_details?: { reasoning_tokens?: unknown } | null
+  }
+  const inputTokens = count(prompt_tokens)
+  if (inputTokens === undefined) return undefined
+  const outputTokens = count(completion_tokens) ?? 0
+  const cachedInputTokens = Math.min(inputTokens, count(prompt_tokens_details?.cached_tokens) ?? 0)
+  const reasoningTokens = Math.min(outputTokens, count(completion_tokens_details?.reasoning_tokens) ?? 0)
+  return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens }
+}
+
+export function toWireUsage(usage: Usage, reasoningTokens: number): WireUsage {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedInputTokens },
+    completion_tokens_details: { reasoning_tokens: reasoningTokens },
+  }
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+}

@@ -1,0 +1,118 @@
+import type { Model } from '../core/catalog.ts'
+import { ApiError } from '../core/errors.ts'
+import type { InputSize } from '../core/token-estimate.ts'
+import type { ChatMessage, ChatRequest, ImagePart } from './chat-schema.ts'
+import { mistake } from './parameters.ts'
+
+const MESSAGE_FIELDS = new Set(['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'refusal', 'reasoning_content'])
+const DATA_URL = /^data:image\/(png|jpeg|jpg|webp|gif);base64,[A-Za-z0-9+/=]/
+
+export interface ReadMessages {
+  readonly size: InputSize
+  /** Written anew where an engine must not get them as they came; else undefined. */
+  readonly rewritten: readonly ChatMessage[] | undefined
+}
+
+/** Gets the bytes of an image at an address that the operator allows, as a data URL. */
+export type FetchImage = (url: string, param: string) => Promise<string>
+
+/** Checks what a schema cannot say of messages, and measures them: one walk. */
+export async function readMessages(request: ChatRequest, model: Model, fetchImage: FetchImage): Promise<ReadMessages> {
+  let textBytes = 0
+  let images = 0
+  let rewrite = false
+  const remote: { part: ImagePart; url: string; param: string }[] = []
+
+  request.messages.forEach((message, index) => {
+    const param = `messages[${index}]`
+    requireRole(message, param)
+    if (message.role === 'developer' || hasUnknownFields(message)) rewrite = true
+    if (typeof message.content === 'string') textBytes += Buffer.byteLength(message.content)
+    else if (Array.isArray(message.content)) {
+      message.content.forEach((part, position) => {
+        if (part.type === 'text') {
+          textBytes += Buffer.byteLength(part.text)
+          if (hasMore(part, 2)) rewrite = true
+          return
+        }
+        const where = `${param}.content[${position}]`
+        requireVision(message, model, where)
+        images++
+        if (typeof part.image_url === 'string' || hasMore(part, 2) || hasMore(part.image_url, 2)) rewrite = true
+        const url = urlOf(part)
+        if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
+        else if (!DATA_URL.test(url)) {
+          throw mistake('invalid_value', `${where}.image_url.url`, 'a data: URL of a png, jpeg, webp or gif in base64')
+        }
+      })
+    }
+    for (const call of message.tool_calls ?? []) {
+      textBytes += Buffer.byteLength(call.function.name) + Buffer.byteLength(call.function.arguments)
+    }
+  })
+  // Tool definitions and schemas are part of the prompt, and are text themselves.
+  for (const field of [request.tools, request.response_format]) {
+    if (field) textBytes += Buffer.byteLength(JSON.stringify(field))
+  }
+  const inlined = new Map<ImagePart, string>()
+  for (const { part, url, param } of remote) inlined.set(part, await fetchImage(url, param))
+  return {
+    size: { textBytes, images, messages: request.messages.length },
+    rewritten: rewrite || inlined.size > 0 ? request.messages.map((it) => plainMessage(it, inlined)) : undefined,
+  }
+}
+
+function requireRole(message: ChatMessage, param: string): void {
+  const hasContent = message.content !== undefined && message.content !== null
+  const callsTools = message.role === 'assistant' && (message.tool_calls?.length ?? 0) > 0
+  if (!hasContent && !callsTools) {
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${param}.content'.`, {
+      param: `${param}.content`,
+    })
+  }
+  if (message.role === 'tool' && !message.tool_call_id) {
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${param}.tool_call_id'.`, {
+      param: `${param}.tool_call_id`,
+    })
+  }
+}
+
+function requireVision(message: ChatMessage, model: Model, param: string): void {
+  if (!model.categories.includes('vision')) {
+    throw new ApiError('unsupported_content', `${model.id} does not take images; choose a model of the category vision.`, {
+      param,
+    })
+  }
+  if (message.role !== 'user') {
+    throw new ApiError('unsupported_content', 'Images belong into messages of the role user.', { param })
+  }
+}
+
+function urlOf(part: ImagePart): string {
+  return typeof part.image_url === 'string' ? part.image_url : part.image_url.url
+}
+
+function hasUnknownFields(message: object): boolean {
+  for (const name in message) if (!MESSAGE_FIELDS.has(name)) return true
+  return false
+}
+
+function hasMore(it: object, count: number): boolean {
+  return typeof it === 'object' && Object.keys(it).length > count
+}
+
+/** A message with the fields we know and nothing else. */
+function plainMessage(message: ChatMessage, inlined: ReadonlyMap<ImagePart, string>): ChatMessage {
+  const known = Object.entries(message).filter(([name, value]) => MESSAGE_FIELDS.has(name) && value !== null)
+  const plain = Object.fromEntries(known) as ChatMessage
+  if (plain.role === 'developer') plain.role = 'system'
+  if (Array.isArray(plain.content)) {
+    plain.content = plain.content.map((part) => {
+      if (part.type === 'text') return { type: 'text', text: part.text }
+      const detail = typeof part.image_url === 'string' ? undefined : part.image_url.detail
+      const url = inlined.get(part) ?? urlOf(part)
+      return { type: 'image_url', image_url: { url, ...(detail ? { detail } : {}) } }
+    })
+  }
+  return plain
+}

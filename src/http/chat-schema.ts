@@ -1,0 +1,139 @@
+import Type, { type Static } from 'typebox'
+
+/** The wire shapes of /chat/completions: checked, typed and documented from here. */
+
+const textPart = Type.Object({ type: Type.Literal('text'), text: Type.String() })
+
+const imagePart = Type.Object({
+  type: Type.Literal('image_url'),
+  image_url: Type.Union([
+    Type.Object({
+      url: Type.String({ minLength: 1 }),
+      detail: Type.Optional(Type.Enum(['auto', 'low', 'high'])),
+    }),
+    Type.String({ minLength: 1 }),
+  ]),
+})
+
+const toolCall = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('function'),
+  function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+})
+
+const message = Type.Object({
+  role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool']),
+  content: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.Union([textPart, imagePart]), { minItems: 1, maxItems: 1000 })]),
+  ),
+  name: Type.Optional(Type.String({ maxLength: 256 })),
+  tool_calls: Type.Optional(Type.Array(toolCall, { maxItems: 128 })),
+  tool_call_id: Type.Optional(Type.String()),
+  refusal: Type.Optional(Type.String()),
+  reasoning_content: Type.Optional(Type.String()),
+})
+
+const functionName = Type.String({
+  pattern: '^[a-zA-Z0-9_.-]{1,64}$',
+  expected: 'a name of 1 to 64 letters, digits, "_", "." and "-"',
+})
+
+const tool = Type.Object({
+  type: Type.Literal('function'),
+  function: Type.Object({
+    name: functionName,
+    description: Type.Optional(Type.String()),
+    parameters: Type.Optional(Type.Object({})),
+    strict: Type.Optional(Type.Boolean()),
+  }),
+})
+
+const penalty = (): Type.TOptional<Type.TNumber> => Type.Optional(Type.Number({ minimum: -2, maximum: 2 }))
+const positive = (): Type.TOptional<Type.TInteger> => Type.Optional(Type.Integer({ minimum: 1 }))
+
+export const chatRequestSchema = Type.Object({
+  model: Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' }),
+  messages: Type.Array(message, { minItems: 1, maxItems: 10_000 }),
+  stream: Type.Optional(Type.Boolean()),
+  stream_options: Type.Optional(Type.Object({ include_usage: Type.Optional(Type.Boolean()) })),
+  max_tokens: positive(),
+  max_completion_tokens: positive(),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  frequency_penalty: penalty(),
+  presence_penalty: penalty(),
+  logprobs: Type.Optional(Type.Boolean()),
+  top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  seed: Type.Optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+  n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
+  stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
+  tools: Type.Optional(Type.Array(tool, { maxItems: 128 })),
+  tool_choice: Type.Optional(
+    Type.Union([
+      Type.Enum(['none', 'auto', 'required']),
+      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+    ]),
+  ),
+  parallel_tool_calls: Type.Optional(Type.Boolean()),
+  response_format: Type.Optional(
+    Type.Union([
+      Type.Object({ type: Type.Literal('text') }),
+      Type.Object({ type: Type.Literal('json_object') }),
+      Type.Object({
+        type: Type.Literal('json_schema'),
+        json_schema: Type.Object({
+          name: functionName,
+          description: Type.Optional(Type.String()),
+          schema: Type.Optional(Type.Object({})),
+          strict: Type.Optional(Type.Boolean()),
+        }),
+      }),
+    ]),
+  ),
+  logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+  top_k: Type.Optional(Type.Integer({ minimum: -1 })),
+  min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])),
+  chat_template_kwargs: Type.Optional(Type.Object({})),
+  user: Type.Optional(Type.String()),
+  metadata: Type.Optional(Type.Object({})),
+  store: Type.Optional(Type.Boolean()),
+  service_tier: Type.Optional(Type.String()),
+  safety_identifier: Type.Optional(Type.String()),
+  prompt_cache_key: Type.Optional(Type.String()),
+})
+
+export type ChatRequest = Static<typeof chatRequestSchema>
+export type ChatMessage = Static<typeof message>
+export type ImagePart = Static<typeof imagePart>
+
+const usage = Type.Object({
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  total_tokens: Type.Integer(),
+  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+  completion_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
+})
+
+export const chatResponseSchema = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('chat.completion'),
+  created: Type.Integer({ description: 'Unix seconds.' }),
+  model: Type.String(),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      message: Type.Object({
+        role: Type.Literal('assistant'),
+        content: Type.Union([Type.String(), Type.Null()]),
+        refusal: Type.Union([Type.String(), Type.Null()]),
+        reasoning_content: Type.Optional(Type.String()),
+        tool_calls: Type.Optional(Type.Array(toolCall)),
+      }),
+      logprobs: Type.Union([Type.Object({}), Type.Null()]),
+      finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),
+    }),
+  ),
+  usage,
+})

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ApiError } from '../core/errors.ts'
+import type { Caller, Reply } from '../ports.ts'
+
+/** A caller that takes nothing for this long is gone, whatever its socket says. */
+const STALL_MS = 60_000
+
+/** One request and its response. Every response of a listener leaves through `head`. */
+export class Exchange implements Reply {
+  readonly requestId = newRequestId()
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #listener: ExchangeListener
+  #gone: (() => void) | undefined
+  #drained: (() => void) | undefined
+  #stall: NodeJS.Timeout | undefined
+  isGone = false
+  isOver = false
+  status = 0
+  /** Set once the key was found good. */
+  caller: Caller | undefined
+  /** What the log says of it beyond the usual: never prompts, never keys. */
+  readonly notes: Record<string, unknown> = {}
+
+  constructor(request: IncomingMessage, response: ServerResponse, listener: ExchangeListener) {
+    this.request = request
+    this.#response = response
+    this.#listener = listener
+    this.method = request.method ?? 'GET'
+    const url = request.url ?? '/'
+    const mark = url.indexOf('?')
+    this.path = mark < 0 ? url : url.slice(0, mark)
+    this.query = mark < 0 ? '' : url.slice(mark + 1)
+  }
+
+  get hasReplied(): boolean {
+    return this.#response.headersSent
+  }
+
+  onGone(callback: () => void): void {
+    this.#gone = callback
+    if (this.isGone) callback()
+  }
+
+  /** The connection closed under the exchange. */
+  leave(): void {
+    if (this.isGone || this.isOver) return
+    this.isGone = true
+    this.#gone?.()
+    this.#finish()
+  }
+
+  sendJson(body: string, headers: Record<string, string> = {}): void {
+    this.send(200, 'application/json', body, headers)
+  }
+
+  send(status: number, contentType: string, body: string, headers: Record<string, string> = {}): void {
+    if (this.isGone || this.isOver) return
+    const bytes = Buffer.byteLength(body)
+    this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(bytes), ...headers })
+    this.#response.end(this.method === 'HEAD' ? undefined : body)
+    this.#finish()
+  }
+
+  sendError(error: ApiError, headers: Record<string, string> = {}, shape?: (error: ApiError) => object): void {
+    this.notes['code'] = error.code
+    const extra: Record<string, string> = { ...headers }
+    if (error.retryAfter !== null) extra['Retry-After'] = String(error.retryAfter)
+    if (error.status === 401) extra['WWW-Authenticate'] = 'Bearer'
+    this.send(error.status, 'application/json', JSON.stringify(shape ? shape(error) : error.body()), extra)
+  }
+
+  openStream(headers: Record<string, string>): void {
+    if (this.isGone || this.isOver) return
+    this.#head(200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-cache',
+      'X-Accel-Buffering': 'no',
+      ...headers,
+    })
+    this.#response.on('drain', () => this.#resume())
+  }
+
+  write(text: string): boolean {
+    if (this.isGone || this.isOver) return true
+    const flowing = this.#response.write(text, 'latin1')
+    if (!flowing) this.#stall ??= setTimeout(() => this.request.socket.destroy(), STALL_MS).unref()
+    return flowing
+  }
+
+  onDrain(callback: () => void): void {
+    this.#drained = callback
+  }
+
+  end(text: string): void {
+    if (this.isGone || this.isOver) return
+    this.#response.end(text, 'latin1')
+    this.#finish()
+  }
+
+  #resume(): void {
+    clearTimeout(this.#stall)
+    this.#stall = undefined
+    this.#drained?.()
+  }
+
+  #head(status: number, headers: Record<string, string>): void {
+    this.status = status
+    const common = this.#listener.commonHeaders(this)
+    this.#response.writeHead(status, { ...headers, ...common, 'X-Request-Id': this.requestId })
+  }
+
+  #finish(): void {
+    this.isOver = true
+    clearTimeout(this.#stall)
+    this.#listener.exchangeOver(this)
+  }
+}
+
+export interface ExchangeListener {
+  /** What every response of the listener carries, as of now. */
+  commonHeaders(exchange: Exchange): Record<string, string>
+  exchangeOver(exchange: Exchange): void
+}
+
+/** In order of time, so that the ledger grows at its end. */
+export function newRequestId(): string {
+  return Date.now().toString(36).padStart(9, '0') + randomUUID().replaceAll('-', '').slice(0, 23)
+}

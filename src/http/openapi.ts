@@ -1,0 +1,172 @@
+import type { TSchema } from 'typebox'
+import { categories, modes } from '../core/catalog.ts'
+import { errorTable, type ErrorCode } from '../core/errors.ts'
+import { chatRequestSchema, chatResponseSchema } from './chat-schema.ts'
+import { errorSchema, modelDetailSchema, modelListSchema, queueStatusSchema } from './wire-schemas.ts'
+
+/** The public API as data: OpenAPI and the docs page are both made from this. */
+export interface Operation {
+  readonly method: 'get' | 'post'
+  /** Below /api/v1. */
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly query?: readonly { name: string; required?: boolean; description: string; values?: readonly string[] }[]
+  readonly request?: TSchema
+  readonly response: TSchema
+  readonly streams?: boolean
+  readonly errors: readonly ErrorCode[]
+}
+
+const everywhere: readonly ErrorCode[] = ['missing_api_key', 'invalid_api_key', 'rate_limit_exceeded', 'internal_error']
+const inference: readonly ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_content',
+  'wrong_endpoint',
+  'context_length_exceeded',
+  'token_budget_exceeded',
+  'model_access_denied',
+  'model_not_found',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'queue_full',
+  'upstream_error',
+  'upstream_timeout',
+  'model_overloaded',
+  'model_not_configured',
+  'service_unavailable',
+]
+
+export const operations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/chat/completions',
+    summary: 'Chat completion',
+    description:
+      'Answers a conversation. With stream: true the tokens come as server-sent events, ending in data: [DONE]. A busy model holds the request in its queue with the connection open and silent; X-Queue-Wait-Ms tells how long it waited.',
+    request: chatRequestSchema,
+    response: chatResponseSchema,
+    streams: true,
+    errors: inference,
+  },
+  {
+    method: 'get',
+    path: '/models',
+    summary: 'List models',
+    description: 'The models this key can call now, with the prices that apply to its workspace.',
+    query: [
+      {
+        name: 'scope',
+        description: 'callable (default), or catalog for every model with its availability.',
+        values: ['callable', 'catalog'],
+      },
+      { name: 'category', description: 'Only models of this category.', values: categories },
+      { name: 'mode', description: 'Only models served in this mode.', values: modes },
+      { name: 'supported_parameters', description: 'Comma list: only models that take all of them.' },
+    ],
+    response: modelListSchema,
+    errors: ['invalid_value'],
+  },
+  {
+    method: 'get',
+    path: '/models/detail',
+    summary: 'One model',
+    description: 'A single model with its description, short ids and queue limits.',
+    query: [{ name: 'slug', required: true, description: 'The slug or a short id.' }],
+    response: modelDetailSchema,
+    errors: ['missing_required_parameter', 'model_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/queue/status',
+    summary: 'Queue status',
+    description: 'How busy the models of this workspace are. Never queued itself.',
+    response: queueStatusSchema,
+    errors: [],
+  },
+]
+
+const rateHeaders = {
+  'X-RateLimit-Limit': { description: 'Requests permitted per minute.', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': { description: 'Requests left in the current window.', schema: { type: 'integer' } },
+  'X-RateLimit-Reset': { description: 'When the window resets, in Unix seconds.', schema: { type: 'integer' } },
+  'X-Request-Id': { description: 'Names the request in logs and in the ledger.', schema: { type: 'string' } },
+}
+
+export function openApiDocument(): object {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const operation of operations) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: toOperation(operation) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Weir',
+      version: '1',
+      description: 'One HTTP API in front of a catalog of open-weight models. Prices are in AUD, excluding GST.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/api/v1' }],
+    security: [{ key: [] }],
+    paths,
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer' } },
+      schemas: { Error: errorSchema },
+    },
+  }
+}
+
+function toOperation(operation: Operation): object {
+  const inferenceHeaders = operation.request
+    ? { 'X-Queue-Wait-Ms': { description: 'Milliseconds in the queue.', schema: { type: 'integer' } } }
+    : {}
+  return {
+    summary: operation.summary,
+    description: operation.description,
+    operationId: operation.path.slice(1).replaceAll(/[^a-z]+(\w)/g, (_match, letter: string) => letter.toUpperCase()),
+    ...(operation.query ? { parameters: operation.query.map(toParameter) } : {}),
+    ...(operation.request
+      ? { requestBody: { required: true, content: { 'application/json': { schema: operation.request } } } }
+      : {}),
+    responses: {
+      200: {
+        description: operation.summary,
+        headers: { ...rateHeaders, ...inferenceHeaders },
+        content: {
+          'application/json': { schema: operation.response },
+          ...(operation.streams ? { 'text/event-stream': { schema: { type: 'string' } } } : {}),
+        },
+      },
+      ...errorResponses([...operation.errors, ...everywhere]),
+    },
+  }
+}
+
+function toParameter(parameter: NonNullable<Operation['query']>[number]): object {
+  const { name, required = false, description, values } = parameter
+  return { name, in: 'query', required, description, schema: { type: 'string', ...(values ? { enum: values } : {}) } }
+}
+
+function errorResponses(codes: readonly ErrorCode[]): Record<number, object> {
+  const byStatus = Map.groupBy(codes, (code) => errorTable[code].status)
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [
+      status,
+      {
+        description: group.join(', '),
+        headers: {
+          ...rateHeaders,
+          ...(group.some((code) => errorTable[code].retryAfter !== null)
+            ? { 'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' } } }
+            : {}),
+        },
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    ]),
+  )
+}

@@ -1,0 +1,209 @@
+import type { Accounts } from '../accounts/accounts.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { PriceBook } from '../catalog/price-book.ts'
+import { endpointsOf, type Model } from '../core/catalog.ts'
+import { ApiError } from '../core/errors.ts'
+import { secondsLeft } from '../core/rate-window.ts'
+import type { Pipeline } from '../pipeline.ts'
+import type { Admission, Caller, Clock, RateLimiter } from '../ports.ts'
+import type { Telemetry } from '../telemetry.ts'
+import { readJsonObject } from './body.ts'
+import { chatJob } from './chat-completions.ts'
+import type { FetchImage } from './chat-messages.ts'
+import { docsPage } from './docs-page.ts'
+import type { Exchange } from './exchange.ts'
+import { describeModel, listModels, type ModelsParts } from './models.ts'
+import { openApiDocument } from './openapi.ts'
+import { mistake } from './parameters.ts'
+import { queueStatus } from './queue-status.ts'
+import type { Application } from './server.ts'
+
+/** The public listener: who calls, whether the rate allows it, and which resource it is for. */
+export interface PublicParts {
+  readonly accounts: Accounts
+  readonly catalog: Catalog
+  readonly prices: PriceBook
+  readonly admission: Admission
+  readonly rateLimiter: RateLimiter
+  readonly pipeline: Pipeline
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly fetchImage: FetchImage
+  readonly limits: {
+    readonly requestsPerMinute: number
+    readonly unauthenticatedPerMinute: number
+    readonly maxBodyBytes: number
+  }
+  isUp(model: Model, workspace: string): boolean
+  isReady(): boolean
+}
+
+const PREFIX = '/api/v1'
+
+type Resource = (exchange: Exchange, caller: Caller) => Promise<void>
+
+export function publicApi(parts: PublicParts): Application {
+  const { accounts, rateLimiter, limits, clock, telemetry } = parts
+  const resources = publicResources(parts)
+  const openApi = JSON.stringify(openApiDocument())
+  const docs = docsPage()
+
+  /** Without a key: whether the service lives, and how to use it. */
+  const open: Readonly<Record<string, (exchange: Exchange) => void>> = {
+    '/': (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' }),
+    '/docs': (exchange) => exchange.send(200, 'text/html; charset=utf-8', docs),
+    [`${PREFIX}/openapi.json`]: (exchange) => exchange.sendJson(openApi),
+    '/healthz': (exchange) => exchange.sendJson('{"status":"alive"}'),
+    '/readyz'(exchange) {
+      if (!parts.isReady()) throw new ApiError('service_unavailable', 'The service is not ready.')
+      exchange.sendJson('{"status":"ready"}')
+    },
+  }
+
+  const limitOf = (caller: Caller): number => caller.workspace.requestsPerMinute ?? limits.requestsPerMinute
+
+  async function authenticate(exchange: Exchange): Promise<Caller> {
+    const header = exchange.request.headers.authorization
+    const key = header === undefined ? undefined : /^bearer +(\S+) *$/i.exec(header)?.[1]
+    const caller = key === undefined ? undefined : accounts.authenticate(key)
+    if (caller) return caller
+    const address = exchange.request.socket.remoteAddress ?? ''
+    if (!(await rateLimiter.take(`address ${address}`, limits.unauthenticatedPerMinute))) throw tooMany()
+    if (key === undefined) {
+      throw new ApiError('missing_api_key', 'Send your API key in the header Authorization: Bearer <API_KEY>.')
+    }
+    throw new ApiError('invalid_api_key', 'The API key is not valid. It may be mistyped or revoked.')
+  }
+
+  function tooMany(): ApiError {
+    const seconds = secondsLeft(clock.now())
+    return new ApiError('rate_limit_exceeded', `Too many requests in this minute. Try again in ${seconds} s.`, {
+      retryAfter: seconds,
+    })
+  }
+
+  return {
+    async answer(exchange) {
+      const handleOpen = exchange.method === 'GET' || exchange.method === 'HEAD' ? open[exchange.path] : undefined
+      if (handleOpen) return handleOpen(exchange)
+      const caller = await authenticate(exchange)
+      exchange.caller = caller
+      if (!(await rateLimiter.take(caller.workspace.id, limitOf(caller)))) throw tooMany()
+      await findResource(resources, exchange)(exchange, caller)
+    },
+    headers(exchange, address) {
+      const caller = exchange?.caller
+      const { limit, remaining, resetAt } = caller
+        ? rateLimiter.allowance(caller.workspace.id, limitOf(caller))
+        : rateLimiter.allowance(`address ${address}`, limits.unauthenticatedPerMinute)
+      return {
+        'X-RateLimit-Limit': String(limit),
+        'X-RateLimit-Remaining': String(remaining),
+        'X-RateLimit-Reset': String(resetAt),
+      }
+    },
+    over(exchange, failure) {
+      telemetry.requestOver(exchange.status, exchange.notes['code'] as string | undefined)
+      const line = {
+        request_id: exchange.requestId,
+        method: exchange.method,
+        path: exchange.path,
+        status: exchange.status,
+        workspace: exchange.caller?.workspace.name,
+        key_id: exchange.caller?.keyId,
+        ...exchange.notes,
+      }
+      if (failure !== undefined) telemetry.log.error({ ...line, err: failure }, 'request failed')
+      else telemetry.log.info(line, 'request')
+    },
+  }
+}
+
+function findResource(resources: Readonly<Record<string, Readonly<Record<string, Resource>>>>, exchange: Exchange): Resource {
+  const path = exchange.path.startsWith(PREFIX) ? exchange.path.slice(PREFIX.length) : undefined
+  const byMethod =
+    path === undefined
+      ? undefined
+      : Object.hasOwn(resources, path)
+        ? resources[path]
+        : path.startsWith('/models/')
+          ? resources['/models/{slug}']
+          : undefined
+  if (!byMethod) {
+    throw new ApiError('unknown_url', `There is nothing at ${exchange.method} ${exchange.path.slice(0, 200)}. See /docs.`)
+  }
+  const resource = byMethod[exchange.method]
+  if (resource) return resource
+  const allowed = Object.keys(byMethod).join(', ')
+  return async () =>
+    exchange.sendError(new ApiError('method_not_allowed', `${exchange.method} is not allowed here; use ${allowed}.`), {
+      Allow: allowed,
+    })
+}
+
+function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<Record<string, Resource>>>> {
+  const models: ModelsParts = { catalog: parts.catalog, prices: parts.prices, isUp: parts.isUp }
+  const json =
+    (read: (exchange: Exchange, caller: Caller) => object): Resource =>
+    async (exchange, caller) =>
+      exchange.sendJson(JSON.stringify(read(exchange, caller)))
+  const query = (exchange: Exchange): URLSearchParams => new URLSearchParams(exchange.query)
+
+  return {
+    '/chat/completions': { POST: chat(parts) },
+    '/models': { GET: json((exchange, { workspace }) => listModels(models, workspace, query(exchange))) },
+    '/models/detail': {
+      GET: json((exchange, { workspace }) => describeModel(models, workspace, query(exchange).get('slug'))),
+    },
+    '/models/{slug}': {
+      GET: json((exchange, { workspace }) => describeModel(models, workspace, slugIn(exchange.path))),
+    },
+    '/queue/status': { GET: json((_exchange, { workspace }) => queueStatus(parts.catalog, parts.admission, workspace)) },
+  }
+}
+
+function chat(parts: PublicParts): Resource {
+  return async (exchange, caller) => {
+    const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
+    const { model, deployment } = parts.catalog.resolve(modelName(body.value), caller.workspace.name)
+    requireEndpoint(model, '/chat/completions')
+    const job = await chatJob(body, model, deployment, parts.fetchImage)
+    const price = parts.prices.priceOn(deployment, model, caller.workspace.id)
+    exchange.notes['model'] = model.id
+    exchange.notes['lane'] = deployment.lane
+    const row = await parts.pipeline({ ...job, price }, caller, exchange)
+    exchange.notes['outcome'] = row.outcome
+    exchange.notes['queue_wait_ms'] = row.queueWaitMs
+    exchange.notes['first_token_ms'] = row.firstTokenMs
+    exchange.notes['duration_ms'] = row.durationMs
+    exchange.notes['input_tokens'] = row.inputTokens
+    exchange.notes['output_tokens'] = row.outputTokens
+  }
+}
+
+function modelName(body: Readonly<Record<string, unknown>>): string {
+  const { model } = body
+  if (model === undefined || model === null) {
+    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model', the slug of a model.", {
+      param: 'model',
+    })
+  }
+  if (typeof model !== 'string') throw mistake('invalid_type', 'model', 'a string, the slug of a model')
+  return model
+}
+
+function requireEndpoint(model: Model, path: string): void {
+  const right = endpointsOf(model)
+  if (right.includes(path)) return
+  throw new ApiError('wrong_endpoint', `${model.id} is not called on ${path}; use ${PREFIX}${right.join(` or ${PREFIX}`)}.`, {
+    param: 'model',
+  })
+}
+
+function slugIn(path: string): string {
+  try {
+    return decodeURIComponent(path.slice(`${PREFIX}/models/`.length))
+  } catch {
+    throw new ApiError('model_not_found', 'The model in the path is not a valid slug.', { param: 'slug' })
+  }
+}

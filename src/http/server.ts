@@ -1,0 +1,173 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { ApiError, CallerLeft } from '../core/errors.ts'
+import { Exchange, newRequestId } from './exchange.ts'
+
+/** What a listener serves. */
+export interface Application {
+  /** Throws what it refuses; `answer` must have replied when it returns. */
+  answer(exchange: Exchange): Promise<void>
+  /** Headers for every response; the exchange is missing where the request could not even be read. */
+  headers(exchange: Exchange | undefined, address: string): Record<string, string>
+  /** The body of an error, where it differs from the usual. */
+  errorBody?(exchange: Exchange, error: ApiError): object
+  /** An exchange is over; `failure` is what nobody expected. */
+  over(exchange: Exchange, failure: unknown): void
+}
+
+export interface Listener {
+  readonly address: { readonly host: string; readonly port: number }
+  /** Takes no new connections and closes each one with its next response. */
+  drain(): void
+  /** Resolves when every exchange is over; those left after `ms` are cut off. */
+  close(ms: number): Promise<void>
+}
+
+const CLOSE_HEADER = { Connection: 'close' }
+
+export async function listen(application: Application, host: string, port: number): Promise<Listener> {
+  const exchanges = new Map<Socket, Set<Exchange>>()
+  let draining = false
+  let live = 0
+  let idle: (() => void) | undefined
+
+  const server = createServer({
+    // A peer that vanished without a word is found by TCP itself, within about 15 s.
+    keepAlive: true,
+    keepAliveInitialDelay: 5000,
+    // Time to send a request. A request that has been read is held for as long as its queue allows.
+    headersTimeout: 20_000,
+    requestTimeout: 60_000,
+    connectionsCheckingInterval: 5000,
+    keepAliveTimeout: 75_000,
+    maxHeaderSize: 16_384,
+  })
+
+  server.on('request', (request, response) => {
+    const { socket } = request
+    const exchange = new Exchange(request, response, {
+      commonHeaders: (it) => ({
+        ...application.headers(it, socket.remoteAddress ?? ''),
+        ...(draining ? CLOSE_HEADER : undefined),
+      }),
+      exchangeOver(it) {
+        exchanges.get(socket)?.delete(it)
+      },
+    })
+    exchanges.get(socket)?.add(exchange)
+    live++
+    void serve(exchange)
+  })
+
+  async function serve(exchange: Exchange): Promise<void> {
+    let failure: unknown
+    try {
+      if (draining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
+      await application.answer(exchange)
+    } catch (error) {
+      if (error instanceof CallerLeft || exchange.isGone) exchange.status ||= 499
+      else failure = replyWithError(exchange, error)
+    }
+    application.over(exchange, failure)
+    live--
+    if (live === 0) idle?.()
+  }
+
+  function replyWithError(exchange: Exchange, error: unknown): unknown {
+    const known = error instanceof ApiError
+    const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
+    if (!exchange.hasReplied) {
+      const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
+      exchange.sendError(reply, headers, application.errorBody && ((it) => application.errorBody?.(exchange, it) ?? it.body()))
+    } else if (!exchange.isOver) exchange.request.socket.destroy()
+    return known ? error.cause : error
+  }
+
+  // 'close' of the socket is the one event that pipelined requests hear of, too.
+  server.on('connection', (socket: Socket) => {
+    exchanges.set(socket, new Set())
+    socket.once('close', () => {
+      const left = exchanges.get(socket)
+      exchanges.delete(socket)
+      for (const exchange of left ?? []) exchange.leave()
+    })
+  })
+
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const refusal = refusalOf(error)
+    const unanswered = [...(exchanges.get(socket) ?? [])].find((exchange) => !exchange.hasReplied)
+    if (unanswered && refusal.code === 'request_timeout') {
+      replyWithError(unanswered, refusal)
+      socket.end()
+      return
+    }
+    socket.end(rawReply(refusal, application.headers(undefined, socket.remoteAddress ?? '')))
+  })
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+
+  function drain(): void {
+    draining = true
+    server.close()
+    server.closeIdleConnections()
+  }
+
+  return {
+    address: { host, port: (server.address() as AddressInfo).port },
+    drain,
+    async close(ms) {
+      drain()
+      if (live > 0) {
+        const cut = setTimeout(() => destroyAll(exchanges), ms)
+        await new Promise<void>((resolve) => (idle = resolve))
+        clearTimeout(cut)
+      }
+      await closed(server, exchanges)
+    },
+  }
+}
+
+function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
+  for (const socket of exchanges.keys()) socket.destroy()
+}
+
+/** Lets the last bytes leave, then closes whatever connection is still open. */
+async function closed(server: Server, exchanges: ReadonlyMap<Socket, unknown>): Promise<void> {
+  for (const socket of exchanges.keys()) socket.end()
+  const cut = setTimeout(() => destroyAll(exchanges), 1000)
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  clearTimeout(cut)
+}
+
+/** What a request that could not be read gets. */
+function refusalOf(error: NodeJS.ErrnoException): ApiError {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('request_timeout', 'The request took too long to arrive.')
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError('request_too_large', 'The headers of the request are too large.')
+    default:
+      return new ApiError('invalid_value', 'The request is not valid HTTP/1.1.')
+  }
+}
+
+function rawReply(error: ApiError, headers: Record<string, string>): string {
+  const body = JSON.stringify(error.body())
+  const all: Record<string, string> = {
+    ...headers,
+    'X-Request-Id': newRequestId(),
+    'Content-Type': 'application/json',
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+    ...(error.retryAfter === null ? {} : { 'Retry-After': String(error.retryAfter) }),
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${error.status} ${error.code}\r\n${lines.join('')}\r\n${body}`
+}

@@ -1,0 +1,275 @@
+import type { Decision } from './core/admission.ts'
+import type { Deployment } from './core/catalog.ts'
+import { ApiError, CallerLeft } from './core/errors.ts'
+import type { AnswerHead, Job, StreamedAnswer, WholeAnswer } from './core/job.ts'
+import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
+import { noUsage, rate, type Usage } from './core/rating.ts'
+import { likelyOutputTokens } from './core/token-estimate.ts'
+import type { Admission, CallEnd, Caller, Clock, Engine, EngineReceiver, Ledger, Reply, RunningCall, Ticket } from './ports.ts'
+
+/** The life of one request, from a valid job to a settled row: admit → engine → relay → settle → release. */
+
+export interface PipelineParts {
+  readonly admission: Admission
+  readonly ledger: Ledger
+  readonly clock: Clock
+  engineOf(deployment: Deployment): Engine | undefined
+  /** A row was settled, whatever the outcome. */
+  settled(row: LedgerRow): void
+  /** A number from 0 up to 1, for delays that must not be the same for all. */
+  random(): number
+}
+
+export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<LedgerRow>
+
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+/** An engine that has said [DONE] may close its response; it is not waited for much longer. */
+const AFTER_DONE_MS = 1000
+
+export function createPipeline(parts: PipelineParts): Pipeline {
+  const { admission, ledger, clock } = parts
+
+  return async (job, caller, reply) => {
+    const engine = usableEngine(job)
+    const { ticket, waitMs } = await admit(job, reply)
+    try {
+      const intent = await recordIntent(job, caller, reply)
+      const visit: Visit = { job, reply, intent, waitMs, admittedAt: clock.monotonic(), release: () => ticket.leave() }
+      return job.answer.kind === 'streamed'
+        ? await streamAnswer(visit, job.answer, engine)
+        : await wholeAnswer(visit, job.answer, engine)
+    } finally {
+      ticket.leave()
+    }
+  }
+
+  function usableEngine(job: Job): Engine {
+    const engine = parts.engineOf(job.deployment)
+    if (engine?.usable()) return engine
+    throw new ApiError('model_not_configured', `No engine of ${job.model.id} is up now. Try again later.`, {
+      param: 'model',
+    })
+  }
+
+  function admit(job: Job, reply: Reply): Promise<{ ticket: Ticket; waitMs: number }> {
+    return new Promise((resolve, reject) => {
+      let admitted: number | undefined
+      const ticket = admission.enter(job.deployment.lane, job.cost, (decision) => {
+        if (decision.kind !== 'admitted') return reject(refusal(decision, job))
+        admitted = decision.waitMs
+        // `enter` may decide before it has returned the ticket.
+        queueMicrotask(() => resolve({ ticket, waitMs: Math.round(decision.waitMs) }))
+      })
+      reply.onGone(() => {
+        if (admitted !== undefined) return
+        ticket.leave()
+        reject(new CallerLeft())
+      })
+    })
+  }
+
+  function refusal(decision: Exclude<Decision, { kind: 'admitted' }>, job: Job): ApiError {
+    const { model, deployment } = job
+    switch (decision.kind) {
+      case 'queue_full':
+        // Clients sleep exactly this long, so equal answers would come back together.
+        return new ApiError('queue_full', `The queue of ${model.id} is full. Try again shortly.`, {
+          param: 'model',
+          retryAfter: 2 + Math.floor(parts.random() * 7),
+        })
+      case 'overloaded':
+        return new ApiError(
+          'model_overloaded',
+          `${model.id} is busy: the request waited ${deployment.limits.maxWaitMs} ms without being admitted.`,
+          { param: 'model' },
+        )
+      case 'too_large':
+        return new ApiError(
+          'token_budget_exceeded',
+          `The request needs about ${job.cost} tokens (input and max_tokens), more than the ${deployment.limits.tokenBudget} that ${model.id} admits at once. Lower max_tokens or shorten the input.`,
+          { param: 'max_tokens' },
+        )
+      case 'closed':
+        return new ApiError('service_unavailable', 'The service is shutting down. Try again.')
+    }
+  }
+
+  async function recordIntent(job: Job, caller: Caller, reply: Reply): Promise<Intent> {
+    const intent = {
+      requestId: reply.requestId,
+      workspaceId: caller.workspace.id,
+      keyId: caller.keyId,
+      model: job.model.id,
+      lane: job.deployment.lane,
+      endpoint: job.endpoint,
+      priceVersion: job.price.version,
+      startedAt: clock.now(),
+    }
+    try {
+      await ledger.open(intent)
+    } catch (cause) {
+      throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so nothing is served. Try again.', {
+        cause,
+      })
+    }
+    return intent
+  }
+
+  /** What one admitted request carries along. */
+  interface Visit {
+    readonly job: Job
+    readonly reply: Reply
+    readonly intent: Intent
+    readonly waitMs: number
+    readonly admittedAt: number
+    running?: RunningCall
+    /** Gives the lane's capacity back: as soon as the engine call has ended. */
+    release(): void
+  }
+
+  async function callEngine(visit: Visit, engine: Engine, receiver: EngineReceiver, done?: Promise<void>): Promise<CallEnd> {
+    if (visit.reply.isGone) return { kind: 'aborted' }
+    const running = engine.run({ path: visit.job.endpoint, body: visit.job.body, receiver })
+    visit.running = running
+    visit.reply.onGone(() => running.abort())
+    const end = await (done ? Promise.race([running.ended, done.then(() => finishSoon(running))]) : running.ended)
+    visit.release()
+    return end
+  }
+
+  async function wholeAnswer(visit: Visit, answer: WholeAnswer, engine: Engine): Promise<LedgerRow> {
+    const { job, reply, waitMs } = visit
+    const chunks: Buffer[] = []
+    let bytes = 0
+    let firstByteAt: number | null = null
+    const end = await callEngine(visit, engine, {
+      start: () => (firstByteAt = clock.monotonic()),
+      data(chunk) {
+        bytes += chunk.length
+        if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
+        chunks.push(chunk)
+      },
+    })
+    const head = headOf(visit)
+    const read = end.kind === 'ended' ? answer.read(joined(chunks), head) : undefined
+    if (reply.isGone) {
+      // Whether or not the engine had finished, nobody received anything.
+      await settle(visit, 'caller_left', noUsage, false, firstByteAt)
+      throw new CallerLeft()
+    }
+    if (!read) {
+      await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
+      throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+    }
+    const usage = read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes()))
+    const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt)
+    reply.sendJson(read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
+    return row
+  }
+
+  async function streamAnswer(visit: Visit, answer: StreamedAnswer, engine: Engine): Promise<LedgerRow> {
+    const { job, reply, waitMs } = visit
+    const relay = answer.relay(headOf(visit))
+    const done = Promise.withResolvers<void>()
+    let isOpen = false
+    let firstTokenAt: number | null = null
+    const end = await callEngine(visit, engine, streamReceiver(), done.promise)
+
+    const usage = relay.reportedUsage() ?? estimate(job, relay.deltaCount())
+    const isEstimated = relay.reportedUsage() === undefined
+    if (reply.isGone) {
+      if (relay.deltaCount() === 0) await settle(visit, 'caller_left', noUsage, false, firstTokenAt)
+      else await settle(visit, 'caller_left', usage, isEstimated, firstTokenAt)
+      throw new CallerLeft()
+    }
+    if (!isOpen) {
+      await settle(visit, 'engine_failed', noUsage, false, firstTokenAt)
+      throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+    }
+    if (!relay.isComplete()) {
+      reply.end(errorEvent(new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')))
+      return settle(visit, 'engine_broke', usage, isEstimated, firstTokenAt)
+    }
+    const row = await settle(visit, 'completed', usage, isEstimated, firstTokenAt).catch((error: ApiError) => {
+      reply.end(errorEvent(error))
+      throw error
+    })
+    reply.end(relay.closing(usage))
+    return row
+
+    function streamReceiver(): EngineReceiver {
+      return {
+        start() {},
+        data(chunk) {
+          const text = relay.push(chunk)
+          if (text !== '') {
+            if (!isOpen) {
+              isOpen = true
+              reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
+            }
+            if (relay.deltaCount() > 0) firstTokenAt ??= clock.monotonic()
+            if (!reply.write(text)) holdEngine()
+          }
+          if (relay.isDone() || relay.isBroken()) done.resolve()
+        },
+      }
+    }
+
+    function holdEngine(): void {
+      visit.running?.pause()
+      reply.onDrain(() => visit.running?.resume())
+    }
+  }
+
+  function headOf(visit: Visit): AnswerHead {
+    const { job, intent } = visit
+    return { id: intent.requestId, created: Math.floor(intent.startedAt / 1000), model: job.model.id }
+  }
+
+  async function settle(
+    visit: Visit,
+    outcome: Outcome,
+    usage: Usage,
+    estimated: boolean,
+    firstTokenAt: number | null,
+  ): Promise<LedgerRow> {
+    const { job, intent, admittedAt } = visit
+    const row: LedgerRow = {
+      ...intent,
+      ...usage,
+      estimated,
+      outcome,
+      amount: rate(usage, job.price.rates),
+      queueWaitMs: visit.waitMs,
+      firstTokenMs: firstTokenAt === null ? null : Math.round(firstTokenAt - admittedAt),
+      durationMs: Math.round(clock.monotonic() - admittedAt),
+      settledAt: clock.now(),
+    }
+    parts.settled(row)
+    try {
+      await ledger.settle(row)
+    } catch (cause) {
+      throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
+    }
+    return row
+  }
+}
+
+function estimate(job: Job, outputTokens: number): Usage {
+  return { ...noUsage, inputTokens: job.likelyInputTokens, outputTokens }
+}
+
+function joined(chunks: readonly Buffer[]): Buffer {
+  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
+}
+
+async function finishSoon(running: RunningCall): Promise<CallEnd> {
+  const timer = setTimeout(() => running.abort(), AFTER_DONE_MS)
+  void running.ended.then(() => clearTimeout(timer))
+  return { kind: 'ended' }
+}
+
+/** CONTRACT: the one event that ends a broken stream. */
+function errorEvent(error: ApiError): string {
+  return `data: ${JSON.stringify(error.body())}\n\n`
+}

@@ -1,0 +1,46 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { request } from 'undici'
+
+/**
+ * How commands and the service that runs on the same data directory find each other: the service leaves
+ * a note there, and a command that changed something asks it to look again before the command ends. So a
+ * key that was revoked is refused from the moment `weir keys revoke` returns.
+ */
+interface Note {
+  readonly adminUrl: string
+  readonly operatorToken: string
+  readonly pid: number
+}
+
+const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
+
+/** Returns what takes the note away again. */
+export function publishService(dataDir: string, note: Note): () => void {
+  writeFileSync(noteIn(dataDir), JSON.stringify(note), { mode: 0o600 })
+  return () => rmSync(noteIn(dataDir), { force: true })
+}
+
+/** Resolves when a running service has seen the change, or when none is running. */
+export async function refreshService(dataDir: string): Promise<void> {
+  let note: Note
+  try {
+    note = JSON.parse(readFileSync(noteIn(dataDir), 'utf8')) as Note
+  } catch {
+    return
+  }
+  let status: number
+  try {
+    const response = await request(`${note.adminUrl}/admin/v1/accounts/reload`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${note.operatorToken}` },
+      headersTimeout: 10_000,
+    })
+    status = response.statusCode
+    await response.body.dump()
+  } catch {
+    // A note left behind by a service that was killed: there is nobody to tell.
+    return
+  }
+  if (status !== 200) throw new Error(`the running service did not take the change (status ${status}); restart it`)
+}
