@@ -1,0 +1,34 @@
+// npm test [-- FILE …]: installs what is missing, checks types, style and structure, and runs every test.
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled, root, runtime } from './bootstrap.mjs'
+
+ensureInstalled({ development: true })
+
+const only = process.argv.slice(2)
+const tool = (name) => join(root, 'node_modules', '.bin', name)
+const tests = readdirSync(join(root, 'test'), { recursive: true })
+  .filter((file) => file.endsWith('.test.ts'))
+  .sort()
+  .map((file) => join('test', file))
+
+if (only.length === 0) {
+  step('types', tool('tsc'), ['--noEmit'])
+  step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
+  step('format', tool('oxfmt'), ['--check'])
+  step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
+}
+const files = only.length > 0 ? only : tests.filter((file) => !file.startsWith(join('test', 'slow')))
+step('tests', runtime(), ['--test', '--test-timeout=300000', '--test-concurrency=2', ...files])
+
+function step(name, command, args) {
+  process.stdout.write(`\n▶ ${name}\n`)
+  const started = Date.now()
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit' })
+  if (status !== 0) {
+    process.stdout.write(`✖ ${name} failed\n`)
+    process.exit(status ?? 1)
+  }
+  process.stdout.write(`✔ ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)\n`)
+}

@@ -1,0 +1,211 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * An OpenAI-compatible engine that does what a test tells it, faults included, and counts the truth: what
+ * arrived, how many ran at once, how many tokens it really produced, and which callers left.
+ */
+export interface Script {
+  /** One content delta each, and one token each. */
+  tokens?: readonly string[]
+  /** Pause before the headers, and between tokens. */
+  firstByteMs?: number
+  tokenMs?: number
+  /** Refuse with this status and body instead. */
+  refuse?: { status: number; body: unknown }
+  /** Break the connection after so many tokens: by reset, or by a clean end without finish_reason. */
+  breakAfter?: { tokens: number; how: 'reset' | 'clean end' }
+  finishReason?: string
+  promptTokens?: number
+  cachedTokens?: number
+  /** Report no usage at all. */
+  silentUsage?: boolean
+  /** Usage with every chunk, as vLLM does when asked. */
+  continuousUsage?: boolean
+  /** Keep the response open after [DONE]. */
+  hangAfterDone?: boolean
+  /** Anything else: full control. */
+  handle?: (call: EngineCallSeen, response: ServerResponse) => Promise<void> | void
+}
+
+export interface EngineCallSeen {
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: Record<string, unknown>
+  readonly rawBody: string
+  readonly arrivedAt: number
+  tokensProduced: number
+  /** When the caller left before the end, on the clock of `performance.now`. */
+  leftAt: number | undefined
+  finished: boolean
+}
+
+export interface ScriptedEngine {
+  readonly url: string
+  readonly calls: EngineCallSeen[]
+  /** What the next calls do; a function may look at the call. */
+  script: Script | ((call: EngineCallSeen) => Script)
+  readonly running: number
+  readonly maxRunning: number
+  /** Resolves when `count` calls have arrived. */
+  arrived(count: number): Promise<void>
+  close(): Promise<void>
+}
+
+export async function scriptedEngine(options: { socketPath?: string; port?: number } = {}): Promise<ScriptedEngine> {
+  const sockets = new Set<Socket>()
+  const calls: EngineCallSeen[] = []
+  let running = 0
+  let maxRunning = 0
+  let watchers: { count: number; resolve(): void }[] = []
+
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}')
+      return
+    }
+    void take(request, response)
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const rawBody = await readAll(request)
+    const call: EngineCallSeen = {
+      path: request.url ?? '',
+      headers: request.headers,
+      body: JSON.parse(rawBody) as Record<string, unknown>,
+      rawBody,
+      arrivedAt: performance.now(),
+      tokensProduced: 0,
+      leftAt: undefined,
+      finished: false,
+    }
+    calls.push(call)
+    running++
+    maxRunning = Math.max(maxRunning, running)
+    response.once('close', () => {
+      running--
+      if (!response.writableFinished) call.leftAt = performance.now()
+    })
+    watchers = watchers.filter(({ count, resolve }) => calls.length < count || void resolve())
+    const script = typeof engine.script === 'function' ? engine.script(call) : engine.script
+    await perform(script, call, response)
+    call.finished = true
+  }
+
+  const engine: ScriptedEngine = {
+    url: '',
+    calls,
+    script: {},
+    get running() {
+      return running
+    },
+    get maxRunning() {
+      return maxRunning
+    },
+    arrived(count) {
+      if (calls.length >= count) return Promise.resolve()
+      return new Promise((resolve) => watchers.push({ count, resolve }))
+    },
+    close() {
+      for (const socket of sockets) socket.destroy()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+
+  await new Promise<void>((resolve) => {
+    if (options.socketPath) server.listen(options.socketPath, resolve)
+    else server.listen(options.port ?? 0, '127.0.0.1', resolve)
+  })
+  const url = options.socketPath
+    ? `unix:${options.socketPath}`
+    : `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  return Object.assign(engine, { url })
+}
+
+async function perform(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
+  if (script.handle) return script.handle(call, response)
+  if (script.firstByteMs) await sleep(script.firstByteMs)
+  if (script.refuse) {
+    response
+      .writeHead(script.refuse.status, { 'content-type': 'application/json' })
+      .end(JSON.stringify(script.refuse.body))
+    return
+  }
+  if (call.body['stream'] === true) await stream(script, call, response)
+  else await whole(script, call, response)
+}
+
+const defaultTokens = ['Hello', ' there', '!']
+
+async function whole(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
+  const tokens = script.tokens ?? defaultTokens
+  if (script.tokenMs) await sleep(script.tokenMs * tokens.length)
+  if (script.breakAfter) {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
+    response.write('{"id":')
+    await sleep(20)
+    response.destroy()
+    return
+  }
+  call.tokensProduced = tokens.length
+  const body = {
+    id: 'engine-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'engine-name',
+    choices: Array.from({ length: Number(call.body['n'] ?? 1) }, (_, index) => ({
+      index,
+      message: { role: 'assistant', content: tokens.join('') },
+      finish_reason: script.finishReason ?? 'stop',
+    })),
+    ...(script.silentUsage ? {} : { usage: usageOf(script, tokens.length) }),
+  }
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+async function stream(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
+  const tokens = script.tokens ?? defaultTokens
+  const send = (choices: unknown[], usage?: object): void => {
+    const chunk = { id: 'engine-1', object: 'chat.completion.chunk', created: 1, model: 'engine-name', choices }
+    response.write(`data: ${JSON.stringify(usage ? { ...chunk, usage } : chunk)}\n\n`)
+  }
+  const running = (): object | undefined => (script.continuousUsage ? usageOf(script, call.tokensProduced) : undefined)
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  send([{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }], running())
+  for (const token of tokens) {
+    if (script.breakAfter && call.tokensProduced >= script.breakAfter.tokens) {
+      if (script.breakAfter.how === 'reset') response.destroy()
+      else response.end()
+      return
+    }
+    if (script.tokenMs) await sleep(script.tokenMs)
+    if (response.destroyed) return
+    call.tokensProduced++
+    send([{ index: 0, delta: { content: token }, logprobs: null, finish_reason: null }], running())
+  }
+  send([{ index: 0, delta: {}, logprobs: null, finish_reason: script.finishReason ?? 'stop' }], running())
+  if (!script.silentUsage) send([], usageOf(script, call.tokensProduced))
+  response.write('data: [DONE]\n\n')
+  if (!script.hangAfterDone) response.end()
+}
+
+function usageOf(script: Script, completionTokens: number): object {
+  const promptTokens = script.promptTokens ?? 10
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: script.cachedTokens ?? 0 },
+  }
+}
+
+async function readAll(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}
