@@ -1,29 +1,31 @@
-import type { LaneLimits } from '../core/admission.ts'
-import type { Moment, QueueReport } from '../core/queue-simulation.ts'
+import type { Moment, QueueReport, Spread } from '../core/queue-simulation.ts'
 
 /** One run in words and a small chart. */
 export function singleRun(report: QueueReport, durationMs: number): string {
-  const { limits, waitMs, requests } = report
+  const { limits } = report
   const chart = (label: string, key: keyof Moment, whole: number): string => {
     const values = report.moments.map((moment) => moment[key])
-    return `  ${label.padEnd(17)} ${sparkline(values, whole)}  mean ${count(mean(values))}, peak ${count(Math.max(...values))} of ${count(whole)}`
+    const figures = `mean ${count(mean(values))}, peak ${count(Math.max(...values))} of ${count(whole)}`
+    return `  ${label.padEnd(17)} ${sparkline(values, whole)}  ${figures}`
   }
-  const of = (part: number): string => `${count(part).padStart(9)}  ${percent(requests === 0 ? 0 : part / requests)}`
+  const part = (label: string, requests: number): string =>
+    `  ${label.padEnd(17)} ${count(requests).padStart(9)}  ${percent(ofAll(report, requests)).padStart(7)}`
   return [
-    `limits   ${describe(limits)}`,
+    `limits   token budget ${count(limits.tokenBudget)}, ${count(limits.maxConcurrentRequests)} concurrent, ` +
+      `queue ${count(limits.maxQueueDepth)}, max wait ${time(limits.maxWaitMs)}`,
     '',
-    `requests          ${count(requests).padStart(9)}`,
-    `  admitted at once${of(report.admittedAtOnce)}`,
-    `  after a wait    ${of(report.admittedAfterWait)}`,
-    `  queue_full      ${of(report.queueFull)}`,
-    `  model_overloaded${of(report.overloaded)}`,
-    `  too large       ${of(report.tooLarge)}`,
+    `requests            ${count(report.requests).padStart(9)}`,
+    part('admitted at once', report.admittedAtOnce),
+    part('after a wait', report.admittedAfterWait),
+    part('queue_full', report.queueFull),
+    part('model_overloaded', report.overloaded),
+    part('too large', report.tooLarge),
     '',
-    waitMs === null
-      ? 'nobody was admitted'
-      : `wait     p50 ${time(waitMs.p50)}   p90 ${time(waitMs.p90)}   p95 ${time(waitMs.p95)}   p99 ${time(waitMs.p99)}   max ${time(waitMs.max)}`,
-    `in use   concurrency ${percent(report.concurrencyUse).trim()}   token budget ${percent(report.budgetUse).trim()}`,
-    `queue    held by concurrency ${percent(report.heldByConcurrency).trim()} of the time, by the token budget ${percent(report.heldByBudget).trim()}`,
+    `wait     ${percentiles(report.waitMs)}`,
+    `answer   ${percentiles(report.answerMs)}`,
+    `in use   concurrency ${percent(report.concurrencyUse)}, token budget ${percent(report.budgetUse)}`,
+    `held     by concurrency ${percent(report.heldByConcurrency)} of the time, ` +
+      `by the token budget ${percent(report.heldByBudget)}`,
     `output   ${count(report.outputTokensPerSecond)} tokens a second`,
     '',
     `over ${time(durationMs)}`,
@@ -33,53 +35,47 @@ export function singleRun(report: QueueReport, durationMs: number): string {
   ].join('\n')
 }
 
+const columns: readonly (readonly [string, (report: QueueReport) => string])[] = [
+  ['budget', ({ limits }) => count(limits.tokenBudget)],
+  ['concurrent', ({ limits }) => count(limits.maxConcurrentRequests)],
+  ['depth', ({ limits }) => count(limits.maxQueueDepth)],
+  ['max wait', ({ limits }) => time(limits.maxWaitMs)],
+  ['wait p50', ({ waitMs }) => time(waitMs?.p50)],
+  ['p95', ({ waitMs }) => time(waitMs?.p95)],
+  ['answer p95', ({ answerMs }) => time(answerMs?.p95)],
+  ['full', (report) => percent(ofAll(report, report.queueFull))],
+  ['overloaded', (report) => percent(ofAll(report, report.overloaded))],
+  ['too large', (report) => percent(ofAll(report, report.tooLarge))],
+  ['conc. use', ({ concurrencyUse }) => percent(concurrencyUse)],
+  ['budget use', ({ budgetUse }) => percent(budgetUse)],
+  ['tokens/s', ({ outputTokensPerSecond }) => count(outputTokensPerSecond)],
+]
+
 /** Several runs, a line each. */
 export function comparison(reports: readonly QueueReport[]): string {
-  const rows = [
-    [
-      'budget',
-      'concurrent',
-      'depth',
-      'max wait',
-      'p50',
-      'p95',
-      'p99',
-      'full',
-      'overloaded',
-      'large',
-      'conc. use',
-      'budget use',
-      'tokens/s',
-    ],
-    ...reports.map((report) => [
-      count(report.limits.tokenBudget),
-      count(report.limits.maxConcurrentRequests),
-      count(report.limits.maxQueueDepth),
-      time(report.limits.maxWaitMs),
-      ...(report.waitMs === null
-        ? ['–', '–', '–']
-        : [time(report.waitMs.p50), time(report.waitMs.p95), time(report.waitMs.p99)]),
-      ...[report.queueFull, report.overloaded, report.tooLarge].map((part) => percent(part / (report.requests || 1))),
-      percent(report.concurrencyUse),
-      percent(report.budgetUse),
-      count(report.outputTokensPerSecond),
-    ]),
-  ]
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
-  return rows.map((row) => row.map((cell, column) => cell.padStart(widths[column]!)).join('  ')).join('\n')
+  const table = columns.map(([heading, cell]) => {
+    const cells = [heading, ...reports.map(cell)]
+    const width = Math.max(...cells.map((text) => text.length))
+    return cells.map((text) => text.padStart(width))
+  })
+  return [undefined, ...reports].map((_, row) => table.map((column) => column[row]).join('  ')).join('\n')
 }
 
-function describe(limits: LaneLimits): string {
-  const { tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWaitMs } = limits
-  return `token budget ${count(tokenBudget)}, ${count(maxConcurrentRequests)} concurrent, queue ${count(maxQueueDepth)}, max wait ${time(maxWaitMs)}`
+function percentiles(spread: Spread | null): string {
+  if (spread === null) return 'nobody was admitted'
+  const { p50, p90, p95, p99, max } = spread
+  return `p50 ${time(p50)}, p90 ${time(p90)}, p95 ${time(p95)}, p99 ${time(p99)}, max ${time(max)}`
 }
 
 /** One character for each value, empty at 0, full at `whole`. */
 function sparkline(values: readonly number[], whole: number): string {
-  const bars = ' ▁▂▃▄▅▆▇█'
-  return values
-    .map((value) => bars[value <= 0 ? 0 : Math.max(1, Math.min(8, Math.round((value / whole) * 8)))])
-    .join('')
+  const bars = '▁▂▃▄▅▆▇█'
+  const bar = (value: number): string => bars[Math.min(7, Math.floor((value / whole) * 8))] ?? ' '
+  return values.map((value) => (value > 0 ? bar(value) : ' ')).join('')
+}
+
+function ofAll(report: QueueReport, requests: number): number {
+  return report.requests === 0 ? 0 : requests / report.requests
 }
 
 function mean(values: readonly number[]): number {
@@ -91,10 +87,11 @@ function count(value: number): string {
 }
 
 function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`.padStart(7)
+  return `${(share * 100).toFixed(1)} %`
 }
 
-function time(ms: number): string {
+function time(ms: number | undefined): string {
+  if (ms === undefined) return '–'
   if (ms < 1000) return `${Math.round(ms)} ms`
-  return ms < 120_000 ? `${(ms / 1000).toFixed(1)} s` : `${(ms / 60_000).toFixed(1)} min`
+  return ms < 600_000 ? `${(ms / 1000).toFixed(1)} s` : `${(ms / 60_000).toFixed(1)} min`
 }
