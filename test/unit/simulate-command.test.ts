@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { simulate } from '../../src/commands/simulate.ts'
@@ -88,4 +89,14 @@ describe('weir simulate', () => {
       assert.match(errors, message)
     }
   })
+})
+
+it('[Q7] the guide to choosing limits shows what its commands print', async (t) => {
+  const guide = await readFile(new URL('../../docs/guides/choosing-limits.md', import.meta.url), 'utf8')
+  const examples = [...guide.matchAll(/```sh\nweir simulate (.+)\n```\n\n```text\n([^`]+)\n```/g)]
+  assert.equal(examples.length, 5)
+  for (const [, args = '', shown] of examples) {
+    const { output } = await run(t, args)
+    assert.equal(output, shown)
+  }
 })
