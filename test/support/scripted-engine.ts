@@ -9,6 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface Script {
   /** One content delta each, and one token each. */
   tokens?: readonly string[]
+  /** Thinking before the content: one delta and one token each, like the content. */
+  reasoning?: readonly string[]
+  /** Calls instead of content; each piece of the arguments is one delta and one token. */
+  toolCalls?: readonly { id: string; name: string; arguments: readonly string[] }[]
   /** Pause before the headers, and between tokens. */
   firstByteMs?: number
   tokenMs?: number
@@ -50,6 +54,8 @@ export interface ScriptedEngine {
   readonly maxRunning: number
   /** Resolves when `count` calls have arrived. */
   arrived(count: number): Promise<void>
+  /** Resolves when `count` callers have left before their end. */
+  left(count: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -58,7 +64,16 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
   const calls: EngineCallSeen[] = []
   let running = 0
   let maxRunning = 0
-  let watchers: { count: number; resolve(): void }[] = []
+  let watchers: { isMet(): boolean; resolve(): void }[] = []
+
+  function until(isMet: () => boolean): Promise<void> {
+    if (isMet()) return Promise.resolve()
+    return new Promise((resolve) => watchers.push({ isMet, resolve }))
+  }
+
+  function look(): void {
+    watchers = watchers.filter(({ isMet, resolve }) => !isMet() || void resolve())
+  }
 
   const server = createServer((request, response) => {
     if (request.method === 'GET') {
@@ -90,8 +105,9 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     response.once('close', () => {
       running--
       if (!response.writableFinished) call.leftAt = performance.now()
+      look()
     })
-    watchers = watchers.filter(({ count, resolve }) => calls.length < count || void resolve())
+    look()
     const script = typeof engine.script === 'function' ? engine.script(call) : engine.script
     await perform(script, call, response)
     call.finished = true
@@ -107,10 +123,8 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     get maxRunning() {
       return maxRunning
     },
-    arrived(count) {
-      if (calls.length >= count) return Promise.resolve()
-      return new Promise((resolve) => watchers.push({ count, resolve }))
-    },
+    arrived: (count) => until(() => calls.length >= count),
+    left: (count) => until(() => calls.filter((call) => call.leftAt !== undefined).length >= count),
     close() {
       for (const socket of sockets) socket.destroy()
       return new Promise((resolve) => server.close(() => resolve()))
@@ -142,9 +156,43 @@ async function perform(script: Script, call: EngineCallSeen, response: ServerRes
 
 const defaultTokens = ['Hello', ' there', '!']
 
+/** What the script says, as the deltas of a stream: one token each. */
+function deltasOf(script: Script): readonly object[] {
+  const tokens = script.tokens ?? (script.toolCalls ? [] : defaultTokens)
+  return [
+    ...(script.reasoning ?? []).map((reasoning) => ({ reasoning_content: reasoning })),
+    ...tokens.map((content) => ({ content })),
+    ...(script.toolCalls ?? []).flatMap(({ id, name, arguments: pieces }, index) => [
+      { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
+      ...pieces.map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
+    ]),
+  ]
+}
+
+/** The same as one message. */
+function messageOf(script: Script): object {
+  const { reasoning, toolCalls } = script
+  const calls = toolCalls?.map(({ id, name, arguments: pieces }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: pieces.join('') },
+  }))
+  const tokens = script.tokens ?? (toolCalls ? [] : defaultTokens)
+  return {
+    role: 'assistant',
+    content: tokens.length > 0 || !calls ? tokens.join('') : null,
+    ...(reasoning ? { reasoning_content: reasoning.join('') } : {}),
+    ...(calls ? { tool_calls: calls } : {}),
+  }
+}
+
+function finishReasonOf(script: Script): string {
+  return script.finishReason ?? (script.toolCalls ? 'tool_calls' : 'stop')
+}
+
 async function whole(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
-  const tokens = script.tokens ?? defaultTokens
-  if (script.tokenMs) await sleep(script.tokenMs * tokens.length)
+  const tokens = deltasOf(script).length
+  if (script.tokenMs) await sleep(script.tokenMs * tokens)
   if (script.breakAfter) {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
     response.write('{"id":')
@@ -152,7 +200,7 @@ async function whole(script: Script, call: EngineCallSeen, response: ServerRespo
     response.destroy()
     return
   }
-  call.tokensProduced = tokens.length
+  call.tokensProduced = tokens
   const body = {
     id: 'engine-1',
     object: 'chat.completion',
@@ -160,16 +208,15 @@ async function whole(script: Script, call: EngineCallSeen, response: ServerRespo
     model: 'engine-name',
     choices: Array.from({ length: Number(call.body['n'] ?? 1) }, (_, index) => ({
       index,
-      message: { role: 'assistant', content: tokens.join('') },
-      finish_reason: script.finishReason ?? 'stop',
+      message: messageOf(script),
+      finish_reason: finishReasonOf(script),
     })),
-    ...(script.silentUsage ? {} : { usage: usageOf(script, tokens.length) }),
+    ...(script.silentUsage ? {} : { usage: usageOf(script, tokens) }),
   }
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
 async function stream(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
-  const tokens = script.tokens ?? defaultTokens
   const send = (choices: unknown[], usage?: object): void => {
     const chunk = { id: 'engine-1', object: 'chat.completion.chunk', created: 1, model: 'engine-name', choices }
     response.write(`data: ${JSON.stringify(usage ? { ...chunk, usage } : chunk)}\n\n`)
@@ -177,7 +224,7 @@ async function stream(script: Script, call: EngineCallSeen, response: ServerResp
   const running = (): object | undefined => (script.continuousUsage ? usageOf(script, call.tokensProduced) : undefined)
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   send([{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }], running())
-  for (const token of tokens) {
+  for (const delta of deltasOf(script)) {
     if (script.breakAfter && call.tokensProduced >= script.breakAfter.tokens) {
       if (script.breakAfter.how === 'reset') response.destroy()
       else response.end()
@@ -186,9 +233,9 @@ async function stream(script: Script, call: EngineCallSeen, response: ServerResp
     if (script.tokenMs) await sleep(script.tokenMs)
     if (response.destroyed) return
     call.tokensProduced++
-    send([{ index: 0, delta: { content: token }, logprobs: null, finish_reason: null }], running())
+    send([{ index: 0, delta, logprobs: null, finish_reason: null }], running())
   }
-  send([{ index: 0, delta: {}, logprobs: null, finish_reason: script.finishReason ?? 'stop' }], running())
+  send([{ index: 0, delta: {}, logprobs: null, finish_reason: finishReasonOf(script) }], running())
   if (!script.silentUsage) send([], usageOf(script, call.tokensProduced))
   response.write('data: [DONE]\n\n')
   if (!script.hangAfterDone) response.end()
