@@ -46,7 +46,8 @@ export async function startService(config: Config): Promise<Service> {
   const admission = memoryAdmission(clock)
   const telemetry = createTelemetry(config.logLevel, { admission, ledger })
   const { log } = telemetry
-  if (interrupted > 0) log.warn({ requests: interrupted }, 'requests of an earlier run were left open; settled at nothing')
+  if (interrupted > 0)
+    log.warn({ requests: interrupted }, 'requests of an earlier run were left open; settled at nothing')
 
   const accounts = await openAccounts(store, clock)
   const prices = await openPriceBook(store, clock)

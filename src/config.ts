@@ -62,7 +62,10 @@ const schema = Type.Object(
     coordination: Type.Optional(Type.Literal('memory')),
     operator_token: Type.Optional(Type.String({ minLength: 16, expected: 'a string of at least 16 characters' })),
     seller: Type.Optional(
-      Type.Object({ name: Type.String({ minLength: 1 }), abn: Type.String(), address: Type.Optional(Type.String()) }, closed),
+      Type.Object(
+        { name: Type.String({ minLength: 1 }), abn: Type.String(), address: Type.Optional(Type.String()) },
+        closed,
+      ),
     ),
     rate_limit: Type.Optional(
       Type.Object(
@@ -74,7 +77,10 @@ const schema = Type.Object(
       ),
     ),
     images: Type.Optional(
-      Type.Object({ allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })) }, closed),
+      Type.Object(
+        { allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })) },
+        closed,
+      ),
     ),
     log: Type.Optional(
       Type.Object({ level: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'])) }, closed),

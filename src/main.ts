@@ -23,7 +23,9 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
   const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!command) {
     const asked = name === undefined || name === '--help' || name === 'help'
-    process[asked ? 'stdout' : 'stderr'].write(asked ? overview() : `weir: there is no command "${name}"\n\n${overview()}`)
+    process[asked ? 'stdout' : 'stderr'].write(
+      asked ? overview() : `weir: there is no command "${name}"\n\n${overview()}`,
+    )
     return asked ? 0 : 2
   }
   if (args.includes('--help') || args.includes('-h')) {

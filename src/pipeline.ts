@@ -5,7 +5,18 @@ import type { AnswerHead, Job, StreamedAnswer, WholeAnswer } from './core/job.ts
 import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
 import { noUsage, rate, type Usage } from './core/rating.ts'
 import { likelyOutputTokens } from './core/token-estimate.ts'
-import type { Admission, CallEnd, Caller, Clock, Engine, EngineReceiver, Ledger, Reply, RunningCall, Ticket } from './ports.ts'
+import type {
+  Admission,
+  CallEnd,
+  Caller,
+  Clock,
+  Engine,
+  EngineReceiver,
+  Ledger,
+  Reply,
+  RunningCall,
+  Ticket,
+} from './ports.ts'
 
 /** The life of one request, from a valid job to a settled row: admit → engine → relay → settle → release. */
 
@@ -127,7 +138,12 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     release(): void
   }
 
-  async function callEngine(visit: Visit, engine: Engine, receiver: EngineReceiver, done?: Promise<void>): Promise<CallEnd> {
+  async function callEngine(
+    visit: Visit,
+    engine: Engine,
+    receiver: EngineReceiver,
+    done?: Promise<void>,
+  ): Promise<CallEnd> {
     if (visit.reply.isGone) return { kind: 'aborted' }
     const running = engine.run({ path: visit.job.endpoint, body: visit.job.body, receiver })
     visit.running = running

@@ -24,15 +24,30 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
   const registers = [registry]
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
 
-  const requests = new Counter({ name: 'weir_requests_total', help: 'Responses by status', labelNames: ['status'], registers })
-  const rejections = new Counter({ name: 'weir_rejections_total', help: 'Refusals by code', labelNames: ['code'], registers })
+  const requests = new Counter({
+    name: 'weir_requests_total',
+    help: 'Responses by status',
+    labelNames: ['status'],
+    registers,
+  })
+  const rejections = new Counter({
+    name: 'weir_rejections_total',
+    help: 'Refusals by code',
+    labelNames: ['code'],
+    registers,
+  })
   const outcomes = new Counter({
     name: 'weir_outcomes_total',
     help: 'Settled requests by outcome',
     labelNames: ['model', 'outcome'],
     registers,
   })
-  const tokens = new Counter({ name: 'weir_tokens_total', help: 'Tokens settled', labelNames: ['model', 'kind'], registers })
+  const tokens = new Counter({
+    name: 'weir_tokens_total',
+    help: 'Tokens settled',
+    labelNames: ['model', 'kind'],
+    registers,
+  })
   const queueWait = new Histogram({
     name: 'weir_queue_wait_seconds',
     help: 'Wait for admission',

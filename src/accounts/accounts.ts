@@ -78,12 +78,19 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
       const workspace = find(nameOrId)
       const key = formatKey(randomBytes(32))
       const id = newId('key')
-      await store.createKey({ id, workspaceId: workspace.id, hash: hashKey(key), createdAt: clock.now(), revokedAt: null })
+      await store.createKey({
+        id,
+        workspaceId: workspace.id,
+        hash: hashKey(key),
+        createdAt: clock.now(),
+        revokedAt: null,
+      })
       await reload()
       return { id, key, workspace: workspace.name }
     },
     async revokeKey(id) {
-      if (!keys.some((key) => key.id === id)) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
+      if (!keys.some((key) => key.id === id))
+        throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
       await store.revokeKey(id, clock.now())
       await reload()
       const revoked = keys.find((key) => key.id === id)

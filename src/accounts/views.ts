@@ -74,7 +74,11 @@ function instant(name: string, text: string, daysAfter: number): number {
       ? Date.parse(text)
       : Number.NaN
   if (!Number.isNaN(at)) return at
-  throw new ApiError('invalid_value', `'${name}' must be a date such as 2026-11-15, or a time such as 2026-11-15T09:00:00Z.`, {
-    param: name,
-  })
+  throw new ApiError(
+    'invalid_value',
+    `'${name}' must be a date such as 2026-11-15, or a time such as 2026-11-15T09:00:00Z.`,
+    {
+      param: name,
+    },
+  )
 }

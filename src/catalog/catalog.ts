@@ -42,16 +42,24 @@ export async function openCatalog(
     resolve(name, workspace) {
       const model = find(name, workspace)
       if (!model) {
-        throw new ApiError('model_not_found', `The model '${name.slice(0, 200)}' does not exist. GET /api/v1/models lists what does.`, {
-          param: 'model',
-        })
+        throw new ApiError(
+          'model_not_found',
+          `The model '${name.slice(0, 200)}' does not exist. GET /api/v1/models lists what does.`,
+          {
+            param: 'model',
+          },
+        )
       }
       const deployment = deploymentFor(model, workspace)
       if (deployment) return { model, deployment }
       if (model.dedicated.length > 0) {
-        throw new ApiError('model_access_denied', `${model.id} runs on reserved capacity that this workspace does not have.`, {
-          param: 'model',
-        })
+        throw new ApiError(
+          'model_access_denied',
+          `${model.id} runs on reserved capacity that this workspace does not have.`,
+          {
+            param: 'model',
+          },
+        )
       }
       throw new ApiError('model_not_configured', `${model.id} has no engine yet. Try again later.`, { param: 'model' })
     },

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { categories, type Category, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
+import { categories, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission.ts'
 import { parsePriceList } from '../core/rating.ts'
@@ -137,12 +137,15 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   }
   const defaultMaxTokens = entry.default_max_tokens ?? Math.min(1024, maxCompletionTokens)
   if (defaultMaxTokens > maxCompletionTokens) {
-    throw yaml.mistake([...path, 'default_max_tokens'], `must be at most max_completion_tokens (${maxCompletionTokens})`)
+    throw yaml.mistake(
+      [...path, 'default_max_tokens'],
+      `must be at most max_completion_tokens (${maxCompletionTokens})`,
+    )
   }
   if (entry.categories.includes('reranker') && !entry.rerank_schema) {
     throw yaml.mistake([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
   }
-  const rates = parsePriceList((entry.pricing ?? {}) as Parameters<typeof parsePriceList>[0])
+  const rates = parsePriceList(entry.pricing ?? {})
   if ('badKey' in rates) {
     throw yaml.mistake([...path, 'pricing', rates.badKey], 'must be AUD with at most 6 decimals per million tokens')
   }
@@ -165,7 +168,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     aliases: entry.aliases ?? [],
     name: entry.name ?? entry.id,
     description: entry.description ?? '',
-    categories: entry.categories as readonly Category[],
+    categories: entry.categories,
     contextLength: entry.context_length,
     maxCompletionTokens,
     defaultMaxTokens,

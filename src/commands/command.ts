@@ -27,7 +27,7 @@ const common = { config: 'string', data: 'string', json: 'boolean' } as const
 export function parseFlags(args: readonly string[], flags: Readonly<Record<string, 'string' | 'boolean'>> = {}): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true }) as Flags
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
   } catch (error) {
     throw new UsageMistake((error as Error).message)
   }

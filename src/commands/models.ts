@@ -22,6 +22,8 @@ The models of the catalog as the file describes them, with list prices in AUD ex
         context_length: model.contextLength,
         pricing: formatPriceList(model.rates),
       }))
-    print(flags, { object: 'list', data }, () => table(data, ['id', 'categories', 'modes', 'context_length', 'pricing']))
+    print(flags, { object: 'list', data }, () =>
+      table(data, ['id', 'categories', 'modes', 'context_length', 'pricing']),
+    )
   },
 }

@@ -1,6 +1,16 @@
 import { ApiError } from '../core/errors.ts'
 import { parsePriceList, type PriceList } from '../core/rating.ts'
-import { parseFlags, print, requiredText, table, text, UsageMistake, withBooks, type Command, type Flags } from './command.ts'
+import {
+  parseFlags,
+  print,
+  requiredText,
+  table,
+  text,
+  UsageMistake,
+  withBooks,
+  type Command,
+  type Flags,
+} from './command.ts'
 
 const FLAGS: Readonly<Record<string, keyof PriceList>> = {
   'input-per-million': 'input_per_million',
@@ -48,7 +58,11 @@ function change(flags: Flags, workspace: string, pricing: PriceList | null): Pro
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
     await book.setWorkspacePrice(model.id, accounts.workspace(workspace).id, pricing)
-    print(flags, { model: model.id, workspace, pricing }, () => `${model.id} for ${workspace}: ${JSON.stringify(pricing)}`)
+    print(
+      flags,
+      { model: model.id, workspace, pricing },
+      () => `${model.id} for ${workspace}: ${JSON.stringify(pricing)}`,
+    )
   })
 }
 
@@ -60,6 +74,7 @@ function priceList(flags: Flags): PriceList {
   if (given.length === 0) throw new UsageMistake('give at least one price, such as --input-per-million 0.15')
   const pricing = Object.fromEntries(given) as PriceList
   const rates = parsePriceList(pricing)
-  if ('badKey' in rates) throw new UsageMistake(`${rates.badKey} must be AUD such as 0.15, with at most 6 decimals per million`)
+  if ('badKey' in rates)
+    throw new UsageMistake(`${rates.badKey} must be AUD such as 0.15, with at most 6 decimals per million`)
   return pricing
 }

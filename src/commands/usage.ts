@@ -3,7 +3,15 @@ import { formatAud } from '../core/money.ts'
 import type { LedgerRow } from '../core/ledger.ts'
 import { parseFlags, print, requiredText, table, text, withBooks, type Command } from './command.ts'
 
-const COLUMNS = ['settled', 'model', 'input_tokens', 'cached_input_tokens', 'output_tokens', 'outcome', 'amount_pico_aud']
+const COLUMNS = [
+  'settled',
+  'model',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'outcome',
+  'amount_pico_aud',
+]
 
 export const usage: Command = {
   summary: "a workspace's ledger rows",

@@ -37,7 +37,7 @@ interface Node {
 }
 
 export function check(schema: TSchema, value: unknown): Problem | undefined {
-  return visit(schema as Node, value, [])
+  return visit(schema, value, [])
 }
 
 export function formatPath(path: Path): string {

@@ -144,7 +144,8 @@ function endOfArray(text: string, open: number): number {
   for (let index = open; index < text.length; index++) {
     switch (text.charCodeAt(index)) {
       case 0x22: // "
-        for (index++; index < text.length && text.charCodeAt(index) !== 0x22; index++) if (text.charCodeAt(index) === 0x5c /* \\ */) index++
+        for (index++; index < text.length && text.charCodeAt(index) !== 0x22; index++)
+          if (text.charCodeAt(index) === 0x5c /* \\ */) index++
         break
       case 0x5b: // [
         depth++

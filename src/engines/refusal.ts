@@ -14,14 +14,20 @@ export function refusalFrom(status: number, body: string): ApiError {
     case 400:
     case 422:
       return CONTEXT_LENGTH.test(message)
-        ? new ApiError('context_length_exceeded', `The request is over the model's maximum context length: ${message}`, {
-            param: 'messages',
-          })
+        ? new ApiError(
+            'context_length_exceeded',
+            `The request is over the model's maximum context length: ${message}`,
+            {
+              param: 'messages',
+            },
+          )
         : new ApiError('invalid_value', message || 'The engine refused the request as invalid.', details)
     case 413:
       return new ApiError('request_too_large', message || 'The request is too large for the engine.')
     case 429:
-      return new ApiError('model_overloaded', 'The engine is overloaded. Try again in a few seconds.', { param: 'model' })
+      return new ApiError('model_overloaded', 'The engine is overloaded. Try again in a few seconds.', {
+        param: 'model',
+      })
     case 408:
     case 504:
       return new ApiError('upstream_timeout', 'The engine did not answer in time.')

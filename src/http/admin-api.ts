@@ -37,7 +37,8 @@ export function adminApi(parts: AdminParts): Application {
 
   function authorize(exchange: Exchange): void {
     const given = /^bearer +(\S+) *$/i.exec(exchange.request.headers.authorization ?? '')?.[1]
-    if (given === undefined) throw new ApiError('missing_api_key', 'Send the operator token: Authorization: Bearer <token>.')
+    if (given === undefined)
+      throw new ApiError('missing_api_key', 'Send the operator token: Authorization: Bearer <token>.')
     if (!timingSafeEqual(digest(given), expected)) throw new ApiError('invalid_api_key', 'The operator token is wrong.')
   }
 
@@ -59,7 +60,12 @@ export function adminApi(parts: AdminParts): Application {
     },
     headers: () => ({}),
     over(exchange, failure) {
-      const line = { request_id: exchange.requestId, method: exchange.method, path: exchange.path, status: exchange.status }
+      const line = {
+        request_id: exchange.requestId,
+        method: exchange.method,
+        path: exchange.path,
+        status: exchange.status,
+      }
       if (failure !== undefined) parts.telemetry.log.error({ ...line, err: failure }, 'operator request failed')
       else parts.telemetry.log.debug(line, 'operator request')
     },

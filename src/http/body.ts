@@ -34,7 +34,10 @@ export async function readJsonObject(exchange: Exchange, maxBytes: number): Prom
 function requireJson(exchange: Exchange): void {
   const { 'content-type': type, 'content-encoding': encoding } = exchange.request.headers
   if (!type || !/^application\/json\s*(;|$)/i.test(type)) {
-    throw new ApiError('unsupported_media_type', 'Send the body as JSON, with the header Content-Type: application/json.')
+    throw new ApiError(
+      'unsupported_media_type',
+      'Send the body as JSON, with the header Content-Type: application/json.',
+    )
   }
   if (encoding && encoding !== 'identity') {
     throw new ApiError('unsupported_media_type', 'Send the body uncompressed: Content-Encoding is not supported.')

@@ -52,10 +52,14 @@ export async function chatJob(
 /** What a schema cannot say: rules between parameters. */
 function requireConsistent(request: ChatRequest): void {
   if (request.stream_options && !request.stream) {
-    throw new ApiError('invalid_value', "'stream_options' is only allowed with stream: true.", { param: 'stream_options' })
+    throw new ApiError('invalid_value', "'stream_options' is only allowed with stream: true.", {
+      param: 'stream_options',
+    })
   }
   if (request.top_logprobs && !request.logprobs) {
-    throw new ApiError('invalid_value', "'top_logprobs' is only allowed with logprobs: true.", { param: 'top_logprobs' })
+    throw new ApiError('invalid_value', "'top_logprobs' is only allowed with logprobs: true.", {
+      param: 'top_logprobs',
+    })
   }
   const { tools, tool_choice: choice } = request
   if (choice === 'required' && !tools?.length) {

@@ -4,7 +4,15 @@ import type { InputSize } from '../core/token-estimate.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './chat-schema.ts'
 import { mistake } from './parameters.ts'
 
-const MESSAGE_FIELDS = new Set(['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'refusal', 'reasoning_content'])
+const MESSAGE_FIELDS = new Set([
+  'role',
+  'content',
+  'name',
+  'tool_calls',
+  'tool_call_id',
+  'refusal',
+  'reasoning_content',
+])
 const DATA_URL = /^data:image\/(png|jpeg|jpg|webp|gif);base64,[A-Za-z0-9+/=]/
 
 export interface ReadMessages {
@@ -79,9 +87,13 @@ function requireRole(message: ChatMessage, param: string): void {
 
 function requireVision(message: ChatMessage, model: Model, param: string): void {
   if (!model.categories.includes('vision')) {
-    throw new ApiError('unsupported_content', `${model.id} does not take images; choose a model of the category vision.`, {
-      param,
-    })
+    throw new ApiError(
+      'unsupported_content',
+      `${model.id} does not take images; choose a model of the category vision.`,
+      {
+        param,
+      },
+    )
   }
   if (message.role !== 'user') {
     throw new ApiError('unsupported_content', 'Images belong into messages of the role user.', { param })

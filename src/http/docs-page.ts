@@ -22,7 +22,9 @@ ${operations.map(section).join('\n')}
 <p>Always <code>{"error": {"message", "type", "param", "code"}}</code>. Honour <code>Retry-After</code> where it is given, with jitter.</p>
 <table><tr><th>Code</th><th>Status</th><th>Retry-After</th></tr>
 ${Object.entries(errorTable)
-  .map(([code, it]) => `<tr><td><code>${code}</code></td><td>${it.status}</td><td>${retryText(it.retryAfter)}</td></tr>`)
+  .map(
+    ([code, it]) => `<tr><td><code>${code}</code></td><td>${it.status}</td><td>${retryText(it.retryAfter)}</td></tr>`,
+  )
   .join('\n')}
 </table></section>
 </main></body></html>`

@@ -157,7 +157,11 @@ function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): obje
   }
 }
 
-function oneOf<Value extends string>(query: URLSearchParams, name: string, allowed: readonly Value[]): Value | undefined {
+function oneOf<Value extends string>(
+  query: URLSearchParams,
+  name: string,
+  allowed: readonly Value[],
+): Value | undefined {
   const value = query.get(name)
   if (value === null) return undefined
   if ((allowed as readonly string[]).includes(value)) return value as Value

@@ -50,9 +50,13 @@ export function toApiError(problem: Problem): ApiError {
   const param = formatPath(problem.path)
   switch (problem.kind) {
     case 'missing':
-      return new ApiError('missing_required_parameter', `Missing required parameter: '${param}' (${problem.expected}).`, {
-        param,
-      })
+      return new ApiError(
+        'missing_required_parameter',
+        `Missing required parameter: '${param}' (${problem.expected}).`,
+        {
+          param,
+        },
+      )
     case 'type':
       return mistake('invalid_type', param, problem.expected)
     case 'unknown':

@@ -119,7 +119,10 @@ export function publicApi(parts: PublicParts): Application {
   }
 }
 
-function findResource(resources: Readonly<Record<string, Readonly<Record<string, Resource>>>>, exchange: Exchange): Resource {
+function findResource(
+  resources: Readonly<Record<string, Readonly<Record<string, Resource>>>>,
+  exchange: Exchange,
+): Resource {
   const path = exchange.path.startsWith(PREFIX) ? exchange.path.slice(PREFIX.length) : undefined
   const byMethod =
     path === undefined
@@ -130,7 +133,10 @@ function findResource(resources: Readonly<Record<string, Readonly<Record<string,
           ? resources['/models/{slug}']
           : undefined
   if (!byMethod) {
-    throw new ApiError('unknown_url', `There is nothing at ${exchange.method} ${exchange.path.slice(0, 200)}. See /docs.`)
+    throw new ApiError(
+      'unknown_url',
+      `There is nothing at ${exchange.method} ${exchange.path.slice(0, 200)}. See /docs.`,
+    )
   }
   const resource = byMethod[exchange.method]
   if (resource) return resource
@@ -158,7 +164,9 @@ function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<R
     '/models/{slug}': {
       GET: json((exchange, { workspace }) => describeModel(models, workspace, slugIn(exchange.path))),
     },
-    '/queue/status': { GET: json((_exchange, { workspace }) => queueStatus(parts.catalog, parts.admission, workspace)) },
+    '/queue/status': {
+      GET: json((_exchange, { workspace }) => queueStatus(parts.catalog, parts.admission, workspace)),
+    },
   }
 }
 
@@ -195,9 +203,13 @@ function modelName(body: Readonly<Record<string, unknown>>): string {
 function requireEndpoint(model: Model, path: string): void {
   const right = endpointsOf(model)
   if (right.includes(path)) return
-  throw new ApiError('wrong_endpoint', `${model.id} is not called on ${path}; use ${PREFIX}${right.join(` or ${PREFIX}`)}.`, {
-    param: 'model',
-  })
+  throw new ApiError(
+    'wrong_endpoint',
+    `${model.id} is not called on ${path}; use ${PREFIX}${right.join(` or ${PREFIX}`)}.`,
+    {
+      param: 'model',
+    },
+  )
 }
 
 function slugIn(path: string): string {

@@ -78,7 +78,11 @@ export async function listen(application: Application, host: string, port: numbe
     const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
     if (!exchange.hasReplied) {
       const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
-      exchange.sendError(reply, headers, application.errorBody && ((it) => application.errorBody?.(exchange, it) ?? it.body()))
+      exchange.sendError(
+        reply,
+        headers,
+        application.errorBody && ((it) => application.errorBody?.(exchange, it) ?? it.body()),
+      )
     } else if (!exchange.isOver) exchange.request.socket.destroy()
     return known ? error.cause : error
   }

@@ -18,9 +18,13 @@ export function remoteImages(allowedHosts: readonly string[]) {
   async function fetchImage(url: string, param: string): Promise<string> {
     const address = URL.canParse(url) ? new URL(url) : undefined
     if (!address || !(allowed.has(address.host) || allowed.has(address.hostname))) {
-      throw new ApiError('unsupported_content', 'Images at this address are not fetched. Send the image as a data: URL.', {
-        param,
-      })
+      throw new ApiError(
+        'unsupported_content',
+        'Images at this address are not fetched. Send the image as a data: URL.',
+        {
+          param,
+        },
+      )
     }
     try {
       return await download(address)

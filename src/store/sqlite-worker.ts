@@ -62,7 +62,9 @@ function openDatabase(): DatabaseSync {
   opened.exec('BEGIN IMMEDIATE')
   const version = Number(opened.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (version > migrations.length) {
-    throw new Error(`${dataDir} was written by a newer version of Weir (schema ${version}, this one knows ${migrations.length})`)
+    throw new Error(
+      `${dataDir} was written by a newer version of Weir (schema ${version}, this one knows ${migrations.length})`,
+    )
   }
   for (const step of migrations.slice(version)) opened.exec(step)
   opened.exec(`PRAGMA user_version = ${migrations.length}; COMMIT`)

@@ -54,7 +54,8 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
     worker.postMessage({ id, statements } satisfies StoreRequest)
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }))
   }
-  const write = async (sql: string, ...values: Values): Promise<void> => void (await transact([{ sql, rows: [values] }]))
+  const write = async (sql: string, ...values: Values): Promise<void> =>
+    void (await transact([{ sql, rows: [values] }]))
   const read = async (sql: string, ...values: Values): Promise<readonly Row[]> =>
     (await transact([{ sql, rows: [values], read: true }]))[0] ?? []
 
@@ -71,7 +72,8 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
     createWorkspace: (it) =>
       write('INSERT INTO workspaces VALUES (?, ?, ?, ?)', it.id, it.name, it.requestsPerMinute, it.createdAt),
     setRequestsPerMinute: (id, limit) => write('UPDATE workspaces SET requests_per_minute = ? WHERE id = ?', limit, id),
-    createKey: (it) => write('INSERT INTO api_keys VALUES (?, ?, ?, ?, NULL)', it.id, it.workspaceId, it.hash, it.createdAt),
+    createKey: (it) =>
+      write('INSERT INTO api_keys VALUES (?, ?, ?, ?, NULL)', it.id, it.workspaceId, it.hash, it.createdAt),
     revokeKey: (id, at) => write('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', at, id),
     async addPriceVersion(it) {
       const values = [it.model, it.workspaceId, it.prices && JSON.stringify(it.prices), it.effectiveFrom]
@@ -170,8 +172,8 @@ function toSnapshot(workspaces: readonly Row[], keys: readonly Row[], prices: re
     prices: prices.map((row) => ({
       id: Number(row['id']),
       model: String(row['model']),
-      workspaceId: row['workspace_id'] === null ? null : String(row['workspace_id']),
-      prices: row['prices'] === null ? null : (JSON.parse(String(row['prices'])) as PriceList),
+      workspaceId: optionalText(row['workspace_id']),
+      prices: row['prices'] === null ? null : (JSON.parse(row['prices'] as string) as PriceList),
       effectiveFrom: Number(row['effective_from']),
     })),
   }
@@ -179,4 +181,8 @@ function toSnapshot(workspaces: readonly Row[], keys: readonly Row[], prices: re
 
 function optionalNumber(value: unknown): number | null {
   return value === null ? null : Number(value)
+}
+
+function optionalText(value: unknown): string | null {
+  return value === null ? null : (value as string)
 }
