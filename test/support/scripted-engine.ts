@@ -11,8 +11,8 @@ export interface Script {
   tokens?: readonly string[]
   /** Thinking before the content: one delta and one token each, like the content. */
   reasoning?: readonly string[]
-  /** Calls instead of content; each piece of the arguments is one delta and one token. */
-  toolCalls?: readonly { id: string; name: string; arguments: readonly string[] }[]
+  /** Calls, by default instead of content; the name and each piece of the arguments are one delta and one token. */
+  toolCalls?: readonly ToolCall[]
   /** Pause before the headers, and between tokens. */
   firstByteMs?: number
   tokenMs?: number
@@ -31,6 +31,12 @@ export interface Script {
   hangAfterDone?: boolean
   /** Anything else: full control. */
   handle?: (call: EngineCallSeen, response: ServerResponse) => Promise<void> | void
+}
+
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: readonly string[]
 }
 
 export interface EngineCallSeen {
@@ -72,7 +78,8 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
   }
 
   function look(): void {
-    watchers = watchers.filter(({ isMet, resolve }) => !isMet() || void resolve())
+    for (const { isMet, resolve } of watchers) if (isMet()) resolve()
+    watchers = watchers.filter(({ isMet }) => !isMet())
   }
 
   const server = createServer((request, response) => {
@@ -162,10 +169,16 @@ function deltasOf(script: Script): readonly object[] {
   return [
     ...(script.reasoning ?? []).map((reasoning) => ({ reasoning_content: reasoning })),
     ...tokens.map((content) => ({ content })),
-    ...(script.toolCalls ?? []).flatMap(({ id, name, arguments: pieces }, index) => [
-      { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
-      ...pieces.map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
-    ]),
+    ...(script.toolCalls ?? []).flatMap(deltasOfCall),
+  ]
+}
+
+/** Id and name first, then the arguments piece by piece. */
+function deltasOfCall(call: ToolCall, index: number): readonly object[] {
+  const { id, name, arguments: pieces } = call
+  return [
+    { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
+    ...pieces.map((piece) => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
   ]
 }
 
