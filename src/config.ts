@@ -42,6 +42,10 @@ export interface Overrides {
 const closed = { additionalProperties: false } as const
 const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
+/** What fits into an Authorization header and cannot be guessed. */
+const TOKEN = /^[!-~]{16,}$/
+const TOKEN_RULE = 'at least 16 letters, digits and signs without spaces'
+
 const schema = Type.Object(
   {
     server: Type.Optional(
@@ -60,7 +64,7 @@ const schema = Type.Object(
     data_dir: Type.Optional(Type.String({ minLength: 1 })),
     database: Type.Optional(Type.Literal('sqlite')),
     coordination: Type.Optional(Type.Literal('memory')),
-    operator_token: Type.Optional(Type.String({ minLength: 16, expected: 'a string of at least 16 characters' })),
+    operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
     seller: Type.Optional(
       Type.Object(
         { name: Type.String({ minLength: 1 }), abn: Type.String(), address: Type.Optional(Type.String()) },
@@ -93,7 +97,9 @@ const schema = Type.Object(
 
 type FileContent = Static<typeof schema>
 
-export function loadConfig(overrides: Overrides = {}, environment: NodeJS.ProcessEnv = process.env): Config {
+export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessEnv = process.env): Config {
+  // A variable that is set to nothing is not set: an empty WEIR_HOST must not mean every interface.
+  const environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
   const named = overrides.config ?? environment['WEIR_CONFIG']
   if (named !== undefined && !existsSync(named)) throw new FileMistake(`${named}: there is no such file`)
   const file = named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
@@ -109,7 +115,7 @@ export function loadConfig(overrides: Overrides = {}, environment: NodeJS.Proces
     adminPort: portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT') ?? server?.admin_port ?? 8081,
     drainMs: server?.drain_ms ?? 30_000,
     dataDir: dataDir(overrides, environment, content, base),
-    operatorToken: environment['WEIR_OPERATOR_TOKEN'] ?? content.operator_token,
+    operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
     seller: seller && { name: seller.name, abn: seller.abn, address: seller.address ?? '' },
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
@@ -122,7 +128,10 @@ export function loadConfig(overrides: Overrides = {}, environment: NodeJS.Proces
 
 function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schema>> {
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
-  if (yaml.data.models && yaml.data.catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  const { models, catalog } = yaml.data
+  if (models && catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  const catalogFile = catalog && resolve(dirname(file), catalog)
+  if (catalogFile && !existsSync(catalogFile)) throw yaml.mistake(['catalog'], `there is no file ${catalogFile}`)
   return yaml
 }
 
@@ -152,6 +161,12 @@ function portFrom(text: string | undefined, source: string): number | undefined 
   const value = Number(text)
   if (text.trim() !== '' && Number.isInteger(value) && value >= 0 && value <= 65_535) return value
   throw new FileMistake(`${source}: must be a port from 0 to 65535, but is "${text}"`)
+}
+
+/** A secret, so the message does not repeat it. */
+function tokenFrom(text: string | undefined): string | undefined {
+  if (text === undefined || TOKEN.test(text)) return text
+  throw new FileMistake(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
 }
 
 /** Saying nothing here would run a fleet on one replica's memory. */

@@ -1,6 +1,6 @@
 import { ApiError } from '../core/errors.ts'
 import type { LedgerRow } from '../core/ledger.ts'
-import { sydneyMidnight } from '../core/sydney-time.ts'
+import { sydneyDate, sydneyMidnight } from '../core/sydney-time.ts'
 import type { ApiKey, UsageQuery, Workspace } from '../ports.ts'
 import type { Accounts } from './accounts.ts'
 
@@ -68,11 +68,7 @@ export function usageQuery(
 
 function instant(name: string, text: string, daysAfter: number): number {
   const date = DATE.exec(text)
-  const at = date
-    ? sydneyMidnight(Number(date[1]), Number(date[2]), Number(date[3]) + daysAfter)
-    : /T.*(Z|[+-]\d{2}:\d{2})$/.test(text)
-      ? Date.parse(text)
-      : Number.NaN
+  const at = date ? midnightOf(date, daysAfter) : /T.*(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
   throw new ApiError(
     'invalid_value',
@@ -81,4 +77,10 @@ function instant(name: string, text: string, daysAfter: number): number {
       param: name,
     },
   )
+}
+
+/** NaN for a date that no calendar has, which would otherwise run over into the next month. */
+function midnightOf([text, year, month, day]: RegExpExecArray, daysAfter: number): number {
+  const isReal = sydneyDate(sydneyMidnight(Number(year), Number(month), Number(day))) === text
+  return isReal ? sydneyMidnight(Number(year), Number(month), Number(day) + daysAfter) : Number.NaN
 }

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox'
 import { categories, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission.ts'
-import { parsePriceList } from '../core/rating.ts'
+import { parsePriceList, priceRule } from '../core/rating.ts'
 import type { Path } from '../core/schema-check.ts'
 
 /** The part of a file that describes models: `models:` in weir.yaml, or a catalog file of its own. */
@@ -147,7 +147,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   }
   const rates = parsePriceList(entry.pricing ?? {})
   if ('badKey' in rates) {
-    throw yaml.mistake([...path, 'pricing', rates.badKey], 'must be AUD with at most 6 decimals per million tokens')
+    throw yaml.mistake([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
   }
   const dedicated = (entry.dedicated ?? []).map((deployment, index): Deployment => {
     const where = [...path, 'dedicated', index]

@@ -1,5 +1,5 @@
 import { ApiError } from '../core/errors.ts'
-import { parsePriceList, type PriceList } from '../core/rating.ts'
+import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
 import {
   parseFlags,
   print,
@@ -74,7 +74,6 @@ function priceList(flags: Flags): PriceList {
   if (given.length === 0) throw new UsageMistake('give at least one price, such as --input-per-million 0.15')
   const pricing = Object.fromEntries(given) as PriceList
   const rates = parsePriceList(pricing)
-  if ('badKey' in rates)
-    throw new UsageMistake(`${rates.badKey} must be AUD such as 0.15, with at most 6 decimals per million`)
+  if ('badKey' in rates) throw new UsageMistake(`${rates.badKey} must be ${priceRule}`)
   return pricing
 }

@@ -1,4 +1,4 @@
-import { isMap, LineCounter, parseDocument, type Document } from 'yaml'
+import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import type { Static, TSchema } from 'typebox'
 import { check, formatPath, type Path, type Problem } from './schema-check.ts'
 
@@ -22,8 +22,10 @@ export function parseCheckedYaml<Schema extends TSchema>(
   const broken = document.errors[0]
   if (broken) throw new FileMistake(`${file}:${lines.linePos(broken.pos[0]).line}: ${broken.message}`)
   const mistake = (path: Path, message: string): FileMistake =>
-    new FileMistake(`${file}:${lineOf(document, lines, path)}: ${formatPath(path)}: ${message}`)
-  const data: unknown = document.toJS() ?? {}
+    new FileMistake(`${file}:${lineOf(document, lines, path)}: ${formatPath(path) || 'the file'}: ${message}`)
+  const unknown = unknownAlias(document)
+  if (unknown) throw new FileMistake(`${file}:${lines.linePos(unknown.at).line}: *${unknown.name} is set nowhere above`)
+  const data = toData(document, file)
   const problem = check(schema, data)
   if (problem) throw mistake(problem.path, explain(problem, valueAt(data, problem.path)))
   return { data: data as Static<Schema>, mistake }
@@ -37,7 +39,36 @@ function explain(problem: Problem, value: unknown): string {
       return `is not a known key; allowed here: ${problem.expected}`
     case 'type':
     case 'value':
-      return `must be ${problem.expected}, but is ${JSON.stringify(value)}`
+      return `must be ${problem.expected}, but is ${shown(value)}`
+  }
+}
+
+const MAX_SHOWN = 100
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value)
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
+}
+
+/** An alias whose anchor does not stand before it. */
+function unknownAlias(document: Document): { readonly name: string; readonly at: number } | undefined {
+  let found: { name: string; at: number } | undefined
+  visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document)) return undefined
+      found = { name: alias.source, at: alias.range?.[0] ?? 0 }
+      return visit.BREAK
+    },
+  })
+  return found
+}
+
+/** Throws where aliases of aliases would grow without bound. */
+function toData(document: Document, file: string): unknown {
+  try {
+    return document.toJS() ?? {}
+  } catch (cause) {
+    throw new FileMistake(`${file}: ${(cause as Error).message}`, { cause })
   }
 }
 

@@ -14,7 +14,8 @@ export function forwardBody(
 ): Buffer {
   const kept = blankFields(bytes, scanned, (name) => !keep(name))
   const open = bytes.indexOf(0x7b /* { */, headroom)
-  const front = JSON.stringify(fields).slice(0, -1) + (kept > 0 ? ',' : '')
+  const added = JSON.stringify(fields).slice(0, -1)
+  const front = kept > 0 && added !== '{' ? `${added},` : added
   const length = Buffer.byteLength(front)
   // What stands in front may be large (messages that had to be written anew); then there is a copy after all.
   if (length > open + 1) return Buffer.concat([Buffer.from(front), bytes.subarray(open + 1)])

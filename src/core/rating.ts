@@ -39,6 +39,12 @@ export const freeRates: Rates = {
 
 const MILLION = 1_000_000n
 
+/** A dearer one is a slip of the hand, and many of its units would not fit into the ledger's 64 bits. */
+const MOST = 10_000n * 1_000_000_000_000n
+
+/** What an operator is told of a price that is refused. */
+export const priceRule = 'AUD in plain decimals, at most 10000, with at most 6 decimals where it is per million tokens'
+
 export function rate(usage: Usage, rates: Rates): PicoAud {
   const cached = Math.min(Math.max(0, usage.cachedInputTokens), usage.inputTokens)
   const cachedRate = rates.cachedInputPerToken ?? rates.inputPerToken
@@ -59,7 +65,8 @@ export function parsePriceList(prices: PriceList): Rates | { readonly badKey: ke
     if (text === undefined || text === null) continue
     const amount = parseAud(text)
     // More than six decimals per million would not be a whole number of pico-AUD per token.
-    if (amount === undefined || (key.endsWith('_per_million') && amount % MILLION !== 0n)) return { badKey: key }
+    if (amount === undefined || amount > MOST || (key.endsWith('_per_million') && amount % MILLION !== 0n))
+      return { badKey: key }
     amounts[key] = amount
   }
   const perToken = (amount: PicoAud | undefined): PicoAud | null => (amount === undefined ? null : amount / MILLION)

@@ -36,6 +36,9 @@ export function toWireUsage(usage: Usage, reasoningTokens: number): WireUsage {
   }
 }
 
+/** The largest context the catalog allows; a count beyond it is none, and could not be billed. */
+const MAX_COUNT = 100_000_000
+
 function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined
 }

@@ -6,7 +6,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { priceListSchema } from '../catalog/file.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
 import { ApiError } from '../core/errors.ts'
-import { parsePriceList, type PriceList } from '../core/rating.ts'
+import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
 import type { Store } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
 import { readJsonObject } from './body.ts'
@@ -154,7 +154,7 @@ async function setPrice(parts: AdminParts, workspace: string, slug: string, pric
   const model = parts.catalog.models().find((it) => it.id === slug || it.aliases.includes(slug))
   if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`, { param: 'model' })
   const rates = parsePriceList(pricing ?? {})
-  if ('badKey' in rates) throw mistake('invalid_value', rates.badKey, 'AUD with at most 6 decimals per million tokens')
+  if ('badKey' in rates) throw mistake('invalid_value', rates.badKey, priceRule)
   await parts.prices.setWorkspacePrice(model.id, id, pricing)
 }
 

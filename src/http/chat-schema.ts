@@ -90,7 +90,7 @@ export const chatRequestSchema = Type.Object({
       }),
     ]),
   ),
-  logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+  logit_bias: Type.Optional(Type.Object({}, { additionalProperties: Type.Number({ minimum: -100, maximum: 100 }) })),
   top_k: Type.Optional(Type.Integer({ minimum: -1 })),
   min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),

@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { loadConfig, type Config } from '../../src/config.ts'
+import { FileMistake } from '../../src/core/checked-yaml.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'weir-config-'))
+after(() => rmSync(folder, { recursive: true }))
+const file = join(folder, 'weir.yaml')
+
+function load(text: string, environment: NodeJS.ProcessEnv = {}): Config {
+  writeFileSync(file, text)
+  const config = loadConfig({ config: file }, environment)
+  config.catalog.read()
+  return config
+}
+
+/** The message without the folder, which is not the same twice. */
+function mistakeIn(text: string, environment: NodeJS.ProcessEnv = {}): string {
+  try {
+    load(text, environment)
+  } catch (error) {
+    assert.ok(error instanceof FileMistake, `not told as a mistake: ${String(error)}`)
+    return error.message.replaceAll(`${folder}/`, '')
+  }
+  return assert.fail('the mistake was not seen')
+}
+
+/** A model of one line each, so that line numbers are easy to count: `id` stands on line 2. */
+const model = `models:
+  - id: meta/llama
+    aliases: [llama]
+    categories: [llm]
+    context_length: 1000
+    max_completion_tokens: 500
+    serverless:
+      engine: { kind: openai, urls: [http://127.0.0.1:9000/v1] }
+`
+
+describe('a mistake in weir.yaml is told with the file, the line, the key and what is allowed', () => {
+  const mistakes: readonly [string, string, string][] = [
+    [
+      'an unknown key',
+      'server:\n  prot: 80\n',
+      'weir.yaml:2: server.prot: is not a known key; allowed here: host, port',
+    ],
+    ['an unknown key at the top', '\n\nsevrer: {}\n', 'weir.yaml:3: sevrer: is not a known key; allowed here: server,'],
+    [
+      'a number out of range',
+      'server:\n  host: a\n  port: 70000',
+      'weir.yaml:3: server.port: must be an integer from 0 to 65535, but is 70000',
+    ],
+    [
+      'a word for a number',
+      'server: { port: http }',
+      'weir.yaml:1: server.port: must be an integer from 0 to 65535, but is "http"',
+    ],
+    ['a number for a text', 'data_dir: 5', 'weir.yaml:1: data_dir: must be a non-empty string, but is 5'],
+    [
+      'a value that is none of those allowed',
+      'log:\n\n  level: loud',
+      'weir.yaml:3: log.level: must be one of debug, info, warn, error, silent, but is "loud"',
+    ],
+    [
+      'a rate limit of nothing',
+      'rate_limit: { requests_per_minute: 0 }',
+      'weir.yaml:1: rate_limit.requests_per_minute: must be an integer from 1 to 100000000, but is 0',
+    ],
+    [
+      'a database that is not there',
+      'database: postgres://db',
+      'weir.yaml:1: database: must be "sqlite", but is "postgres://db"',
+    ],
+    [
+      'a token that can be guessed',
+      'operator_token: short',
+      'weir.yaml:1: operator_token: must be at least 16 letters',
+    ],
+    [
+      'a token that fits into no header',
+      'operator_token: "sixteen letters and more"',
+      'weir.yaml:1: operator_token: must be at least 16 letters',
+    ],
+    [
+      'a list that is none',
+      'models: { id: x }',
+      'weir.yaml:1: models: must be an array of 0 to 10000 items, but is {"id":"x"}',
+    ],
+    ['no YAML', 'server: [\nport: 1', 'weir.yaml:2: '],
+    ['a key given twice', 'server:\n  port: 1\n  port: 2', 'weir.yaml:3: Map keys must be unique'],
+    ['a tab', 'server:\n\tport: 1', 'weir.yaml:2: '],
+    ['an alias of nothing', 'server:\n  host: *home', 'weir.yaml:2: *home is set nowhere above'],
+    ['a text and no fields', 'hello', 'weir.yaml:1: the file: must be an object, but is "hello"'],
+    ['two documents', 'data_dir: a\n---\ndata_dir: b', 'weir.yaml:2: '],
+    [
+      'models and a catalog',
+      'catalog: weir.yaml\nmodels: []',
+      'weir.yaml:1: catalog: give either models or catalog, not both',
+    ],
+    ['a catalog that is not there', 'log: {}\ncatalog: gone.yaml', 'weir.yaml:2: catalog: there is no file gone.yaml'],
+    [
+      'a model without categories',
+      'models:\n  - id: a/b\n    context_length: 1',
+      'weir.yaml:2: models[0].categories: is required: an array of 1 to 6 items',
+    ],
+    [
+      'a slug without a provider',
+      model.replace('meta/llama', 'llama'),
+      'weir.yaml:2: models[0].id: must be a slug <provider>/<model>',
+    ],
+    [
+      'a category that does not exist',
+      model.replace('[llm]', '[llm, video]'),
+      'weir.yaml:4: models[0].categories[1]: must be one of llm, vision, embedding, reranker, image, audio, but is "video"',
+    ],
+    [
+      'a context of nothing',
+      model.replace('length: 1000', 'length: 0'),
+      'weir.yaml:5: models[0].context_length: must be an integer from 1',
+    ],
+    [
+      'more output than context',
+      model.replace('tokens: 500', 'tokens: 1001'),
+      'weir.yaml:6: models[0].max_completion_tokens: must be at most context_length (1000)',
+    ],
+    [
+      'a default above the output limit',
+      `${model}    default_max_tokens: 501`,
+      'weir.yaml:9: models[0].default_max_tokens: must be at most max_completion_tokens (500)',
+    ],
+    [
+      'an unknown engine',
+      model.replace('openai', 'magic'),
+      'weir.yaml:8: models[0].serverless.engine.kind: must be one of openai, but is "magic"',
+    ],
+    [
+      'an engine without an address',
+      model.replace('[http://127.0.0.1:9000/v1]', '[]'),
+      'weir.yaml:8: models[0].serverless.engine.urls: must be an array of 1 to 256 items',
+    ],
+    [
+      'an address that is none',
+      model.replace('http://127.0.0.1:9000/v1', 'ftp://x'),
+      'weir.yaml:8: models[0].serverless.engine.urls[0]: must be an http://, https:// or unix:/ address, but is "ftp://x"',
+    ],
+    ['an address that cannot be read', model.replace('127.0.0.1:9000', '[::'), 'weir.yaml:8: '],
+    [
+      'a limit of nothing',
+      `${model}      limits: { token_budget: 0 }`,
+      'weir.yaml:9: models[0].serverless.limits.token_budget: must be an integer from 1',
+    ],
+    [
+      'a price that is a float',
+      `${model}    pricing: { input_per_million: 0.2 }`,
+      'weir.yaml:9: models[0].pricing.input_per_million: must be a decimal in quotes, such as "0.20", but is 0.2',
+    ],
+    [
+      'a price too fine',
+      `${model}    pricing: { input_per_million: "0.0000001" }`,
+      'weir.yaml:9: models[0].pricing.input_per_million: must be AUD in plain decimals, at most 10000, with at most 6 decimals',
+    ],
+    [
+      'a price too high',
+      `${model}    pricing: { per_image: "10001" }`,
+      'weir.yaml:9: models[0].pricing.per_image: must be AUD in plain decimals, at most 10000',
+    ],
+    [
+      'an unknown price',
+      `${model}    pricing: { per_word: "1" }`,
+      'weir.yaml:9: models[0].pricing.per_word: is not a known key; allowed here: input_per_million, output_per_million',
+    ],
+    [
+      'a slug given twice',
+      `${model}  - id: meta/llama\n    categories: [llm]\n    context_length: 1`,
+      'weir.yaml:9: models[1].id: "meta/llama" is already the name of a model',
+    ],
+    [
+      'a short id given twice',
+      `${model}  - id: meta/b\n    categories: [llm]\n    context_length: 1\n    aliases: [llama]`,
+      'weir.yaml:12: models[1].aliases: "llama" is already the name of a model',
+    ],
+    [
+      'a reranker of no schema',
+      model.replace('[llm]', '[reranker]'),
+      'weir.yaml:2: models[0].rerank_schema: is required for a reranker: one of documents, passages',
+    ],
+    [
+      'two deployments for one workspace',
+      `${model}    dedicated:\n      - workspace: acme\n      - workspace: acme`,
+      'weir.yaml:11: models[0].dedicated[1].workspace: "acme" already has a deployment of this model',
+    ],
+    [
+      'a secret that is not set',
+      model.replace(' }\n', ', api_key_env: MISSING_KEY }\n'),
+      'weir.yaml:8: models[0].serverless.engine.api_key_env: the environment variable MISSING_KEY is not set',
+    ],
+  ]
+  for (const [name, text, expected] of mistakes) {
+    it(name, () => {
+      const message = mistakeIn(text)
+      assert.ok(message.startsWith(expected), `${message}\n  is not\n${expected}`)
+      assert.ok(!message.includes('\n'), 'one line')
+    })
+  }
+
+  it('a value too long to be read is cut', () => {
+    assert.ok(mistakeIn(`data_dir: [${'x, '.repeat(5000)}]`).length < 300)
+  })
+
+  it('aliases of aliases that would fill the memory are refused', () => {
+    const lines = ['x0: &x0 [1]', ...[1, 2, 3, 4, 5].map((it) => `x${it}: &x${it} [${`*x${it - 1},`.repeat(20)}]`)]
+    assert.match(mistakeIn(lines.join('\n')), /^weir\.yaml: .*alias/i)
+  })
+
+  it('a mistake in a catalog file names that file', () => {
+    writeFileSync(join(folder, 'catalog.yaml'), 'models:\n  - id: a/b\n    categories: []\n    context_length: 1')
+    assert.match(mistakeIn('catalog: catalog.yaml'), /^catalog\.yaml:3: models\[0\]\.categories: must be/)
+  })
+
+  it('a file that was named and is not there', () => {
+    assert.throws(() => loadConfig({ config: join(folder, 'none.yaml') }, {}), /none\.yaml: there is no such file/)
+    assert.throws(() => loadConfig({}, { WEIR_CONFIG: join(folder, 'none.yaml') }), /none\.yaml: there is no such file/)
+  })
+})
+
+describe('the environment', () => {
+  it('stands above the file, and the command line above both', () => {
+    writeFileSync(file, 'server: { host: 10.0.0.1, port: 1, admin_port: 2 }\ndata_dir: ./from-file\n')
+    const fromFile = loadConfig({ config: file }, {})
+    assert.deepEqual(
+      [fromFile.host, fromFile.port, fromFile.adminPort, fromFile.dataDir],
+      ['10.0.0.1', 1, 2, join(folder, 'from-file')],
+    )
+    const environment = {
+      WEIR_CONFIG: file,
+      WEIR_HOST: '10.0.0.2',
+      WEIR_PORT: '3',
+      WEIR_ADMIN_PORT: '4',
+      WEIR_DATA_DIR: '/from-environment',
+      WEIR_OPERATOR_TOKEN: 'a-token-of-the-environment',
+    }
+    const fromEnvironment = loadConfig({}, environment)
+    assert.deepEqual(
+      [fromEnvironment.host, fromEnvironment.port, fromEnvironment.adminPort, fromEnvironment.dataDir],
+      ['10.0.0.2', 3, 4, '/from-environment'],
+    )
+    assert.equal(fromEnvironment.operatorToken, 'a-token-of-the-environment')
+    const fromFlags = loadConfig({ port: '5', data: '/from-flags' }, environment)
+    assert.deepEqual([fromFlags.port, fromFlags.dataDir, fromFlags.host], [5, '/from-flags', '10.0.0.2'])
+  })
+
+  it('has no say where a variable is empty', () => {
+    const config = load('', { WEIR_HOST: '', WEIR_PORT: '', WEIR_DATA_DIR: '', WEIR_OPERATOR_TOKEN: '' })
+    assert.deepEqual([config.host, config.port, config.operatorToken], ['127.0.0.1', 8080, undefined])
+    assert.equal(config.dataDir, join(folder, 'data'))
+  })
+
+  it('is checked like the file', () => {
+    assert.match(mistakeIn('', { WEIR_PORT: 'http' }), /^WEIR_PORT: must be a port from 0 to 65535, but is "http"$/)
+    assert.match(mistakeIn('', { WEIR_ADMIN_PORT: '65536' }), /^WEIR_ADMIN_PORT: must be a port/)
+    assert.throws(() => loadConfig({ config: file, port: '-1' }, {}), /^Error: --port: must be a port/)
+    const message = mistakeIn('', { WEIR_OPERATOR_TOKEN: 'secret' })
+    assert.match(message, /^WEIR_OPERATOR_TOKEN: must be at least 16/)
+    assert.ok(!message.includes('secret'))
+  })
+
+  it('cannot ask for what is not built, and be ignored', () => {
+    assert.match(mistakeIn('', { WEIR_DATABASE_URL: 'postgres://db' }), /^WEIR_DATABASE_URL: /)
+    assert.match(mistakeIn('', { WEIR_REDIS_URL: 'redis://r' }), /^WEIR_REDIS_URL: /)
+  })
+
+  it('gives an engine its key by the name that the file holds', () => {
+    const config = load(model.replace(' }\n', ', api_key_env: ENGINE_KEY }\n'), { ENGINE_KEY: 'secret' })
+    assert.equal(config.catalog.read()[0]?.serverless?.engine?.apiKey, 'secret')
+  })
+})
+
+describe('a config', () => {
+  it('has defaults for everything', () => {
+    const empty = join(folder, 'empty')
+    mkdirSync(empty)
+    writeFileSync(join(empty, 'weir.yaml'), '# nothing yet\n')
+    const config = loadConfig({ config: join(empty, 'weir.yaml') }, {})
+    assert.deepEqual(
+      [config.host, config.port, config.adminHost, config.adminPort, config.requestsPerMinute, config.maxBodyBytes],
+      ['127.0.0.1', 8080, '127.0.0.1', 8081, 600, 20 * 1024 * 1024],
+    )
+    assert.deepEqual(config.catalog.read(), [])
+    assert.ok(Object.isFrozen(config))
+  })
+
+  it('[C6] reads a model as OPERATING describes it', () => {
+    const [llama] = load(
+      `
+models:
+  - id: meta/llama-3.1-8b-instruct
+    aliases: [llama-8b]
+    name: Llama 3.1 8B Instruct
+    categories: [llm]
+    context_length: 131072
+    max_completion_tokens: 8192
+    default_max_tokens: 1024
+    supported_parameters: [temperature, top_p, stop, seed, tools, tool_choice, response_format]
+    pricing: { input_per_million: "0.20", output_per_million: "0.60", cached_input_per_million: "0.05" }
+    serverless:
+      engine: { kind: openai, urls: [http://127.0.0.1:9000/v1], model: upstream-name, api_key_env: UPSTREAM_KEY }
+      limits: { token_budget: 200000, max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120000 }
+    dedicated:
+      - workspace: acme
+        engine: { kind: openai, urls: [http://127.0.0.1:9001/v1], model: upstream-name }
+        limits: { token_budget: 400000, max_concurrent_requests: 64, max_queue_depth: 512, max_wait_ms: 300000 }
+        per_hour: "12.50"
+`,
+      { UPSTREAM_KEY: 'k' },
+    ).catalog.read()
+    assert.equal(llama?.rates.inputPerToken, 200_000n)
+    assert.deepEqual(llama?.serverless?.limits, {
+      tokenBudget: 200_000,
+      maxConcurrentRequests: 32,
+      maxQueueDepth: 256,
+      maxWaitMs: 120_000,
+    })
+    assert.equal(llama?.dedicated[0]?.workspace, 'acme')
+    assert.equal(llama?.dedicated[0]?.perHour, '12.50')
+    assert.notEqual(llama?.dedicated[0]?.lane, llama?.serverless?.lane)
+  })
+})

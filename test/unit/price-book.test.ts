@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openPriceBook } from '../../src/catalog/price-book.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import type { Model } from '../../src/core/catalog.ts'
+import type { PriceList } from '../../src/core/rating.ts'
+import type { PriceVersion, Store } from '../../src/ports.ts'
+
+function catalogOf(pricing: PriceList, id = 'meta/a'): Model[] {
+  const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated: [{ workspace: 'acme' }] }
+  return [...parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)]
+}
+
+/** The prices of a store and nothing else, with a clock that ticks at every look. */
+async function emptyBook() {
+  const versions: PriceVersion[] = []
+  const store = {
+    accounts: async () => ({ workspaces: [], keys: [], prices: [...versions] }),
+    async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
+      versions.push({ ...version, id: versions.length + 1 })
+      return versions.length
+    },
+  } as unknown as Store
+  let now = 1000
+  const clock = { now: () => now++, monotonic: () => 0 }
+  return { book: await openPriceBook(store, clock), again: () => openPriceBook(store, clock), versions }
+}
+
+const dear = { input_per_million: '2.00', output_per_million: '4.00' }
+const cheap = { input_per_million: '0.20', output_per_million: '0.40' }
+
+describe('the price book', () => {
+  it('[M6] gives a price a new version when it changes, and only then', async () => {
+    const { book, versions } = await emptyBook()
+    await book.syncListPrices(catalogOf(dear))
+    await book.syncListPrices(catalogOf(dear))
+    await book.syncListPrices(catalogOf({ output_per_million: '4', input_per_million: '2.0' }))
+    assert.equal(versions.length, 1, 'the same amounts, written differently, are the same price')
+    await book.syncListPrices(catalogOf(cheap))
+    await book.syncListPrices(catalogOf(dear))
+    assert.deepEqual(
+      versions.map(({ id, prices }) => [id, prices?.input_per_million]),
+      [
+        [1, '2.00'],
+        [2, '0.20'],
+        [3, '2.00'],
+      ],
+    )
+    assert.equal(book.priceFor(catalogOf(dear)[0]!, 'ws_1').version, 3)
+  })
+
+  it('[M6] never changes a version that was used', async () => {
+    const { book, versions } = await emptyBook()
+    const [model] = catalogOf(dear)
+    await book.syncListPrices([model!])
+    const used = book.priceFor(model!, 'ws_1')
+    const asWritten = structuredClone(versions[0])
+    await book.syncListPrices(catalogOf(cheap))
+    await book.setWorkspacePrice('meta/a', 'ws_1', cheap)
+    assert.equal(used.rates.inputPerToken, 2_000_000n)
+    assert.deepEqual(versions[0], asWritten)
+  })
+
+  it('[M6] gives a workspace its own price, and the list price again when that ends', async () => {
+    const { book, versions } = await emptyBook()
+    const [model] = catalogOf(dear)
+    await book.syncListPrices([model!])
+    await book.setWorkspacePrice('meta/a', 'ws_1', cheap)
+    assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
+    assert.equal(book.priceFor(model!, 'ws_2').rates.inputPerToken, 2_000_000n)
+    assert.deepEqual([...book.workspacePrices('ws_1')], [['meta/a', cheap]])
+    // A new list price does not touch it.
+    await book.syncListPrices(catalogOf({ ...dear, input_per_million: '3.00' }))
+    assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
+    await book.setWorkspacePrice('meta/a', 'ws_1', null)
+    assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 3_000_000n)
+    assert.deepEqual([...book.workspacePrices('ws_1')], [])
+    assert.equal(versions.length, 4)
+  })
+
+  it('[C5] charges no tokens on reserved capacity, which is paid for by the hour', async () => {
+    const { book } = await emptyBook()
+    const [model] = catalogOf(dear)
+    await book.syncListPrices([model!])
+    const price = book.priceOn(model!.dedicated[0]!, model!, 'ws_1')
+    assert.deepEqual([price.version, price.rates.inputPerToken, price.rates.outputPerToken], [1, 0n, 0n])
+  })
+
+  it('tells since when a model has been priced, and reads everything back after a restart', async () => {
+    const { book, again, versions } = await emptyBook()
+    const [model] = catalogOf(dear)
+    await book.syncListPrices([model!])
+    await book.syncListPrices(catalogOf(cheap))
+    await book.setWorkspacePrice('meta/a', 'ws_1', dear)
+    assert.equal(book.firstPricedAt(model!), versions[0]?.effectiveFrom)
+    const reopened = await again()
+    assert.equal(reopened.firstPricedAt(model!), versions[0]?.effectiveFrom)
+    assert.deepEqual(reopened.priceFor(model!, 'ws_1'), book.priceFor(model!, 'ws_1'))
+    assert.deepEqual(reopened.priceFor(model!, 'ws_2'), book.priceFor(model!, 'ws_2'))
+  })
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import Type, { type TSchema } from 'typebox'
+import { modelsSchema, priceListSchema } from '../../src/catalog/file.ts'
+import { check, describe as inWords, formatPath } from '../../src/core/schema-check.ts'
+import { chatRequestSchema } from '../../src/http/chat-schema.ts'
+
+/** The problem in one line: `path kind expected`. */
+function problem(schema: TSchema, value: unknown): string {
+  const found = check(schema, value)
+  return found ? `${formatPath(found.path) || '.'} ${found.kind}: ${found.expected}` : 'fine'
+}
+
+describe('a value against its type', () => {
+  const wrong: readonly [TSchema, unknown, string][] = [
+    [Type.String(), 5, '. type: a string'],
+    [Type.String({ minLength: 1 }), '', '. value: a non-empty string'],
+    [Type.String({ maxLength: 3 }), 'four', '. value: a string of 0 to 3 characters'],
+    [Type.String({ pattern: '^a+$', expected: 'some a' }), 'b', '. value: some a'],
+    [Type.Boolean(), 'true', '. type: true or false'],
+    [Type.Integer(), 1.5, '. type: an integer'],
+    [Type.Integer(), '1', '. type: an integer'],
+    [Type.Integer({ minimum: 1, maximum: 128 }), 129, '. value: an integer from 1 to 128'],
+    [Type.Integer({ minimum: 1 }), 0, '. value: an integer of at least 1'],
+    [Type.Number(), Number.NaN, '. type: a number'],
+    [Type.Number(), Infinity, '. type: a number'],
+    [Type.Number({ minimum: -2, maximum: 2 }), -2.01, '. value: a number from -2 to 2'],
+    [Type.Number({ exclusiveMinimum: 0 }), 0, '. value: a number above 0'],
+    [Type.Literal('list'), 'lists', '. value: "list"'],
+    [Type.Literal('list'), 1, '. type: "list"'],
+    [Type.Enum(['a', 'b']), 'c', '. value: one of a, b'],
+    [Type.Enum(['a', 'b']), 3, '. type: one of a, b'],
+    [Type.Array(Type.String()), {}, '. type: an array'],
+    [Type.Array(Type.String(), { minItems: 1 }), [], '. value: a non-empty array'],
+    [Type.Array(Type.String(), { maxItems: 1 }), ['a', 'b'], '. value: an array of 0 to 1 items'],
+    [Type.Array(Type.String()), ['a', 5], '[1] type: a string'],
+    [Type.Object({}), [], '. type: an object'],
+    [Type.Object({}), 'text', '. type: an object'],
+  ]
+  for (const [schema, value, expected] of wrong) {
+    it(`${JSON.stringify(value)} is refused: ${expected}`, () => assert.equal(problem(schema, value), expected))
+  }
+
+  it('is fine up to and including the bounds', () => {
+    assert.equal(problem(Type.Integer({ minimum: 1, maximum: 128 }), 128), 'fine')
+    assert.equal(problem(Type.Number({ minimum: -2, maximum: 2 }), -2), 'fine')
+    assert.equal(problem(Type.Number({ exclusiveMinimum: 0 }), 0.001), 'fine')
+    assert.equal(problem(Type.String({ minLength: 1, maxLength: 3 }), 'abc'), 'fine')
+    assert.equal(problem(Type.Array(Type.String(), { minItems: 1, maxItems: 1 }), ['']), 'fine')
+  })
+})
+
+describe('the fields of an object', () => {
+  const schema = Type.Object({
+    a: Type.String(),
+    b: Type.Optional(Type.Object({ c: Type.Array(Type.Object({ d: Type.Integer() })) })),
+  })
+  const closed = Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false })
+
+  it('are named with their whole way', () => {
+    assert.equal(problem(schema, { a: 'x', b: { c: [{ d: 1 }, { d: 'x' }] } }), 'b.c[1].d type: an integer')
+    assert.equal(problem(schema, { a: 'x', b: { c: [{}] } }), 'b.c[0].d missing: an integer')
+    assert.equal(problem(schema, { b: null }), 'a missing: a string')
+  })
+
+  it('are absent where they are null', () => {
+    assert.equal(problem(schema, { a: 'x', b: null }), 'fine')
+    assert.equal(problem(schema, { a: null }), 'a missing: a string')
+    assert.equal(problem(closed, { unknown: null }), 'fine')
+  })
+
+  it('may be unknown, unless the schema is closed; then the known ones are named', () => {
+    assert.equal(problem(schema, { a: 'x', z: 1 }), 'fine')
+    assert.equal(problem(closed, { b: 1 }), 'b unknown: a')
+  })
+
+  it('are never taken from the prototype', () => {
+    for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
+      const value = JSON.parse(`{"a":"x","${name}":{"a":5}}`) as unknown
+      assert.equal(problem(schema, value), 'fine')
+      assert.equal(problem(closed, value), `${name} unknown: a`)
+    }
+  })
+
+  it('may all share one schema', () => {
+    const record = Type.Object({}, { additionalProperties: Type.Number({ minimum: 0, maximum: 1 }) })
+    assert.equal(problem(record, { one: 0.5, two: 1 }), 'fine')
+    assert.equal(problem(record, { one: 0.5, two: 2 }), 'two value: a number from 0 to 1')
+  })
+})
+
+describe('one of several schemas', () => {
+  const stop = Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 2 })])
+  const part = Type.Union([
+    Type.Object({ type: Type.Literal('text'), text: Type.String() }),
+    Type.Object({ type: Type.Literal('image'), url: Type.String() }),
+  ])
+  const choice = Type.Union([
+    Type.Enum(['none', 'auto']),
+    Type.Object({ type: Type.Literal('function'), name: Type.String() }),
+  ])
+
+  it('is judged as the one that was meant', () => {
+    assert.equal(problem(stop, 'x'), 'fine')
+    assert.equal(problem(stop, ['x', 'y']), 'fine')
+    assert.equal(problem(stop, ['x', 5]), '[1] type: a string')
+    assert.equal(problem(stop, ['x', 'y', 'z']), '. value: an array of 0 to 2 items')
+    assert.equal(problem(part, { type: 'image', url: 5 }), 'url type: a string')
+    assert.equal(problem(choice, { type: 'function' }), 'name missing: a string')
+  })
+
+  it('is told with all of them where none was meant', () => {
+    assert.equal(problem(stop, 5), '. type: a string, or an array of 0 to 2 items')
+    assert.equal(problem(part, { type: 'audio' }), 'type value: one of text, image')
+    assert.equal(problem(part, { text: 'x' }), 'type missing: one of text, image')
+    assert.equal(problem(choice, 'maybe'), '. value: one of none, auto')
+    assert.equal(problem(choice, 5), '. type: one of none, auto, or an object')
+  })
+})
+
+describe('every schema that values are checked with', () => {
+  const understood = new Set(
+    `type const enum anyOf properties required additionalProperties items minItems maxItems minLength maxLength
+     pattern minimum maximum exclusiveMinimum expected description`.split(/\s+/),
+  )
+
+  function keywordsOf(schema: unknown): string[] {
+    if (typeof schema !== 'object' || schema === null) return []
+    const { properties = {}, items, anyOf = [], additionalProperties } = schema as Record<string, object>
+    return [
+      ...Object.keys(schema),
+      ...[...Object.values(properties), items, ...(anyOf as object[]), additionalProperties].flatMap(keywordsOf),
+    ]
+  }
+
+  it('uses only the keywords that are understood: another one would be passed over in silence', () => {
+    assert.deepEqual(
+      keywordsOf(Type.Record(Type.String(), Type.Number())).filter((it) => !understood.has(it)),
+      ['patternProperties'],
+    )
+    for (const schema of [chatRequestSchema, modelsSchema, priceListSchema]) {
+      assert.deepEqual(
+        keywordsOf(schema).filter((keyword) => !understood.has(keyword)),
+        [],
+      )
+    }
+  })
+
+  it('can be said in words', () => {
+    for (const schema of Object.values(chatRequestSchema.properties)) {
+      assert.notEqual(inWords(schema), 'any value')
+      assert.ok(!inWords(schema).includes('undefined'))
+    }
+  })
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { usageQuery } from '../../src/accounts/views.ts'
+import { ApiError } from '../../src/core/errors.ts'
+import { sydneyDate, sydneyMidnight } from '../../src/core/sydney-time.ts'
+
+fc.configureGlobal({ seed: 1 })
+
+const HOUR_MS = 3_600_000
+const iso = (at: number): string => new Date(at).toISOString()
+
+describe('midnight in Sydney', () => {
+  it('is 14:00 UTC the day before in winter and 13:00 in summer', () => {
+    assert.equal(iso(sydneyMidnight(2026, 7, 1)), '2026-06-30T14:00:00.000Z')
+    assert.equal(iso(sydneyMidnight(2026, 1, 1)), '2025-12-31T13:00:00.000Z')
+  })
+
+  it('holds when daylight saving begins: that day has 23 hours', () => {
+    assert.equal(iso(sydneyMidnight(2026, 10, 4)), '2026-10-03T14:00:00.000Z')
+    assert.equal(iso(sydneyMidnight(2026, 10, 5)), '2026-10-04T13:00:00.000Z')
+    assert.equal(sydneyMidnight(2026, 10, 5) - sydneyMidnight(2026, 10, 4), 23 * HOUR_MS)
+  })
+
+  it('holds when daylight saving ends: that day has 25 hours', () => {
+    assert.equal(iso(sydneyMidnight(2026, 4, 5)), '2026-04-04T13:00:00.000Z')
+    assert.equal(iso(sydneyMidnight(2026, 4, 6)), '2026-04-05T14:00:00.000Z')
+    assert.equal(sydneyMidnight(2026, 4, 6) - sydneyMidnight(2026, 4, 5), 25 * HOUR_MS)
+  })
+
+  it('runs over into the next month and year, as Date.UTC does', () => {
+    assert.equal(sydneyMidnight(2026, 12, 32), sydneyMidnight(2027, 1, 1))
+    assert.equal(sydneyMidnight(2026, 13, 1), sydneyMidnight(2027, 1, 1))
+    assert.equal(sydneyMidnight(2028, 2, 30), sydneyMidnight(2028, 3, 1))
+  })
+
+  it('is the first moment of its date, on every day of many years', () => {
+    for (let day = 1; day <= 366 * 30; day++) {
+      const at = sydneyMidnight(2015, 1, day)
+      const date = new Date(Date.UTC(2015, 0, day)).toISOString().slice(0, 10)
+      assert.equal(sydneyDate(at), date)
+      assert.notEqual(sydneyDate(at - 1), date)
+    }
+  })
+
+  it('lies at or before any moment of its day, by at most 25 hours', () => {
+    const moments = fc.integer({ min: Date.UTC(2000, 0), max: Date.UTC(2100, 0) })
+    fc.assert(
+      fc.property(moments, (at) => {
+        const [year = 0, month = 0, day = 0] = sydneyDate(at).split('-').map(Number)
+        const since = at - sydneyMidnight(year, month, day)
+        assert.ok(since >= 0 && since < 25 * HOUR_MS)
+      }),
+    )
+  })
+})
+
+describe('a period of usage', () => {
+  const period = (from?: string, to?: string) => {
+    const query = usageQuery('ws_1', { from, to })
+    return [query.from, query.to]
+  }
+
+  it('means days in Sydney, the last one with all its hours', () => {
+    assert.deepEqual(period('2026-10-04', '2026-10-04'), [sydneyMidnight(2026, 10, 4), sydneyMidnight(2026, 10, 5)])
+    assert.deepEqual(period('2026-12-31', '2026-12-31'), [sydneyMidnight(2026, 12, 31), sydneyMidnight(2027, 1, 1)])
+  })
+
+  it('takes a time with its offset as it is, and everything where nothing is said', () => {
+    assert.deepEqual(period('2026-10-04T09:00:00Z', '2026-10-04T20:00:00+11:00'), [
+      Date.UTC(2026, 9, 4, 9),
+      Date.UTC(2026, 9, 4, 9),
+    ])
+    assert.deepEqual(period(), [0, Number.MAX_SAFE_INTEGER])
+  })
+
+  it('is refused with the name of the parameter where it is no date', () => {
+    const wrong = ['yesterday', '2026-1-1', '2026-10-04T09:00:00', '20261004', '2026-13-01', '2026-02-30', '2026-00-10']
+    for (const text of wrong) {
+      for (const name of ['from', 'to'] as const) {
+        assert.throws(
+          () => usageQuery('ws_1', { [name]: text }),
+          (error) => error instanceof ApiError && error.code === 'invalid_value' && error.param === name,
+          text,
+        )
+      }
+    }
+  })
+})
