@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Type, { type Static } from 'typebox'
-import { modelsSchema, parseCatalog, toModels, type Secrets } from './catalog/file.ts'
-import type { Model } from './core/catalog.ts'
+import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { FileMistake, parseCheckedYaml } from './core/checked-yaml.ts'
 
 /** File + environment → one frozen, validated Config. Nothing else reads process.env. */
@@ -24,12 +23,6 @@ export interface Config {
   readonly imageHosts: readonly string[]
   readonly logLevel: string
   readonly catalog: CatalogSource
-}
-
-/** Where the catalog stands and how to read it again. */
-export interface CatalogSource {
-  readonly file: string | undefined
-  read(): readonly Model[]
 }
 
 /** What the command line may override. */

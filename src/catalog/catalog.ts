@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
-import type { CatalogSource } from '../config.ts'
 import { deploymentFor, isVisible, type Deployment, type Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
+import type { CatalogSource } from './file.ts'
 
 /** The models on offer now. A reload swaps all of them at once; requests under way keep what they have. */
 export interface Catalog {

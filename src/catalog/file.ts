@@ -102,6 +102,12 @@ const catalogSchema = Type.Object({ models: modelsSchema }, { additionalProperti
 
 type ModelEntry = Static<typeof modelSchema>
 
+/** Where the catalog stands and how to read it again. */
+export interface CatalogSource {
+  readonly file: string | undefined
+  read(): readonly Model[]
+}
+
 /** Reads a secret that the file names but does not hold. */
 export type Secrets = (name: string) => string | undefined
 
