@@ -16,6 +16,8 @@ export interface Script {
   /** Pause before the headers, and between tokens. */
   firstByteMs?: number
   tokenMs?: number
+  /** Stop after so many tokens until the test says go on; a whole answer waits before its first byte. */
+  hold?: { afterTokens: number; until: Promise<void> }
   /** Refuse with this status and body instead. */
   refuse?: { status: number; body: unknown }
   /** Break the connection after so many tokens: by reset, or by a clean end without finish_reason. */
@@ -206,6 +208,7 @@ function finishReasonOf(script: Script): string {
 async function whole(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
   const tokens = deltasOf(script).length
   if (script.tokenMs) await sleep(script.tokenMs * tokens)
+  await script.hold?.until
   if (script.breakAfter) {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
     response.write('{"id":')
@@ -244,6 +247,7 @@ async function stream(script: Script, call: EngineCallSeen, response: ServerResp
       return
     }
     if (script.tokenMs) await sleep(script.tokenMs)
+    if (script.hold?.afterTokens === call.tokensProduced) await script.hold.until
     if (response.destroyed) return
     call.tokensProduced++
     send([{ index: 0, delta, logprobs: null, finish_reason: null }], running())
