@@ -14,7 +14,7 @@ import { listen, type Listener } from './http/server.ts'
 import { memoryRateLimiter } from './limits/memory.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { createPipeline } from './pipeline.ts'
-import type { Clock, Engine } from './ports.ts'
+import type { Clock, Engine, Store } from './ports.ts'
 import { publishService } from './running-service.ts'
 import { groupCommit } from './store/group-commit.ts'
 import { sqliteStore } from './store/sqlite.ts'
@@ -39,8 +39,16 @@ const FIRST_WORKSPACE = 'default'
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
 export async function startService(config: Config): Promise<Service> {
-  const clock = systemClock
   const store = await sqliteStore(config.dataDir, { exclusive: true })
+  try {
+    return await assemble(config, store, systemClock)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function assemble(config: Config, store: Store, clock: Clock): Promise<Service> {
   const interrupted = await store.recoverIntents(clock.now())
   const ledger = groupCommit((batch) => store.writeLedger(batch), clock)
   const admission = memoryAdmission(clock)

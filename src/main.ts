@@ -17,7 +17,8 @@ Every command takes
   --json                      one JSON object on stdout
   --help                      this text`
 
-process.exitCode = await main(process.argv.slice(2))
+// A command that failed half-way may have left something open that would keep the process alive.
+process.exit(await main(process.argv.slice(2)))
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined

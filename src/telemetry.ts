@@ -18,7 +18,7 @@ export interface Telemetry {
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
 export function createTelemetry(level: string, parts: { admission: Admission; ledger: Ledger }): Telemetry {
-  const destination = pino.destination({ dest: 2, sync: false, minLength: 4096, periodicFlush: 250 })
+  const destination = pino.destination({ dest: 2, sync: false, minLength: 16_000, periodicFlush: 250 })
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
   const registry = new Registry()
   const registers = [registry]

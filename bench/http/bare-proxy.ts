@@ -1,23 +1,34 @@
-import { createServer } from 'node:http'
-import { Pool } from 'undici'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { errors, Pool, type Dispatcher } from 'undici'
 
-/** What any proxy on this runtime must cost: node:http in, undici out, bytes passed on unread. */
+/**
+ * What any proxy on this runtime must cost: node:http in, undici out, bytes passed on unread. It is bare,
+ * not broken: headers travel both ways, a caller that leaves stops the engine, a slow reader holds it.
+ */
 const pool = new Pool(`http://127.0.0.1:${process.argv[3]}`, { headersTimeout: 0, bodyTimeout: 0 })
+const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'host', 'content-length'])
 
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []
+  let controller: Dispatcher.DispatchController | undefined
+  response.on('close', () => {
+    if (!response.writableFinished) controller?.abort(new errors.RequestAbortedError())
+  })
+  response.on('drain', () => controller?.resume())
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
     const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
     pool.dispatch(
-      { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body },
+      { method: 'POST', path: '/v1/chat/completions', headers: endToEnd(request.headers), body },
       {
-        onRequestStart() {},
-        onResponseStart(_controller, status, headers) {
-          response.writeHead(status, { 'content-type': String(headers['content-type']) })
+        onRequestStart(it) {
+          controller = it
         },
-        onResponseData(_controller, chunk) {
-          response.write(chunk)
+        onResponseStart(_controller, status, headers) {
+          response.writeHead(status, endToEnd(headers))
+        },
+        onResponseData(it, chunk) {
+          if (!response.write(chunk)) it.pause()
         },
         onResponseEnd() {
           response.end()
@@ -29,4 +40,11 @@ const server = createServer((request, response) => {
     )
   })
 })
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const kept: IncomingHttpHeaders = {}
+  for (const name in headers) if (!hopByHop.has(name)) kept[name] = headers[name]
+  return kept
+}
+
 server.listen(Number(process.argv[2]), '127.0.0.1', () => process.send?.('ready'))

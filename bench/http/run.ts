@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 
 /**
@@ -11,7 +12,7 @@ import { Pool } from 'undici'
  * time per request.
  */
 const ROUNDS = 5
-const CONCURRENCY = 32
+const RATE = 500
 const [enginePort, barePort, weirPort, adminPort] = [18_910, 18_911, 18_912, 18_913]
 const requests = Number(process.argv[2] ?? 2000)
 const memoryRequests = Number(process.argv[3] ?? 100_000)
@@ -34,7 +35,7 @@ try {
   const target = (name: string, child: ChildProcess, port: number, path: string, headers: Record<string, string>) => ({
     name,
     pid: child.pid ?? 0,
-    pool: new Pool(`http://127.0.0.1:${port}`, { connections: CONCURRENCY }),
+    pool: new Pool(`http://127.0.0.1:${port}`, { connections: 64 }),
     headers,
     path,
   })
@@ -58,14 +59,20 @@ async function compare(targets: readonly Target[], stream: boolean): Promise<voi
   for (let round = 0; round < ROUNDS; round++) {
     for (const target of targets) samples.get(target.name)?.push(await load(target, stream, requests))
   }
-  console.log(`\n${stream ? 'SSE, 64 tokens' : 'Whole answer'}: ${requests} requests × ${ROUNDS}, ${CONCURRENCY} at a time`)
+  console.log(`\n${stream ? 'SSE, 64 tokens' : 'Whole answer'}: ${requests} requests × ${ROUNDS}, ${RATE} a second`)
   console.log('                 CPU µs/request   ratio to bare   requests/s   median ms')
   const base = median((samples.get('bare proxy') ?? []).map(({ cpu }) => cpu))
   for (const { name } of targets) {
     const seen = samples.get(name) ?? []
     const cpu = median(seen.map((it) => it.cpu))
     const cells = [cpu.toFixed(0), (cpu / base).toFixed(2), (1 / median(seen.map((it) => it.wall))).toFixed(0)]
-    console.log(name.padEnd(16) + cells.map((cell) => cell.padStart(15)).join('') + median(seen.map((it) => it.latency)).toFixed(2).padStart(12))
+    console.log(
+      name.padEnd(16) +
+        cells.map((cell) => cell.padStart(15)).join('') +
+        median(seen.map((it) => it.latency))
+          .toFixed(2)
+          .padStart(12),
+    )
   }
 }
 
@@ -91,18 +98,27 @@ async function load(target: Target, stream: boolean, count: number) {
   const latencies: number[] = []
   const cpuBefore = cpuMicroseconds(target.pid)
   const started = performance.now()
-  let left = count
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) {
-      const begun = performance.now()
-      const { path, headers } = target
-      const response = await target.pool.request({ method: 'POST', path, headers, body })
-      const text = await response.body.text()
-      if (response.statusCode !== 200 || (stream && !text.includes('[DONE]'))) throw new Error(`${target.name}: ${response.statusCode} ${text}`)
-      latencies.push(performance.now() - begun)
+  const one = async (): Promise<void> => {
+    const begun = performance.now()
+    const { path, headers } = target
+    const response = await target.pool.request({ method: 'POST', path, headers, body, headersTimeout: 30_000 })
+    const text = await response.body.text()
+    if (response.statusCode !== 200 || (stream && !text.includes('[DONE]'))) {
+      throw new Error(`${target.name}: ${response.statusCode} ${text}`)
     }
+    latencies.push(performance.now() - begun)
   }
-  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  // The same rate for all: a process that is kept waiting pays for being woken, one that is never idle does not.
+  const running: Promise<void>[] = []
+  for (let sent = 0; sent < count;) {
+    const due = Math.min(count, Math.ceil(((performance.now() - started) / 1000) * RATE))
+    while (sent < due) {
+      running.push(one())
+      sent++
+    }
+    await sleep(1)
+  }
+  await Promise.all(running)
   return {
     cpu: (cpuMicroseconds(target.pid) - cpuBefore) / count,
     wall: (performance.now() - started) / 1000 / count,
@@ -138,7 +154,7 @@ async function startWeir(): Promise<{ child: ChildProcess; key: string }> {
   })
   children.push(child)
   let text = ''
-  for await (const chunk of child.stdout) {
+  for await (const chunk of child.stdout ?? []) {
     text += String(chunk)
     const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
     if (key) return { child, key }

@@ -46,11 +46,11 @@ function runCall(
   let finish: (end: CallEnd) => void
   const ended = new Promise<CallEnd>((resolve) => (finish = resolve))
 
-  /** Asks the next address, if the reason to leave the last one allows it and one is left. */
-  function attempt(error: ApiError, again: boolean): void {
+  /** Asks the next address; where none is left, the reason to leave the last one is the end. */
+  function attempt(leftBecause?: ApiError): void {
     if (aborted) return finish({ kind: 'aborted' })
-    const address = tried.size === 0 || again ? leastBusy(addresses, tried) : undefined
-    if (!address) return finish({ kind: 'failed', error, started: false })
+    const address = leastBusy(addresses, tried)
+    if (!address) return finish({ kind: 'failed', error: leftBecause ?? noAddress(), started: false })
     tried.add(address)
     address.inFlight++
     address.pool.dispatch(
@@ -86,8 +86,10 @@ function runCall(
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
         refusal = []
-        if (worthAnotherAddress(status)) events.callFailed(address.url, `status ${status}`)
-        attempt(refusalFrom(status, body), worthAnotherAddress(status))
+        const error = refusalFrom(status, body)
+        if (!worthAnotherAddress(status)) return finish({ kind: 'failed', error, started })
+        events.callFailed(address.url, `status ${status}`)
+        attempt(error)
       },
       onResponseError(_controller, cause) {
         address.inFlight--
@@ -95,12 +97,12 @@ function runCall(
         events.callFailed(address.url, cause.message)
         const error = failureFrom(cause, started)
         if (started) return finish({ kind: 'failed', error, started })
-        attempt(error, true)
+        attempt(error)
       },
     }
   }
 
-  attempt(new ApiError('model_not_configured', 'No engine of this model is up.', { param: 'model' }), false)
+  attempt()
   return {
     ended,
     abort() {
@@ -124,6 +126,10 @@ function leastBusy(addresses: readonly Address[], except: ReadonlySet<Address>):
 
 function rank(address: Address): number {
   return address.inFlight + (address.healthy ? 0 : 1e9)
+}
+
+function noAddress(): ApiError {
+  return new ApiError('model_not_configured', 'The model has no engine.', { param: 'model' })
 }
 
 function failureFrom(cause: Error, started: boolean): ApiError {

@@ -1,0 +1,17 @@
+// npm run bench [-- admission | http]: measurements, side by side in one run; no figure is a test.
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { ensureInstalled, root, runtime } from './bootstrap.mjs'
+
+const benches = { http: 'http/run.ts', admission: 'admission.ts' }
+
+ensureInstalled({ development: true })
+const [asked, ...args] = process.argv.slice(2)
+if (asked !== undefined && !(asked in benches)) {
+  console.error(`bench: there is no "${asked}"; there are ${Object.keys(benches).join(', ')}`)
+  process.exit(2)
+}
+for (const name of asked ? [asked] : Object.keys(benches)) {
+  const { status } = spawnSync(runtime(), [join(root, 'bench', benches[name]), ...args], { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
+}
