@@ -242,6 +242,8 @@ async function stream(script: Script, call: EngineCallSeen, response: ServerResp
   send([{ index: 0, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null }], running())
   for (const delta of deltasOf(script)) {
     if (script.breakAfter && call.tokensProduced >= script.breakAfter.tokens) {
+      // What was written leaves first: a socket destroyed at once would take it along.
+      await sleep(20)
       if (script.breakAfter.how === 'reset') response.destroy()
       else response.end()
       return
