@@ -42,20 +42,24 @@ export function chatStream(head: AnswerHead, options: { includeUsage: boolean; c
   let deltas = 0
   let done = false
   let broken = false
+  let escaped = false
 
   function event(data: string): string {
+    if (done || broken) return ''
     if (data === '[DONE]') {
       done = true
       return ''
     }
+    // An escape such as \u00e9 is a character and not a byte of one: where there is any, the event is read as UTF-8.
+    escaped = data.includes('\\u')
     let chunk: Chunk
     try {
-      chunk = JSON.parse(data) as Chunk
+      chunk = JSON.parse(escaped ? Buffer.from(data, 'latin1').toString('utf8') : data) as Chunk
     } catch {
       broken = true
       return ''
     }
-    if (chunk.error !== undefined) {
+    if (chunk.error !== undefined && chunk.error !== null) {
       broken = true
       return ''
     }
@@ -71,7 +75,8 @@ export function chatStream(head: AnswerHead, options: { includeUsage: boolean; c
   function isPlain(choice: Choice | undefined): boolean {
     const delta = choice?.delta
     if (!delta || choice.finish_reason !== null || !opened.has(choice.index ?? 0)) return false
-    return delta.role === undefined && delta.reasoning === undefined && typeof delta.content === 'string'
+    if (delta.role !== undefined || delta.reasoning !== undefined || delta.tool_calls?.length) return false
+    return typeof delta.content === 'string' && delta.content !== ''
   }
 
   function passOn(data: string, choices: readonly Choice[]): string {
@@ -82,7 +87,8 @@ export function chatStream(head: AnswerHead, options: { includeUsage: boolean; c
   }
 
   function writeChoices(choices: readonly unknown[]): string {
-    return `${headText}"choices":${JSON.stringify(choices)}${tailText}`
+    const text = JSON.stringify(choices)
+    return `${headText}"choices":${escaped ? Buffer.from(text, 'utf8').toString('latin1') : text}${tailText}`
   }
 
   function writeDelta(index: number, delta: object, logprobs: unknown, finishReason: string | null): string {
@@ -103,7 +109,7 @@ export function chatStream(head: AnswerHead, options: { includeUsage: boolean; c
       deltas++
       text += writeDelta(index, news, choice.logprobs, null)
     }
-    if (typeof choice.finish_reason === 'string') {
+    if (choice.finish_reason && !finished.has(index)) {
       finished.add(index)
       text += writeDelta(index, {}, news ? null : choice.logprobs, choice.finish_reason)
     }

@@ -46,7 +46,7 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
         const where = `${param}.content[${position}]`
         requireVision(message, model, where)
         images++
-        if (typeof part.image_url === 'string' || hasMore(part, 2) || hasMore(part.image_url, 2)) rewrite = true
+        if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
         const url = urlOf(part)
         if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
         else if (!DATA_URL.test(url)) {
@@ -56,6 +56,7 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
     }
     for (const call of message.tool_calls ?? []) {
       textBytes += Buffer.byteLength(call.function.name) + Buffer.byteLength(call.function.arguments)
+      if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
   })
   // Tool definitions and schemas are part of the prompt, and are text themselves.
@@ -109,8 +110,14 @@ function hasUnknownFields(message: object): boolean {
   return false
 }
 
+/** Fields beyond those that are known to be there. */
 function hasMore(it: object, count: number): boolean {
-  return typeof it === 'object' && Object.keys(it).length > count
+  return Object.keys(it).length > count
+}
+
+/** A bare string, or fields beside the url and its detail. */
+function isUnusual(image: ImagePart['image_url']): boolean {
+  return typeof image === 'string' || hasMore(image, image.detail === undefined ? 1 : 2)
 }
 
 /** A message with the fields we know and nothing else. */
@@ -125,6 +132,13 @@ function plainMessage(message: ChatMessage, inlined: ReadonlyMap<ImagePart, stri
       const url = inlined.get(part) ?? urlOf(part)
       return { type: 'image_url', image_url: { url, ...(detail ? { detail } : {}) } }
     })
+  }
+  if (plain.tool_calls) {
+    plain.tool_calls = plain.tool_calls.map(({ id, type, function: { name, arguments: text } }) => ({
+      id,
+      type,
+      function: { name, arguments: text },
+    }))
   }
   return plain
 }

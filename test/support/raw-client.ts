@@ -1,0 +1,57 @@
+import { connect, type Socket } from 'node:net'
+import { eventually } from './waiting.ts'
+
+/** A caller that is nothing but a socket: it sees every byte, and can leave, stop reading or send half a request. */
+export interface RawClient {
+  readonly socket: Socket
+  /** Everything received so far, one character a byte. */
+  readonly received: string
+  /** The service closed the connection, or it broke. */
+  readonly isClosed: boolean
+  send(text: string): void
+  /** Resolves when the text has been received. */
+  sees(text: string): Promise<void>
+  closed(): Promise<void>
+  /** Goes away at once, without a word. */
+  leave(): void
+}
+
+export async function rawClient(url: string): Promise<RawClient> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let received = ''
+  let isClosed = false
+  socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+  socket.on('error', () => {})
+  socket.on('close', () => (isClosed = true))
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.once('error', reject)
+  })
+  return {
+    socket,
+    get received() {
+      return received
+    },
+    get isClosed() {
+      return isClosed
+    },
+    send: (text) => void socket.write(text),
+    sees: (text) => eventually(`the caller receives ${JSON.stringify(text)}`, () => received.includes(text)),
+    closed: () => eventually('the connection is closed', () => isClosed),
+    leave: () => void socket.resetAndDestroy(),
+  }
+}
+
+/** A chat request as bytes. */
+export function rawChat(key: string, body: object, headers: Readonly<Record<string, string>> = {}): string {
+  const text = JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body })
+  const lines = Object.entries({
+    Host: 'weir.test',
+    Authorization: `Bearer ${key}`,
+    'Content-Type': 'application/json',
+    'Content-Length': String(Buffer.byteLength(text)),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `POST /api/v1/chat/completions HTTP/1.1\r\n${lines.join('')}\r\n${text}`
+}

@@ -1,0 +1,32 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Looks again and again until it is so; a test that waits in vain says for what. */
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
+  const until = performance.now() + ms
+  while (!(await isSo())) {
+    if (performance.now() > until) throw new Error(`not within ${ms} ms: ${what}`)
+    await sleep(5)
+  }
+}
+
+/** The promise's value, or a failure that says what did not happen. */
+export async function within<Value>(ms: number, what: string, promise: Promise<Value>): Promise<Value> {
+  const timer = Promise.withResolvers<never>()
+  const handle = setTimeout(() => timer.reject(new Error(`not within ${ms} ms: ${what}`)), ms)
+  try {
+    return await Promise.race([promise, timer.promise])
+  } finally {
+    clearTimeout(handle)
+  }
+}
+
+/** A promise that a test resolves when it is time. */
+export interface Gate {
+  readonly opened: Promise<void>
+  open(): void
+}
+
+export function gate(): Gate {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { opened: promise, open: resolve }
+}
