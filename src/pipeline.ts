@@ -114,6 +114,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       lane: job.deployment.lane,
       endpoint: job.endpoint,
       priceVersion: job.price.version,
+      maxTokens: job.maxTokens,
       startedAt: clock.now(),
     }
     try {

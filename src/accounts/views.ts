@@ -31,6 +31,7 @@ export function usageView(row: LedgerRow): object {
     lane: row.lane,
     endpoint: row.endpoint,
     key_id: row.keyId,
+    max_tokens: row.maxTokens,
     input_tokens: row.inputTokens,
     cached_input_tokens: row.cachedInputTokens,
     output_tokens: row.outputTokens,

@@ -10,6 +10,8 @@ export interface Job {
   readonly price: Price
   /** What admission charges: input and allowed output, in tokens. */
   readonly cost: number
+  /** The allowed output of all choices together; 0 where the endpoint generates no text. */
+  readonly maxTokens: number
   /** For an engine that reports no usage. */
   readonly likelyInputTokens: number
   /** What the engine is sent. */

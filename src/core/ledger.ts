@@ -23,6 +23,8 @@ export interface Intent {
   readonly lane: string
   readonly endpoint: string
   readonly priceVersion: number
+  /** The output it was allowed, and charged for by admission. */
+  readonly maxTokens: number
   /** Unix ms of admission. */
   readonly startedAt: number
 }

@@ -41,6 +41,7 @@ export async function chatJob(
     model,
     deployment,
     cost: chargedTokens(size) + maxTokens * choices,
+    maxTokens: maxTokens * choices,
     likelyInputTokens: likelyTokens(size),
     body: forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields),
     answer: request.stream

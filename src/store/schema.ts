@@ -36,6 +36,7 @@ export const migrations: readonly string[] = [
     lane TEXT NOT NULL,
     endpoint TEXT NOT NULL,
     price_version INTEGER NOT NULL,
+    max_tokens INTEGER NOT NULL,
     started_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
 
@@ -47,6 +48,7 @@ export const migrations: readonly string[] = [
     lane TEXT NOT NULL,
     endpoint TEXT NOT NULL,
     price_version INTEGER NOT NULL,
+    max_tokens INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     input_tokens INTEGER NOT NULL,
     cached_input_tokens INTEGER NOT NULL CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
@@ -63,5 +65,6 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
 
   CREATE INDEX ledger_by_workspace ON ledger (workspace_id, settled_at);
+  CREATE INDEX ledger_by_lane ON ledger (lane, started_at);
   `,
 ]

@@ -4,7 +4,7 @@ import type { PriceList } from '../core/rating.ts'
 import type { AccountsSnapshot, LedgerBatch, Store, UsageQuery } from '../ports.ts'
 import type { Statement, StoreReply, StoreRequest } from './sqlite-worker.ts'
 
-const INTENT_COLUMNS = 'request_id, workspace_id, key_id, model, lane, endpoint, price_version, started_at'
+const INTENT_COLUMNS = 'request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, started_at'
 const ROW_COLUMNS = `${INTENT_COLUMNS}, input_tokens, cached_input_tokens, output_tokens, images, audio_ms,
   estimated, outcome, amount_pico_aud, queue_wait_ms, first_token_ms, duration_ms, settled_at`
 const placeholders = (columns: string): string => columns.replaceAll(/\w+/g, '?')
@@ -108,7 +108,17 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
 }
 
 function intentValues(it: Intent): Values {
-  return [it.requestId, it.workspaceId, it.keyId, it.model, it.lane, it.endpoint, it.priceVersion, it.startedAt]
+  return [
+    it.requestId,
+    it.workspaceId,
+    it.keyId,
+    it.model,
+    it.lane,
+    it.endpoint,
+    it.priceVersion,
+    it.maxTokens,
+    it.startedAt,
+  ]
 }
 
 function rowValues(it: LedgerRow): Values {
@@ -138,6 +148,7 @@ function toLedgerRow(row: Row): LedgerRow {
     lane: String(row['lane']),
     endpoint: String(row['endpoint']),
     priceVersion: Number(row['price_version']),
+    maxTokens: Number(row['max_tokens']),
     startedAt: Number(row['started_at']),
     inputTokens: Number(row['input_tokens']),
     cachedInputTokens: Number(row['cached_input_tokens']),
