@@ -9,7 +9,7 @@ const imagePart = Type.Object({
   image_url: Type.Union([
     Type.Object({
       url: Type.String({ minLength: 1 }),
-      detail: Type.Optional(Type.Enum(['auto', 'low', 'high'])),
+      detail: Type.Optional(Type.Enum(['auto', 'low', 'high', 'original'])),
     }),
     Type.String({ minLength: 1 }),
   ]),
@@ -94,7 +94,7 @@ export const chatRequestSchema = Type.Object({
   top_k: Type.Optional(Type.Integer({ minimum: -1 })),
   min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
-  reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh'])),
+  reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
   chat_template_kwargs: Type.Optional(Type.Object({})),
   user: Type.Optional(Type.String()),
   metadata: Type.Optional(Type.Object({})),
