@@ -44,6 +44,11 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
     return found
   }
 
+  function refuseTaken(name: string): void {
+    if (!workspaces.some((workspace) => workspace.name === name)) return
+    throw new ApiError('conflict', `There is a workspace "${name}" already.`, { param: 'name' })
+  }
+
   await reload()
   return {
     authenticate: (key) => (isWellFormedKey(key) ? callers.get(hashKey(key)) : undefined),
@@ -56,10 +61,15 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
         const allowed = '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit'
         throw new ApiError('invalid_value', `A workspace's name has ${allowed}.`, { param: 'name' })
       }
-      if (workspaces.some((workspace) => workspace.name === name)) {
-        throw new ApiError('conflict', `There is a workspace "${name}" already.`, { param: 'name' })
+      refuseTaken(name)
+      try {
+        await store.createWorkspace({ id: newId('ws'), name, requestsPerMinute: null, createdAt: clock.now() })
+      } catch (cause) {
+        // Somebody else may have taken the name just now.
+        await reload()
+        refuseTaken(name)
+        throw cause
       }
-      await store.createWorkspace({ id: newId('ws'), name, requestsPerMinute: null, createdAt: clock.now() })
       await reload()
       return find(name)
     },

@@ -80,7 +80,10 @@ interface Route {
 }
 
 const nameSchema = Type.Object({ name: Type.String({ minLength: 1 }) })
-const limitSchema = Type.Object({ requests_per_minute: Type.Optional(Type.Integer({ minimum: 1 })) })
+const limitSchema = Type.Object(
+  { requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })) },
+  { additionalProperties: false },
+)
 const keySchema = Type.Object({ workspace: Type.String({ minLength: 1 }) })
 
 function adminRoutes(parts: AdminParts): readonly Route[] {
@@ -113,7 +116,13 @@ function adminRoutes(parts: AdminParts): readonly Route[] {
     }),
     route('PATCH', '/admin/v1/workspaces/*', async (exchange, [name = '']) => {
       const change = await body<{ requests_per_minute?: number | null }>(exchange, limitSchema)
-      await accounts.setRequestsPerMinute(name, change.requests_per_minute ?? null)
+      // null takes the workspace's own limit away, so saying nothing must not.
+      if (change.requests_per_minute === undefined) {
+        throw new ApiError('missing_required_parameter', "Missing required parameter: 'requests_per_minute'.", {
+          param: 'requests_per_minute',
+        })
+      }
+      await accounts.setRequestsPerMinute(name, change.requests_per_minute)
       exchange.sendJson(workspaceJson(name))
     }),
     route('GET', '/admin/v1/workspaces/*/prices', async (exchange, [name = '']) => {

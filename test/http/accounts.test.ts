@@ -1,0 +1,435 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { stringify } from 'yaml'
+import { startService } from '../../src/compose.ts'
+import { loadConfig } from '../../src/config.ts'
+import { cli } from '../support/cli.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
+
+interface KeyMade {
+  readonly id: string
+  readonly key: string
+  readonly workspace: string
+}
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  weir = await startWeir({ models: [modelEntry([engine.url])] })
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+const where = (): string[] => ['--config', weir.configFile, '--data', weir.dataDir]
+
+async function made(path: string, body: object): Promise<Record<string, unknown>> {
+  const response = await weir.admin('POST', path, body)
+  const answer = (await response.json()) as Record<string, unknown>
+  assert.equal(response.status, 201, JSON.stringify(answer))
+  return answer
+}
+
+async function newKey(workspace: string): Promise<KeyMade> {
+  return (await made('/admin/v1/keys', { workspace })) as unknown as KeyMade
+}
+
+async function listed(path: string): Promise<Record<string, unknown>[]> {
+  const response = await weir.admin('GET', path)
+  assert.equal(response.status, 200)
+  return ((await response.json()) as { data: Record<string, unknown>[] }).data
+}
+
+async function status(key: string | null): Promise<number> {
+  const response = await weir.call('/models', { key })
+  await response.arrayBuffer()
+  return response.status
+}
+
+async function errorOf(response: Response): Promise<{ status: number; code: string; param: string | null }> {
+  const { error } = (await response.json()) as { error: { code: string; param: string | null } }
+  return { status: response.status, code: error.code, param: error.param }
+}
+
+describe("workspaces and keys by the operator's API", () => {
+  it('[K2, K3] are created, listed and revoked; a revoked key stops on the next request', async () => {
+    const workspace = await made('/admin/v1/workspaces', { name: 'by api' })
+    assert.deepEqual([workspace['name'], workspace['requests_per_minute']], ['by api', 600])
+    const first = await newKey('by api')
+    const second = await newKey(String(workspace['id']))
+    assert.equal(second.workspace, 'by api')
+    assert.deepEqual([await status(first.key), await status(second.key)], [200, 200])
+
+    const keys = (await listed('/admin/v1/keys')).filter((key) => key['workspace'] === 'by api')
+    assert.deepEqual(
+      keys.map(({ id, revoked }) => [id, revoked]),
+      [
+        [first.id, null],
+        [second.id, null],
+      ],
+    )
+    const revoked = await weir.admin('DELETE', `/admin/v1/keys/${first.id}`)
+    assert.equal(revoked.status, 200)
+    const { revoked: at } = (await revoked.json()) as { revoked: string }
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000)
+    assert.deepEqual([await status(first.key), await status(second.key)], [401, 200])
+
+    // Revoking again changes nothing, the time neither.
+    const again = await weir.admin('DELETE', `/admin/v1/keys/${first.id}`)
+    assert.equal(((await again.json()) as { revoked: string }).revoked, at)
+    assert.ok((await listed('/admin/v1/workspaces')).some(({ name }) => name === 'by api'))
+  })
+
+  it('[K1] a wrong, a revoked and a missing key get the same nothing, and are told what is wrong', async () => {
+    const { id, key } = await newKey('default')
+    await weir.admin('DELETE', `/admin/v1/keys/${id}`)
+    const mistyped = `${weir.key.slice(0, -1)}${weir.key.endsWith('x') ? 'y' : 'x'}`
+    for (const wrong of [key, mistyped, 'sk-something', 'weir_']) {
+      const response = await weir.call('/models', { key: wrong })
+      assert.equal(response.headers.get('www-authenticate'), 'Bearer')
+      assert.deepEqual(await errorOf(response), { status: 401, code: 'invalid_api_key', param: null })
+    }
+    const missing = await weir.call('/models', { key: null })
+    assert.equal(missing.headers.get('www-authenticate'), 'Bearer')
+    assert.deepEqual(await errorOf(missing), { status: 401, code: 'missing_api_key', param: null })
+    const basic = await weir.call('/models', { key: null, headers: { authorization: `Basic ${weir.key}` } })
+    assert.deepEqual(await errorOf(basic), { status: 401, code: 'missing_api_key', param: null })
+    const lower = await weir.call('/models', { key: null, headers: { authorization: `bearer  ${weir.key}` } })
+    assert.equal(lower.status, 200)
+    await lower.arrayBuffer()
+  })
+
+  it('[K1] without a good key no engine is called and nothing is recorded', async () => {
+    const calls = engine.calls.length
+    const rows = (await weir.ledger()).length
+    const response = await weir.chat({}, { key: 'weir_nobody' })
+    assert.equal((await errorOf(response)).status, 401)
+    assert.equal(engine.calls.length, calls)
+    assert.equal((await weir.ledger()).length, rows)
+  })
+
+  it('tells mistakes, and makes nothing of them', async () => {
+    await made('/admin/v1/workspaces', { name: 'taken' })
+    const workspaces = (await listed('/admin/v1/workspaces')).length
+    const post = (path: string, body: object) => weir.admin('POST', path, body).then(errorOf)
+    assert.deepEqual(await post('/admin/v1/workspaces', { name: 'taken' }), {
+      status: 409,
+      code: 'conflict',
+      param: 'name',
+    })
+    for (const name of ['', ' leading', 'a/b', '../x', 'x'.repeat(65), 'new\nline']) {
+      assert.deepEqual(await post('/admin/v1/workspaces', { name }), {
+        status: 400,
+        code: 'invalid_value',
+        param: 'name',
+      })
+    }
+    assert.deepEqual(await post('/admin/v1/workspaces', {}), {
+      status: 400,
+      code: 'missing_required_parameter',
+      param: 'name',
+    })
+    assert.deepEqual(await post('/admin/v1/workspaces', { name: 5 }), {
+      status: 400,
+      code: 'invalid_type',
+      param: 'name',
+    })
+    assert.deepEqual(await post('/admin/v1/keys', { workspace: 'nobody' }), {
+      status: 404,
+      code: 'not_found',
+      param: 'workspace',
+    })
+    assert.equal((await errorOf(await weir.admin('DELETE', '/admin/v1/keys/key_none'))).status, 404)
+    assert.equal((await errorOf(await weir.admin('GET', '/admin/v1/nothing'))).code, 'unknown_url')
+    const put = await weir.admin('PUT', '/admin/v1/keys')
+    assert.equal(put.headers.get('allow'), 'GET, POST')
+    assert.equal((await errorOf(put)).code, 'method_not_allowed')
+    assert.equal((await listed('/admin/v1/workspaces')).length, workspaces)
+  })
+
+  it('two who create the same workspace at once get one workspace and one conflict', async () => {
+    const answers = await Promise.all([1, 2].map(() => weir.admin('POST', '/admin/v1/workspaces', { name: 'twins' })))
+    assert.deepEqual(
+      answers.map((answer) => answer.status).sort((one, other) => one - other),
+      [201, 409],
+    )
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()))
+    assert.equal((await listed('/admin/v1/workspaces')).filter(({ name }) => name === 'twins').length, 1)
+  })
+
+  it('needs the operator token, which a key is not', async () => {
+    const get = (path: string, authorization?: string) =>
+      fetch(weir.adminUrl + path, authorization === undefined ? {} : { headers: { authorization } })
+    const guarded = [
+      '/admin/v1/workspaces',
+      '/admin/v1/keys',
+      '/admin/v1/usage?workspace=default',
+      '/metrics',
+      '/nothing',
+    ]
+    for (const path of guarded) {
+      assert.equal((await errorOf(await get(path))).code, 'missing_api_key', path)
+      for (const wrong of [weir.key, `${weir.operatorToken}x`, weir.operatorToken.slice(1), 'x']) {
+        const response = await get(path, `Bearer ${wrong}`)
+        assert.equal(response.headers.get('www-authenticate'), 'Bearer')
+        assert.deepEqual(await errorOf(response), { status: 401, code: 'invalid_api_key', param: null })
+      }
+    }
+    const response = await fetch(`${weir.adminUrl}/admin/v1/keys`, { method: 'POST', body: '{"workspace":"default"}' })
+    assert.equal((await errorOf(response)).status, 401)
+    for (const path of ['/healthz', '/readyz']) assert.equal((await get(path)).status, 200, path)
+  })
+
+  it('is absent from the public listener, whatever the token', async () => {
+    const { url } = weir.service
+    const paths = ['/admin/v1/workspaces', '/admin/v1/keys', '/metrics', '/api/v1/admin/v1/keys', '/admin']
+    for (const path of paths) {
+      const asOperator = await weir.call(url + path, { key: weir.operatorToken })
+      assert.equal((await errorOf(asOperator)).status, 401, path)
+      const asCaller = await weir.call(url + path)
+      assert.deepEqual(await errorOf(asCaller), { status: 404, code: 'unknown_url', param: null }, path)
+    }
+    // And the other way round: the public API is not on the operator's listener.
+    assert.equal((await errorOf(await weir.admin('GET', '/api/v1/models'))).code, 'unknown_url')
+  })
+})
+
+describe('workspaces and keys by the command line, while the service runs', () => {
+  it('[K3] a key issued by it works at once, and one revoked by it stops on the next request', async () => {
+    const workspace = (await cli(['workspaces', 'create', 'by cli', '--json', ...where()])).json()
+    assert.equal(workspace['name'], 'by cli')
+    const issued = (await cli(['keys', 'create', '--workspace', 'by cli', '--json', ...where()])).json<KeyMade>()
+    assert.deepEqual(Object.keys(issued).sort(), ['id', 'key', 'workspace'])
+    assert.equal(await status(issued.key), 200)
+    assert.ok((await listed('/admin/v1/workspaces')).some(({ name }) => name === 'by cli'))
+
+    const revoked = (await cli(['keys', 'revoke', issued.id, '--json', ...where()])).json()
+    assert.equal(revoked['id'], issued.id)
+    assert.equal(await status(issued.key), 401)
+  })
+
+  it('[R1] a rate limit set by it applies to the next request', async () => {
+    await made('/admin/v1/workspaces', { name: 'limited by cli' })
+    const { key } = await newKey('limited by cli')
+    const set = await cli(['workspaces', 'set', 'limited by cli', '--requests-per-minute', '7', '--json', ...where()])
+    assert.equal(set.json()['requests_per_minute'], 7)
+    const response = await weir.call('/models', { key })
+    assert.equal(response.headers.get('x-ratelimit-limit'), '7')
+    await response.arrayBuffer()
+  })
+
+  it('[M6] a price set by it applies to the next request', async () => {
+    await made('/admin/v1/workspaces', { name: 'priced by cli' })
+    const { key } = await newKey('priced by cli')
+    const prices = ['--input-per-million', '0.10', '--output-per-million', '0.30']
+    const model = ['--workspace', 'priced by cli', '--model', 'test-8b']
+    const set = await cli(['prices', 'set', ...model, ...prices, '--json', ...where()])
+    assert.equal(set.json()['model'], 'meta/test-8b')
+    const response = await weir.call('/models/detail?slug=test-8b', { key })
+    const { pricing } = (await response.json()) as { pricing: { per_million_tokens: object } }
+    assert.deepEqual(pricing.per_million_tokens, { input: '0.10', output: '0.30', cached_input: null })
+  })
+})
+
+describe('workspaces and keys by the command line, on a stopped service', () => {
+  it('[K2, K3] are there when it starts, and stay as they are after it stopped', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-stopped-'))
+    try {
+      const config = join(folder, 'weir.yaml')
+      writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' } }))
+      const here = ['--json', '--config', config]
+      const workspace = (await cli(['workspaces', 'create', 'acme', ...here])).json()
+      const create = ['keys', 'create', '--workspace', 'acme', ...here]
+      const [kept, revoked] = [(await cli(create)).json<KeyMade>(), (await cli(create)).json<KeyMade>()]
+      await cli(['keys', 'revoke', revoked.id, ...here])
+
+      const service = await startService(loadConfig({ config }, {}))
+      const get = async (key: string): Promise<number> => {
+        const response = await fetch(`${service.url}/api/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+        await response.arrayBuffer()
+        return response.status
+      }
+      assert.equal(service.firstKey, undefined, 'no first key where there are workspaces already')
+      assert.deepEqual([await get(kept.key), await get(revoked.key)], [200, 401])
+      await service.stop()
+
+      const list = (await cli(['keys', 'list', ...here])).json<{ data: { id: string; revoked: string | null }[] }>()
+      assert.deepEqual(
+        list.data.map((key) => [key.id, key.revoked === null]),
+        [
+          [kept.id, true],
+          [revoked.id, false],
+        ],
+      )
+      const workspaces = (await cli(['workspaces', 'list', ...here])).json<{ data: object[] }>()
+      assert.deepEqual(workspaces.data, [workspace])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe('a key in the data directory', () => {
+  it('[K3] is nowhere, in any file; only its SHA-256 is', async () => {
+    const { key } = await newKey('default')
+    await weir.chat({}, { key }).then((response) => response.arrayBuffer())
+    const files = readdirSync(weir.dataDir).map((name) => readFileSync(join(weir.dataDir, name)))
+    const stored = Buffer.concat(files).toString('latin1')
+    for (const secret of [key, weir.key]) {
+      assert.ok(!stored.includes(secret), 'the key')
+      assert.ok(!stored.includes(secret.slice('weir_'.length, -6)), 'the random part of the key')
+      assert.ok(stored.includes(createHash('sha256').update(secret).digest('hex')), 'the hash')
+    }
+    assert.equal(statSync(weir.dataDir).mode & 0o077, 0, 'and nobody else may look')
+  })
+
+  it('is shown once: lists hold neither it nor its hash', async () => {
+    const { id, key } = await newKey('default')
+    const hash = createHash('sha256').update(key).digest('hex')
+    const text = JSON.stringify(await listed('/admin/v1/keys'))
+    assert.ok(text.includes(id))
+    assert.ok(!text.includes(key) && !text.includes(hash))
+  })
+})
+
+describe('what a workspace may do', () => {
+  it('[K2, R1] is shared by all its keys, and not with other workspaces', async () => {
+    await made('/admin/v1/workspaces', { name: 'shared' })
+    await made('/admin/v1/workspaces', { name: 'another' })
+    const keys = await Promise.all([1, 2, 3].map(() => newKey('shared')))
+    const other = await newKey('another')
+    await weir.admin('PATCH', '/admin/v1/workspaces/shared', { requests_per_minute: 1_000_000 })
+    await nextMinuteIfNear()
+    const remaining: number[] = []
+    for (const { key } of [...keys, ...keys]) {
+      const response = await weir.call('/models', { key })
+      remaining.push(Number(response.headers.get('x-ratelimit-remaining')))
+      await response.arrayBuffer()
+    }
+    assert.deepEqual(remaining, [999_999, 999_998, 999_997, 999_996, 999_995, 999_994])
+    const response = await weir.call('/models', { key: other.key })
+    assert.equal(response.headers.get('x-ratelimit-remaining'), '599')
+    await response.arrayBuffer()
+  })
+
+  it('[R1] is adjusted while running: lowered, raised, and back to the default', async () => {
+    await made('/admin/v1/workspaces', { name: 'adjusted' })
+    const { key } = await newKey('adjusted')
+    const limit = async (): Promise<[number, string | null]> => {
+      const response = await weir.call('/models', { key })
+      await response.arrayBuffer()
+      return [response.status, response.headers.get('x-ratelimit-limit')]
+    }
+    const set = async (requests: number | null): Promise<void> => {
+      const response = await weir.admin('PATCH', '/admin/v1/workspaces/adjusted', { requests_per_minute: requests })
+      assert.equal(response.status, 200)
+      assert.equal(((await response.json()) as Record<string, unknown>)['requests_per_minute'], requests ?? 600)
+    }
+    await nextMinuteIfNear()
+    assert.deepEqual(
+      [await limit(), await limit()],
+      [
+        [200, '600'],
+        [200, '600'],
+      ],
+    )
+    await set(2)
+    assert.deepEqual(await limit(), [429, '2'])
+    await set(3)
+    assert.deepEqual(
+      [await limit(), await limit()],
+      [
+        [200, '3'],
+        [429, '3'],
+      ],
+    )
+    await set(null)
+    assert.deepEqual(await limit(), [200, '600'])
+  })
+
+  it('[R1] is not changed by mistake', async () => {
+    await made('/admin/v1/workspaces', { name: 'careful' })
+    await weir.admin('PATCH', '/admin/v1/workspaces/careful', { requests_per_minute: 5 })
+    const patch = (body: object) => weir.admin('PATCH', '/admin/v1/workspaces/careful', body).then(errorOf)
+    for (const wrong of [0, -1, 1.5, 1e12, '5']) {
+      const { status, param } = await patch({ requests_per_minute: wrong })
+      assert.deepEqual([status, param], [400, 'requests_per_minute'], String(wrong))
+    }
+    // A mistyped name must not read as "no limit of its own".
+    assert.equal((await patch({ request_per_minute: 9 })).status, 400)
+    assert.equal((await patch({})).status, 400)
+    const careful = (await listed('/admin/v1/workspaces')).find(({ name }) => name === 'careful')
+    assert.equal(careful?.['requests_per_minute'], 5)
+  })
+
+  it('[M6] has its own prices while running: set, shown, charged, and taken back', async () => {
+    const id = 'meta/test-8b'
+    await made('/admin/v1/workspaces', { name: 'valued' })
+    const { key } = await newKey('valued')
+    const shown = async (): Promise<unknown> => {
+      const response = await weir.call(`/models/${id}`, { key })
+      return ((await response.json()) as { pricing: { per_million_tokens: object } }).pricing.per_million_tokens
+    }
+    const usage = async () => (await listed('/admin/v1/usage?workspace=valued')).map((row) => row['amount_pico_aud'])
+    const ask = async (): Promise<void> => {
+      const response = await weir.chat({}, { key })
+      assert.equal(response.status, 200, await response.text())
+    }
+
+    const list = { input: '0.20', output: '0.60', cached_input: '0.05' }
+    assert.deepEqual(await shown(), list)
+    await ask()
+    const pricing = { input_per_million: '0.10', output_per_million: '0.30', cached_input_per_million: '0.01' }
+    const put = await weir.admin('PUT', `/admin/v1/workspaces/valued/prices/${id}`, pricing)
+    assert.deepEqual(await put.json(), { model: id, pricing })
+    assert.deepEqual(await shown(), { input: '0.10', output: '0.30', cached_input: '0.01' })
+    assert.deepEqual(await listed('/admin/v1/workspaces/valued/prices'), [{ model: id, pricing }])
+    await ask()
+    const taken = await weir.admin('DELETE', `/admin/v1/workspaces/valued/prices/${id}`)
+    assert.equal(taken.status, 200)
+    assert.deepEqual(await shown(), list)
+    await ask()
+    // 10 tokens in and 3 out, each request at the price of its time.
+    const atList = String(10n * 200_000n + 3n * 600_000n)
+    assert.deepEqual(await usage(), [atList, String(10n * 100_000n + 3n * 300_000n), atList])
+
+    // Nobody else's price has changed.
+    const other = await weir.call(`/models/${id}`)
+    const { pricing: of } = (await other.json()) as { pricing: { per_million_tokens: object } }
+    assert.deepEqual(of.per_million_tokens, list)
+  })
+
+  it('[M6] has no price by mistake', async () => {
+    const put = (path: string, body: object) =>
+      weir.admin('PUT', `/admin/v1/workspaces/default/prices/${path}`, body).then(errorOf)
+    assert.equal((await put('meta/test-8b', { input_per_million: '0.0000001' })).param, 'input_per_million')
+    assert.equal((await put('meta/test-8b', { input_per_million: 0.1 })).status, 400)
+    assert.equal((await put('meta/test-8b', { input_price: '0.1' })).status, 400)
+    assert.equal((await put('meta/none', { input_per_million: '0.1' })).code, 'model_not_found')
+    assert.deepEqual(await listed('/admin/v1/workspaces/default/prices'), [])
+  })
+})
+
+describe('the first start', () => {
+  it('[C4] makes a workspace and a key that work as they are', async () => {
+    await withWeir({}, async (fresh) => {
+      assert.match(fresh.key, /^weir_[0-9A-Za-z]{49}$/)
+      const models = await fresh.call('/models')
+      assert.deepEqual(await models.json(), { object: 'list', data: [] })
+    })
+  })
+})
+
+/** A count of requests in one window must not be taken across two. */
+async function nextMinuteIfNear(): Promise<void> {
+  const left = 60_000 - (Date.now() % 60_000)
+  if (left < 3000) await new Promise((resolve) => setTimeout(resolve, left + 10))
+}

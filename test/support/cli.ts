@@ -1,0 +1,64 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The command line as a user runs it: bin/weir.mjs in a process of its own. */
+export interface CliResult {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  /** The one JSON object on stdout, taken to be what the test expects. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+  json<Shape = Record<string, unknown>>(): Shape
+}
+
+const BIN = fileURLToPath(new URL('../../bin/weir.mjs', import.meta.url))
+const folder = join(tmpdir(), 'weir-cli')
+
+export interface CliOptions {
+  readonly cwd?: string
+  readonly environment?: NodeJS.ProcessEnv
+}
+
+/** Nothing of the tester's own settings reaches it, and no weir.yaml that happens to lie around. */
+export function startCli(args: readonly string[], options: CliOptions = {}): ChildProcess {
+  mkdirSync(folder, { recursive: true })
+  const environment: NodeJS.ProcessEnv = {
+    PATH: process.env['PATH'],
+    HOME: process.env['HOME'],
+    // Starting a process costs half as much with it.
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...options.environment,
+  }
+  return spawn(process.execPath, [BIN, ...args], {
+    cwd: options.cwd ?? folder,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+}
+
+export async function cli(args: readonly string[], options?: CliOptions): Promise<CliResult> {
+  const child = startCli(args, options)
+  const stdout = collect(child.stdout)
+  const stderr = collect(child.stderr)
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return {
+    code,
+    stdout: stdout(),
+    stderr: stderr(),
+    // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+    json<Shape>() {
+      if (code !== 0) throw new Error(`weir ${args.join(' ')} ended with ${code}: ${stderr()}`)
+      return JSON.parse(stdout()) as Shape
+    },
+  }
+}
+
+/** What a stream has said so far. */
+export function collect(stream: NodeJS.ReadableStream | null): () => string {
+  const chunks: Buffer[] = []
+  stream?.on('data', (chunk: Buffer) => chunks.push(chunk))
+  return () => Buffer.concat(chunks).toString('utf8')
+}
