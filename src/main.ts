@@ -3,13 +3,14 @@ import { keys } from './commands/keys.ts'
 import { models } from './commands/models.ts'
 import { prices } from './commands/prices.ts'
 import { serve } from './commands/serve.ts'
+import { simulate } from './commands/simulate.ts'
 import { usage } from './commands/usage.ts'
 import { workspaces } from './commands/workspaces.ts'
 import { FileMistake } from './core/checked-yaml.ts'
 import { ApiError } from './core/errors.ts'
 
 /** The command line. */
-const commands: Readonly<Record<string, Command>> = { serve, workspaces, keys, models, prices, usage }
+const commands: Readonly<Record<string, Command>> = { serve, workspaces, keys, models, prices, usage, simulate }
 
 const COMMON_HELP = `
 Every command takes

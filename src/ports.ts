@@ -83,6 +83,23 @@ export interface UsageQuery {
   readonly offset: number
 }
 
+/** Requests of one lane that arrived in [from, to), in the order of their admission. */
+export interface ArrivalsQuery {
+  readonly lane: string
+  readonly from: number
+  readonly to: number
+  readonly limit: number
+  readonly offset: number
+}
+
+export interface RecordedArrival {
+  /** Unix ms: admission less the wait for it. */
+  readonly arrivedAt: number
+  readonly inputTokens: number
+  readonly maxTokens: number
+  readonly outputTokens: number
+}
+
 /** What must outlive the process. Every promise resolves only when its effect is durable. */
 export interface Store {
   accounts(): Promise<AccountsSnapshot>
@@ -95,6 +112,7 @@ export interface Store {
   /** Settles what an earlier process left open, at nothing. Returns how many there were. */
   recoverIntents(now: number): Promise<number>
   usage(query: UsageQuery): Promise<readonly LedgerRow[]>
+  arrivals(query: ArrivalsQuery): Promise<readonly RecordedArrival[]>
   close(): Promise<void>
 }
 

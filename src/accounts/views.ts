@@ -52,18 +52,24 @@ export function usageView(row: LedgerRow): object {
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 export const MAX_USAGE_ROWS = 10_000
 
-/** A date means that day in Sydney, `to` with the whole day; a time with an offset means itself. */
+export interface PeriodText {
+  readonly from?: string | null | undefined
+  readonly to?: string | null | undefined
+}
+
 export function usageQuery(
   workspaceId: string,
-  period: { from?: string | null | undefined; to?: string | null | undefined },
+  period: PeriodText,
   page: { limit?: number; offset?: number } = {},
 ): UsageQuery {
+  return { workspaceId, ...periodOf(period), limit: page.limit ?? MAX_USAGE_ROWS, offset: page.offset ?? 0 }
+}
+
+/** A date means that day in Sydney, `to` with the whole day; a time with an offset means itself. */
+export function periodOf({ from, to }: PeriodText): { from: number; to: number } {
   return {
-    workspaceId,
-    from: period.from ? instant('from', period.from, 0) : 0,
-    to: period.to ? instant('to', period.to, 1) : Number.MAX_SAFE_INTEGER,
-    limit: page.limit ?? MAX_USAGE_ROWS,
-    offset: page.offset ?? 0,
+    from: from ? instant('from', from, 0) : 0,
+    to: to ? instant('to', to, 1) : Number.MAX_SAFE_INTEGER,
   }
 }
 

@@ -3,8 +3,11 @@ import type { LaneLimits } from '../core/admission.ts'
 import { parseSizes } from '../core/described-load.ts'
 import type { ArrivalProcess, DescribedLoad, Sizes } from '../core/described-load.ts'
 import type { EngineSpeed } from '../core/queue-simulation.ts'
+import { UsageMistake, type Flags } from './command.ts'
+import type { Replay } from './recorded-load.ts'
 
-export const help = `weir simulate: what callers would see at given limits, before a launch
+export const help = `weir simulate [options]
+weir simulate --replay MODEL --from DATE --to DATE [options]
 
 The real admission rules run in virtual time against a described load. A limit may be a list
 (--max-concurrent-requests 8,16,32): every combination is run on the same load and compared.
@@ -23,19 +26,21 @@ Load
   --input SIZES                   input tokens of a request (400/3000)
   --max-tokens SIZES              the output it asks for, charged up front (2048)
   --output SIZES                  the output it really gets (200/900)
-  --replay PERIOD                 recorded arrivals instead of a described load
 
 SIZES is a figure (800), evenly between two (200-4000), or a median and a 95th percentile (400/3000).
+
+Recorded load, from the ledger: when requests came, and how large they were
+  --replay MODEL                  the requests to a model, instead of a described load
+  --workspace W                   those to its capacity reserved for W, instead of the shared one
+  --from DATE, --to DATE          2026-11-15 is that day in Sydney (--to with the whole day);
+                                  2026-11-15T09:00:00Z is a time
 
 Engine
   --tokens-per-second N           output of one stream that is alone (60)
   --prefill-tokens-per-second N   input read by one request that is alone (5000)
   --slowdown N                    share by which each further request slows all of them (0.02)
 
-  --seed N                        another load of the same description (1)
-  --json                          one JSON object
-  --help
-`
+  --seed N                        another load of the same description (1)`
 
 const options = {
   'token-budget': { type: 'string', default: '200000' },
@@ -50,22 +55,22 @@ const options = {
   'max-tokens': { type: 'string', default: '2048' },
   output: { type: 'string', default: '200/900' },
   replay: { type: 'string' },
+  workspace: { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
   'tokens-per-second': { type: 'string', default: '60' },
   'prefill-tokens-per-second': { type: 'string', default: '5000' },
   slowdown: { type: 'string', default: '0.02' },
   seed: { type: 'string', default: '1' },
+  config: { type: 'string' },
+  data: { type: 'string' },
   json: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
 } as const
 
-/** What a person at the command line can put right. */
-export class UsageError extends Error {}
-
 export interface SimulateOptions {
-  readonly help: boolean
-  readonly json: boolean
+  readonly flags: Flags
   readonly seed: number
-  readonly replay: string | undefined
+  readonly replay: Replay | undefined
   readonly load: DescribedLoad
   readonly engine: EngineSpeed
   /** Every combination of the limits given. */
@@ -75,22 +80,23 @@ export interface SimulateOptions {
 const runsMax = 100
 const requestsMax = 2_000_000
 
-export function readOptions(args: string[]): SimulateOptions {
-  const { values } = parse(args)
-  type Name = Exclude<keyof typeof values, 'json' | 'help' | 'replay'>
+export function readOptions(args: readonly string[]): SimulateOptions {
+  const flags = parse(args)
+  const { values } = flags
+  type Name = Exclude<keyof typeof values, 'json' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'>
 
   /** Above 0, or from 0 up where `least` says so. */
   function positive(name: Name, least?: 0): number {
     const number = Number(values[name])
     const isGood = Number.isFinite(number) && (number > 0 || number === least) && values[name].trim() !== ''
-    if (!isGood) throw new UsageError(`--${name} must be a number above 0: ${values[name]}`)
+    if (!isGood) throw new UsageMistake(`--${name} must be a number above 0: ${values[name]}`)
     return number
   }
 
   function whole(name: Name, text: string): number {
     const number = Number(text)
     if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
-      throw new UsageError(`--${name} must be a whole number: ${text}`)
+      throw new UsageMistake(`--${name} must be a whole number: ${text}`)
     }
     return number
   }
@@ -99,7 +105,7 @@ export function readOptions(args: string[]): SimulateOptions {
 
   function sizes(name: Name): Sizes {
     const sizes = parseSizes(values[name])
-    if (sizes === undefined) throw new UsageError(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
+    if (sizes === undefined) throw new UsageMistake(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
     return sizes
   }
 
@@ -113,7 +119,7 @@ export function readOptions(args: string[]): SimulateOptions {
     outputTokens: sizes('output'),
   }
   if ((load.requestsPerSecond * load.durationMs) / 1000 > requestsMax) {
-    throw new UsageError(`--rate times --duration must not exceed ${requestsMax} requests`)
+    throw new UsageMistake(`--rate times --duration must not exceed ${requestsMax} requests`)
   }
 
   const limits: LaneLimits[] = []
@@ -126,13 +132,13 @@ export function readOptions(args: string[]): SimulateOptions {
       }
     }
   }
-  if (limits.length > runsMax) throw new UsageError(`${limits.length} combinations of limits are more than ${runsMax}`)
+  if (limits.length > runsMax)
+    throw new UsageMistake(`${limits.length} combinations of limits are more than ${runsMax}`)
 
   return {
-    help: values.help,
-    json: values.json,
+    flags,
     seed: whole('seed', values.seed),
-    replay: values.replay,
+    replay: replayOf(values),
     load,
     engine: {
       tokensPerSecond: positive('tokens-per-second'),
@@ -143,15 +149,27 @@ export function readOptions(args: string[]): SimulateOptions {
   }
 }
 
-function parse(args: string[]) {
+function parse(args: readonly string[]) {
   try {
-    return parseArgs({ args, options })
+    return parseArgs({ args: [...args], options })
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    throw new UsageMistake(error instanceof Error ? error.message : String(error))
   }
+}
+
+function replayOf(values: Partial<Record<'replay' | 'workspace' | 'from' | 'to', string>>): Replay | undefined {
+  const { replay: model, workspace, from, to } = values
+  if (model === undefined) {
+    if (workspace !== undefined || from !== undefined || to !== undefined) {
+      throw new UsageMistake('--workspace, --from and --to belong to --replay')
+    }
+    return undefined
+  }
+  if (from === undefined || to === undefined) throw new UsageMistake('--replay needs a period: --from and --to')
+  return { model, workspace, from, to }
 }
 
 function arrivalProcess(text: string): ArrivalProcess {
   if (text === 'poisson' || text === 'constant' || text === 'bursts') return text
-  throw new UsageError(`--arrivals must be poisson, constant or bursts: ${text}`)
+  throw new UsageMistake(`--arrivals must be poisson, constant or bursts: ${text}`)
 }

@@ -61,6 +61,38 @@ export function comparison(reports: readonly QueueReport[]): string {
   return [undefined, ...reports].map((_, row) => table.map((column) => column[row]).join('  ')).join('\n')
 }
 
+/** The same figures for a program. Times are in milliseconds, use and holds are shares of 1. */
+export function runView(report: QueueReport): object {
+  const { limits } = report
+  return {
+    limits: {
+      token_budget: limits.tokenBudget,
+      max_concurrent_requests: limits.maxConcurrentRequests,
+      max_queue_depth: limits.maxQueueDepth,
+      max_wait_ms: limits.maxWaitMs,
+    },
+    requests: report.requests,
+    admitted_at_once: report.admittedAtOnce,
+    admitted_after_wait: report.admittedAfterWait,
+    queue_full: report.queueFull,
+    model_overloaded: report.overloaded,
+    too_large: report.tooLarge,
+    wait_ms: report.waitMs,
+    answer_ms: report.answerMs,
+    concurrency_use: report.concurrencyUse,
+    budget_use: report.budgetUse,
+    held_by_concurrency: report.heldByConcurrency,
+    held_by_budget: report.heldByBudget,
+    queue_depth_max: report.queueDepthMax,
+    output_tokens_per_second: report.outputTokensPerSecond,
+    moments: report.moments.map((moment) => ({
+      in_flight_requests: moment.inFlightRequests,
+      committed_tokens: moment.committedTokens,
+      queue_depth: moment.queueDepth,
+    })),
+  }
+}
+
 function percentiles(spread: Spread | null): string {
   if (spread === null) return 'nobody was admitted'
   const { p50, p90, p95, p99, max } = spread

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Intent, LedgerRow, Outcome } from '../core/ledger.ts'
 import type { PriceList } from '../core/rating.ts'
-import type { AccountsSnapshot, LedgerBatch, Store, UsageQuery } from '../ports.ts'
+import type { AccountsSnapshot, ArrivalsQuery, LedgerBatch, Store, UsageQuery } from '../ports.ts'
 import type { Statement, StoreReply, StoreRequest } from './sqlite-worker.ts'
 
 const INTENT_COLUMNS = 'request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, started_at'
@@ -17,6 +17,9 @@ const RECOVER = `INSERT INTO ledger (${ROW_COLUMNS})
   SELECT ${INTENT_COLUMNS}, 0, 0, 0, 0, 0, 0, 'interrupted', 0, 0, NULL, 0, ? FROM intents WHERE true ON CONFLICT DO NOTHING`
 const USAGE = `SELECT ${ROW_COLUMNS} FROM ledger
   WHERE workspace_id = ? AND settled_at >= ? AND settled_at < ? ORDER BY settled_at, request_id LIMIT ? OFFSET ?`
+// Nobody is admitted before arriving, so the first bound finds the rows by their index.
+const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
+  WHERE lane = ? AND started_at >= ? AND arrived_at >= ? AND arrived_at < ? ORDER BY started_at, request_id LIMIT ? OFFSET ?`
 
 type Values = Statement['rows'][number]
 type Row = Record<string, unknown>
@@ -99,6 +102,15 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
     async usage(query: UsageQuery) {
       const rows = await read(USAGE, query.workspaceId, query.from, query.to, query.limit, query.offset)
       return rows.map(toLedgerRow)
+    },
+    async arrivals({ lane, from, to, limit, offset }: ArrivalsQuery) {
+      const rows = await read(ARRIVALS, lane, from, from, to, limit, offset)
+      return rows.map((row) => ({
+        arrivedAt: Number(row['arrived_at']),
+        inputTokens: Number(row['input_tokens']),
+        maxTokens: Number(row['max_tokens']),
+        outputTokens: Number(row['output_tokens']),
+      }))
     },
     async close() {
       worker.postMessage('close')

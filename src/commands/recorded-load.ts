@@ -1,0 +1,63 @@
+import { periodOf } from '../accounts/views.ts'
+import { systemClock } from '../compose.ts'
+import { ApiError } from '../core/errors.ts'
+import type { Model } from '../core/catalog.ts'
+import type { Arrival } from '../core/queue-simulation.ts'
+import type { Store } from '../ports.ts'
+import { UsageMistake, withBooks, type Flags } from './command.ts'
+
+/** Which requests of the ledger to replay. */
+export interface Replay {
+  /** A slug or a short id. */
+  readonly model: string
+  /** The workspace whose reserved capacity is meant; undefined means the shared one. */
+  readonly workspace: string | undefined
+  readonly from: string
+  readonly to: string
+}
+
+/** What happened in a period: arrivals in any order, timed from its beginning. */
+export interface Recording {
+  readonly arrivals: readonly Arrival[]
+  readonly durationMs: number
+}
+
+const rowsPerPage = 20_000
+const requestsMax = 2_000_000
+
+/** Reads what one lane of a model was asked for. A request that was never admitted left no row. */
+export async function recordedLoad(flags: Flags, replay: Replay): Promise<Recording> {
+  return withBooks(flags, { changes: false }, async ({ config, store }) => {
+    const lane = laneOf(config.catalog.read(), replay)
+    const { from, to: end } = periodOf(replay)
+    // The rest of a day that is not over is no quiet time.
+    const to = Math.min(end, systemClock.now())
+    if (from >= to) throw new UsageMistake('--from must be before --to, and in the past')
+    const arrivals = await readArrivals(store, lane, from, to)
+    if (arrivals.length === 0) throw new UsageMistake(`the ledger has no request of ${lane} in this period`)
+    return { arrivals, durationMs: to - from }
+  })
+}
+
+function laneOf(models: readonly Model[], { model: name, workspace }: Replay): string {
+  const model = models.find((it) => it.id === name || it.aliases.includes(name))
+  if (!model) throw new ApiError('model_not_found', `The model '${name}' is not in the catalog.`)
+  const deployment =
+    workspace === undefined ? model.serverless : model.dedicated.find((it) => it.workspace === workspace)
+  if (deployment) return deployment.lane
+  throw new UsageMistake(
+    workspace === undefined
+      ? `${model.id} has only reserved capacity; say whose with --workspace`
+      : `${model.id} has no capacity reserved for ${workspace}`,
+  )
+}
+
+async function readArrivals(store: Store, lane: string, from: number, to: number): Promise<readonly Arrival[]> {
+  const arrivals: Arrival[] = []
+  for (;;) {
+    const page = await store.arrivals({ lane, from, to, limit: rowsPerPage, offset: arrivals.length })
+    for (const { arrivedAt, ...sizes } of page) arrivals.push({ atMs: arrivedAt - from, ...sizes })
+    if (page.length < rowsPerPage) return arrivals
+    if (arrivals.length > requestsMax) throw new UsageMistake(`choose a period of at most ${requestsMax} requests`)
+  }
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { cli, type CliResult } from '../support/cli.ts'
+import { stageConfig } from '../support/chat-stage.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { startWeir, type TestWeir } from '../support/weir.ts'
+
+/** `weir simulate --replay` on the ledger of a running service. */
+describe('weir simulate --replay', () => {
+  let engine: ScriptedEngine
+  let weir: TestWeir
+
+  before(async () => {
+    engine = await scriptedEngine()
+    engine.script = { tokens: ['a', 'b'], firstByteMs: 30, promptTokens: 10 }
+    weir = await startWeir(stageConfig([engine.url], { limits: { max_concurrent_requests: 1 } }))
+  })
+
+  after(async () => {
+    await weir.stop()
+    await engine.close()
+  })
+
+  function replay(args: string): Promise<CliResult> {
+    const where = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
+    return cli(['simulate', '--replay', ...args.split(' '), ...where])
+  }
+
+  it('[Q7] takes arrivals, inputs, allowed and real outputs from the ledger of a period', async () => {
+    const from = new Date(Date.now() - 1000).toISOString()
+    await Promise.all([weir.chat({ max_tokens: 20 }), weir.chat({ max_tokens: 30, n: 2 }), weir.chat({})])
+    const to = new Date().toISOString()
+
+    const rows = (await weir.ledger()).toSorted((one, other) => one.maxTokens - other.maxTokens)
+    assert.deepEqual(
+      rows.map(({ maxTokens, inputTokens, outputTokens }) => [maxTokens, inputTokens, outputTokens]),
+      [
+        [20, 10, 2],
+        [60, 10, 2],
+        [256, 10, 2],
+      ],
+    )
+    // All three arrived at once, so with room for two, one of them waits.
+    interface Report {
+      readonly duration_ms: number
+      readonly runs: readonly Record<string, number>[]
+    }
+    const period = `meta/test-8b --from ${from} --to ${to}`
+    const report = (await replay(`${period} --token-budget 1000 --max-concurrent-requests 2,3`)).json<Report>()
+    const [two, three] = report.runs
+    assert.equal(report.duration_ms, Date.parse(to) - Date.parse(from))
+    assert.deepEqual([two?.['requests'], two?.['admitted_after_wait']], [3, 1])
+    assert.deepEqual([three?.['requests'], three?.['admitted_at_once']], [3, 3])
+
+    // The largest costs 10 + 256: a smaller budget has no room for it.
+    const tight = (await replay(`test-8b --from ${from} --to ${to} --token-budget 265`)).json<Report>()
+    assert.equal(tight.runs[0]?.['too_large'], 1)
+  })
+
+  it('says what is wrong with the question', async () => {
+    const wrong = {
+      'meta/none --from 2026-01-01 --to 2026-01-02': [1, /'meta\/none' is not in the catalog/],
+      'test-8b --from 2026-01-01 --to 2026-01-02': [2, /no request of meta\/test-8b in this period/],
+      'test-8b --from 2026-01-02 --to 2026-01-01': [2, /--from must be before --to/],
+      'test-8b --from yesterday --to 2026-01-01': [1, /'from' must be a date/],
+      'test-8b --workspace acme --from 2026-01-01 --to 2026-01-02': [2, /no capacity reserved for acme/],
+      'test-8b --from 2026-01-01': [2, /--replay needs a period/],
+    } as const
+    for (const [args, [code, message]] of Object.entries(wrong)) {
+      const result = await replay(args)
+      assert.match(result.stderr, message)
+      assert.equal(result.code, code, args)
+    }
+  })
+})
