@@ -19,7 +19,8 @@ const USAGE = `SELECT ${ROW_COLUMNS} FROM ledger
   WHERE workspace_id = ? AND settled_at >= ? AND settled_at < ? ORDER BY settled_at, request_id LIMIT ? OFFSET ?`
 // Nobody is admitted before arriving, so the first bound finds the rows by their index.
 const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
-  WHERE lane = ? AND started_at >= ? AND arrived_at >= ? AND arrived_at < ? ORDER BY started_at, request_id LIMIT ? OFFSET ?`
+  WHERE lane = ? AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?
+  ORDER BY started_at, request_id LIMIT ? OFFSET ?`
 
 type Values = Statement['rows'][number]
 type Row = Record<string, unknown>
