@@ -58,8 +58,12 @@ export interface ScriptedEngine {
   readonly calls: EngineCallSeen[]
   /** What the next calls do; a function may look at the call. */
   script: Script | ((call: EngineCallSeen) => Script)
+  /** What a look at its health is answered with. */
+  healthStatus: number
   readonly running: number
   readonly maxRunning: number
+  /** How many connections were made to it, ever. */
+  readonly connections: number
   /** Resolves when `count` calls have arrived. */
   arrived(count: number): Promise<void>
   /** Resolves when `count` callers have left before their end. */
@@ -72,6 +76,7 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
   const calls: EngineCallSeen[] = []
   let running = 0
   let maxRunning = 0
+  let connections = 0
   let watchers: { isMet(): boolean; resolve(): void }[] = []
 
   function until(isMet: () => boolean): Promise<void> {
@@ -86,12 +91,13 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
 
   const server = createServer((request, response) => {
     if (request.method === 'GET') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}')
+      response.writeHead(engine.healthStatus, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}')
       return
     }
     void take(request, response)
   })
   server.on('connection', (socket) => {
+    connections++
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
@@ -126,6 +132,10 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     url: '',
     calls,
     script: {},
+    healthStatus: 200,
+    get connections() {
+      return connections
+    },
     get running() {
       return running
     },
