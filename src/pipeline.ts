@@ -11,6 +11,7 @@ import type {
   Caller,
   Clock,
   Engine,
+  EngineCall,
   EngineReceiver,
   Ledger,
   Reply,
@@ -139,36 +140,36 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     release(): void
   }
 
-  async function callEngine(
-    visit: Visit,
-    engine: Engine,
-    receiver: EngineReceiver,
-    done?: Promise<void>,
-  ): Promise<CallEnd> {
+  async function callEngine(visit: Visit, engine: Engine, call: EngineCall, done?: Promise<void>): Promise<CallEnd> {
     if (visit.reply.isGone) return { kind: 'aborted' }
-    const running = engine.run({ path: visit.job.endpoint, body: visit.job.body, receiver })
+    const running = engine.run(call)
     visit.running = running
     visit.reply.onGone(() => running.abort())
-    const end = await (done ? Promise.race([running.ended, done.then(() => finishSoon(running))]) : running.ended)
-    visit.release()
-    return end
+    return done ? Promise.race([running.ended, done.then(() => finishSoon(running))]) : running.ended
   }
 
   async function wholeAnswer(visit: Visit, answer: WholeAnswer, engine: Engine): Promise<LedgerRow> {
     const { job, reply, waitMs } = visit
-    const chunks: Buffer[] = []
+    const bodies: Buffer[] = []
     let bytes = 0
     let firstByteAt: number | null = null
-    const end = await callEngine(visit, engine, {
-      start: () => (firstByteAt = clock.monotonic()),
-      data(chunk) {
-        bytes += chunk.length
-        if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
-        chunks.push(chunk)
-      },
-    })
-    const head = headOf(visit)
-    const read = end.kind === 'ended' ? answer.read(joined(chunks), head) : undefined
+    let end: CallEnd = { kind: 'ended' }
+    for (const call of job.calls) {
+      const chunks: Buffer[] = []
+      const receiver: EngineReceiver = {
+        start: () => (firstByteAt ??= clock.monotonic()),
+        data(chunk) {
+          bytes += chunk.length
+          if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
+          chunks.push(chunk)
+        },
+      }
+      end = await callEngine(visit, engine, { ...call, receiver })
+      if (end.kind !== 'ended') break
+      bodies.push(joined(chunks))
+    }
+    visit.release()
+    const read = end.kind === 'ended' ? answer.read(bodies, headOf(visit)) : undefined
     if (reply.isGone) {
       // Whether or not the engine had finished, nobody received anything.
       await settle(visit, 'caller_left', noUsage, false, firstByteAt)
@@ -180,7 +181,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
     const usage = read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes()))
     const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt)
-    reply.sendJson(read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
+    reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
     return row
   }
 
@@ -190,7 +191,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const done = Promise.withResolvers<void>()
     let isOpen = false
     let firstTokenAt: number | null = null
-    const end = await callEngine(visit, engine, streamReceiver(), done.promise)
+    const [call] = job.calls
+    if (!call) throw new Error('a streamed answer needs a call')
+    const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
+    visit.release()
 
     const usage = relay.reportedUsage() ?? estimate(job, relay.deltaCount())
     const isEstimated = relay.reportedUsage() === undefined

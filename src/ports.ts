@@ -1,6 +1,7 @@
 import type { Decision, LaneLimits, LaneStatus } from './core/admission.ts'
 import type { ApiError } from './core/errors.ts'
 import type { Allowance } from './core/rate-window.ts'
+import type { EngineRequest } from './core/job.ts'
 import type { Intent, LedgerRow } from './core/ledger.ts'
 import type { PriceList } from './core/rating.ts'
 
@@ -136,10 +137,7 @@ export interface RateLimiter {
 }
 
 /** One call of an engine. */
-export interface EngineCall {
-  /** Below the engine's base address: `/chat/completions`. */
-  readonly path: string
-  readonly body: Buffer
+export interface EngineCall extends EngineRequest {
   readonly receiver: EngineReceiver
 }
 
@@ -186,7 +184,8 @@ export interface Reply {
   readonly isGone: boolean
   /** Called when the caller goes away, at once if that has happened. The last one set counts. */
   onGone(callback: () => void): void
-  sendJson(body: string, headers: Record<string, string>): void
+  /** A whole answer, with status 200. */
+  sendAnswer(contentType: string, body: string | Buffer, headers: Record<string, string>): void
   /** Opens an event stream; nothing reaches the caller before. */
   openStream(headers: Record<string, string>): void
   /** latin1 text. False: wait for `onDrain`. */

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { categories, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
+import { categories, engineKinds, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission.ts'
 import { parsePriceList, priceRule } from '../core/rating.ts'
@@ -23,7 +23,7 @@ export const priceListSchema = Type.Object(
 
 const engineSchema = Type.Object(
   {
-    kind: Type.Enum(['openai']),
+    kind: Type.Enum([...engineKinds]),
     urls: Type.Array(
       Type.String({ pattern: '^(https?://|unix:/)', expected: 'an http://, https:// or unix:/ address' }),
       {

@@ -7,9 +7,27 @@ export type Category = (typeof categories)[number]
 export const modes = ['serverless', 'dedicated'] as const
 export type Mode = (typeof modes)[number]
 
+/** The servers people run, by how they word things: see engines/dialects. */
+export const engineKinds = [
+  'openai',
+  'vllm',
+  'sglang',
+  'llamacpp',
+  'ollama',
+  'tei',
+  'nim',
+  'cohere',
+  'jina',
+  'localai',
+  'sdcpp',
+  'speaches',
+  'whispercpp',
+] as const
+export type EngineKind = (typeof engineKinds)[number]
+
 /** An upstream as the catalog describes it. */
 export interface EngineDescription {
-  readonly kind: string
+  readonly kind: EngineKind
   readonly urls: readonly string[]
   /** The model's name at the engine. */
   readonly model: string

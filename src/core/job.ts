@@ -3,7 +3,7 @@ import type { Rates, Usage } from './rating.ts'
 
 /** A request that has been checked and knows where to go. */
 export interface Job {
-  /** Below /api/v1, and at the engine. */
+  /** Below /api/v1. */
   readonly endpoint: string
   readonly model: Model
   readonly deployment: Deployment
@@ -14,9 +14,23 @@ export interface Job {
   readonly maxTokens: number
   /** For an engine that reports no usage. */
   readonly likelyInputTokens: number
-  /** What the engine is sent. */
-  readonly body: Buffer
+  /** What the engine is sent: one call, or several where it takes less at a time; one after the other. */
+  readonly calls: readonly EngineRequest[]
   readonly answer: WholeAnswer | StreamedAnswer
+}
+
+/** One request to an engine. */
+export interface EngineRequest {
+  /** Below the engine's base address; from its root where it begins with two slashes. */
+  readonly path: string
+  readonly contentType: string
+  readonly body: Buffer | StreamedBody
+}
+
+/** A body that stays on disk: opened anew for each attempt. */
+export interface StreamedBody {
+  readonly length: number
+  open(): NodeJS.ReadableStream
 }
 
 /** A price as a request meets it: fixed at admission, whatever changes later. */
@@ -36,15 +50,17 @@ export interface AnswerHead {
 
 export interface WholeAnswer {
   readonly kind: 'whole'
-  /** undefined: the engine's bytes are not what was asked for. */
-  read(body: Buffer, head: AnswerHead): ReadAnswer | undefined
+  /** One body for each call. undefined: the engine's bytes are not what was asked for. */
+  read(bodies: readonly Buffer[], head: AnswerHead): ReadAnswer | undefined
 }
 
 export interface ReadAnswer {
   /** What the engine reported. */
   readonly usage: Usage | undefined
   outputBytes(): number
-  render(usage: Usage): string
+  /** JSON unless it says otherwise. */
+  readonly contentType?: string
+  render(usage: Usage): string | Buffer
 }
 
 export interface StreamedAnswer {

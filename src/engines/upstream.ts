@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { errors, type Dispatcher } from 'undici'
 import type { EngineDescription } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
@@ -19,7 +20,7 @@ export interface UpstreamEvents {
 export function openUpstream(description: EngineDescription, events: UpstreamEvents): Engine {
   const timeouts = { firstByteMs: description.firstByteTimeoutMs, idleMs: description.idleTimeoutMs }
   const addresses = description.urls.map((url) => openAddress(url, timeouts))
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
   const unwatch = addresses.map((address) =>
     watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
@@ -54,7 +55,12 @@ function runCall(
     tried.add(address)
     address.inFlight++
     address.pool.dispatch(
-      { method: 'POST', path: address.prefix + call.path, headers, body: call.body },
+      {
+        method: 'POST',
+        path: pathAt(address, call.path),
+        headers: { ...headers, ...bodyHeaders(call) },
+        body: Buffer.isBuffer(call.body) ? call.body : (call.body.open() as Readable),
+      },
       attemptHandler(address),
     )
   }
@@ -112,6 +118,16 @@ function runCall(
     pause: () => controller?.pause(),
     resume: () => controller?.resume(),
   }
+}
+
+/** Some servers keep an operation beside their OpenAI-compatible ones: a path with two slashes starts at the root. */
+function pathAt(address: Address, path: string): string {
+  return path.startsWith('//') ? path.slice(1) : address.prefix + path
+}
+
+function bodyHeaders({ contentType, body }: EngineCall): Record<string, string> {
+  if (Buffer.isBuffer(body)) return { 'content-type': contentType }
+  return { 'content-type': contentType, 'content-length': String(body.length) }
 }
 
 /** The healthy address with the fewest calls; where none is healthy, one that might have come back. */

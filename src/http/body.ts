@@ -84,6 +84,8 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
       end += chunk.copy(bytes, end)
     })
     request.on('end', () => resolve(bytes.subarray(0, end)))
+    // Without an end before it: the request was cut off, and has been answered (408) already.
+    request.on('close', () => reject(new CallerLeft()))
     exchange.onGone(() => reject(new CallerLeft()))
   })
 }

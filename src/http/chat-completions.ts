@@ -2,12 +2,14 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { forwardBody } from '../core/forward.ts'
 import type { Job } from '../core/job.ts'
-import { chargedTokens, likelyTokens, type InputSize } from '../core/token-estimate.ts'
-import { chatCompletion } from '../engines/chat-completion.ts'
-import { chatStream } from '../engines/chat-stream.ts'
+import { chargedTokens, likelyTokens } from '../core/token-estimate.ts'
+import { chatCompletion } from '../dialects/chat-completion.ts'
+import { chatStream } from '../dialects/chat-stream.ts'
 import { HEADROOM, type JsonBody } from './body.ts'
 import { readMessages, type FetchImage } from './chat-messages.ts'
 import { chatRequestSchema, type ChatRequest } from './chat-schema.ts'
+import { jsonRequest, operationOf } from './operation.ts'
+import { outputAllowed } from './output-limit.ts'
 import { acceptedParameters, mistake, requireValid } from './parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
@@ -18,20 +20,27 @@ export async function chatJob(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  fetchImage: FetchImage,
+  { fetchImage }: { readonly fetchImage: FetchImage },
 ): Promise<Omit<Job, 'price'>> {
+  const dialect = operationOf(model, deployment, 'chat')
+  const { cachedTokens } = dialect
   requireValid(chatRequestSchema, body.value)
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
   const { size, rewritten } = await readMessages(request, model, fetchImage)
   const choices = request.n ?? 1
-  const maxTokens = outputAllowed(request, model, size)
+  const maxTokens = outputAllowed(model, {
+    name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
+    asked: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    fallback: model.defaultMaxTokens,
+    input: likelyTokens(size),
+    inputName: 'messages',
+  })
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
-    // Usage is always asked for; running usage is what makes an aborted stream billable.
-    ...(request.stream ? { stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } } : {}),
+    ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
     ...(rewritten ? { messages: rewritten } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || (name === 'messages' && !rewritten)
@@ -43,10 +52,10 @@ export async function chatJob(
     cost: chargedTokens(size) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     likelyInputTokens: likelyTokens(size),
-    body: forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields),
+    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
     answer: request.stream
-      ? { kind: 'streamed', relay: (head) => chatStream(head, { includeUsage, choices }) }
-      : { kind: 'whole', read: chatCompletion },
+      ? { kind: 'streamed', relay: (head) => chatStream(head, { includeUsage, choices, cachedTokens }) }
+      : { kind: 'whole', read: (bodies, head) => chatCompletion(bodies, head, cachedTokens) },
   }
 }
 
@@ -69,23 +78,4 @@ function requireConsistent(request: ChatRequest): void {
   if (typeof choice === 'object' && choice && !tools?.some((tool) => tool.function.name === choice.function.name)) {
     throw mistake('invalid_value', 'tool_choice.function.name', 'the name of one of the tools')
   }
-}
-
-/** The output a request may have: asked for, or the model's default as far as the context has room. */
-function outputAllowed(request: ChatRequest, model: Model, size: InputSize): number {
-  const name = request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens'
-  const asked = request.max_completion_tokens ?? request.max_tokens
-  const input = likelyTokens(size)
-  if (asked && asked > model.maxCompletionTokens) {
-    throw mistake('invalid_value', name, `at most ${model.maxCompletionTokens}, the output limit of ${model.id}`)
-  }
-  const allowed = asked ?? Math.max(1, Math.min(model.defaultMaxTokens, model.contextLength - input))
-  if (input + allowed > model.contextLength) {
-    throw new ApiError(
-      'context_length_exceeded',
-      `This model's maximum context length is ${model.contextLength} tokens, but the request needs about ${input + allowed} (${input} in the messages, ${allowed} in the completion). Shorten the messages or lower ${name}.`,
-      { param: 'messages' },
-    )
-  }
-  return allowed
 }

@@ -108,7 +108,7 @@ export type ChatRequest = Static<typeof chatRequestSchema>
 export type ChatMessage = Static<typeof message>
 export type ImagePart = Static<typeof imagePart>
 
-const usage = Type.Object({
+export const usageSchema = Type.Object({
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Integer(),
   total_tokens: Type.Integer(),
@@ -135,5 +135,5 @@ export const chatResponseSchema = Type.Object({
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),
     }),
   ),
-  usage,
+  usage: usageSchema,
 })

@@ -54,11 +54,15 @@ export class Exchange implements Reply {
     this.#finish()
   }
 
-  sendJson(body: string, headers: Record<string, string> = {}): void {
-    this.send(200, 'application/json', body, headers)
+  sendJson(body: string): void {
+    this.send(200, 'application/json', body)
   }
 
-  send(status: number, contentType: string, body: string, headers: Record<string, string> = {}): void {
+  sendAnswer(contentType: string, body: string | Buffer, headers: Record<string, string>): void {
+    this.send(200, contentType, body, headers)
+  }
+
+  send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
     if (this.isGone || this.isOver) return
     const bytes = Buffer.byteLength(body)
     this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(bytes), ...headers })

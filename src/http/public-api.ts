@@ -1,20 +1,18 @@
 import type { Accounts } from '../accounts/accounts.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
-import { endpointsOf, type Model } from '../core/catalog.ts'
+import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { secondsLeft } from '../core/rate-window.ts'
 import type { Pipeline } from '../pipeline.ts'
 import type { Admission, Caller, Clock, RateLimiter } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
-import { readJsonObject } from './body.ts'
-import { chatJob } from './chat-completions.ts'
 import type { FetchImage } from './chat-messages.ts'
 import { docsPage } from './docs-page.ts'
 import type { Exchange } from './exchange.ts'
+import { inference, jobMakers } from './inference.ts'
 import { describeModel, listModels, type ModelsParts } from './models.ts'
 import { openApiDocument } from './openapi.ts'
-import { mistake } from './parameters.ts'
 import { queueStatus } from './queue-status.ts'
 import type { Application } from './server.ts'
 
@@ -102,6 +100,10 @@ export function publicApi(parts: PublicParts): Application {
         'X-RateLimit-Reset': String(resetAt),
       }
     },
+    errorBody(exchange, error) {
+      // The one client that reads only a top-level message.
+      return exchange.path === `${PREFIX}/rerank` ? { message: error.message, ...error.body() } : error.body()
+    },
     over(exchange, failure) {
       telemetry.requestOver(exchange.status, exchange.notes['code'] as string | undefined)
       const line = {
@@ -156,7 +158,9 @@ function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<R
   const query = (exchange: Exchange): URLSearchParams => new URLSearchParams(exchange.query)
 
   return {
-    '/chat/completions': { POST: chat(parts) },
+    ...Object.fromEntries(
+      Object.entries(jobMakers).map(([path, makeJob]) => [path, { POST: inference(parts, path, makeJob) }]),
+    ),
     '/models': { GET: json((exchange, { workspace }) => listModels(models, workspace, query(exchange))) },
     '/models/detail': {
       GET: json((exchange, { workspace }) => describeModel(models, workspace, query(exchange).get('slug'))),
@@ -168,48 +172,6 @@ function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<R
       GET: json((_exchange, { workspace }) => queueStatus(parts.catalog, parts.admission, workspace)),
     },
   }
-}
-
-function chat(parts: PublicParts): Resource {
-  return async (exchange, caller) => {
-    const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
-    const { model, deployment } = parts.catalog.resolve(modelName(body.value), caller.workspace.name)
-    requireEndpoint(model, '/chat/completions')
-    const job = await chatJob(body, model, deployment, parts.fetchImage)
-    const price = parts.prices.priceOn(deployment, model, caller.workspace.id)
-    exchange.notes['model'] = model.id
-    exchange.notes['lane'] = deployment.lane
-    const row = await parts.pipeline({ ...job, price }, caller, exchange)
-    exchange.notes['outcome'] = row.outcome
-    exchange.notes['queue_wait_ms'] = row.queueWaitMs
-    exchange.notes['first_token_ms'] = row.firstTokenMs
-    exchange.notes['duration_ms'] = row.durationMs
-    exchange.notes['input_tokens'] = row.inputTokens
-    exchange.notes['output_tokens'] = row.outputTokens
-  }
-}
-
-function modelName(body: Readonly<Record<string, unknown>>): string {
-  const { model } = body
-  if (model === undefined || model === null) {
-    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model', the slug of a model.", {
-      param: 'model',
-    })
-  }
-  if (typeof model !== 'string') throw mistake('invalid_type', 'model', 'a string, the slug of a model')
-  return model
-}
-
-function requireEndpoint(model: Model, path: string): void {
-  const right = endpointsOf(model)
-  if (right.includes(path)) return
-  throw new ApiError(
-    'wrong_endpoint',
-    `${model.id} is not called on ${path}; use ${PREFIX}${right.join(` or ${PREFIX}`)}.`,
-    {
-      param: 'model',
-    },
-  )
 }
 
 function slugIn(path: string): string {

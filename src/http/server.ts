@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { Exchange, newRequestId } from './exchange.ts'
@@ -25,7 +25,20 @@ export interface Listener {
 
 const CLOSE_HEADER = { Connection: 'close' }
 
-export async function listen(application: Application, host: string, port: number): Promise<Listener> {
+/** Time to send a request, and how often it is looked at. A request that has been read is held as long as it takes. */
+export interface Patience {
+  readonly requestMs: number
+  readonly lookMs: number
+}
+
+const usualPatience: Patience = { requestMs: 60_000, lookMs: 5000 }
+
+export async function listen(
+  application: Application,
+  host: string,
+  port: number,
+  patience: Patience = usualPatience,
+): Promise<Listener> {
   const exchanges = new Map<Socket, Set<Exchange>>()
   let draining = false
   let live = 0
@@ -35,15 +48,16 @@ export async function listen(application: Application, host: string, port: numbe
     // A peer that vanished without a word is found by TCP itself, within about 15 s.
     keepAlive: true,
     keepAliveInitialDelay: 5000,
-    // Time to send a request. A request that has been read is held for as long as its queue allows.
-    headersTimeout: 20_000,
-    requestTimeout: 60_000,
-    connectionsCheckingInterval: 5000,
+    headersTimeout: Math.min(20_000, patience.requestMs),
+    requestTimeout: patience.requestMs,
+    connectionsCheckingInterval: patience.lookMs,
     keepAliveTimeout: 75_000,
     maxHeaderSize: 16_384,
+    // Node would refuse one without it in its own words, without our headers.
+    requireHostHeader: false,
   })
 
-  server.on('request', (request, response) => {
+  function receive(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const exchange = new Exchange(request, response, {
       commonHeaders: (it) => ({
@@ -57,7 +71,10 @@ export async function listen(application: Application, host: string, port: numbe
     exchanges.get(socket)?.add(exchange)
     live++
     void serve(exchange)
-  })
+  }
+  server.on('request', receive)
+  // An expectation we do not know is none of our business; Node would answer 417 in its own words.
+  server.on('checkExpectation', receive)
 
   async function serve(exchange: Exchange): Promise<void> {
     let failure: unknown
@@ -106,6 +123,8 @@ export async function listen(application: Application, host: string, port: numbe
     const unanswered = [...(exchanges.get(socket) ?? [])].find((exchange) => !exchange.hasReplied)
     if (unanswered && refusal.code === 'request_timeout') {
       replyWithError(unanswered, refusal)
+      // Whoever still waits for the body hears of it by this; Node leaves an answered request as it is.
+      socket.once('close', () => unanswered.request.destroy())
       socket.end()
       return
     }

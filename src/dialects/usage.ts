@@ -10,7 +10,10 @@ export interface WireUsage {
 }
 
 /** What an engine reported, or undefined where it makes no sense. */
-export function readUsage(reported: unknown): { usage: Usage; reasoningTokens: number } | undefined {
+export function readUsage(
+  reported: unknown,
+  cachedElsewhere?: number,
+): { usage: Usage; reasoningTokens: number } | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = reported as {
     prompt_tokens?: unknown
@@ -21,7 +24,7 @@ export function readUsage(reported: unknown): { usage: Usage; reasoningTokens: n
   const inputTokens = count(prompt_tokens)
   if (inputTokens === undefined) return undefined
   const outputTokens = count(completion_tokens) ?? 0
-  const cachedInputTokens = Math.min(inputTokens, count(prompt_tokens_details?.cached_tokens) ?? 0)
+  const cachedInputTokens = Math.min(inputTokens, count(prompt_tokens_details?.cached_tokens) ?? cachedElsewhere ?? 0)
   const reasoningTokens = Math.min(outputTokens, count(completion_tokens_details?.reasoning_tokens) ?? 0)
   return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens }
 }

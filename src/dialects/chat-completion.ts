@@ -1,4 +1,5 @@
 import type { AnswerHead, ReadAnswer } from '../core/job.ts'
+import type { GenerationDialect } from './dialect.ts'
 import { readUsage, toWireUsage } from './usage.ts'
 
 interface EngineMessage {
@@ -17,10 +18,14 @@ interface EngineChoice {
 }
 
 /** An engine's whole answer in our shape; `undefined` where it is no chat completion. */
-export function chatCompletion(body: Buffer, head: AnswerHead): ReadAnswer | undefined {
-  let parsed: { choices?: EngineChoice[]; usage?: unknown }
+export function chatCompletion(
+  [body]: readonly Buffer[],
+  head: AnswerHead,
+  cachedTokens?: GenerationDialect['cachedTokens'],
+): ReadAnswer | undefined {
+  let parsed: { [name: string]: unknown; choices?: EngineChoice[] }
   try {
-    parsed = JSON.parse(body.toString('utf8')) as typeof parsed
+    parsed = JSON.parse(body?.toString('utf8') ?? '') as typeof parsed
   } catch {
     return undefined
   }
@@ -33,7 +38,7 @@ export function chatCompletion(body: Buffer, head: AnswerHead): ReadAnswer | und
   }))
   // As in a stream: an answer that does not say why it ended is not whole.
   if (choices.some((choice) => choice.finish_reason === null)) return undefined
-  const reported = readUsage(parsed.usage)
+  const reported = readUsage(parsed.usage, cachedTokens?.(parsed))
   return {
     usage: reported?.usage,
     outputBytes: () => choices.reduce((sum, choice) => sum + Buffer.byteLength(JSON.stringify(choice.message)), 0),

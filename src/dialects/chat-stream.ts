@@ -1,0 +1,70 @@
+import type { AnswerHead, StreamRelay } from '../core/job.ts'
+import { generationStream, type Rewritten, type StreamOptions } from './generation-stream.ts'
+
+interface Delta {
+  role?: string
+  content?: string | null
+  reasoning_content?: string | null
+  reasoning?: string | null
+  tool_calls?: unknown[] | null
+}
+
+interface Choice {
+  index?: number
+  delta?: Delta | null
+  logprobs?: unknown
+  finish_reason?: string | null
+}
+
+/** A chat stream as CONTRACT has it: role first, then content, then an empty delta with the reason. */
+export function chatStream(head: AnswerHead, options: StreamOptions): StreamRelay {
+  const opened = new Set<number>()
+  const finished = new Set<number>()
+
+  function isPlain(choice: Choice): boolean {
+    const { delta } = choice
+    if (!delta || choice.finish_reason !== null || !opened.has(choice.index ?? 0)) return false
+    if (delta.role !== undefined || delta.reasoning !== undefined || delta.tool_calls?.length) return false
+    return typeof delta.content === 'string' && delta.content !== ''
+  }
+
+  /** Takes apart what the engine put together. */
+  function rewrite(choice: Choice, write: (choice: object) => string): Rewritten {
+    const index = choice.index ?? 0
+    const piece = (delta: object, logprobs: unknown, finishReason: string | null): string =>
+      write({ index, delta, logprobs: logprobs ?? null, finish_reason: finishReason })
+    let text = ''
+    if (!opened.has(index)) {
+      opened.add(index)
+      text += piece({ role: 'assistant', content: '' }, null, null)
+    }
+    const news = contentOf(choice.delta ?? {})
+    if (news) text += piece(news, choice.logprobs, null)
+    const finishes = Boolean(choice.finish_reason) && !finished.has(index)
+    if (finishes) {
+      finished.add(index)
+      text += piece({}, news ? null : choice.logprobs, choice.finish_reason ?? null)
+    }
+    return { text, hasContent: news !== undefined, finished: finishes ? index : undefined }
+  }
+
+  return generationStream<Choice>(head, options, {
+    idPrefix: 'chatcmpl-',
+    object: 'chat.completion.chunk',
+    isPlain,
+    rewrite,
+  })
+}
+
+/** The part of a delta that says something, in our words; undefined where nothing does. */
+function contentOf(delta: Delta): object | undefined {
+  const reasoning = delta.reasoning_content ?? delta.reasoning
+  const news = {
+    ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
+    ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
+    ...(Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0
+      ? { tool_calls: delta.tool_calls.map((call, index) => ({ index, ...(call as object) })) }
+      : {}),
+  }
+  return Object.keys(news).length > 0 ? news : undefined
+}

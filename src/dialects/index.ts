@@ -1,0 +1,28 @@
+import type { EngineKind } from '../core/catalog.ts'
+import type { Dialect } from './dialect.ts'
+import { localai, sdcpp } from './image-servers.ts'
+import { llamacpp } from './llamacpp.ts'
+import { nim } from './nim.ts'
+import { ollama } from './ollama.ts'
+import { openai } from './openai.ts'
+import { cohere, jina } from './rerankers.ts'
+import { sglang } from './sglang.ts'
+import { tei } from './tei.ts'
+import { vllm } from './vllm.ts'
+import { speaches, whispercpp } from './whisper-servers.ts'
+
+export const dialects: Readonly<Record<EngineKind, Dialect>> = {
+  openai,
+  vllm,
+  sglang,
+  llamacpp,
+  ollama,
+  tei,
+  nim,
+  cohere,
+  jina,
+  localai,
+  sdcpp,
+  speaches,
+  whispercpp,
+}

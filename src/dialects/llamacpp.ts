@@ -1,0 +1,15 @@
+import type { Dialect, GenerationDialect } from './dialect.ts'
+import { cohereRanking, generation, includeUsage, openaiEmbeddings } from './openai.ts'
+import { record, wholeNumber } from './reading.ts'
+
+/** llama.cpp's server tells what its prompt cache saved in `timings`, beside the usage. */
+function withTimings(dialect: GenerationDialect): GenerationDialect {
+  return { ...dialect, cachedTokens: (answer) => wholeNumber(record(answer['timings'])['cache_n']) }
+}
+
+export const llamacpp: Dialect = {
+  chat: withTimings(generation('/chat/completions', includeUsage)),
+  completions: withTimings(generation('/completions', includeUsage)),
+  embeddings: openaiEmbeddings,
+  ranking: cohereRanking('/rerank', 'logit'),
+}

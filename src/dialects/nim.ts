@@ -1,0 +1,30 @@
+import type { Dialect } from './dialect.ts'
+import { generation, includeUsage, openaiEmbeddings, readScores } from './openai.ts'
+import { inputTokensOf, list, record } from './reading.ts'
+
+/** NVIDIA's NIM containers. */
+export const nim: Dialect = {
+  chat: generation('/chat/completions', includeUsage),
+  completions: generation('/completions', includeUsage),
+  embeddings: {
+    ...openaiEmbeddings,
+    // Its retrieval models must be told which side of the search a text is on; documents are the usual one.
+    request(input) {
+      const { path, body } = openaiEmbeddings.request(input)
+      return { path, body: { ...body, input_type: 'passage', truncate: 'NONE' } }
+    },
+  },
+  ranking: {
+    scale: 'logit',
+    request: ({ model, query, documents, truncate }) => ({
+      path: '/ranking',
+      body: {
+        model,
+        query: { text: query },
+        passages: documents.map((text) => ({ text })),
+        truncate: truncate ? 'END' : 'NONE',
+      },
+    }),
+    response: (body) => readScores(list(record(body)['rankings']), 'logit', inputTokensOf(body)),
+  },
+}

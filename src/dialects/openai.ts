@@ -1,0 +1,133 @@
+import type {
+  Dialect,
+  EmbeddingsDialect,
+  GenerationDialect,
+  ImagesDialect,
+  RankingDialect,
+  SpeechDialect,
+} from './dialect.ts'
+import { finiteNumber, inputTokensOf, list, record, wholeNumber } from './reading.ts'
+
+/** OpenAI's own wording, which most servers speak in part: the other dialects are made of these pieces. */
+
+export const includeUsage = { include_usage: true }
+/** vLLM and SGLang: usage with every chunk, which is what makes an aborted stream billable. */
+export const runningUsage = { include_usage: true, continuous_usage_stats: true }
+
+export function generation(path: string, streamOptions: GenerationDialect['streamOptions']): GenerationDialect {
+  return { path, streamOptions }
+}
+
+export const openaiEmbeddings: EmbeddingsDialect = {
+  batchSize: 2048,
+  request: ({ model, texts, dimensions, base64 }) => ({
+    path: '/embeddings',
+    body: {
+      model,
+      input: texts,
+      encoding_format: base64 ? 'base64' : 'float',
+      ...(dimensions === undefined ? {} : { dimensions }),
+    },
+  }),
+  response(body) {
+    const data = list(record(body)['data'])
+    if (!data) return undefined
+    const vectors: (readonly number[] | string)[] = []
+    for (const [position, item] of data.entries()) {
+      const { index, embedding } = record(item)
+      if (typeof embedding !== 'string' && !Array.isArray(embedding)) return undefined
+      vectors[wholeNumber(index) ?? position] = embedding as readonly number[] | string
+    }
+    return { vectors, inputTokens: inputTokensOf(body) }
+  },
+}
+
+/** Cohere's and Jina's schema, which vLLM, llama.cpp and others took over. */
+export function cohereRanking(path: string, scale: RankingDialect['scale']): RankingDialect {
+  return {
+    scale,
+    request: ({ model, query, documents, maxTokensPerDocument }) => ({
+      path,
+      body: {
+        model,
+        query,
+        documents,
+        ...(maxTokensPerDocument === undefined ? {} : { max_tokens_per_doc: maxTokensPerDocument }),
+      },
+    }),
+    response: (body) => readScores(list(record(body)['results']), 'relevance_score', inputTokensOf(body)),
+  }
+}
+
+/** `[{index, <name>: score}]`, in any order. */
+export function readScores(
+  items: readonly unknown[] | undefined,
+  name: string,
+  inputTokens: number | undefined,
+): { scores: { index: number; score: number }[]; inputTokens: number | undefined } | undefined {
+  if (!items) return undefined
+  const scores: { index: number; score: number }[] = []
+  for (const item of items) {
+    const index = wholeNumber(record(item)['index'])
+    const score = finiteNumber(record(item)[name])
+    if (index === undefined || score === undefined) return undefined
+    scores.push({ index, score })
+  }
+  return { scores, inputTokens }
+}
+
+export const openaiImages: ImagesDialect = {
+  batchSize: 10,
+  request: ({ model, prompt, count, size, parameters }) => ({
+    path: '/images/generations',
+    body: { model, prompt, n: count, ...(size ? { size } : {}), response_format: 'b64_json', ...parameters },
+  }),
+  response(body) {
+    const data = list(record(body)['data'])
+    if (!data || data.length === 0) return undefined
+    const images: { base64: string; revisedPrompt?: string }[] = []
+    for (const item of data) {
+      const { b64_json: base64, revised_prompt: revisedPrompt } = record(item)
+      if (typeof base64 !== 'string') return undefined
+      images.push({ base64, ...(typeof revisedPrompt === 'string' ? { revisedPrompt } : {}) })
+    }
+    return { images }
+  },
+}
+
+export const openaiSpeech: SpeechDialect = {
+  request: ({ model, task, language, prompt, temperature, words }) => ({
+    path: task === 'translate' ? '/audio/translations' : '/audio/transcriptions',
+    fields: {
+      model,
+      response_format: 'verbose_json',
+      ...(language === undefined || task === 'translate' ? {} : { language }),
+      ...(prompt === undefined ? {} : { prompt }),
+      ...(temperature === undefined ? {} : { temperature: String(temperature) }),
+      ...(words ? { 'timestamp_granularities[]': 'word' } : {}),
+    },
+  }),
+  response: readSpeech,
+}
+
+/** verbose_json, or plain json from a server that knows nothing better. */
+export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
+  const { text, language, segments, words } = record(body)
+  if (typeof text !== 'string') return undefined
+  return {
+    text,
+    language: typeof language === 'string' ? language : undefined,
+    segments: list(segments)?.map(record),
+    words: list(words)?.map(record),
+  }
+}
+
+export const openai: Dialect = {
+  // It stands for any compatible server, and those that do not know running usage ignore the wish.
+  chat: generation('/chat/completions', runningUsage),
+  completions: generation('/completions', runningUsage),
+  embeddings: openaiEmbeddings,
+  ranking: cohereRanking('/rerank', 'probability'),
+  images: openaiImages,
+  speech: openaiSpeech,
+}

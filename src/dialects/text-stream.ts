@@ -1,0 +1,36 @@
+import type { AnswerHead, StreamRelay } from '../core/job.ts'
+import { generationStream, type Rewritten, type StreamOptions } from './generation-stream.ts'
+
+interface Choice {
+  index?: number
+  text?: string | null
+  logprobs?: unknown
+  finish_reason?: string | null
+}
+
+/** The stream of a legacy completion: text pieces, and one finish_reason for each choice. */
+export function textStream(head: AnswerHead, options: StreamOptions): StreamRelay {
+  const finished = new Set<number>()
+
+  function rewrite(choice: Choice, write: (choice: object) => string): Rewritten {
+    const index = choice.index ?? 0
+    const text = choice.text ?? ''
+    const finishes = Boolean(choice.finish_reason) && !finished.has(index)
+    if (text === '' && !finishes) return { text: '', hasContent: false, finished: undefined }
+    if (finishes) finished.add(index)
+    const reason = finishes ? choice.finish_reason : null
+    return {
+      text: write({ index, text, logprobs: choice.logprobs ?? null, finish_reason: reason }),
+      hasContent: text !== '',
+      finished: finishes ? index : undefined,
+    }
+  }
+
+  return generationStream<Choice>(head, options, {
+    idPrefix: 'cmpl-',
+    object: 'text_completion',
+    isPlain: ({ index, text, finish_reason }) =>
+      typeof index === 'number' && typeof text === 'string' && text !== '' && finish_reason === null,
+    rewrite,
+  })
+}

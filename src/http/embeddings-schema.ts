@@ -1,0 +1,36 @@
+import Type, { type Static } from 'typebox'
+
+/** The wire shapes of /embeddings. */
+
+const token = Type.Integer({ minimum: 0, maximum: 199_999 })
+
+export const embeddingsRequestSchema = Type.Object({
+  model: Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' }),
+  input: Type.Union(
+    [
+      Type.String({ minLength: 1 }),
+      Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 2048 }),
+      Type.Array(token, { minItems: 1, maxItems: 131_072 }),
+      Type.Array(Type.Array(token, { minItems: 1, maxItems: 131_072 }), { minItems: 1, maxItems: 2048 }),
+    ],
+    { description: 'A text, 1 to 2048 texts, or the same as cl100k_base token ids.' },
+  ),
+  encoding_format: Type.Optional(Type.Enum(['float', 'base64'])),
+  dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
+  user: Type.Optional(Type.String()),
+})
+
+export type EmbeddingsRequest = Static<typeof embeddingsRequestSchema>
+
+export const embeddingsResponseSchema = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(
+    Type.Object({
+      object: Type.Literal('embedding'),
+      index: Type.Integer(),
+      embedding: Type.Union([Type.Array(Type.Number()), Type.String()]),
+    }),
+  ),
+  model: Type.String(),
+  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+})

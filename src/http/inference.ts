@@ -1,0 +1,87 @@
+import { endpointsOf, type Deployment, type Model } from '../core/catalog.ts'
+import { ApiError } from '../core/errors.ts'
+import type { Job } from '../core/job.ts'
+import type { Caller } from '../ports.ts'
+import { readJsonObject, type JsonBody } from './body.ts'
+import { chatJob } from './chat-completions.ts'
+import type { FetchImage } from './chat-messages.ts'
+import { completionsJob } from './completions.ts'
+import { embeddingsJob } from './embeddings.ts'
+import type { Exchange } from './exchange.ts'
+import { mistake } from './parameters.ts'
+import type { PublicParts } from './public-api.ts'
+import { rankingJob, rerankJob } from './rerank.ts'
+
+/** What the endpoints with a JSON body share: body → model → endpoint fits → job → pipeline. */
+
+/** A job before it is known what it costs. */
+export type UnpricedJob = Omit<Job, 'price'>
+
+export type MakeJob = (
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  parts: { readonly fetchImage: FetchImage },
+) => UnpricedJob | Promise<UnpricedJob>
+
+export const jobMakers: Readonly<Record<string, MakeJob>> = {
+  '/chat/completions': chatJob,
+  '/completions': completionsJob,
+  '/embeddings': embeddingsJob,
+  '/rerank': rerankJob,
+  '/reranking': rankingJob,
+}
+
+export function inference(parts: PublicParts, path: string, makeJob: MakeJob) {
+  return async (exchange: Exchange, caller: Caller): Promise<void> => {
+    const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
+    const { model, deployment } = resolveFor(parts, path, modelName(body.value), caller)
+    await runJob(parts, exchange, caller, await makeJob(body, model, deployment, parts))
+  }
+}
+
+/** The model a caller named, if it may be called on this path. */
+export function resolveFor(
+  parts: PublicParts,
+  path: string,
+  name: string,
+  caller: Caller,
+): { model: Model; deployment: Deployment } {
+  const found = parts.catalog.resolve(name, caller.workspace.name)
+  requireEndpoint(found.model, path)
+  return found
+}
+
+export async function runJob(parts: PublicParts, exchange: Exchange, caller: Caller, job: UnpricedJob): Promise<void> {
+  const { model, deployment } = job
+  const { notes } = exchange
+  notes['model'] = model.id
+  notes['lane'] = deployment.lane
+  const price = parts.prices.priceOn(deployment, model, caller.workspace.id)
+  const row = await parts.pipeline({ ...job, price }, caller, exchange)
+  notes['outcome'] = row.outcome
+  notes['queue_wait_ms'] = row.queueWaitMs
+  notes['first_token_ms'] = row.firstTokenMs
+  notes['duration_ms'] = row.durationMs
+  notes['input_tokens'] = row.inputTokens
+  notes['output_tokens'] = row.outputTokens
+}
+
+function modelName(body: Readonly<Record<string, unknown>>): string {
+  const { model } = body
+  if (model === undefined || model === null) {
+    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model', the slug of a model.", {
+      param: 'model',
+    })
+  }
+  if (typeof model !== 'string') throw mistake('invalid_type', 'model', 'a string, the slug of a model')
+  return model
+}
+
+function requireEndpoint(model: Model, path: string): void {
+  const right = endpointsOf(model)
+  // The older form of text completion has no category of its own.
+  if (right.includes(path) || (path === '/completions' && model.categories.includes('llm'))) return
+  const addresses = right.map((it) => `/api/v1${it}`).join(' or ')
+  throw new ApiError('wrong_endpoint', `${model.id} is not called on ${path}; use ${addresses}.`, { param: 'model' })
+}

@@ -1,0 +1,148 @@
+import type { Deployment, Model } from '../core/catalog.ts'
+import { ApiError } from '../core/errors.ts'
+import type { ReadAnswer } from '../core/job.ts'
+import { noUsage } from '../core/rating.ts'
+import { chargedTokens, likelyTokens, type InputSize } from '../core/token-estimate.ts'
+import type { RankingInput } from '../dialects/dialect.ts'
+import type { JsonBody } from './body.ts'
+import type { UnpricedJob } from './inference.ts'
+import { jsonRequest, operationOf, parsedJson } from './operation.ts'
+import { requireValid } from './parameters.ts'
+import { rankingRequestSchema, rerankRequestSchema, type RankingRequest, type RerankRequest } from './rerank-schema.ts'
+
+/** The two schemas of reranking; a model takes exactly one of them. Scores leave as that schema defines them. */
+
+interface Ranked {
+  readonly index: number
+  readonly probability: number
+  readonly logit: number
+}
+
+/** POST /rerank: query and documents in, relevance from 0 to 1 out. */
+export function rerankJob(body: JsonBody, model: Model, deployment: Deployment): UnpricedJob {
+  requireValid(rerankRequestSchema, body.value)
+  const request = body.value as RerankRequest
+  const documents = request.documents.map((it) => (typeof it === 'string' ? it : it.text))
+  const input: RankingInput = {
+    model: deployment.engine?.model ?? model.id,
+    query: request.query,
+    documents,
+    // Documents that are too long are cut, as this schema always did.
+    truncate: true,
+    maxTokensPerDocument: request.max_tokens_per_doc ?? undefined,
+  }
+  return rankJob('/rerank', input, model, deployment, request.top_n ?? undefined, (ranked, id, inputTokens) => ({
+    id: `rerank-${id}`,
+    model: model.id,
+    results: ranked.map(({ index, probability }) => ({
+      index,
+      relevance_score: probability,
+      ...(request.return_documents ? { document: { text: documents[index] } } : {}),
+    })),
+    meta: { api_version: { version: '1' }, billed_units: { search_units: 1 } },
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+  }))
+}
+
+/** POST /reranking: query.text and passages in, raw logits out. */
+export function rankingJob(body: JsonBody, model: Model, deployment: Deployment): UnpricedJob {
+  requireValid(rankingRequestSchema, body.value)
+  const request = body.value as RankingRequest
+  const input: RankingInput = {
+    model: deployment.engine?.model ?? model.id,
+    query: request.query.text,
+    documents: request.passages.map(({ text }) => text),
+    truncate: request.truncate === 'END',
+    maxTokensPerDocument: undefined,
+  }
+  if (!input.truncate) requireRoom(input, model)
+  return rankJob('/reranking', input, model, deployment, request.top_n ?? undefined, (ranked, _id, inputTokens) => ({
+    rankings: ranked.map(({ index, logit }) => ({ index, logit })),
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+  }))
+}
+
+function rankJob(
+  endpoint: string,
+  input: RankingInput,
+  model: Model,
+  deployment: Deployment,
+  top: number | undefined,
+  render: (ranked: readonly Ranked[], id: string, inputTokens: number) => object,
+): UnpricedJob {
+  const dialect = operationOf(model, deployment, 'ranking')
+  const { path, body } = dialect.request(input)
+  const size = sizeOf(input)
+  return {
+    endpoint,
+    model,
+    deployment,
+    cost: chargedTokens(size),
+    maxTokens: 0,
+    likelyInputTokens: likelyTokens(size),
+    calls: [jsonRequest(path, Buffer.from(JSON.stringify(body)))],
+    answer: {
+      kind: 'whole',
+      read([answer], head): ReadAnswer | undefined {
+        const output = answer && dialect.response(parsedJson(answer))
+        const ranked = output && rank(output.scores, dialect.scale, input.documents.length)
+        if (!ranked) return undefined
+        const usage = output.inputTokens === undefined ? undefined : { ...noUsage, inputTokens: output.inputTokens }
+        return {
+          usage,
+          outputBytes: () => 0,
+          render: ({ inputTokens }) => JSON.stringify(render(ranked.slice(0, top), head.id, inputTokens)),
+        }
+      },
+    },
+  }
+}
+
+/** Best first, both scales known; undefined where the engine did not score every document once. */
+function rank(
+  scores: readonly { index: number; score: number }[],
+  scale: 'probability' | 'logit',
+  count: number,
+): readonly Ranked[] | undefined {
+  const seen = new Set(scores.map(({ index }) => index))
+  if (seen.size !== count || scores.length !== count || scores.some(({ index }) => index >= count)) return undefined
+  const ranked = scores.map(({ index, score }) => {
+    const probability = scale === 'probability' ? clamp(score) : 1 / (1 + Math.exp(-score))
+    // A probability of exactly 0 or 1 has no finite logit; JSON has no infinity.
+    const logit = scale === 'logit' ? score : Math.log(within(probability) / (1 - within(probability)))
+    return { index, probability, logit }
+  })
+  return ranked.toSorted((one, other) => other.logit - one.logit || one.index - other.index)
+}
+
+function clamp(score: number): number {
+  return Math.min(1, Math.max(0, score))
+}
+
+function within(probability: number): number {
+  return Math.min(1 - 1e-15, Math.max(1e-15, probability))
+}
+
+/** With truncate NONE, a passage that cannot fit is refused and not cut. */
+function requireRoom(input: RankingInput, model: Model): void {
+  const queryBytes = Buffer.byteLength(input.query)
+  for (const [index, document] of input.documents.entries()) {
+    const tokens = likelyTokens({ textBytes: queryBytes + Buffer.byteLength(document), messages: 0, images: 0 })
+    if (tokens <= model.contextLength) continue
+    throw new ApiError(
+      'context_length_exceeded',
+      `This model's maximum context length is ${model.contextLength} tokens, but the query and passage ${index} come to about ${tokens}. Shorten the passage or send truncate: "END".`,
+      { param: `passages[${index}].text` },
+    )
+  }
+}
+
+/** The query is read once for each document. */
+function sizeOf(input: RankingInput): InputSize {
+  const documents = input.documents.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  return {
+    textBytes: documents + Buffer.byteLength(input.query) * input.documents.length,
+    messages: 0,
+    images: 0,
+  }
+}
