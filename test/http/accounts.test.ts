@@ -8,6 +8,7 @@ import { stringify } from 'yaml'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { cli } from '../support/cli.ts'
+import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
 
@@ -307,7 +308,7 @@ describe('what a workspace may do', () => {
     const keys = await Promise.all([1, 2, 3].map(() => newKey('shared')))
     const other = await newKey('another')
     await weir.admin('PATCH', '/admin/v1/workspaces/shared', { requests_per_minute: 1_000_000 })
-    await nextMinuteIfNear()
+    await roomInThisMinute()
     const remaining: number[] = []
     for (const { key } of [...keys, ...keys]) {
       const response = await weir.call('/models', { key })
@@ -333,7 +334,7 @@ describe('what a workspace may do', () => {
       assert.equal(response.status, 200)
       assert.equal(((await response.json()) as Record<string, unknown>)['requests_per_minute'], requests ?? 600)
     }
-    await nextMinuteIfNear()
+    await roomInThisMinute()
     assert.deepEqual(
       [await limit(), await limit()],
       [
@@ -427,9 +428,3 @@ describe('the first start', () => {
     })
   })
 })
-
-/** A count of requests in one window must not be taken across two. */
-async function nextMinuteIfNear(): Promise<void> {
-  const left = 60_000 - (Date.now() % 60_000)
-  if (left < 3000) await new Promise((resolve) => setTimeout(resolve, left + 10))
-}
