@@ -2,6 +2,14 @@ import type { TSchema } from 'typebox'
 import { categories, modes } from '../core/catalog.ts'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
 import { chatRequestSchema, chatResponseSchema } from './chat-schema.ts'
+import { completionsRequestSchema, completionsResponseSchema } from './completions-schema.ts'
+import { embeddingsRequestSchema, embeddingsResponseSchema } from './embeddings-schema.ts'
+import {
+  rankingRequestSchema,
+  rankingResponseSchema,
+  rerankRequestSchema,
+  rerankResponseSchema,
+} from './rerank-schema.ts'
 import { errorSchema, modelDetailSchema, modelListSchema, queueStatusSchema } from './wire-schemas.ts'
 
 /** The public API as data: OpenAPI and the docs page are both made from this. */
@@ -52,6 +60,45 @@ export const operations: readonly Operation[] = [
     request: chatRequestSchema,
     response: chatResponseSchema,
     streams: true,
+    errors: inference,
+  },
+  {
+    method: 'post',
+    path: '/completions',
+    summary: 'Text completion (legacy)',
+    description: 'Continues a text, or several. Chat completion is what current models are made for.',
+    request: completionsRequestSchema,
+    response: completionsResponseSchema,
+    streams: true,
+    errors: inference,
+  },
+  {
+    method: 'post',
+    path: '/embeddings',
+    summary: 'Embeddings',
+    description: 'A vector for each text, in the order of the input. base64 is little-endian float32.',
+    request: embeddingsRequestSchema,
+    response: embeddingsResponseSchema,
+    errors: inference,
+  },
+  {
+    method: 'post',
+    path: '/rerank',
+    summary: 'Rerank documents',
+    description:
+      'Orders documents by relevance to a query, best first, with scores from 0 to 1. For models whose endpoints say /rerank. Errors here carry a top-level message too.',
+    request: rerankRequestSchema,
+    response: rerankResponseSchema,
+    errors: inference,
+  },
+  {
+    method: 'post',
+    path: '/reranking',
+    summary: 'Rerank passages',
+    description:
+      'Orders passages by relevance to query.text, best first, with raw logits. For models whose endpoints say /reranking.',
+    request: rankingRequestSchema,
+    response: rankingResponseSchema,
     errors: inference,
   },
   {
