@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pino, type Logger } from 'pino'
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 import type { LaneStatus } from './core/admission.ts'
 import type { LedgerRow } from './core/ledger.ts'
+import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission, Ledger } from './ports.ts'
 
 /** Logs and figures. Neither ever holds a prompt, an answer or a key. */
@@ -11,7 +11,7 @@ export interface Telemetry {
   requestOver(status: number, code: string | undefined): void
   settled(row: LedgerRow): void
   /** The Prometheus text of everything. */
-  metrics(): Promise<string>
+  metrics(): string
   close(): Promise<void>
 }
 
@@ -20,76 +20,24 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 export function createTelemetry(level: string, parts: { admission: Admission; ledger: Ledger }): Telemetry {
   const destination = pino.destination({ dest: 2, sync: false, minLength: 16_000, periodicFlush: 250 })
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
-  const registry = new Registry()
-  const registers = [registry]
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 })
-
-  const requests = new Counter({
-    name: 'weir_requests_total',
-    help: 'Responses by status',
-    labelNames: ['status'],
-    registers,
-  })
-  const rejections = new Counter({
-    name: 'weir_rejections_total',
-    help: 'Refusals by code',
-    labelNames: ['code'],
-    registers,
-  })
-  const outcomes = new Counter({
-    name: 'weir_outcomes_total',
-    help: 'Settled requests by outcome',
-    labelNames: ['model', 'outcome'],
-    registers,
-  })
-  const tokens = new Counter({
-    name: 'weir_tokens_total',
-    help: 'Tokens settled',
-    labelNames: ['model', 'kind'],
-    registers,
-  })
-  const queueWait = new Histogram({
-    name: 'weir_queue_wait_seconds',
-    help: 'Wait for admission',
-    labelNames: ['model'],
-    buckets: SECONDS,
-    registers,
-  })
-  const firstToken = new Histogram({
-    name: 'weir_first_token_seconds',
-    help: 'From admission to the first token',
-    labelNames: ['model'],
-    buckets: SECONDS,
-    registers,
-  })
-  const duration = new Histogram({
-    name: 'weir_engine_seconds',
-    help: 'From admission to settlement',
-    labelNames: ['model'],
-    buckets: SECONDS,
-    registers,
-  })
-  laneGauges(registers, parts.admission)
-  ledgerGauges(registers, parts.ledger)
-  const delay = loopDelayGauge(registers)
+  const metrics = createMetrics()
+  const requests = metrics.counter('weir_requests_total', 'Responses by status')
+  const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
+  const settled = settledFigures(metrics)
+  laneGauges(metrics, parts.admission)
+  ledgerGauges(metrics, parts.ledger)
+  const delay = processGauges(metrics)
+  const byStatus = memo((status: number) => labels({ status }))
+  const byCode = memo((code: string) => labels({ code }))
 
   return {
     log,
     requestOver(status, code) {
-      requests.inc({ status })
-      if (code !== undefined) rejections.inc({ code })
+      requests.add(byStatus(status))
+      if (code !== undefined) rejections.add(byCode(code))
     },
-    settled(row) {
-      const { model } = row
-      outcomes.inc({ model, outcome: row.outcome })
-      tokens.inc({ model, kind: 'input' }, row.inputTokens)
-      tokens.inc({ model, kind: 'cached_input' }, row.cachedInputTokens)
-      tokens.inc({ model, kind: 'output' }, row.outputTokens)
-      queueWait.observe({ model }, row.queueWaitMs / 1000)
-      if (row.firstTokenMs !== null) firstToken.observe({ model }, row.firstTokenMs / 1000)
-      duration.observe({ model }, row.durationMs / 1000)
-    },
-    metrics: () => registry.metrics(),
+    settled,
+    metrics: metrics.text,
     async close() {
       delay.disable()
       await new Promise<void>((resolve) => log.flush(() => resolve()))
@@ -97,54 +45,68 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
   }
 }
 
-/** Read when somebody asks, so that they cost nothing in between. */
-function laneGauges(registers: Registry[], admission: Admission): void {
-  const gauge = (name: string, help: string, read: (lane: LaneStatus) => number) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: ['lane'],
-      registers,
-      collect() {
-        this.reset()
-        for (const [lane, status] of admission.status()) this.set({ lane }, read(status))
-      },
-    })
+function settledFigures(metrics: Metrics): (row: LedgerRow) => void {
+  const outcomes = metrics.counter('weir_outcomes_total', 'Settled requests by outcome')
+  const tokens = metrics.counter('weir_tokens_total', 'Tokens settled')
+  const queueWait = metrics.histogram('weir_queue_wait_seconds', 'Wait for admission', SECONDS)
+  const firstToken = metrics.histogram('weir_first_token_seconds', 'From admission to the first token', SECONDS)
+  const duration = metrics.histogram('weir_engine_seconds', 'From admission to settlement', SECONDS)
+  const labelsOf = memo((model: string) => ({
+    model: labels({ model }),
+    input: labels({ model, kind: 'input' }),
+    cachedInput: labels({ model, kind: 'cached_input' }),
+    output: labels({ model, kind: 'output' }),
+    outcome: memo((outcome: string) => labels({ model, outcome })),
+  }))
+  return (row) => {
+    const its = labelsOf(row.model)
+    outcomes.add(its.outcome(row.outcome))
+    tokens.add(its.input, row.inputTokens)
+    tokens.add(its.cachedInput, row.cachedInputTokens)
+    tokens.add(its.output, row.outputTokens)
+    queueWait.observe(its.model, row.queueWaitMs / 1000)
+    if (row.firstTokenMs !== null) firstToken.observe(its.model, row.firstTokenMs / 1000)
+    duration.observe(its.model, row.durationMs / 1000)
+  }
+}
+
+function laneGauges(metrics: Metrics, admission: Admission): void {
+  const gauge = (name: string, help: string, read: (lane: LaneStatus) => number): void =>
+    metrics.gauge(name, help, () => [...admission.status()].map(([lane, status]) => [labels({ lane }), read(status)]))
   gauge('weir_in_flight_requests', 'Admitted requests whose engine call has not ended', (lane) => lane.inFlightRequests)
   gauge('weir_committed_tokens', 'Tokens charged to the budget', (lane) => lane.committedTokens)
   gauge('weir_queue_depth', 'Requests waiting for admission', (lane) => lane.queueDepth)
 }
 
-function ledgerGauges(registers: Registry[], ledger: Ledger): void {
-  new Gauge({
-    name: 'weir_ledger_lag_seconds',
-    help: 'Age of the oldest row that is not durable yet',
-    registers,
-    collect() {
-      this.set(ledger.status().lagMs / 1000)
-    },
-  })
-  new Gauge({
-    name: 'weir_ledger_healthy',
-    help: '1 while usage can be recorded',
-    registers,
-    collect() {
-      this.set(ledger.status().healthy ? 1 : 0)
-    },
-  })
+function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
+  metrics.gauge('weir_ledger_lag_seconds', 'Age of the oldest row that is not durable yet', () => [
+    ['', ledger.status().lagMs / 1000],
+  ])
+  metrics.gauge('weir_ledger_healthy', '1 while usage can be recorded', () => [['', ledger.status().healthy ? 1 : 0]])
 }
 
-function loopDelayGauge(registers: Registry[]): ReturnType<typeof monitorEventLoopDelay> {
+function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDelay> {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
-  new Gauge({
-    name: 'weir_event_loop_delay_seconds',
-    help: '99th percentile of the delay of the event loop since the last look',
-    registers,
-    collect() {
-      this.set(delay.percentile(99) / 1e9)
-      delay.reset()
-    },
+  metrics.gauge('weir_event_loop_delay_seconds', 'Its 99th percentile since the last look', () => {
+    const seconds = delay.percentile(99) / 1e9
+    delay.reset()
+    return [['', seconds]]
+  })
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory', () => [['', process.memoryUsage.rss()]])
+  metrics.gauge('process_cpu_seconds_total', 'User and system time', () => {
+    const { user, system } = process.cpuUsage()
+    return [['', (user + system) / 1e6]]
   })
   return delay
+}
+
+/** Labels are few and used all the time; models and codes are bounded by the catalog and the error table. */
+function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    let value = made.get(key)
+    if (value === undefined) made.set(key, (value = make(key)))
+    return value
+  }
 }

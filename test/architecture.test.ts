@@ -28,6 +28,8 @@ const rules: readonly Rule[] = [
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
   ...beside.map((part) => ({ part, may: below })),
+  { part: 'metrics.ts', may: [], packages: [] },
+  { part: 'telemetry.ts', may: ['metrics.ts'] },
   { part: 'running-service.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts'] },

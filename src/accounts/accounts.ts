@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { formatKey, hashKey, isWellFormedKey } from '../core/api-key.ts'
+import { formatKey, hashKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
 import type { ApiKey, Caller, Clock, Store, Workspace } from '../ports.ts'
 
@@ -51,7 +51,7 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
 
   await reload()
   return {
-    authenticate: (key) => (isWellFormedKey(key) ? callers.get(hashKey(key)) : undefined),
+    authenticate: (key) => callers.get(hashKey(key)),
     workspaces: () => workspaces,
     keys: () => keys,
     workspace: find,

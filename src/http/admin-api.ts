@@ -94,7 +94,7 @@ function adminRoutes(parts: AdminParts): readonly Route[] {
 
   return [
     route('GET', '/metrics', async (exchange) =>
-      exchange.send(200, 'text/plain; version=0.0.4', await parts.telemetry.metrics()),
+      exchange.send(200, 'text/plain; version=0.0.4', parts.telemetry.metrics()),
     ),
     route('POST', '/admin/v1/accounts/reload', async (exchange) => {
       await Promise.all([accounts.reload(), prices.reload()])

@@ -2,6 +2,7 @@ import type { Accounts } from '../accounts/accounts.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
 import type { Model } from '../core/catalog.ts'
+import { isWellFormedKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
 import { secondsLeft } from '../core/rate-window.ts'
 import type { Pipeline } from '../pipeline.ts'
@@ -70,7 +71,12 @@ export function publicApi(parts: PublicParts): Application {
     if (key === undefined) {
       throw new ApiError('missing_api_key', 'Send your API key in the header Authorization: Bearer <API_KEY>.')
     }
-    throw new ApiError('invalid_api_key', 'The API key is not valid. It may be mistyped or revoked.')
+    throw new ApiError(
+      'invalid_api_key',
+      isWellFormedKey(key)
+        ? 'The API key is not valid. It may have been revoked.'
+        : 'The API key is mistyped or cut off.',
+    )
   }
 
   function tooMany(): ApiError {

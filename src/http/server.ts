@@ -60,10 +60,10 @@ export async function listen(
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const exchange = new Exchange(request, response, {
-      commonHeaders: (it) => ({
-        ...application.headers(it, socket.remoteAddress ?? ''),
-        ...(draining ? CLOSE_HEADER : undefined),
-      }),
+      commonHeaders(it) {
+        const headers = application.headers(it, socket.remoteAddress ?? '')
+        return draining ? { ...headers, ...CLOSE_HEADER } : headers
+      },
       exchangeOver(it) {
         exchanges.get(socket)?.delete(it)
       },
