@@ -63,13 +63,16 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
     healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is back' : 'engine is down'),
     callFailed: (url, reason) => log.warn({ url, reason }, 'engine failed a call'),
   })
+  const watched = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file)
   const catalog = await openCatalog(config.catalog, async (models) => {
     await prices.syncListPrices(models)
-    const deployments = models.flatMap(deploymentsOf)
-    engines.update(deployments)
-    const lanes = new Set(deployments.map((deployment) => deployment.lane))
-    for (const lane of admission.status().keys()) if (!lanes.has(lane)) admission.retire(lane)
-    for (const { lane, limits } of deployments) admission.setLimits(lane, limits)
+    return () => {
+      const deployments = models.flatMap(deploymentsOf)
+      engines.update(deployments)
+      const lanes = new Set(deployments.map((deployment) => deployment.lane))
+      for (const lane of admission.status().keys()) if (!lanes.has(lane)) admission.retire(lane)
+      for (const { lane, limits } of deployments) admission.setLimits(lane, limits)
+    }
   })
   const images = remoteImages(config.imageHosts)
   const pipeline = createPipeline({
@@ -124,7 +127,7 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const adminUrl = urlOf(adminListener)
   const unpublish = publishService(config.dataDir, { adminUrl, operatorToken, pid: process.pid })
-  const unwatch = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file, reloadCatalog)
+  const unwatch = watched?.onChange(reloadCatalog)
 
   function reloadCatalog(): void {
     catalog.reload().then(

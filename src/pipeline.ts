@@ -43,6 +43,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   return async (job, caller, reply) => {
     const engine = usableEngine(job)
+    const letGo = engine.hold()
+    try {
+      return await visitEngine(engine, job, caller, reply)
+    } finally {
+      letGo()
+    }
+  }
+
+  async function visitEngine(engine: Engine, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
     const { ticket, waitMs } = await admit(job, reply)
     try {
       const intent = await recordIntent(job, caller, reply)

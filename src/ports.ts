@@ -166,8 +166,13 @@ export interface RunningCall {
 export interface Engine {
   /** False while every address of it is known to be down. */
   usable(): boolean
+  /**
+   * For a request that will be run here, perhaps after a wait in the queue: the engine stays open for it,
+   * even if the catalog has replaced it by then. Returns what lets go of it.
+   */
+  hold(): () => void
   run(call: EngineCall): RunningCall
-  /** Lets running calls finish, then closes the connections. */
+  /** Lets whoever holds it finish, then closes the connections. */
   close(): Promise<void>
 }
 

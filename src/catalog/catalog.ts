@@ -1,3 +1,4 @@
+import { statSync, type Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { deploymentFor, isVisible, type Deployment, type Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
@@ -14,10 +15,13 @@ export interface Catalog {
   reload(): Promise<void>
 }
 
-/** `prepare` makes a new catalog usable (prices, queues, engines) before anybody sees it. */
+/**
+ * `prepare` makes a new catalog usable before anybody sees it (prices), and returns what has to happen in
+ * the very moment in which everybody does (queues, engines).
+ */
 export async function openCatalog(
   source: CatalogSource,
-  prepare: (models: readonly Model[]) => Promise<void>,
+  prepare: (models: readonly Model[]) => Promise<() => void>,
 ): Promise<Catalog> {
   let models: readonly Model[] = []
   let byName = new Map<string, Model>()
@@ -25,7 +29,8 @@ export async function openCatalog(
 
   async function load(): Promise<void> {
     const read = source.read()
-    await prepare(read)
+    const takeOver = await prepare(read)
+    takeOver()
     models = read
     byName = new Map(read.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])))
   }
@@ -74,22 +79,27 @@ export async function openCatalog(
 const LOOK_MS = 500
 
 /**
- * Calls back when the file has changed. It looks rather than listens: that works on every file system
- * and through the renames of editors and the links of mounted volumes.
+ * Looks at a file from now on. It looks rather than listens: that works on every file system and through
+ * the renames of editors and the links of mounted volumes. Begun before the file is read, it misses nothing.
  */
-export function watchFile(file: string, changed: () => void): () => void {
-  let last: string | undefined
-  async function look(): Promise<void> {
-    const seen = await stat(file).then(
-      ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
-      () => undefined,
-    )
-    // While an editor replaces the file there is none for a moment.
-    if (seen !== undefined && last !== undefined && seen !== last) changed()
-    last = seen ?? last
+export function watchFile(file: string): { onChange(changed: () => void): () => void } {
+  let last = markOf(statSync(file, { throwIfNoEntry: false }))
+  return {
+    onChange(changed) {
+      async function look(): Promise<void> {
+        const seen = markOf(await stat(file).catch(() => undefined))
+        // While an editor replaces the file there is none for a moment.
+        if (seen === undefined || seen === last) return
+        last = seen
+        changed()
+      }
+      const timer = setInterval(() => void look(), LOOK_MS)
+      timer.unref()
+      return () => clearInterval(timer)
+    },
   }
-  void look()
-  const timer = setInterval(() => void look(), LOOK_MS)
-  timer.unref()
-  return () => clearInterval(timer)
+}
+
+function markOf(file: Stats | undefined): string | undefined {
+  return file && `${file.mtimeMs} ${file.size} ${file.ino}`
 }

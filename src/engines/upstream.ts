@@ -25,11 +25,21 @@ export function openUpstream(description: EngineDescription, events: UpstreamEve
   const unwatch = addresses.map((address) =>
     watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
   )
+  let holders = 0
+  let isFree: (() => void) | undefined
   return {
     usable: () => addresses.some((address) => address.healthy),
+    hold() {
+      holders++
+      return () => {
+        holders--
+        if (holders === 0) isFree?.()
+      }
+    },
     run: (call) => runCall(call, addresses, headers, events),
     async close() {
       for (const stop of unwatch) stop()
+      if (holders > 0) await new Promise<void>((resolve) => (isFree = resolve))
       await Promise.all(addresses.map((address) => address.pool.close()))
     },
   }

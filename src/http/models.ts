@@ -15,6 +15,7 @@ import { ApiError } from '../core/errors.ts'
 import { formatAud } from '../core/money.ts'
 import { formatPriceList } from '../core/rating.ts'
 import type { Workspace } from '../ports.ts'
+import { operations } from './openapi.ts'
 import { mistake } from './parameters.ts'
 
 /** GET /models, /models/detail and /models/{slug}: the catalog as one workspace sees it. */
@@ -31,7 +32,7 @@ export function listModels(parts: ModelsParts, workspace: Workspace, query: URLS
   const scope = oneOf(query, 'scope', scopes) ?? 'callable'
   const category = oneOf(query, 'category', categories)
   const mode = oneOf(query, 'mode', modes)
-  const parameters = query.get('supported_parameters')?.split(',').filter(Boolean) ?? []
+  const parameters = parameterNames(query, parts.catalog.models())
   const data = parts.catalog
     .models()
     .filter((model) => isVisible(model, workspace.name) && matches(model, category, mode, parameters))
@@ -155,6 +156,20 @@ function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): obje
     dedicated_per_hour: perHour ?? null,
     ...(perHour === undefined ? {} : { dedicated_per_hour_indicative: true }),
   }
+}
+
+/** What any endpoint takes; an operator may list more for a model. */
+const knownParameters = new Set(
+  operations.flatMap(({ request }) => Object.keys((request && 'properties' in request && request.properties) || {})),
+)
+
+/** A name that nothing takes is a slip, and would only find nothing. */
+function parameterNames(query: URLSearchParams, models: readonly Model[]): readonly string[] {
+  const names = query.get('supported_parameters')?.split(',').filter(Boolean) ?? []
+  const isKnown = (name: string): boolean =>
+    knownParameters.has(name) || models.some((model) => model.supportedParameters.includes(name))
+  if (names.every(isKnown)) return names
+  throw mistake('invalid_value', 'supported_parameters', 'a comma list of parameters, such as temperature,tools')
 }
 
 function oneOf<Value extends string>(
