@@ -10,7 +10,7 @@ import {
   type PriceList,
   type Rates,
 } from '../../src/core/rating.ts'
-import { readUsage } from '../../src/engines/usage.ts'
+import { readUsage } from '../../src/dialects/usage.ts'
 
 fc.configureGlobal({ seed: 1 })
 
