@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
@@ -35,6 +36,8 @@ export interface Service {
 }
 
 const FIRST_WORKSPACE = 'default'
+/** A store that fails to the last must not keep the service from stopping. */
+const LAST_FLUSH_MS = 10_000
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
@@ -152,7 +155,7 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
       await publicListener.close(config.drainMs)
       await adminListener.close(1000)
       unpublish()
-      await ledger.flush()
+      await Promise.race([ledger.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
       await Promise.all([engines.close(), images.close()])
       await store.close()
       await telemetry.close()
