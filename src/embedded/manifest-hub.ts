@@ -1,0 +1,3 @@
+import type { ManifestModel } from './manifest-types.ts'
+
+export const hubModels: readonly ManifestModel[] = []

@@ -1,0 +1,32 @@
+import type { EngineModel } from '../engine-model.ts'
+import type { EngineRuntime, RuntimeOptions } from '../engine-runtime.ts'
+import type { Loader } from '../manifest-types.ts'
+import { loadReranker } from './bi-encoder-reranker.ts'
+import { loadSentenceEncoder } from './sentence-encoder.ts'
+import { openSession } from './session.ts'
+import type { OpenSession } from './session.ts'
+import { loadStarterImage } from './starter-image.ts'
+import { loadStarterVision } from './starter-vision.ts'
+
+export type ModelLoading = { open: OpenSession; path: (role: string) => string; memoryBytes: number }
+
+const loaders: Partial<Record<Loader, (loading: ModelLoading) => Promise<EngineModel>>> = {
+  'starter-image': loadStarterImage,
+  'starter-vision': loadStarterVision,
+  'sentence-encoder': loadSentenceEncoder,
+  'bi-encoder-reranker': loadReranker,
+}
+
+export async function onnxRuntime({ threads }: RuntimeOptions): Promise<EngineRuntime> {
+  return {
+    async load(model, path) {
+      const loader = loaders[model.loader]
+      if (!loader) throw new Error(`The ONNX runtime cannot load '${model.loader}' models.`)
+      return loader({ open: openSession(threads), path, memoryBytes: model.memoryBytes })
+    },
+    async describe() {
+      return { device: 'cpu', threads }
+    },
+    async close() {},
+  }
+}
