@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { RuntimeName } from './manifest-types.ts'
 
@@ -19,7 +20,7 @@ export interface SupervisorOptions {
 }
 
 export interface EngineSupervisor {
-  /** Path of the runtime's socket; starts the host when it is not running. Rejects while a crashed one backs off. */
+  /** Path of the runtime's socket; starts the host when it is not running. Rejects when it keeps crashing. */
   socket(runtime: RuntimeName): Promise<string>
   /** Where the socket is or will be; starts nothing. */
   socketPath(runtime: RuntimeName): string
@@ -47,12 +48,13 @@ interface Host {
 const hostProgram = join(dirname(fileURLToPath(import.meta.url)), 'host.ts')
 const readyMsMax = 60_000
 const healthyMs = 30_000
+/** The longest backoff a request waits for. */
+const patienceMs = 5000
 const backoffMs = (crashes: number) => Math.min(30_000, 250 * 2 ** (crashes - 1))
 
 /** One host process per runtime, started on first use, restarted with backoff. Its death never reaches this process. */
 export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
   const { socketDirectory, log } = options
-  const newHost = (): Host => ({ running: false, restarts: 0, crashes: 0, retryAt: 0 })
   const hosts: Record<RuntimeName, Host> = { onnx: newHost(), llama: newHost() }
   const runtimes = Object.keys(hosts) as RuntimeName[]
   let stopping = false
@@ -67,24 +69,41 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
       execArgv: [],
     })
     host.child = child
+    // Without a listener a failed spawn would throw in this process.
+    child.on('error', (error) => log({ runtime, level: 'warn', message: error.message }))
     relayLines(child, (message) => log({ runtime, level: 'info', message }))
     const startedAt = Date.now()
-    const exited = once(child, 'exit').then(([code, signal]) => {
-      host.running = false
-      delete host.child
-      delete host.ready
-      if (stopping || code === 0) return
-      host.crashes = Date.now() - startedAt > healthyMs ? 1 : host.crashes + 1
-      host.retryAt = Date.now() + backoffMs(host.crashes)
-      host.restarts++
-      log({
-        runtime,
-        level: 'warn',
-        message: `engine host ended (${String(signal ?? code)}); next start after backoff`,
-      })
-    })
+    const exited = once(child, 'exit') as Promise<[code: number | null, signal: string | null]>
+    exited.then(
+      ([code, signal]) => ended(runtime, startedAt, code, signal),
+      (error: Error) => ended(runtime, startedAt, null, error.message),
+    )
     await becomesReady(child, exited)
     host.running = true
+  }
+
+  function ended(runtime: RuntimeName, startedAt: number, code: number | null, signal: string | null): void {
+    const host = hosts[runtime]
+    host.running = false
+    delete host.child
+    delete host.ready
+    if (stopping || code === 0) return
+    host.crashes = Date.now() - startedAt > healthyMs ? 1 : host.crashes + 1
+    host.retryAt = Date.now() + backoffMs(host.crashes)
+    host.restarts++
+    const wait = backoffMs(host.crashes)
+    log({ runtime, level: 'warn', message: `engine host ended (${signal ?? code}), restarts after ${wait} ms` })
+  }
+
+  /** A short backoff is waited out, so the request after a crash works; a long one is refused at once. */
+  async function restart(runtime: RuntimeName): Promise<void> {
+    const host = hosts[runtime]
+    const waitMs = host.retryAt - Date.now()
+    if (waitMs > patienceMs) {
+      throw new Error(`the ${runtime} engine host keeps crashing; next start in ${Math.ceil(waitMs / 1000)} s`)
+    }
+    if (waitMs > 0) await setTimeout(waitMs)
+    await start(runtime)
   }
 
   return {
@@ -92,21 +111,16 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     async socket(runtime) {
       const host = hosts[runtime]
       if (stopping) throw new Error('the engine supervisor is stopping')
-      if (!host.ready && Date.now() < host.retryAt)
-        throw new Error(`the ${runtime} engine host crashed and is backing off`)
-      await (host.ready ??= start(runtime))
+      const ready = (host.ready ??= restart(runtime))
+      try {
+        await ready
+      } catch (error) {
+        if (host.ready === ready) delete host.ready
+        throw error
+      }
       return socketPath(runtime)
     },
     status() {
-      const state = (host: Host): HostStatus['state'] => {
-        if (host.running) return 'running'
-        if (host.ready) return 'starting'
-        return Date.now() < host.retryAt ? 'backing-off' : 'off'
-      }
-      const statusOf = (host: Host): HostStatus => {
-        const pid = host.child?.pid
-        return { state: state(host), restarts: host.restarts, ...(pid === undefined ? {} : { pid }) }
-      }
       return { onnx: statusOf(hosts.onnx), llama: statusOf(hosts.llama) }
     },
     async stop(graceMs = 5000) {
@@ -115,6 +129,16 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
       await Promise.all(runtimes.map((runtime) => rm(socketPath(runtime), { force: true })))
     },
   }
+}
+
+function newHost(): Host {
+  return { running: false, restarts: 0, crashes: 0, retryAt: 0 }
+}
+
+function statusOf(host: Host): HostStatus {
+  const state = host.running ? 'running' : host.ready ? 'starting' : Date.now() < host.retryAt ? 'backing-off' : 'off'
+  const pid = host.child?.pid
+  return { state, restarts: host.restarts, ...(pid === undefined ? {} : { pid }) }
 }
 
 function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions): string[] {
@@ -128,7 +152,7 @@ function hostArguments(runtime: RuntimeName, socket: string, options: Supervisor
   return ['--runtime', runtime, '--socket', socket, '--models', options.modelsDirectory, ...given]
 }
 
-async function becomesReady(child: ChildProcess, exited: Promise<void>): Promise<void> {
+async function becomesReady(child: ChildProcess, exited: Promise<unknown>): Promise<void> {
   const cancel = new AbortController()
   const ready = once(child, 'message', { signal: AbortSignal.any([cancel.signal, AbortSignal.timeout(readyMsMax)]) })
   const diedEarly = exited.then(() => Promise.reject(new Error('the engine host ended before it was ready')))
@@ -154,7 +178,12 @@ async function stopChild(child: ChildProcess | undefined, graceMs: number): Prom
   if (!child || child.exitCode !== null || child.signalCode !== null) return
   const exit = once(child, 'exit')
   child.kill('SIGTERM')
-  const killer = setTimeout(() => child.kill('SIGKILL'), graceMs)
+  const timer = new AbortController()
+  const killer = setTimeout(graceMs, undefined, { signal: timer.signal }).then(
+    () => child.kill('SIGKILL'),
+    () => false,
+  )
   await exit
-  clearTimeout(killer)
+  timer.abort()
+  await killer
 }
