@@ -135,6 +135,7 @@ export interface Transcript {
   /** ISO-639-1 code, given or detected. */
   language: string
   durationSeconds: number
+  temperature: number
   segments: readonly Segment[]
 }
 

@@ -7,6 +7,7 @@ import { openSession } from './session.ts'
 import type { OpenSession } from './session.ts'
 import { loadStarterImage } from './starter-image.ts'
 import { loadStarterVision } from './starter-vision.ts'
+import { loadWhisper } from './whisper.ts'
 
 export type ModelLoading = { open: OpenSession; path: (role: string) => string; memoryBytes: number }
 
@@ -15,6 +16,7 @@ const loaders: Partial<Record<Loader, (loading: ModelLoading) => Promise<EngineM
   'starter-vision': loadStarterVision,
   'sentence-encoder': loadSentenceEncoder,
   'bi-encoder-reranker': loadReranker,
+  whisper: loadWhisper,
 }
 
 export async function onnxRuntime({ threads }: RuntimeOptions): Promise<EngineRuntime> {

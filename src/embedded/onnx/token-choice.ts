@@ -48,17 +48,24 @@ export function topAlternatives(
 
 function draw(logits: Float32Array, best: number, { topK, topP }: Sampling, temperature: number, at: number): number {
   const max = logits[best] ?? 0
-  const order = [...logits.keys()].sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0))
-  const kept = topK !== undefined && topK > 0 ? order.slice(0, topK) : order
-  const weights = kept.map((token) => Math.exp(((logits[token] ?? 0) - max) / temperature))
-  const total = weights.reduce((sum, weight) => sum + weight, 0)
-  let nucleus = 0
-  let size = 0
-  while (size < weights.length && (size === 0 || nucleus < (topP ?? 1) * total)) nucleus += weights[size++] ?? 0
-  let left = at * nucleus
-  for (let index = 0; index < size; index++) {
-    left -= weights[index] ?? 0
-    if (left < 0) return kept[index] ?? best
+  const weight = (token: number) => Math.exp(((logits[token] ?? 0) - max) / temperature)
+  const whole = (topK === undefined || topK <= 0) && (topP === undefined || topP >= 1)
+  // Sorting is only needed to cut: whisper draws from fifty thousand tokens without either.
+  const tokens = whole ? [...logits.keys()] : nucleus(logits, weight, topK, topP)
+  let left = at * tokens.reduce((sum, token) => sum + weight(token), 0)
+  for (const token of tokens) {
+    left -= weight(token)
+    if (left < 0) return token
   }
-  return kept[size - 1] ?? best
+  return best
+}
+
+/** The likeliest tokens: at most `topK` of them, and no more than it takes to reach `topP` of the probability. */
+function nucleus(logits: Float32Array, weight: (token: number) => number, topK = 0, topP = 1): number[] {
+  const order = [...logits.keys()].sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0))
+  const kept = topK > 0 ? order.slice(0, topK) : order
+  const total = kept.reduce((sum, token) => sum + weight(token), 0)
+  let sum = 0
+  const end = kept.findIndex((token) => (sum += weight(token)) >= topP * total)
+  return end < 0 ? kept : kept.slice(0, end + 1)
 }

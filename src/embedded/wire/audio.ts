@@ -19,6 +19,7 @@ export async function speechToText(exchange: Exchange, task: SpeechRequest['task
   const reply = replies[format]
   if (!reply)
     throw invalidValue('response_format', `'response_format' must be one of ${Object.keys(replies).join(', ')}.`)
+  refuseWordTimes(form.fields['timestamp_granularities[]'])
   const language = readLanguage(optionalString(form.fields, 'language'))
   const prompt = optionalString(form.fields, 'prompt')
   const transcript = await models.use(slug, (model) =>
@@ -59,6 +60,16 @@ function readLanguage(language: string | undefined): string | undefined {
   if (languageName(code) === undefined)
     throw invalidValue('language', `'${language}' is not a language code of this model.`)
   return code
+}
+
+function refuseWordTimes(granularities: unknown): void {
+  if (![granularities].flat().includes('word')) return
+  throw new EngineError(
+    400,
+    'unsupported_value',
+    'This engine gives times of segments, not of words.',
+    'timestamp_granularities',
+  )
 }
 
 function readTemperature(text: string | undefined): number {

@@ -20,9 +20,14 @@ export function parseMultipart(body: Buffer, contentType: string | undefined): F
     const fieldName = /[;\s]name="([^"]*)"/i.exec(head)?.[1]
     if (fieldName === undefined) continue
     if (/filename\*?=/i.test(head)) form.files[fieldName] = content
-    else form.fields[fieldName] = content.toString('utf8')
+    else addField(form.fields, fieldName, content.toString('utf8'))
   }
   return form
+}
+
+/** A name sent more than once (`timestamp_granularities[]`) becomes a list. */
+function addField(fields: Fields, name: string, value: string): void {
+  fields[name] = name in fields ? [fields[name], value].flat() : value
 }
 
 function splitParts(body: Buffer, delimiter: string): Buffer[] {

@@ -39,7 +39,7 @@ export function toVerboseJson(transcript: Transcript, task: SpeechRequest['task'
       end: segment.endSeconds,
       text: segment.text,
       tokens: segment.tokens,
-      temperature: 0,
+      temperature: transcript.temperature,
       avg_logprob: segment.averageLogprob,
       compression_ratio: compressionRatio(segment.text),
       no_speech_prob: segment.noSpeechProbability,
