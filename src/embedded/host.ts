@@ -66,13 +66,13 @@ const server = hostServer({
   models,
   log,
   async health() {
-    const loaded = models.loadedSlugs()
     return {
       status: 'ok',
       runtime: runtimeName,
       ...(await runtime.describe()),
-      loaded,
+      loaded: models.loadedSlugs(),
       model_bytes: models.memoryBytes(),
+      active_requests: models.activeRequests(),
     }
   },
   async listModels() {

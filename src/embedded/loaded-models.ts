@@ -18,6 +18,7 @@ export interface LoadedModelsOptions {
 export interface LoadedModels extends ModelPool {
   loadedSlugs(): string[]
   memoryBytes(): number
+  activeRequests(): number
   close(): Promise<void>
 }
 
@@ -89,6 +90,7 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
     },
     loadedSlugs: () => [...slots.keys()],
     memoryBytes,
+    activeRequests: () => slots.values().reduce((sum, slot) => sum + slot.users, 0),
     async close() {
       const open = [...slots.values()]
       slots.clear()

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -106,6 +107,13 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     await start(runtime)
   }
 
+  /** The kernel closes a dead host's socket before this process hears of the death; wait until it has. */
+  async function gone(runtime: RuntimeName): Promise<RuntimeName> {
+    const { child } = hosts[runtime]
+    if (child) await once(child, 'exit')
+    return runtime
+  }
+
   return {
     socketPath,
     async socket(runtime) {
@@ -114,6 +122,7 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
       const ready = (host.ready ??= restart(runtime))
       try {
         await ready
+        if (!(await isListening(socketPath(runtime)))) return await this.socket(await gone(runtime))
       } catch (error) {
         if (host.ready === ready) delete host.ready
         throw error
@@ -128,6 +137,18 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
       await Promise.all(runtimes.map((runtime) => stopChild(hosts[runtime].child, graceMs)))
       await Promise.all(runtimes.map((runtime) => rm(socketPath(runtime), { force: true })))
     },
+  }
+}
+
+async function isListening(socketPath: string): Promise<boolean> {
+  const probe = connect(socketPath)
+  try {
+    await once(probe, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    probe.destroy()
   }
 }
 

@@ -35,7 +35,7 @@ export async function loadChatModel({
     const { tokens, sampling, echo } = work
     if (tokens.length >= limit) throw contextLengthExceeded(limit, tokens.length + 1)
     const room = Math.min(sampling.maxTokens ?? Infinity, limit - tokens.length)
-    const { sequence, cachedTokens } = await pool.hold(work.scorePrompt ? tokens.slice(0, 1) : tokens, signal)
+    const { sequence, cachedTokens } = await pool.hold(tokens, isReusable(work), signal)
     try {
       const promptTokens = tokens.length
       yield { kind: 'prompt', promptTokens, cachedTokens }
@@ -47,12 +47,18 @@ export async function loadChatModel({
       if (echo !== undefined)
         yield { kind: 'text', text: echo, completionTokens: 0, ...(scored ? { logprobs: scored } : {}) }
 
-      const fresh = tokens.slice(sequence.nextTokenIndex)
       const text = new TokenText(model, tokens)
       const stops = new StopText(sampling.stop)
       let completionTokens = 0
       let finishReason: FinishReason = 'stop'
-      const answer = generateTokens({ model, sequence, tokens: fresh, sampling, signal, ...grammarOption(llama, work) })
+      const answer = generateTokens({
+        model,
+        sequence,
+        prompt: tokens,
+        sampling,
+        signal,
+        ...grammarOption(llama, work),
+      })
       for await (const { token, logprob } of answer) {
         completionTokens++
         const shown = stops.push(text.push(token))
@@ -122,6 +128,14 @@ interface TextWork {
   /** The prompt's own text, to be sent before the answer. */
   echo?: string
   scorePrompt?: boolean
+}
+
+/**
+ * A seed asks for the same text again: the prompt is then evaluated afresh, because reused state was computed in other
+ * batches and differs in the last digits. Scoring a prompt needs every one of its tokens evaluated.
+ */
+function isReusable({ sampling, scorePrompt }: TextWork): boolean {
+  return sampling.seed === undefined && !scorePrompt
 }
 
 function grammarOption(llama: Llama, { grammar }: TextWork): { grammar?: LlamaGrammar } {

@@ -6,8 +6,7 @@ import { sampledLogprob } from './logprobs.ts'
 export interface Generation {
   model: LlamaModel
   sequence: LlamaContextSequence
-  /** What the sequence does not hold yet; never empty. */
-  tokens: readonly Token[]
+  prompt: readonly Token[]
   sampling: Sampling
   grammar?: LlamaGrammar
   signal: AbortSignal
@@ -25,7 +24,7 @@ const penaltyTokensMax = 1024
 /** The raw tokens of one answer, up to the end-of-generation token. The caller stops by leaving the loop. */
 export async function* generateTokens(generation: Generation): AsyncGenerator<GeneratedToken> {
   const { model, sequence, sampling, signal } = generation
-  let tokens = [...generation.tokens]
+  let tokens = generation.prompt.slice(sequence.nextTokenIndex)
   while (tokens.length > promptChunkTokens) {
     signal.throwIfAborted()
     await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(0, promptChunkTokens))
@@ -42,13 +41,14 @@ export async function* generateTokens(generation: Generation): AsyncGenerator<Ge
     }
     return
   }
+  const ending = generation.prompt.slice(-8)
   for await (const { token, probabilities } of sequence.evaluateWithMetadata(
     tokens,
     { probabilities: true },
     options,
   )) {
     signal.throwIfAborted()
-    const logprob = sampledLogprob(model, token, generated, probabilities, sampling)
+    const logprob = sampledLogprob(model, token, [...ending, ...generated], probabilities, sampling)
     generated.push(token)
     yield { token, logprob }
   }

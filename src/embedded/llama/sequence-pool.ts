@@ -8,7 +8,7 @@ export interface HeldSequence {
 
 export interface SequencePool {
   /** Waits, first come first served, for a free sequence and leaves in it only what the prompt can reuse. */
-  hold(prompt: readonly Token[], signal: AbortSignal): Promise<HeldSequence>
+  hold(prompt: readonly Token[], reuse: boolean, signal: AbortSignal): Promise<HeldSequence>
   release(sequence: LlamaContextSequence): void
 }
 
@@ -49,12 +49,13 @@ export function sequencePool(context: LlamaContext): SequencePool {
   }
 
   return {
-    async hold(prompt, signal) {
+    async hold(prompt, reuse, signal) {
       signal.throwIfAborted()
       await free(signal)
-      const sequence = take(prompt)
+      const usable = reuse ? prompt : []
+      const sequence = take(usable)
       // At least the last token must be evaluated: its logits choose the first word of the answer.
-      await sequence.adaptStateToTokens(prompt.slice(0, -1), false)
+      await sequence.adaptStateToTokens(usable.slice(0, -1), false)
       return { sequence, cachedTokens: sequence.nextTokenIndex }
     },
     release(sequence) {

@@ -5,9 +5,6 @@ import type { EngineModel } from '../engine-model.ts'
 import type { ModelLoading } from './runtime.ts'
 import { floats, int64, output, run } from './session.ts'
 
-/** Texts of one padded batch: more gains nothing on a CPU and makes an abort slow. */
-const batchSize = 8
-
 export interface SentenceEncoder {
   contextTokens: number
   tokenize(text: string): number[]
@@ -20,35 +17,24 @@ export async function openSentenceEncoder({ open, path }: ModelLoading): Promise
   const tokenizer = new Tokenizer(JSON.parse(await readFile(path('tokenizer'), 'utf8')) as object, {})
   const session = await open(path('model'))
 
-  async function encodeBatch(batch: readonly number[][], signal: AbortSignal): Promise<Float32Array[]> {
-    const length = Math.max(...batch.map((ids) => ids.length))
-    const dims = [batch.length, length]
-    const padded = (value: (id: number) => number) =>
-      int64(
-        batch.flatMap((ids) => Array.from({ length }, (_, index) => (index < ids.length ? value(ids[index] ?? 0) : 0))),
-        dims,
-      )
-    const inputs = { input_ids: padded((id) => id), attention_mask: padded(() => 1), token_type_ids: padded(() => 0) }
+  /** One text at a time: with eight-bit activations the neighbours in a batch would change a text's vector. */
+  async function encodeOne(ids: readonly number[], signal: AbortSignal): Promise<Float32Array> {
+    const dims = [1, ids.length]
+    const inputs = {
+      input_ids: int64(ids, dims),
+      attention_mask: int64(Array<number>(ids.length).fill(1), dims),
+      token_type_ids: int64(Array<number>(ids.length).fill(0), dims),
+    }
     const hidden = output(await run(session, inputs, signal), 'last_hidden_state')
-    const width = hidden.dims[2] ?? 0
-    return batch.map((ids, row) => meanVector(floats(hidden).subarray(row * length * width), ids.length, width))
+    return meanVector(floats(hidden), ids.length, hidden.dims[2] ?? 0)
   }
 
   return {
     contextTokens: 512,
     tokenize: (text) => tokenizer.encode(text).ids,
     async encode(sequences, signal) {
-      // Neighbours in length share a batch, so little is wasted on padding.
-      const order = [...sequences.keys()].sort((a, b) => (sequences[a]?.length ?? 0) - (sequences[b]?.length ?? 0))
       const vectors: Float32Array[] = []
-      for (let start = 0; start < order.length; start += batchSize) {
-        const rows = order.slice(start, start + batchSize)
-        const encoded = await encodeBatch(
-          rows.map((row) => sequences[row] ?? []),
-          signal,
-        )
-        rows.forEach((row, index) => (vectors[row] = encoded[index] ?? new Float32Array()))
-      }
+      for (const ids of sequences) vectors.push(await encodeOne(ids, signal))
       return vectors
     },
     close: () => session.release(),

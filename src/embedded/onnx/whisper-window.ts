@@ -51,12 +51,13 @@ export async function detectLanguage(
 /** Tries warmer while the answer looks bad; the most confident one that came to an end is kept. */
 export async function decodeWindow(request: WindowRequest): Promise<WindowAnswer> {
   let best: WindowAnswer | undefined
+  let bestLoops = true
   for (const added of warmer) {
     const answer = await decodeAt({ ...request, temperature: Math.min(1, request.temperature + added) })
-    const looping = isLooping(answer, request.tokens)
-    if (!best || (!looping && answer.averageLogprob > best.averageLogprob)) best = answer
-    if (!looping && (answer.averageLogprob > averageLogprobMin || answer.noSpeechProbability > noSpeechMin))
-      return answer
+    const loops = isLooping(answer, request.tokens)
+    if (!loops && (answer.averageLogprob > averageLogprobMin || answer.noSpeechProbability > noSpeechMin)) return answer
+    if (!best || (!loops && (bestLoops || answer.averageLogprob > best.averageLogprob)))
+      [best, bestLoops] = [answer, loops]
   }
   if (!best) throw new Error('no decoding was tried')
   return best
