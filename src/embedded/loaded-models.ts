@@ -51,9 +51,6 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
 
   async function load(wanted: LoadableModel, slot: Slot): Promise<EngineModel> {
     await makeRoom()
-    if (memoryBytes() > memoryBudgetBytes && slots.size > 1) {
-      throw new EngineError(503, 'model_overloaded', `Not enough memory for '${wanted.slug}' beside the models in use.`)
-    }
     const started = performance.now()
     const model = await wanted.load()
     slot.bytes = model.memoryBytes
@@ -66,6 +63,10 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
     if (present) {
       present.users++
       return present
+    }
+    const busyBytes = slots.values().reduce((sum, slot) => sum + (slot.users > 0 ? slot.bytes : 0), 0)
+    if (busyBytes > 0 && busyBytes + wanted.expectedBytes > memoryBudgetBytes) {
+      throw new EngineError(503, 'model_overloaded', `Not enough memory for '${wanted.slug}' beside the models in use.`)
     }
     const { promise, resolve, reject } = Promise.withResolvers<EngineModel>()
     const slot: Slot = { model: promise, bytes: wanted.expectedBytes, users: 1, lastUsed: 0 }
