@@ -5,8 +5,6 @@ export interface RuntimeOptions {
   threads: number
   /** Answers one model gives at the same time. */
   parallelRequests: number
-  /** Never less than a model's published context, where memory allows. */
-  contextTokensMax: number
 }
 
 export interface EngineRuntime {

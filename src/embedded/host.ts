@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,9 +20,9 @@ const { values } = parseArgs({
     runtime: { type: 'string' },
     socket: { type: 'string' },
     models: { type: 'string' },
+    manifest: { type: 'string' },
     threads: { type: 'string', default: String(availableParallelism()) },
     parallel: { type: 'string', default: '4' },
-    'context-max': { type: 'string', default: '8192' },
     'memory-budget': { type: 'string', default: String(Math.floor(totalmem() / 2)) },
   },
 })
@@ -32,22 +32,25 @@ const runtimes: Record<RuntimeName, (options: RuntimeOptions) => Promise<EngineR
   llama: async (options) => (await import('./llama/runtime.ts')).llamaRuntime(options),
 }
 
-const usage = 'host.ts --runtime <onnx|llama> --socket <path> [--models <dir>] [--threads N] [--parallel N]'
+const usage =
+  'host.ts --runtime <onnx|llama> --socket <path> [--models <dir>] [--manifest <file>] [--threads N] [--parallel N]'
 const { runtime: runtimeName, socket: socketPath } = values
 if (!isRuntimeName(runtimeName) || !socketPath) throw new Error(`usage: ${usage}`)
 
+/** The operator's own models, described as in manifest-types.ts, come after ours. */
+const own = values.manifest ? (JSON.parse(await readFile(values.manifest, 'utf8')) as ManifestModel[]) : []
+const known = [...manifest, ...own]
 const paths = modelPaths(values.models ?? join(dirname(fileURLToPath(import.meta.url)), '../../data/models'))
 const runtime = await runtimes[runtimeName]({
   threads: Number(values.threads),
   parallelRequests: Number(values.parallel),
-  contextTokensMax: Number(values['context-max']),
 })
 
 const models = loadedModels({
   memoryBudgetBytes: Number(values['memory-budget']),
   log,
   find(slug) {
-    const model = findModel(slug)
+    const model = findModel(slug, known)
     if (model?.runtime !== runtimeName) {
       throw new EngineError(404, 'model_not_found', `The model '${slug}' is not known to this engine.`, 'model')
     }
@@ -76,7 +79,7 @@ const server = hostServer({
     }
   },
   async listModels() {
-    const present = manifest.filter((model) => model.runtime === runtimeName && paths.isPresent(model))
+    const present = known.filter((model) => model.runtime === runtimeName && paths.isPresent(model))
     return present.map(describeModel)
   },
 })

@@ -1,28 +1,8 @@
-import type { FileSource, ManifestModel, ModelFile, NpmMember } from './manifest-types.ts'
+import { chatParameters, hub, megabyte, npm } from './manifest-parts.ts'
+import type { ManifestModel, ModelFile } from './manifest-types.ts'
+import { whisperModels } from './manifest-whisper.ts'
 
 /** Models that need no hub: two come in the box, the others are carried by npm packages. Prices are examples. */
-
-const megabyte = 1_000_000
-
-export const chatParameters = [
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'stop',
-  'seed',
-  'n',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logprobs',
-  'top_logprobs',
-  'response_format',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-]
-export const speechParameters = ['language', 'response_format', 'temperature', 'prompt']
 
 const boxed = (role: string, path: string, bytes: number, sha256: string): ModelFile => ({
   role,
@@ -31,9 +11,6 @@ const boxed = (role: string, path: string, bytes: number, sha256: string): Model
   sha256,
   sources: [],
 })
-
-const npm = (...members: NpmMember[]): FileSource => ({ kind: 'npm', members })
-const hub = (repository: string, path: string): FileSource => ({ kind: 'hf', repository, revision: 'main', path })
 
 const starterImage: ManifestModel = {
   catalog: {
@@ -231,7 +208,7 @@ const tinyLlama: ManifestModel = {
   license: 'Apache-2.0',
   delivery: 'default',
   memoryBytes: 700 * megabyte,
-  settings: { temperature: 0.7, topP: 0.95, topK: 40 },
+  settings: { sampling: { temperature: 0.7, topP: 0.95, topK: 40 } },
   files: [
     {
       role: 'model',
@@ -258,90 +235,6 @@ const tinyLlama: ManifestModel = {
   ],
 }
 
-interface WhisperFiles {
-  size: 'tiny' | 'base'
-  integrity: string
-  encoder: [bytes: number, sha256: string]
-  decoder: [bytes: number, sha256: string]
-  generation: [bytes: number, sha256: string]
-  memoryBytes: number
-  perMinute: string
-}
-
-function whisper({ size, integrity, memoryBytes, perMinute, ...hashes }: WhisperFiles): ManifestModel {
-  const file = (role: string, path: string, [bytes, sha256]: [number, string]): ModelFile => ({
-    role,
-    path: `whisper-${size}/${path}`,
-    bytes,
-    sha256,
-    sources: [
-      npm({
-        package: `sts-whisper-${size}`,
-        version: '1.0.0',
-        integrity,
-        path: `package/models/Xenova/whisper-${size}/${path}`,
-      }),
-      hub(`Xenova/whisper-${size}`, path),
-    ],
-  })
-  return {
-    catalog: {
-      id: `openai/whisper-${size}`,
-      aliases: [`whisper-${size}`],
-      name: `Whisper ${size} (q8)`,
-      description:
-        'Multilingual speech to text and translation to English, with segment timestamps and language detection. ' +
-        (size === 'tiny'
-          ? 'Fast and rough: name the language on short clips.'
-          : 'Better than tiny, about half as fast.'),
-      categories: ['audio'],
-      context_length: 448,
-      max_completion_tokens: 448,
-      supported_parameters: speechParameters,
-      pricing: { per_audio_minute: perMinute },
-      pricing_is_example: true,
-    },
-    runtime: 'onnx',
-    loader: 'whisper',
-    license: 'Apache-2.0',
-    delivery: 'default',
-    memoryBytes,
-    files: [
-      file('generation', 'generation_config.json', hashes.generation),
-      file('features', 'preprocessor_config.json', [
-        339,
-        'a6a76d28c93edb273669eb9e0b0636a2bddbb1272c3261e47b7ca6dfdbac1b8d',
-      ]),
-      file('tokenizer', 'tokenizer.json', [
-        2_480_466,
-        '27fc476bfe7f17299480be2273fc0608e4d5a99aba2ab5dec5374b4482d1a566',
-      ]),
-      file('encoder', 'onnx/encoder_model_quantized.onnx', hashes.encoder),
-      file('decoder', 'onnx/decoder_model_merged_quantized.onnx', hashes.decoder),
-    ],
-  }
-}
-
-const whisperTiny = whisper({
-  size: 'tiny',
-  integrity: 'kxDUK4JaVwltNa0zR9RH9gRU033teKgKUInnoiVtkDQFDYywsUb18L6+N183cLX1fVEviPBqJ2dw73eLI7X6VA==',
-  encoder: [10_124_910, 'fd9d995b9dcb0520f0dbf6cf68651af639fc385f594d9d876e69ca2802dc438e'],
-  decoder: [30_727_765, '6c0c125986b007d2e3734bec84c18bda0152071b90b87fadac6d7764499927a0'],
-  generation: [3716, '68ac791fcb4999461a313472125042934656240ba1cba7d1c2627fcbb19ac24c'],
-  memoryBytes: 250 * megabyte,
-  perMinute: '0.001',
-})
-
-const whisperBase = whisper({
-  size: 'base',
-  integrity: 'lBXHIZX66KiR4+TMl2zCB4NO/Ih3Vp06l1yDjYtG9rROlLVPq3s7DiBtTRkeFQiDh0Zl3x+OmRuse17Fyjq20w==',
-  encoder: [23_200_850, '3e345e977b55620a37c0c2b2af0644e019afdfad562dcf71eb929bb7274285f9'],
-  decoder: [53_707_539, 'a6beb6baabb66f00b6a686d828c95ffca6146d51900cbad0266cad38f64cf861'],
-  generation: [3776, '3bba359e33fdd6dc1c10f71846a477d339b0242f462f70ea1dd73274caa38d05'],
-  memoryBytes: 400 * megabyte,
-  perMinute: '0.002',
-})
-
 export const defaultModels: readonly ManifestModel[] = [
   tinyLlama,
   starterVision,
@@ -349,6 +242,5 @@ export const defaultModels: readonly ManifestModel[] = [
   miniLm,
   miniLmReranker('weir/minilm-rerank', 'MiniLM bi-encoder reranker (query + documents)', 'documents'),
   miniLmReranker('weir/minilm-ranking', 'MiniLM bi-encoder reranker (query.text + passages)', 'passages'),
-  whisperTiny,
-  whisperBase,
+  ...whisperModels,
 ]

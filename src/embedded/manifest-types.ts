@@ -7,7 +7,6 @@ export type Loader =
   | 'starter-vision'
   | 'sentence-encoder'
   | 'bi-encoder-reranker'
-  | 'cross-encoder-reranker'
   | 'whisper'
   | 'gguf-chat'
   | 'gguf-embedding'
@@ -40,6 +39,7 @@ export interface ModelFile {
    * under) is then what the download must match, and it is recorded beside the file.
    */
   sha256?: string
+  /** Exact where the hash is pinned, otherwise close. */
   bytes: number
   sources: readonly FileSource[]
 }
@@ -69,6 +69,12 @@ export interface CatalogEntry {
   pricing_is_example: true
 }
 
+/** What the loader needs and the files do not carry: the makers' sampling, how an encoder's vectors become one. */
+export interface ModelSettings {
+  sampling?: { temperature?: number; topP?: number; topK?: number; minP?: number }
+  pooling?: 'mean' | 'cls'
+}
+
 export interface ManifestModel {
   catalog: CatalogEntry
   runtime: RuntimeName
@@ -79,6 +85,5 @@ export interface ManifestModel {
   files: readonly ModelFile[]
   /** Memory while loaded, weights and working space; an estimate until the model is loaded. */
   memoryBytes: number
-  /** Settings the loader needs and the files do not carry. */
-  settings?: Readonly<Record<string, number>>
+  settings?: ModelSettings
 }

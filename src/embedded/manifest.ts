@@ -5,8 +5,8 @@ import type { ManifestModel } from './manifest-types.ts'
 /** Every model the embedded engine knows, in the order they are listed. */
 export const manifest: readonly ManifestModel[] = [...defaultModels, ...hubModels]
 
-export function findModel(slug: string): ManifestModel | undefined {
-  return manifest.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug))
+export function findModel(slug: string, models: readonly ManifestModel[] = manifest): ManifestModel | undefined {
+  return models.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug))
 }
 
 export function modelBytes(model: ManifestModel): number {

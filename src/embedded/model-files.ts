@@ -7,7 +7,7 @@ import { fileHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
 import { fetchFrom, tarballPath } from './file-sources.ts'
 import type { Provenance } from './file-sources.ts'
-import { manifest, modelBytes } from './manifest.ts'
+import { findModel, manifest, modelBytes } from './manifest.ts'
 import type { FileSource, ManifestModel, ModelFile } from './manifest-types.ts'
 import { modelPaths } from './model-paths.ts'
 
@@ -53,7 +53,7 @@ export function modelFiles(directory: string, models: readonly ManifestModel[] =
   const downloadsDirectory = join(directory, '.downloads')
 
   const find = (slug: string): ManifestModel => {
-    const model = models.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug))
+    const model = findModel(slug, models)
     if (!model) throw new Error(`Unknown model '${slug}'.`)
     return model
   }

@@ -13,9 +13,10 @@ export interface SupervisorOptions {
   /** Sockets are made here. Keep it short: a unix socket's path may have about 100 characters. */
   socketDirectory: string
   modelsDirectory: string
+  /** A JSON list of the operator's own models (`ManifestModel`). */
+  manifestPath?: string
   threads?: number
   parallelRequests?: number
-  contextTokensMax?: number
   memoryBudgetBytes?: number
   log: (entry: { runtime: RuntimeName; level: 'info' | 'warn'; message: string }) => void
 }
@@ -163,10 +164,10 @@ function statusOf(host: Host): HostStatus {
 }
 
 function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions): string[] {
-  const optional: [name: string, value: number | undefined][] = [
+  const optional: [name: string, value: number | string | undefined][] = [
+    ['--manifest', options.manifestPath],
     ['--threads', options.threads],
     ['--parallel', options.parallelRequests],
-    ['--context-max', options.contextTokensMax],
     ['--memory-budget', options.memoryBudgetBytes],
   ]
   const given = optional.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]))

@@ -7,7 +7,7 @@ import type { Dispatcher, FormData } from 'undici'
 import { modelFiles } from '../../src/embedded/model-files.ts'
 import type { RuntimeName } from '../../src/embedded/manifest-types.ts'
 import { engineSupervisor } from '../../src/embedded/supervisor.ts'
-import type { EngineSupervisor } from '../../src/embedded/supervisor.ts'
+import type { EngineSupervisor, SupervisorOptions } from '../../src/embedded/supervisor.ts'
 
 /** Weights are fetched once and kept between runs. */
 export const modelsDirectory =
@@ -35,7 +35,15 @@ export interface Answer {
 export type Chunk = any // oxlint-disable-line typescript/no-explicit-any
 
 /** A supervised host, as the gateway runs it, and a client on its socket. */
-export async function startEngine(runtime: RuntimeName, ...slugs: string[]): Promise<TestEngine> {
+export function startEngine(runtime: RuntimeName, ...slugs: string[]): Promise<TestEngine> {
+  return startEngineWith({}, runtime, ...slugs)
+}
+
+export async function startEngineWith(
+  options: Partial<SupervisorOptions>,
+  runtime: RuntimeName,
+  ...slugs: string[]
+): Promise<TestEngine> {
   const files = modelFiles(modelsDirectory)
   for (const slug of slugs) await files.pull(slug)
   const socketDirectory = await mkdtemp(join(tmpdir(), 'weir-engine-'))
@@ -43,6 +51,7 @@ export async function startEngine(runtime: RuntimeName, ...slugs: string[]): Pro
     socketDirectory,
     modelsDirectory,
     threads: Math.min(2, availableParallelism()),
+    ...options,
     log: ({ message }) => process.env['WEIR_TEST_LOG'] && console.error(message),
   })
 

@@ -20,7 +20,7 @@ export async function loadChatModel({
   model,
   options,
   contextTokens,
-  settings,
+  sampling: defaults,
 }: LlamaLoading): Promise<EngineModel> {
   const context = await model.createContext({
     sequences: options.parallelRequests,
@@ -88,7 +88,7 @@ export async function loadChatModel({
     const prompt = template.render(request) + (forced ? '<tool_call>\n' : '')
     const work: TextWork = {
       tokens: promptTokens(model, prompt),
-      sampling: withDefaults(request.sampling, settings),
+      sampling: withDefaults(request.sampling, defaults),
       ...chatGrammar(request, forced),
     }
     const events = generate(work, signal)
@@ -105,7 +105,7 @@ export async function loadChatModel({
     const text = typeof prompt === 'string' ? prompt : model.detokenize([...prompt] as Token[], true)
     const tokens = suffix === undefined ? promptTokens(model, text) : infillTokens(model, text, suffix)
     const scorePrompt = echo && request.sampling.topLogprobs !== undefined
-    const sampling = withDefaults(request.sampling, settings)
+    const sampling = withDefaults(request.sampling, defaults)
     yield* generate({ tokens, sampling, scorePrompt, ...(echo ? { echo: text } : {}) }, signal)
   }
 
@@ -155,9 +155,9 @@ function chatGrammar(
  * What the model's makers recommend stands in for what the caller left open. Not their cuts of the distribution when log
  * probabilities are asked for: those should be the model's.
  */
-function withDefaults(sampling: Sampling, settings: Partial<Sampling>): Sampling {
-  const { temperature } = settings
-  if (sampling.topLogprobs === undefined) return { ...settings, ...sampling }
+function withDefaults(sampling: Sampling, defaults: Partial<Sampling>): Sampling {
+  const { temperature } = defaults
+  if (sampling.topLogprobs === undefined) return { ...defaults, ...sampling }
   return { ...(temperature === undefined ? {} : { temperature }), ...sampling }
 }
 

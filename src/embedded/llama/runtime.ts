@@ -12,7 +12,8 @@ export interface LlamaLoading {
   model: LlamaModel
   options: RuntimeOptions
   contextTokens: number
-  settings: Partial<Sampling>
+  /** What stands in for sampling parameters the caller leaves open. */
+  sampling: Partial<Sampling>
 }
 
 const loaders: Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineModel>>> = {
@@ -37,8 +38,8 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
       const loader = loaders[name]
       if (!loader) throw new Error(`The llama runtime cannot load '${name}' models.`)
       const model = await llama.loadModel({ modelPath: path('model') })
-      const contextTokens = Math.min(catalog.context_length, model.trainContextSize, options.contextTokensMax)
-      return loader({ llama, model, options, contextTokens, settings: settings ?? {} })
+      const contextTokens = Math.min(catalog.context_length, model.trainContextSize)
+      return loader({ llama, model, options, contextTokens, sampling: settings?.sampling ?? {} })
     },
     async describe() {
       return { device: llama.gpu === false ? 'cpu' : llama.gpu, threads: options.threads }

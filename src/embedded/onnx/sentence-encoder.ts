@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Tokenizer } from '@huggingface/tokenizers'
+import type { Tensor } from 'onnxruntime-node'
 import { contextLengthExceeded, EngineError } from '../engine-model.ts'
 import type { EngineModel } from '../engine-model.ts'
 import type { ModelLoading } from './runtime.ts'
@@ -13,24 +14,30 @@ export interface SentenceEncoder {
   close(): Promise<void>
 }
 
-export async function openSentenceEncoder({ open, path }: ModelLoading): Promise<SentenceEncoder> {
+export async function openSentenceEncoder({
+  open,
+  path,
+  contextTokens,
+  settings,
+}: ModelLoading): Promise<SentenceEncoder> {
   const tokenizer = new Tokenizer(JSON.parse(await readFile(path('tokenizer'), 'utf8')) as object, {})
   const session = await open(path('model'))
 
   /** One text at a time: with eight-bit activations the neighbours in a batch would change a text's vector. */
   async function encodeOne(ids: readonly number[], signal: AbortSignal): Promise<Float32Array> {
     const dims = [1, ids.length]
-    const inputs = {
+    const inputs: Record<string, Tensor> = {
       input_ids: int64(ids, dims),
       attention_mask: int64(Array<number>(ids.length).fill(1), dims),
       token_type_ids: int64(Array<number>(ids.length).fill(0), dims),
     }
-    const hidden = output(await run(session, inputs, signal), 'last_hidden_state')
-    return meanVector(floats(hidden), ids.length, hidden.dims[2] ?? 0)
+    const taken = Object.fromEntries(Object.entries(inputs).filter(([name]) => session.inputNames.includes(name)))
+    const hidden = output(await run(session, taken, signal), 'last_hidden_state')
+    return meanVector(floats(hidden), settings.pooling === 'cls' ? 1 : ids.length, hidden.dims[2] ?? 0)
   }
 
   return {
-    contextTokens: 512,
+    contextTokens,
     tokenize: (text) => tokenizer.encode(text).ids,
     async encode(sequences, signal) {
       const vectors: Float32Array[] = []
@@ -41,6 +48,7 @@ export async function openSentenceEncoder({ open, path }: ModelLoading): Promise
   }
 }
 
+/** The mean over the first `tokens` positions: all of them, or only the first where a model gathers itself there. */
 function meanVector(hidden: Float32Array, tokens: number, width: number): Float32Array {
   const mean = new Float32Array(width)
   for (let token = 0; token < tokens; token++) {
