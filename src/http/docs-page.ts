@@ -33,7 +33,7 @@ ${Object.entries(errorTable)
 function section(operation: Operation): string {
   return `<section id="${anchor(operation)}"><h2><b>${operation.method}</b> ${operation.path}</h2>
 <p>${escape(operation.description)}</p>
-${operation.query ? table(operation.query.map(({ name, required, description }) => [name, required === true, description])) : ''}
+${operation.parameters ? table(operation.parameters.map(({ name, required, description }) => [name, required === true, description])) : ''}
 ${operation.request ? `<h3>Request</h3>${fields(operation.request)}` : ''}
 <h3>Response</h3>${fields(operation.response)}</section>`
 }

@@ -19,20 +19,35 @@ export interface Operation {
   readonly path: string
   readonly summary: string
   readonly description: string
-  readonly query?: readonly { name: string; required?: boolean; description: string; values?: readonly string[] }[]
+  readonly parameters?: readonly Parameter[]
   readonly request?: TSchema
   readonly response: TSchema
   readonly streams?: boolean
   readonly errors: readonly ErrorCode[]
 }
 
-const everywhere: readonly ErrorCode[] = ['missing_api_key', 'invalid_api_key', 'rate_limit_exceeded', 'internal_error']
+export interface Parameter {
+  readonly name: string
+  readonly in?: 'query' | 'path'
+  readonly required?: boolean
+  readonly description: string
+  readonly values?: readonly string[]
+}
+
+const everywhere: readonly ErrorCode[] = [
+  'missing_api_key',
+  'invalid_api_key',
+  'rate_limit_exceeded',
+  'internal_error',
+  'service_unavailable',
+]
 const inference: readonly ErrorCode[] = [
   'invalid_json',
   'missing_required_parameter',
   'invalid_type',
   'invalid_value',
   'unsupported_parameter',
+  'unsupported_value',
   'unsupported_content',
   'wrong_endpoint',
   'context_length_exceeded',
@@ -106,7 +121,7 @@ export const operations: readonly Operation[] = [
     path: '/models',
     summary: 'List models',
     description: 'The models this key can call now, with the prices that apply to its workspace.',
-    query: [
+    parameters: [
       {
         name: 'scope',
         description: 'callable (default), or catalog for every model with its availability.',
@@ -124,9 +139,18 @@ export const operations: readonly Operation[] = [
     path: '/models/detail',
     summary: 'One model',
     description: 'A single model with its description, short ids and queue limits.',
-    query: [{ name: 'slug', required: true, description: 'The slug or a short id.' }],
+    parameters: [{ name: 'slug', required: true, description: 'The slug or a short id.' }],
     response: modelDetailSchema,
     errors: ['missing_required_parameter', 'model_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/models/{slug}',
+    summary: 'One model, by its path',
+    description: "The same for SDKs' retrieve(): /models/meta/x and /models/meta%2Fx both name meta/x.",
+    parameters: [{ name: 'slug', in: 'path', required: true, description: 'The slug or a short id.' }],
+    response: modelDetailSchema,
+    errors: ['model_not_found'],
   },
   {
     method: 'get',
@@ -175,8 +199,8 @@ function toOperation(operation: Operation): object {
   return {
     summary: operation.summary,
     description: operation.description,
-    operationId: operation.path.slice(1).replaceAll(/[^a-z]+(\w)/g, (_match, letter: string) => letter.toUpperCase()),
-    ...(operation.query ? { parameters: operation.query.map(toParameter) } : {}),
+    operationId: operation.path.slice(1).replaceAll(/[^a-z]+(\w?)/g, (_match, letter: string) => letter.toUpperCase()),
+    ...(operation.parameters ? { parameters: operation.parameters.map(toParameter) } : {}),
     ...(operation.request
       ? { requestBody: { required: true, content: { 'application/json': { schema: operation.request } } } }
       : {}),
@@ -194,13 +218,13 @@ function toOperation(operation: Operation): object {
   }
 }
 
-function toParameter(parameter: NonNullable<Operation['query']>[number]): object {
-  const { name, required = false, description, values } = parameter
-  return { name, in: 'query', required, description, schema: { type: 'string', ...(values ? { enum: values } : {}) } }
+function toParameter(parameter: Parameter): object {
+  const { name, in: place = 'query', required = false, description, values } = parameter
+  return { name, in: place, required, description, schema: { type: 'string', ...(values ? { enum: values } : {}) } }
 }
 
 function errorResponses(codes: readonly ErrorCode[]): Record<number, object> {
-  const byStatus = Map.groupBy(codes, (code) => errorTable[code].status)
+  const byStatus = Map.groupBy(new Set(codes), (code) => errorTable[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
       status,

@@ -155,7 +155,8 @@ function findResource(
     })
 }
 
-function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<Record<string, Resource>>>> {
+/** Every route that needs a key, by path and method. */
+export function publicResources(parts: PublicParts): Readonly<Record<string, Readonly<Record<string, Resource>>>> {
   const models: ModelsParts = { catalog: parts.catalog, prices: parts.prices, isUp: parts.isUp }
   const json =
     (read: (exchange: Exchange, caller: Caller) => object): Resource =>

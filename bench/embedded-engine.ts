@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getLlama } from 'node-llama-cpp'
+import { Client } from 'undici'
+import { findModel } from '../src/embedded/manifest.ts'
+import { modelFiles } from '../src/embedded/model-files.ts'
+import { modelPaths } from '../src/embedded/model-paths.ts'
+import { engineSupervisor } from '../src/embedded/supervisor.ts'
+
+/** The default chat model through the engine host against node-llama-cpp called directly, turn about, in one run. */
+const slug = 'tinyllama/tinyllama-1.1b-chat'
+const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
+const threads = availableParallelism()
+const rounds = Number(process.argv[2] ?? 5)
+const answerTokens = 48
+const question = 'Tell me about the history of the city of Vienna.'
+
+interface Measure {
+  firstTokenMs: number
+  tokensPerSecond: number
+}
+
+const model = findModel(slug)
+if (!model) throw new Error(`no model ${slug}`)
+await modelFiles(modelsDirectory).pull(slug)
+
+const llama = await getLlama({ build: 'never', maxThreads: threads })
+const weights = await llama.loadModel({ modelPath: modelPaths(modelsDirectory).ofRole(model, 'model') })
+const context = await weights.createContext({ contextSize: 2048, sequences: 4, threads })
+const sequence = context.getSequence()
+
+async function direct(): Promise<Measure> {
+  await sequence.clearHistory()
+  const tokens = weights.tokenize(`<s><|user|>\n${question}</s>\n<|assistant|>\n`, true)
+  return measure(sequence.evaluate(tokens, { temperature: 0 }))
+}
+
+const socketDirectory = await mkdtemp(join(tmpdir(), 'weir-bench-'))
+const supervisor = engineSupervisor({ socketDirectory, modelsDirectory, threads, log: () => {} })
+const client = new Client('http://engine', { socketPath: await supervisor.socket('llama') })
+const residentMegabytes = () => {
+  const status = readFileSync(`/proc/${supervisor.status().llama.pid}/status`, 'utf8')
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)
+}
+const idleMegabytes = residentMegabytes()
+
+async function throughHost(): Promise<Measure> {
+  // A seed has the prompt evaluated afresh, as the direct run does.
+  const body = JSON.stringify({
+    model: slug,
+    messages: [{ role: 'user', content: question }],
+    temperature: 0,
+    seed: 1,
+    max_tokens: answerTokens,
+    stream: true,
+  })
+  return measure(contentEvents(body))
+}
+
+async function* contentEvents(body: string): AsyncGenerator<string> {
+  const response = await client.request({ method: 'POST', path: '/v1/chat/completions', body })
+  for await (const chunk of response.body as AsyncIterable<Buffer>) {
+    for (const event of chunk.toString('utf8').split('\n\n')) if (event.includes('"delta":{"content":')) yield event
+  }
+}
+
+async function measure(tokens: AsyncIterable<unknown>): Promise<Measure> {
+  const started = performance.now()
+  let first = 0
+  let count = 0
+  for await (const token of tokens) {
+    if (token !== undefined && ++count === 1) first = performance.now()
+    if (count >= answerTokens) break
+  }
+  return { firstTokenMs: first - started, tokensPerSecond: (1000 * (count - 1)) / (performance.now() - first) }
+}
+
+await direct()
+await throughHost()
+const results: Record<'direct' | 'host', Measure[]> = { direct: [], host: [] }
+for (let round = 0; round < rounds; round++) {
+  results.direct.push(await direct())
+  results.host.push(await throughHost())
+}
+const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+console.log(`${slug}, ${threads} threads, median of ${rounds}`)
+for (const [name, measures] of Object.entries(results)) {
+  const first = median(measures.map((one) => one.firstTokenMs))
+  const speed = median(measures.map((one) => one.tokensPerSecond))
+  console.log(`${name.padEnd(8)} first token ${first.toFixed(0)} ms   ${speed.toFixed(2)} tokens/s`)
+}
+console.log(`host resident: ${idleMegabytes} MiB idle, ${residentMegabytes()} MiB with the model`)
+await client.close()
+await supervisor.stop()
+await llama.dispose()
+await rm(socketDirectory, { recursive: true, force: true })

@@ -1,0 +1,33 @@
+import { contextLengthExceeded } from '../engine-model.ts'
+import type { EngineModel } from '../engine-model.ts'
+import type { LlamaLoading } from './runtime.ts'
+
+export async function loadEmbeddingModel({ model, options, contextTokens }: LlamaLoading): Promise<EngineModel> {
+  const context = await model.createEmbeddingContext({ contextSize: contextTokens, threads: options.threads })
+  return {
+    memoryBytes: model.size,
+    async embed({ texts, dimensions }, signal) {
+      const vectors: Float32Array[] = []
+      let promptTokens = 0
+      for (const text of texts) {
+        signal.throwIfAborted()
+        const length = context.calculateInputLength(text)
+        if (length > contextTokens) throw contextLengthExceeded(contextTokens, length)
+        promptTokens += length
+        const { vector } = await context.getEmbeddingFor(text)
+        vectors.push(unitVector(vector.slice(0, dimensions)))
+      }
+      return { vectors, promptTokens }
+    },
+    async close() {
+      await context.dispose()
+      await model.dispose()
+    },
+  }
+}
+
+/** Cut vectors of models trained for it (Matryoshka) are compared by cosine like whole ones. */
+function unitVector(vector: readonly number[]): Float32Array {
+  const length = Math.hypot(...vector) || 1
+  return Float32Array.from(vector, (value) => value / length)
+}

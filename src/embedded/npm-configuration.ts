@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+export interface NpmRegistry {
+  /** Ends with a slash. */
+  url: string
+  headers: Record<string, string>
+}
+
+const publicRegistry = 'https://registry.npmjs.org/'
+
+/** The registry a package comes from, and the credentials for it, as npm itself would choose them. */
+export async function npmRegistry(
+  packageName: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<NpmRegistry> {
+  const settings = await npmSettings(environment)
+  const scope = packageName.startsWith('@') ? packageName.split('/', 1)[0] : undefined
+  const chosen = (scope && settings.get(`${scope}:registry`)) ?? settings.get('registry') ?? publicRegistry
+  const url = chosen.endsWith('/') ? chosen : `${chosen}/`
+  return { url, headers: credentials(url, settings) }
+}
+
+/** Nearest wins: environment, then the project's, the user's and the global .npmrc. */
+async function npmSettings(environment: NodeJS.ProcessEnv): Promise<Map<string, string>> {
+  const files = [
+    environment['npm_config_globalconfig'] ?? join(environment['PREFIX'] ?? '/usr/local', 'etc/npmrc'),
+    environment['npm_config_userconfig'] ?? join(homedir(), '.npmrc'),
+    join(process.cwd(), '.npmrc'),
+  ]
+  const settings = new Map<string, string>()
+  for (const file of files) {
+    for (const [name, value] of parseNpmrc(await readOptional(file), environment)) settings.set(name, value)
+  }
+  const registry = environment['npm_config_registry'] ?? environment['NPM_CONFIG_REGISTRY']
+  if (registry) settings.set('registry', registry)
+  return settings
+}
+
+function parseNpmrc(text: string, environment: NodeJS.ProcessEnv): [string, string][] {
+  return text.split('\n').flatMap((line): [string, string][] => {
+    const match = /^\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$/.exec(line)
+    if (!match) return []
+    const value = (match[2] ?? '').replace(/^"(.*)"$/, '$1')
+    return [[match[1] ?? '', value.replace(/\$\{([^}]+)\}/g, (_, name: string) => environment[name] ?? '')]]
+  })
+}
+
+/** Credentials are kept under the registry's address without the scheme, or a parent path of it. */
+function credentials(url: string, settings: ReadonlyMap<string, string>): Record<string, string> {
+  const { host, pathname } = new URL(url)
+  const steps = pathname.split('/').filter((step) => step !== '')
+  for (let depth = steps.length; depth >= 0; depth--) {
+    const place = `//${[host, ...steps.slice(0, depth)].join('/')}/`
+    const token = settings.get(`${place}:_authToken`)
+    if (token) return { authorization: `Bearer ${token}` }
+    const basic = settings.get(`${place}:_auth`)
+    if (basic) return { authorization: `Basic ${basic}` }
+  }
+  return {}
+}
+
+async function readOptional(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

