@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { stringify } from 'yaml'
+import { chatStage } from '../support/chat-stage.ts'
+import { collect, startCli } from '../support/cli.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, OPERATOR_TOKEN, type TestWeir } from '../support/weir.ts'
+import { eventually, gate, within } from '../support/waiting.ts'
+
+/** The figures of /metrics: `name{labels}` → value. */
+async function figures(weir: TestWeir): Promise<Map<string, number>> {
+  const response = await weir.admin('GET', '/metrics')
+  assert.equal(response.status, 200)
+  assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+  const found = new Map<string, number>()
+  for (const line of (await response.text()).split('\n')) {
+    if (line === '' || line.startsWith('# HELP ') || line.startsWith('# TYPE ')) continue
+    const sample = /^([a-zA-Z_:][\w:]*)(\{(?:\w+="(?:[^"\\]|\\.)*",?)*\})? (\S+)$/.exec(line)
+    assert.ok(sample, `no sample: ${line}`)
+    const value = Number(sample[3])
+    assert.ok(!Number.isNaN(value), line)
+    found.set(`${sample[1]}${sample[2] ?? ''}`, value)
+  }
+  return found
+}
+
+describe('GET /metrics', () => {
+  it('counts requests, rejections by code, tokens, waits and times to the first token', async (t) => {
+    const { weir, engine } = await chatStage(t, { script: { promptTokens: 10, cachedTokens: 4 } })
+    await Promise.all([1, 2, 3].map(async () => (await weir.chat({})).text()))
+    await (await weir.chat({ stream: true })).text()
+    await (await weir.chat({ temperature: 9 })).text()
+    await (await weir.chat({ model: 'meta/none' })).text()
+    await (await weir.call('/nothing')).text()
+    await (await weir.call('/models', { key: 'weir_no' })).text()
+    engine.script = { refuse: { status: 500, body: {} } }
+    await (await weir.chat({})).text()
+
+    const model = 'model="meta/test-8b"'
+    const expected: Readonly<Record<string, number>> = {
+      'weir_requests_total{status="200"}': 4,
+      'weir_requests_total{status="400"}': 1,
+      'weir_requests_total{status="404"}': 2,
+      'weir_requests_total{status="401"}': 1,
+      'weir_requests_total{status="502"}': 1,
+      'weir_rejections_total{code="invalid_value"}': 1,
+      'weir_rejections_total{code="model_not_found"}': 1,
+      'weir_rejections_total{code="unknown_url"}': 1,
+      'weir_rejections_total{code="invalid_api_key"}': 1,
+      'weir_rejections_total{code="upstream_error"}': 1,
+      [`weir_tokens_total{${model},kind="input"}`]: 40,
+      [`weir_tokens_total{${model},kind="cached_input"}`]: 16,
+      [`weir_tokens_total{${model},kind="output"}`]: 12,
+      [`weir_outcomes_total{${model},outcome="completed"}`]: 4,
+      [`weir_outcomes_total{${model},outcome="engine_failed"}`]: 1,
+      [`weir_queue_wait_seconds_count{${model}}`]: 5,
+      [`weir_first_token_seconds_count{${model}}`]: 4,
+    }
+    const isAll = async (): Promise<boolean> => {
+      const found = await figures(weir)
+      return Object.keys(expected).every((name) => found.has(name))
+    }
+    await eventually('everything is counted', isAll)
+    const found = await figures(weir)
+    for (const [name, value] of Object.entries(expected)) assert.equal(found.get(name), value, name)
+    const infinite = [...found.keys()].find(
+      (name) => name.startsWith('weir_queue_wait_seconds_bucket') && name.includes('le="+Inf"'),
+    )
+    assert.equal(found.get(infinite ?? ''), 5, 'a histogram ends with +Inf')
+  })
+
+  it('[Q8] shows what is in flight, committed and queued at this moment, and nothing when it is over', async (t) => {
+    const { opened, open } = gate()
+    const { weir, engine } = await chatStage(t, {
+      script: { hold: { afterTokens: 0, until: opened } },
+      limits: { max_concurrent_requests: 1 },
+    })
+    const lane = '{lane="meta/test-8b"}'
+    const now = async (): Promise<(number | undefined)[]> => {
+      const found = await figures(weir)
+      return ['weir_in_flight_requests', 'weir_committed_tokens', 'weir_queue_depth'].map((it) => found.get(it + lane))
+    }
+    assert.deepEqual(await now(), [0, 0, 0])
+    const running = weir.chat({ max_tokens: 100 })
+    await engine.arrived(1)
+    const waiting = weir.chat({ max_tokens: 100 })
+    await eventually('one runs and one waits', async () => (await now())[2] === 1)
+    const [inFlight, committed] = await now()
+    assert.equal(inFlight, 1)
+    assert.ok(committed && committed > 100 && committed < 200, String(committed))
+    open()
+    await Promise.all([running, waiting].map(async (it) => (await it).text()))
+    await eventually('nothing is left', async () => (await now()).join() === '0,0,0')
+    const found = await figures(weir)
+    const sum = found.get('weir_queue_wait_seconds_sum{model="meta/test-8b"}') ?? 0
+    assert.ok(sum > 0, 'the wait was measured')
+  })
+
+  it('tells how far the ledger is behind and how late the event loop is', async (t) => {
+    const { weir } = await chatStage(t)
+    const found = await figures(weir)
+    for (const name of ['weir_ledger_lag_seconds', 'weir_event_loop_delay_seconds']) {
+      const value = found.get(name)
+      assert.ok(value !== undefined && value >= 0 && value < 60, name)
+    }
+    assert.equal(found.get('weir_ledger_healthy'), 1)
+  })
+})
+
+describe('the log', () => {
+  it('has a line for each request, and neither prompts, nor answers, nor keys of anybody', async (t) => {
+    const service = await childService(t)
+    const prompt = 'PROMPT-OF-A-CALLER'
+    const { engine } = service
+    const chat = (body: object, key = service.key) => service.call('/chat/completions', key, body)
+    const messages = [{ role: 'user', content: prompt }]
+
+    engine.script = { tokens: ['ANSWER-OF-AN-ENGINE'] }
+    assert.equal((await chat({ messages })).status, 200)
+    assert.equal((await chat({ messages, stream: true })).status, 200)
+    await chat({ messages, temperature: prompt })
+    await chat({ messages, [prompt]: 1, user: prompt })
+    await chat({ messages: [{ role: prompt, content: prompt }] })
+    await service.call('/chat/completions', service.key, `{"messages": "${prompt}`)
+    await service.call(`/models?scope=${prompt}`, service.key)
+    await service.call(`/models?api_key=${service.key}`, service.key)
+    await chat({ messages }, `${service.key}x`)
+    await chat({ messages }, prompt)
+    // Engines quote what they do not like, and fail with what they were given.
+    for (const status of [400, 401, 404, 422, 429, 500]) {
+      engine.script = { refuse: { status, body: { error: { message: `${prompt} ANSWER-OF-AN-ENGINE` } } } }
+      await chat({ messages })
+    }
+    engine.script = { handle: (_call, response) => void response.end(`{"no": "JSON ${prompt}`) }
+    await chat({ messages })
+    engine.script = { tokens: ['ANSWER-OF-AN-ENGINE', 'x'], breakAfter: { tokens: 1, how: 'reset' } }
+    await chat({ messages, stream: true })
+    await fetch(`${service.adminUrl}/admin/v1/keys`, { headers: { authorization: `Bearer ${prompt}` } })
+
+    const { stdout, stderr } = await service.stop()
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const requests = lines.filter(({ msg }) => msg === 'request' || msg === 'request failed')
+    assert.equal(requests.length, service.calls())
+    const first = requests.find(({ outcome }) => outcome === 'completed')
+    for (const name of ['request_id', 'time', 'method', 'path', 'status', 'workspace', 'key_id', 'model', 'lane']) {
+      assert.ok(first?.[name] !== undefined, name)
+    }
+    for (const name of ['queue_wait_ms', 'first_token_ms', 'duration_ms', 'input_tokens', 'output_tokens']) {
+      assert.equal(typeof first?.[name], 'number', name)
+    }
+    for (const secret of [
+      prompt,
+      'ANSWER-OF-AN-ENGINE',
+      service.key,
+      service.firstKey,
+      OPERATOR_TOKEN,
+      'engine-secret',
+    ]) {
+      const at = stderr.indexOf(secret)
+      assert.equal(at, -1, `in the log: ${stderr.slice(Math.max(0, at - 200), at + 100)}`)
+    }
+    // The first key is shown once, to whoever started the service; nothing else is.
+    const shown = stdout.replaceAll(service.firstKey, '')
+    for (const secret of [prompt, 'weir_', OPERATOR_TOKEN, 'engine-secret']) assert.ok(!shown.includes(secret), secret)
+  })
+})
+
+/** `weir serve` in a process of its own, with everything it logs. */
+async function childService(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-log-'))
+  const engine = await scriptedEngine()
+  const config = join(folder, 'weir.yaml')
+  const serverless = {
+    engine: { kind: 'openai', urls: [engine.url], model: 'engine-name', api_key_env: 'ENGINE_KEY' },
+  }
+  writeFileSync(
+    config,
+    stringify({
+      server: { port: 0, admin_port: 0, drain_ms: 1000 },
+      log: { level: 'debug' },
+      models: [modelEntry([], { serverless })],
+    }),
+  )
+  const environment = { ENGINE_KEY: 'engine-secret', WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN }
+  const child: ChildProcess = startCli(['serve', '--config', config], { environment })
+  const stdout = collect(child.stdout)
+  const stderr = collect(child.stderr)
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  t.after(async () => {
+    child.kill('SIGKILL')
+    await engine.close()
+    rmSync(folder, { recursive: true })
+  })
+  await eventually('the service is ready', () => /curl .*\n\n$/.test(stdout()) || child.exitCode !== null, 30_000)
+  const url = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(`no address: ${stdout()} ${stderr()}`)
+  const firstKey = /weir_\w{49}/.exec(stdout())?.[0] ?? assert.fail('no first key')
+  const { adminUrl } = JSON.parse(readFileSync(join(folder, 'data', 'service.json'), 'utf8')) as { adminUrl: string }
+  const made = await fetch(`${adminUrl}/admin/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+    body: '{"workspace":"default"}',
+  })
+  const { key } = (await made.json()) as { key: string }
+  let calls = 0
+
+  return {
+    engine,
+    calls: () => calls,
+    adminUrl,
+    firstKey,
+    key,
+    async call(path: string, bearer: string, body?: object | string): Promise<{ status: number; text: string }> {
+      calls++
+      const text = typeof body === 'object' ? JSON.stringify({ model: 'meta/test-8b', ...body }) : body
+      const response = await fetch(url + path, {
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+        ...(text === undefined ? {} : { method: 'POST', body: text }),
+      })
+      return { status: response.status, text: await response.text() }
+    },
+    async stop() {
+      child.kill('SIGTERM')
+      await within(20_000, 'the service stops', ended)
+      return { stdout: stdout(), stderr: stderr() }
+    },
+  }
+}
