@@ -4,15 +4,13 @@ import type { PriceBook } from '../catalog/price-book.ts'
 import type { Model } from '../core/catalog.ts'
 import { isWellFormedKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
-import type { ImageLimits } from '../core/image-header.ts'
 import { secondsLeft } from '../core/rate-window.ts'
 import type { Pipeline } from '../pipeline.ts'
-import type { Admission, Caller, Clock, FileStore, RateLimiter } from '../ports.ts'
+import type { Admission, Caller, Clock, RateLimiter } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
-import type { FetchImages } from './chat-messages.ts'
+import type { FetchImage } from './chat-messages.ts'
 import { docsPage } from './docs-page.ts'
 import type { Exchange } from './exchange.ts'
-import { FILES_PREFIX, serveFile } from './files.ts'
 import { inference, jobMakers } from './inference.ts'
 import { describeModel, listModels, type ModelsParts } from './models.ts'
 import { openApiDocument } from './openapi.ts'
@@ -29,10 +27,7 @@ export interface PublicParts {
   readonly pipeline: Pipeline
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly fetchImages: FetchImages
-  readonly imageLimits: ImageLimits
-  /** Where images are kept that a caller wants by link. */
-  readonly files: FileStore | undefined
+  readonly fetchImage: FetchImage
   readonly limits: {
     readonly requestsPerMinute: number
     readonly unauthenticatedPerMinute: number
@@ -95,7 +90,6 @@ export function publicApi(parts: PublicParts): Application {
     async answer(exchange) {
       const handleOpen = exchange.method === 'GET' || exchange.method === 'HEAD' ? open[exchange.path] : undefined
       if (handleOpen) return handleOpen(exchange)
-      if (opensFiles(exchange)) return serveFile(opensFiles, exchange)
       const caller = await authenticate(exchange)
       exchange.caller = caller
       if (!(await rateLimiter.take(caller.workspace.id, limitOf(caller)))) throw tooMany()
