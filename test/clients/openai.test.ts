@@ -221,6 +221,34 @@ describe('openai: streaming', () => {
     assert.equal(textOf(chunks), 'Hello there!')
   })
 
+  it('[E2] tells several choices apart by their index', async (t) => {
+    const said = [
+      { index: 1, delta: { role: 'assistant', content: 'B' } },
+      { index: 0, delta: { role: 'assistant', content: 'A' } },
+      { index: 0, delta: { content: 'a' }, finish_reason: 'length' },
+      { index: 1, delta: { content: 'b' } },
+      { index: 1, delta: {}, finish_reason: 'stop' },
+    ]
+    const scene = await chatStage(t, {
+      script: {
+        handle(_call, response) {
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          for (const choice of said) response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`)
+          response.end('data: [DONE]\n\n')
+        },
+      },
+    })
+    const stream = clientOf(scene).chat.completions.stream({ model, messages: hello, n: 2 })
+    const { choices } = await stream.finalChatCompletion()
+    assert.deepEqual(
+      choices.map(({ index, message, finish_reason }) => [index, message.content, finish_reason]),
+      [
+        [0, 'Aa', 'length'],
+        [1, 'Bb', 'stop'],
+      ],
+    )
+  })
+
   it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hangAfterDone: true } })
     const client = clientOf(scene)
