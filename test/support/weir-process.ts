@@ -1,0 +1,108 @@
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { usageQuery } from '../../src/accounts/views.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { collect, startCli } from './cli.ts'
+import { eventually } from './waiting.ts'
+
+/** `weir serve` in a process of its own, on a data directory that outlives it: to be stopped, killed and started again. */
+export interface WeirProcess {
+  /** Of the process that runs now. */
+  readonly base: string
+  readonly adminUrl: string
+  readonly key: string
+  readonly dataDir: string
+  readonly pid: number
+  /** Starts the next process on the same data. */
+  start(): Promise<void>
+  signal(name: NodeJS.Signals): void
+  /** What the process ended with: its code, or the signal that killed it. */
+  ended(): Promise<number | NodeJS.Signals>
+  chat(body: object): Promise<Response>
+  /** Every row, while it runs or after. */
+  ledger(): Promise<readonly LedgerRow[]>
+  /** Kills what still runs, and removes the data. */
+  remove(): Promise<void>
+}
+
+export async function weirProcess(config: object): Promise<WeirProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-process-'))
+  const configFile = join(folder, 'weir.yaml')
+  const dataDir = join(folder, 'data')
+  writeFileSync(configFile, stringify({ log: { level: 'silent' }, ...config }))
+  let child: ChildProcess | undefined
+  let over: Promise<number | NodeJS.Signals> = Promise.resolve(0)
+  let base = ''
+  let adminUrl = ''
+  let key = ''
+
+  async function start(): Promise<void> {
+    const started = startCli(['serve', '--config', configFile, '--data', dataDir])
+    const stdout = collect(started.stdout)
+    const stderr = collect(started.stderr)
+    let hasEnded = false
+    over = new Promise((resolve) => {
+      started.once('exit', (code, signal) => {
+        hasEnded = true
+        resolve(code ?? signal ?? 0)
+      })
+    })
+    child = started
+    // The banner is written in one piece.
+    await eventually('the service runs', () => hasEnded || stdout().includes('Try it:'), 30_000)
+    if (hasEnded) throw new Error(`weir serve ended at once: ${stderr()}`)
+    base = /API +(\S+)/.exec(stdout())?.[1] ?? ''
+    adminUrl = /Operator +(\S+)/.exec(stdout())?.[1] ?? ''
+    key = /^ +(weir_\w+)$/m.exec(stdout())?.[1] ?? key
+  }
+
+  await start()
+  return {
+    get base() {
+      return base
+    },
+    get adminUrl() {
+      return adminUrl
+    },
+    get key() {
+      return key
+    },
+    get pid() {
+      return child?.pid ?? 0
+    },
+    dataDir,
+    start,
+    signal: (name) => void child?.kill(name),
+    ended: () => over,
+    chat: (body) =>
+      fetch(`${base}/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
+      }),
+    async ledger() {
+      const store = await sqliteStore(dataDir, { exclusive: false })
+      try {
+        const { workspaces } = await store.accounts()
+        return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))
+      } finally {
+        await store.close()
+      }
+    },
+    async remove() {
+      child?.kill('SIGKILL')
+      await over
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Memory that the process has in use, in bytes. */
+export function residentBytes(pid: number): number {
+  const kilobytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(kilobytes) * 1024
+}
