@@ -10,7 +10,7 @@ import { describe, it } from 'node:test'
 interface Rule {
   /** A folder, or a file. */
   readonly part: string
-  /** Folders and files it may import, besides what is in the same folder. */
+  /** Folders and files it may import, besides what is in the same folder of src/. */
   readonly may: readonly string[]
   /** Packages it may import; undefined: any. */
   readonly packages?: readonly string[]
@@ -18,7 +18,7 @@ interface Rule {
 
 const below = ['core', 'ports.ts']
 /** Adapters and what stands beside them know neither each other nor http. */
-const beside = ['admission', 'limits', 'store', 'engines', 'media', 'accounts', 'catalog', 'telemetry.ts']
+const beside = ['admission', 'limits', 'store', 'engines', 'media', 'files', 'accounts', 'catalog', 'telemetry.ts']
 
 const rules: readonly Rule[] = [
   // Pure modules only: no files, no sockets, no database.
@@ -30,6 +30,8 @@ const rules: readonly Rule[] = [
   ...beside.map((part) => ({ part, may: below })),
   { part: 'metrics.ts', may: [], packages: [] },
   { part: 'telemetry.ts', may: ['metrics.ts'] },
+  // A process of its own, which the service knows as one more upstream.
+  { part: 'embedded', may: below },
   { part: 'running-service.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts'] },
@@ -45,7 +47,10 @@ const rules: readonly Rule[] = [
       'dialects',
     ],
   },
-  { part: 'compose.ts', may: [...below, ...beside, 'http', 'pipeline.ts', 'config.ts', 'running-service.ts'] },
+  {
+    part: 'compose.ts',
+    may: [...below, ...beside, 'embedded', 'http', 'pipeline.ts', 'config.ts', 'running-service.ts'],
+  },
   { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
   { part: 'commands', may: [...below, 'accounts', 'catalog', 'compose.ts', 'config.ts', 'running-service.ts'] },
   { part: 'main.ts', may: ['core', 'commands'] },
@@ -53,7 +58,12 @@ const rules: readonly Rule[] = [
 
 /** What only one place may do. */
 const deeds: readonly { readonly what: string; readonly deed: RegExp; readonly where: (file: string) => boolean }[] = [
-  { what: 'reads the environment', deed: /\bprocess\.env\b/, where: (file) => file === 'config.ts' },
+  {
+    what: 'reads the environment',
+    deed: /\bprocess\.env\b/,
+    // Beside Weir's own settings, where model files come from follows what the hub's and npm's tools are told.
+    where: (file) => ['config.ts', 'embedded/file-sources.ts', 'embedded/npm-configuration.ts'].includes(file),
+  },
   { what: 'calls fetch', deed: /(?<![.\w])(globalThis\.)?fetch\(/, where: () => false },
   {
     what: 'has a clock or chance of its own',
@@ -91,8 +101,8 @@ function mayImport(file: string, name: string): boolean {
   if (!name.endsWith('.ts')) {
     return mine.some(({ packages }) => packages === undefined || packages.some((it) => isIn(name, it)))
   }
-  const folder = posix.dirname(file)
-  if (folder !== '.' && isIn(name, folder)) return true
+  const [folder = ''] = file.split('/')
+  if (folder !== file && isIn(name, folder)) return true
   return mine.some(({ may }) => may.some((part) => isIn(name, part)))
 }
 
