@@ -1,9 +1,9 @@
-// npm run bench [-- admission | http]: measurements, side by side in one run; no figure is a test.
+// npm run bench [-- NAME]: measurements, side by side in one run; no figure is a test.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 
-const benches = { http: 'http/run.ts', admission: 'admission.ts' }
+const benches = { http: 'http/run.ts', admission: 'admission.ts', tokens: 'tokens.ts' }
 
 ensureInstalled({ development: true })
 const [asked, ...args] = process.argv.slice(2)

@@ -3,6 +3,7 @@ import { categories, engineKinds, type Deployment, type EngineDescription, type 
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission.ts'
 import { parsePriceList, priceRule } from '../core/rating.ts'
+import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
 import type { Path } from '../core/schema-check.ts'
 
 /** The part of a file that describes models: `models:` in weir.yaml, or a catalog file of its own. */
@@ -150,6 +151,9 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   }
   if (entry.categories.includes('reranker') && !entry.rerank_schema) {
     throw yaml.mistake([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
+  }
+  if (entry.tokenizer !== undefined && !isTokenizer(entry.tokenizer)) {
+    throw yaml.mistake([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
   }
   const rates = parsePriceList(entry.pricing ?? {})
   if ('badKey' in rates) {

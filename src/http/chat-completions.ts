@@ -2,7 +2,6 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { forwardBody } from '../core/forward.ts'
 import type { Job } from '../core/job.ts'
-import { chargedTokens, likelyTokens } from '../core/token-estimate.ts'
 import { chatCompletion } from '../dialects/chat-completion.ts'
 import { chatStream } from '../dialects/chat-stream.ts'
 import { HEADROOM, type JsonBody } from './body.ts'
@@ -28,13 +27,13 @@ export async function chatJob(
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const { size, rewritten } = await readMessages(request, model, fetchImage)
+  const { input, rewritten } = await readMessages(request, model, fetchImage)
   const choices = request.n ?? 1
   const maxTokens = outputAllowed(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
     asked: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     fallback: model.defaultMaxTokens,
-    input: likelyTokens(size),
+    input: input.likely,
     inputName: 'messages',
   })
   const fields = {
@@ -49,9 +48,9 @@ export async function chatJob(
     endpoint: CHAT_PATH,
     model,
     deployment,
-    cost: chargedTokens(size) + maxTokens * choices,
+    cost: input.charged + maxTokens * choices,
     maxTokens: maxTokens * choices,
-    likelyInputTokens: likelyTokens(size),
+    likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
     answer: request.stream
       ? { kind: 'streamed', relay: (head) => chatStream(head, { includeUsage, choices, cachedTokens }) }

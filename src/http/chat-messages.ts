@@ -1,6 +1,6 @@
 import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
-import type { InputSize } from '../core/token-estimate.ts'
+import { imageTokens, messageTokens, sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './chat-schema.ts'
 import { mistake } from './parameters.ts'
 
@@ -16,7 +16,7 @@ const MESSAGE_FIELDS = new Set([
 const DATA_URL = /^data:image\/(png|jpeg|jpg|webp|gif);base64,[A-Za-z0-9+/=]/
 
 export interface ReadMessages {
-  readonly size: InputSize
+  readonly input: TokenEstimate
   /** Written anew where an engine must not get them as they came; else undefined. */
   readonly rewritten: readonly ChatMessage[] | undefined
 }
@@ -26,8 +26,8 @@ export type FetchImage = (url: string, param: string) => Promise<string>
 
 /** Checks what a schema cannot say of messages, and measures them: one walk. */
 export async function readMessages(request: ChatRequest, model: Model, fetchImage: FetchImage): Promise<ReadMessages> {
-  let textBytes = 0
-  let images = 0
+  const estimates: TokenEstimate[] = [messageTokens(request.messages.length)]
+  const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
 
@@ -35,17 +35,17 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
     const param = `messages[${index}]`
     requireRole(message, param)
     if (message.role === 'developer' || hasUnknownFields(message)) rewrite = true
-    if (typeof message.content === 'string') textBytes += Buffer.byteLength(message.content)
+    if (typeof message.content === 'string') addText(message.content)
     else if (Array.isArray(message.content)) {
       message.content.forEach((part, position) => {
         if (part.type === 'text') {
-          textBytes += Buffer.byteLength(part.text)
+          addText(part.text)
           if (hasMore(part, 2)) rewrite = true
           return
         }
         const where = `${param}.content[${position}]`
         requireVision(message, model, where)
-        images++
+        estimates.push(imageTokens(1))
         if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
         const url = urlOf(part)
         if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
@@ -55,18 +55,19 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
       })
     }
     for (const call of message.tool_calls ?? []) {
-      textBytes += Buffer.byteLength(call.function.name) + Buffer.byteLength(call.function.arguments)
+      addText(call.function.name)
+      addText(call.function.arguments)
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
   })
   // Tool definitions and schemas are part of the prompt, and are text themselves.
   for (const field of [request.tools, request.response_format]) {
-    if (field) textBytes += Buffer.byteLength(JSON.stringify(field))
+    if (field) addText(JSON.stringify(field))
   }
   const inlined = new Map<ImagePart, string>()
   for (const { part, url, param } of remote) inlined.set(part, await fetchImage(url, param))
   return {
-    size: { textBytes, images, messages: request.messages.length },
+    input: sumOf(estimates),
     rewritten: rewrite || inlined.size > 0 ? request.messages.map((it) => plainMessage(it, inlined)) : undefined,
   }
 }

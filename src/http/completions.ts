@@ -1,7 +1,7 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { forwardBody } from '../core/forward.ts'
-import { chargedTokens, likelyTokens } from '../core/token-estimate.ts'
+import { sumOf, textTokens } from '../core/token-estimate.ts'
 import { textCompletion } from '../dialects/text-completion.ts'
 import { textStream } from '../dialects/text-stream.ts'
 import { HEADROOM, type JsonBody } from './body.ts'
@@ -23,21 +23,17 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
   requireConsistent(request)
   const accepted = acceptedParameters(request, completionsRequestSchema.properties, required, model)
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
-  const textBytes = prompts.reduce(
-    (sum, prompt) => sum + Buffer.byteLength(prompt),
-    Buffer.byteLength(request.suffix ?? ''),
-  )
-  const longest = prompts.reduce((most, prompt) => Math.max(most, Buffer.byteLength(prompt)), 0)
+  const inputs = prompts.map((prompt) => textTokens(prompt, model.tokenizer))
+  const input = sumOf([...inputs, textTokens(request.suffix ?? '', model.tokenizer)])
   const maxTokens = outputAllowed(model, {
     name: 'max_tokens',
     asked: request.max_tokens ?? undefined,
     fallback: DEFAULT_MAX_TOKENS,
-    input: likelyTokens({ textBytes: longest, messages: 0, images: 0 }),
+    input: inputs.reduce((most, { likely }) => Math.max(most, likely), 0),
     inputName: 'prompt',
   })
   const choices = prompts.length * (request.n ?? 1)
   const generated = prompts.length * (request.best_of ?? request.n ?? 1)
-  const size = { textBytes, messages: 0, images: 0 }
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
@@ -49,9 +45,9 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     endpoint: '/completions',
     model,
     deployment,
-    cost: chargedTokens(size) + maxTokens * generated,
+    cost: input.charged + maxTokens * generated,
     maxTokens: maxTokens * generated,
-    likelyInputTokens: likelyTokens(size),
+    likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
     answer: request.stream
       ? { kind: 'streamed', relay: (head) => textStream(head, { includeUsage, choices, cachedTokens }) }

@@ -2,7 +2,7 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
-import { chargedTokens, likelyTokens } from '../core/token-estimate.ts'
+import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { EmbeddingsDialect } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './embeddings-schema.ts'
@@ -21,17 +21,16 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
   const request = body.value as EmbeddingsRequest
   acceptedParameters(request, embeddingsRequestSchema.properties, always, model)
   const texts = await textsOf(request.input)
-  const textBytes = measure(texts, model)
+  const input = measure(texts, model)
   const base64 = request.encoding_format === 'base64'
   const batches = split(texts, dialect.batchSize)
-  const size = { textBytes, messages: 0, images: 0 }
   return {
     endpoint: '/embeddings',
     model,
     deployment,
-    cost: chargedTokens(size),
+    cost: input.charged,
     maxTokens: 0,
-    likelyInputTokens: likelyTokens(size),
+    likelyInputTokens: input.likely,
     calls: batches.map((batch) => {
       const engineModel = deployment.engine?.model ?? model.id
       const call = dialect.request({
@@ -97,12 +96,10 @@ async function textsOf(input: EmbeddingsRequest['input']): Promise<readonly stri
   })
 }
 
-/** Bytes of all texts, each of which must fit into the model's context. */
-function measure(texts: readonly string[], model: Model): number {
-  let total = 0
-  for (const [index, text] of texts.entries()) {
-    const textBytes = Buffer.byteLength(text)
-    const tokens = likelyTokens({ textBytes, messages: 0, images: 0 })
+/** Tokens of all texts, each of which must fit into the model's context. */
+function measure(texts: readonly string[], model: Model): TokenEstimate {
+  const estimates = texts.map((text) => textTokens(text, model.tokenizer))
+  for (const [index, { likely: tokens }] of estimates.entries()) {
     if (tokens > model.contextLength) {
       throw new ApiError(
         'context_length_exceeded',
@@ -110,9 +107,8 @@ function measure(texts: readonly string[], model: Model): number {
         { param: 'input' },
       )
     }
-    total += textBytes
   }
-  return total
+  return sumOf(estimates)
 }
 
 function split(texts: readonly string[], size: number): readonly (readonly string[])[] {

@@ -2,7 +2,7 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
-import { chargedTokens, likelyTokens, type InputSize } from '../core/token-estimate.ts'
+import { sumOf, textTokens, times, type TokenEstimate } from '../core/token-estimate.ts'
 import type { RankingInput } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import type { UnpricedJob } from './inference.ts'
@@ -72,14 +72,14 @@ function rankJob(
 ): UnpricedJob {
   const dialect = operationOf(model, deployment, 'ranking')
   const { path, body } = dialect.request(input)
-  const size = sizeOf(input)
+  const tokens = tokensOf(input, model)
   return {
     endpoint,
     model,
     deployment,
-    cost: chargedTokens(size),
+    cost: tokens.charged,
     maxTokens: 0,
-    likelyInputTokens: likelyTokens(size),
+    likelyInputTokens: tokens.likely,
     calls: [jsonRequest(path, Buffer.from(JSON.stringify(body)))],
     answer: {
       kind: 'whole',
@@ -125,9 +125,9 @@ function within(probability: number): number {
 
 /** With truncate NONE, a passage that cannot fit is refused and not cut. */
 function requireRoom(input: RankingInput, model: Model): void {
-  const queryBytes = Buffer.byteLength(input.query)
+  const query = textTokens(input.query, model.tokenizer)
   for (const [index, document] of input.documents.entries()) {
-    const tokens = likelyTokens({ textBytes: queryBytes + Buffer.byteLength(document), messages: 0, images: 0 })
+    const tokens = query.likely + textTokens(document, model.tokenizer).likely
     if (tokens <= model.contextLength) continue
     throw new ApiError(
       'context_length_exceeded',
@@ -138,11 +138,7 @@ function requireRoom(input: RankingInput, model: Model): void {
 }
 
 /** The query is read once for each document. */
-function sizeOf(input: RankingInput): InputSize {
-  const documents = input.documents.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-  return {
-    textBytes: documents + Buffer.byteLength(input.query) * input.documents.length,
-    messages: 0,
-    images: 0,
-  }
+function tokensOf(input: RankingInput, model: Model): TokenEstimate {
+  const documents = input.documents.map((text) => textTokens(text, model.tokenizer))
+  return sumOf([...documents, times(textTokens(input.query, model.tokenizer), documents.length)])
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { messageTokens, sumOf, textTokens, type TokenEstimate } from '../../src/core/token-estimate.ts'
 import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -576,6 +577,9 @@ describe('chat: parameters a model does not list', () => {
 })
 
 describe('chat: how much output', () => {
+  /** One message to a model that names no tokenizer. */
+  const inputOf = (content: string): TokenEstimate => sumOf([textTokens(content, undefined), messageTokens(1)])
+
   it('[E12] max_tokens is passed on; max_completion_tokens wins over it', async () => {
     for (const [body, allowed] of [
       [{ max_tokens: 7 }, 7],
@@ -606,8 +610,7 @@ describe('chat: how much output', () => {
       data: { model: string; committed_tokens: number; in_flight_requests: number; available_budget: number }[]
     }
     const lane = status.data.find(({ model }) => model === 'meta/test-8b')
-    // "Hi" is one token by the charge's rule (3 bytes each), a message costs 4.
-    assert.equal(lane?.committed_tokens, 1 + 4 + 256)
+    assert.equal(lane?.committed_tokens, inputOf('Hi').charged + 256)
     assert.equal(lane.available_budget, 100_000 - lane.committed_tokens)
     assert.equal(lane.in_flight_requests, 1)
     held.open()
@@ -628,29 +631,36 @@ describe('chat: how much output', () => {
     const status = (await (await weir.call('/queue/status')).json()) as {
       data: { model: string; committed_tokens: number }[]
     }
-    assert.equal(status.data.find(({ model }) => model === 'meta/test-8b')?.committed_tokens, 1 + 4 + 300)
+    assert.equal(
+      status.data.find(({ model }) => model === 'meta/test-8b')?.committed_tokens,
+      inputOf('Hi').charged + 300,
+    )
     held.open()
     await answer
   })
 
   it('[E12] the default shrinks to what the context has left', async () => {
-    const content = 'x'.repeat(8000 * 4)
+    const content = 'x'.repeat(50_000)
+    const left = 8192 - inputOf(content).likely
+    assert.ok(left > 0 && left < 256)
     const { max_tokens: allowed } = await forwarded({ messages: [{ role: 'user', content }] })
-    assert.equal(allowed, 8192 - 8000 - 4)
+    assert.equal(allowed, left)
   })
 
   it('[E12] more than the context is refused, in the words SDKs look for', async () => {
-    const content = 'x'.repeat(5000 * 4)
+    const content = 'x'.repeat(30_000)
     const body = { messages: [{ role: 'user', content }], max_tokens: 4096 }
     await assertRefused(body, 'context_length_exceeded', 'messages')
     const { message: text } = await refusalOf(await weir.chat(body))
     assert.match(text, /maximum context length is 8192 tokens/)
-    await assertRefused(message({ content: 'x'.repeat(8192 * 4) }), 'context_length_exceeded', 'messages')
-    assert.equal((await forwarded({ ...body, max_tokens: 8192 - 5004 }))['max_tokens'], 8192 - 5004)
+    await assertRefused(message({ content: 'x'.repeat(60_000) }), 'context_length_exceeded', 'messages')
+    const left = 8192 - inputOf(content).likely
+    assert.equal((await forwarded({ ...body, max_tokens: left }))['max_tokens'], left)
+    await assertRefused({ ...body, max_tokens: left + 1 }, 'context_length_exceeded', 'messages')
   })
 
   it('[E12] tools and schemas are part of the input', async () => {
-    const description = 'x'.repeat(8192 * 4)
+    const description = 'x'.repeat(60_000)
     await assertRefused(
       { tools: [{ type: 'function', function: { name: 'f', description } }] },
       'context_length_exceeded',
@@ -659,8 +669,9 @@ describe('chat: how much output', () => {
   })
 
   it('[Q1][Q7] what the whole budget could not hold is refused at once', async () => {
-    await assertRefused({ model: 'meta/small', max_tokens: 996 }, 'token_budget_exceeded', 'max_tokens')
-    assert.equal((await forwarded({ model: 'meta/small', max_tokens: 995 }))['max_tokens'], 995)
+    const most = 1000 - inputOf('Hi').charged
+    await assertRefused({ model: 'meta/small', max_tokens: most + 1 }, 'token_budget_exceeded', 'max_tokens')
+    assert.equal((await forwarded({ model: 'meta/small', max_tokens: most }))['max_tokens'], most)
   })
 })
 

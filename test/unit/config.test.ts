@@ -57,6 +57,11 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       'server: { port: http }',
       'weir.yaml:1: server.port: must be an integer from 0 to 65535, but is "http"',
     ],
+    [
+      'a tokenizer nobody knows',
+      `${model}    tokenizer: llama4\n`,
+      'weir.yaml:9: models[0].tokenizer: must be one of cl100k_base, o200k_base, llama2, llama3, mistral,',
+    ],
     ['a number for a text', 'data_dir: 5', 'weir.yaml:1: data_dir: must be a non-empty string, but is 5'],
     [
       'a value that is none of those allowed',

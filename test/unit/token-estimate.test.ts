@@ -1,38 +1,75 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { chargedTokens, likelyOutputTokens, likelyTokens } from '../../src/core/token-estimate.ts'
+import {
+  imageTokens,
+  likelyOutputTokens,
+  messageTokens,
+  sumOf,
+  textTokens,
+  times,
+} from '../../src/core/token-estimate.ts'
+import { isTokenizer, tokenizerNames } from '../../src/core/tokenizers.ts'
 
 fc.configureGlobal({ seed: 1 })
 
-const sizes = fc.record({ textBytes: fc.nat(50_000_000), messages: fc.nat(10_000), images: fc.nat(1000) })
+const anyTokenizer = [undefined, ...tokenizerNames]
+const text = fc.string({ unit: 'binary', maxLength: 200 })
 
-describe('tokens guessed from bytes', () => {
-  it('[Q1] count the text, something for each message, and more for each image', () => {
-    const nothing = { textBytes: 0, messages: 0, images: 0 }
-    assert.equal(chargedTokens(nothing), 0)
-    assert.equal(chargedTokens({ ...nothing, textBytes: 300 }), 100)
-    assert.equal(chargedTokens({ ...nothing, textBytes: 301 }), 101)
-    assert.equal(likelyTokens({ ...nothing, textBytes: 400 }), 100)
-    assert.ok(chargedTokens({ ...nothing, messages: 1 }) > 0)
-    assert.ok(chargedTokens({ ...nothing, images: 1 }) > chargedTokens({ ...nothing, messages: 1 }))
-    assert.equal(likelyOutputTokens(0), 0)
-    assert.equal(likelyOutputTokens(5), 2)
+describe('tokens guessed from characters', () => {
+  it('[Q1] count letters, digits, marks and scripts each at their own rate', () => {
+    const word = textTokens('weir', 'llama3').charged
+    assert.equal(word, Math.ceil(4 * 0.27 * 1.3))
+    assert.equal(textTokens('', 'llama3').charged, 0)
+    assert.ok(textTokens('WEIR', 'llama3').charged > word)
+    assert.ok(textTokens('堰堰堰堰', 'llama3').charged > word)
+    // Llama 3 takes three digits at a time; Qwen takes them one by one.
+    const digits = '0123456789'.repeat(10)
+    assert.ok(textTokens(digits, 'qwen2').likely > textTokens(digits, 'llama3').likely * 2)
   })
 
-  it('[Q1] charge at least what is likely, and more for more input', () => {
+  it('[Q1] charge at least what is likely, and more for more text', () => {
     fc.assert(
-      fc.property(sizes, sizes, (size, more) => {
-        assert.ok(Number.isSafeInteger(chargedTokens(size)))
-        assert.ok(chargedTokens(size) >= likelyTokens(size))
-        const larger = {
-          textBytes: size.textBytes + more.textBytes,
-          messages: size.messages + more.messages,
-          images: size.images + more.images,
-        }
-        assert.ok(chargedTokens(larger) >= chargedTokens(size))
-        assert.ok(likelyTokens(larger) >= likelyTokens(size))
+      fc.property(text, text, fc.constantFrom(...anyTokenizer), (one, other, tokenizer) => {
+        const { charged, likely } = textTokens(one, tokenizer)
+        const more = textTokens(one + other, tokenizer)
+        assert.ok(Number.isSafeInteger(charged) && Number.isSafeInteger(likely))
+        assert.ok(charged >= likely)
+        assert.ok(more.charged >= charged && more.likely >= likely)
       }),
     )
+  })
+
+  it('[Q1] without a tokenizer, charge as the worst of them and check the context as the best', () => {
+    fc.assert(
+      fc.property(text, fc.constantFrom(...tokenizerNames), (it, tokenizer) => {
+        assert.ok(textTokens(it, undefined).charged >= textTokens(it, tokenizer).charged)
+        assert.ok(textTokens(it, undefined).likely <= textTokens(it, tokenizer).likely)
+      }),
+    )
+  })
+
+  it('[Q1] measure a long text as the sum of its parts', () => {
+    const part = 'A weir, 堰, of 1000 tokens 😀. '
+    const once = textTokens(part.repeat(1000), 'gemma').charged
+    assert.ok(Math.abs(textTokens(part.repeat(100_000), 'gemma').charged - once * 100) <= 100)
+  })
+
+  it('know tokenizers by name, however it is written', () => {
+    assert.ok(isTokenizer('Llama3') && isTokenizer('CL100K_BASE'))
+    assert.ok(!isTokenizer('llama') && !isTokenizer('constructor'))
+    assert.deepEqual(textTokens('Weir 堰', 'Llama3'), textTokens('Weir 堰', 'llama3'))
+  })
+
+  it('[Q1] add something for each message, and more for each image', () => {
+    assert.deepEqual(messageTokens(3), times(messageTokens(1), 3))
+    assert.ok(imageTokens(1).charged > messageTokens(1).charged)
+    assert.deepEqual(sumOf([]), { charged: 0, likely: 0 })
+    assert.deepEqual(sumOf([{ charged: 5, likely: 2 }, messageTokens(1)]), { charged: 13, likely: 5 })
+  })
+
+  it('guess an answer from its bytes', () => {
+    assert.equal(likelyOutputTokens(0), 0)
+    assert.equal(likelyOutputTokens(5), 2)
   })
 })
