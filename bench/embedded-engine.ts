@@ -24,7 +24,7 @@ interface Measure {
 
 const model = findModel(slug)
 if (!model) throw new Error(`no model ${slug}`)
-await modelFiles(modelsDirectory).pull(slug)
+await modelFiles(modelsDirectory, { environment: process.env }).pull(slug)
 
 const llama = await getLlama({ build: 'never', maxThreads: threads })
 const weights = await llama.loadModel({ modelPath: modelPaths(modelsDirectory).ofRole(model, 'model') })

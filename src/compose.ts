@@ -7,15 +7,22 @@ import { memoryAdmission } from './admission/memory.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
-import { deploymentFor, deploymentsOf, type Deployment, type Model } from './core/catalog.ts'
-import { openUpstream } from './engines/upstream.ts'
+import { deploymentFor, deploymentsOf, type Deployment, type EngineDescription, type Model } from './core/catalog.ts'
+import { FileMistake } from './core/checked-yaml.ts'
+import { localModels, type FetchEvents, type LocalModels } from './embedded/local-models.ts'
+import { findModel } from './embedded/manifest.ts'
+import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
+import { localFiles } from './files/local.ts'
+import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin-api.ts'
 import { publicApi } from './http/public-api.ts'
 import { listen, type Listener } from './http/server.ts'
 import { memoryRateLimiter } from './limits/memory.ts'
+import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
+import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline.ts'
-import type { Clock, Engine, Store } from './ports.ts'
+import type { Clock, Engine, FileStore, Store } from './ports.ts'
 import { publishService } from './running-service.ts'
 import { groupCommit } from './store/group-commit.ts'
 import { sqliteStore } from './store/sqlite.ts'
@@ -41,17 +48,17 @@ const LAST_FLUSH_MS = 10_000
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-export async function startService(config: Config): Promise<Service> {
+export async function startService(config: Config, fetching: Partial<FetchEvents> = {}): Promise<Service> {
   const store = await sqliteStore(config.dataDir, { exclusive: true })
   try {
-    return await assemble(config, store, systemClock)
+    return await assemble(config, store, systemClock, fetching)
   } catch (error) {
     await store.close()
     throw error
   }
 }
 
-async function assemble(config: Config, store: Store, clock: Clock): Promise<Service> {
+async function assemble(config: Config, store: Store, clock: Clock, fetching: Partial<FetchEvents>): Promise<Service> {
   const interrupted = await store.recoverIntents(clock.now())
   const ledger = groupCommit((batch) => store.writeLedger(batch), clock)
   const admission = memoryAdmission(clock)
@@ -62,12 +69,25 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
 
   const accounts = await openAccounts(store, clock)
   const prices = await openPriceBook(store, clock)
-  const engines = engineSet({
+  const engineEvents: UpstreamEvents = {
     healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is back' : 'engine is down'),
     callFailed: (url, reason) => log.warn({ url, reason }, 'engine failed a call'),
+  }
+  const local = localModels({
+    directory: config.modelsDir,
+    environment: config.environment,
+    log: ({ runtime, level, message }) => log[level]({ runtime }, message),
   })
+  const engines = engineSet((description) =>
+    description.kind === 'embedded'
+      ? local.engine(description.model, (socketPath) =>
+          openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, { watch: false }),
+        )
+      : openUpstream(description, engineEvents),
+  )
   const watched = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file)
   const catalog = await openCatalog(config.catalog, async (models) => {
+    requireKnown(models, local)
     await prices.syncListPrices(models)
     return () => {
       const deployments = models.flatMap(deploymentsOf)
@@ -77,7 +97,9 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
       for (const { lane, limits } of deployments) admission.setLimits(lane, limits)
     }
   })
-  const images = remoteImages(config.imageHosts)
+  const images = remoteImages(config.imageHosts, config.imageLimits)
+  const files = openFiles(config, () => urlOf(publicListener), clock)
+  const spool = openSpool(join(config.dataDir, 'spool'), config.audio.maxSpoolBytes)
   const pipeline = createPipeline({
     admission,
     ledger,
@@ -104,7 +126,10 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
       pipeline,
       clock,
       telemetry,
-      fetchImage: images.fetchImage,
+      fetchImages: images.fetchImages,
+      imageLimits: config.imageLimits,
+      files,
+      audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       limits: config,
       isUp,
       isReady,
@@ -131,10 +156,28 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
   const adminUrl = urlOf(adminListener)
   const unpublish = publishService(config.dataDir, { adminUrl, operatorToken, pid: process.pid })
   const unwatch = watched?.onChange(reloadCatalog)
+  fetchMissing()
+
+  function fetchMissing(): void {
+    local.pullMissing(modelsToFetch(config, catalog.models()), {
+      progress: (progress) => fetching.progress?.(progress),
+      ready(slug) {
+        log.info({ model: slug }, 'model is ready')
+        fetching.ready?.(slug)
+      },
+      failed(slug, reason) {
+        log.warn({ model: slug, reason }, 'model could not be fetched; trying again in half a minute')
+        fetching.failed?.(slug, reason)
+      },
+    })
+  }
 
   function reloadCatalog(): void {
     catalog.reload().then(
-      () => log.info({ models: catalog.models().length }, 'the catalog was reloaded'),
+      () => {
+        log.info({ models: catalog.models().length }, 'the catalog was reloaded')
+        fetchMissing()
+      },
       (error: Error) => log.error({ reason: error.message }, 'the catalog has a mistake; the old one stays'),
     )
   }
@@ -156,15 +199,41 @@ async function assemble(config: Config, store: Store, clock: Clock): Promise<Ser
       await adminListener.close(1000)
       unpublish()
       await Promise.race([ledger.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
-      await Promise.all([engines.close(), images.close()])
+      await Promise.all([engines.close(), local.close(), images.close(), files?.close()])
       await store.close()
       await telemetry.close()
     },
   }
 }
 
+function openFiles(config: Config, listenerUrl: () => string, clock: Clock): FileStore | undefined {
+  const files = config.files()
+  if (files?.kind === 's3') return s3Files(files, clock)
+  const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
+  return files && localFiles({ ...files, dataDir: config.dataDir, publicUrl }, clock)
+}
+
+/** A catalog that names a model nobody can run is refused as a whole, as any other mistake in it. */
+function requireKnown(models: readonly Model[], local: LocalModels): void {
+  for (const { lane, engine } of models.flatMap(deploymentsOf)) {
+    if (engine?.kind === 'embedded' && !local.knows(engine.model)) {
+      throw new FileMistake(
+        `${lane}: the embedded engine does not know the model "${engine.model}"; see weir models list`,
+      )
+    }
+  }
+}
+
+/** What a start fetches: what an operator's own catalog names, or the smaller ones of the default catalog. */
+function modelsToFetch(config: Config, models: readonly Model[]): readonly string[] {
+  const named = models
+    .flatMap(deploymentsOf)
+    .flatMap(({ engine }) => (engine?.kind === 'embedded' ? [engine.model] : []))
+  return config.file === undefined ? named.filter((slug) => findModel(slug)?.delivery === 'default') : named
+}
+
 /** The engines of all deployments; a reload keeps those whose description did not change. */
-function engineSet(events: Parameters<typeof openUpstream>[1]) {
+function engineSet(open: (description: EngineDescription) => Engine) {
   let current = new Map<string, { description: string; engine: Engine }>()
   return {
     of: (deployment: Deployment): Engine | undefined => current.get(deployment.lane)?.engine,
@@ -175,7 +244,7 @@ function engineSet(events: Parameters<typeof openUpstream>[1]) {
         const text = JSON.stringify(description)
         const same = current.get(lane)
         const keep = same?.description === text ? same : undefined
-        next.set(lane, keep ?? { description: text, engine: openUpstream(description, events) })
+        next.set(lane, keep ?? { description: text, engine: open(description) })
       }
       for (const [lane, old] of current) if (next.get(lane) !== old) void old.engine.close()
       current = next

@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import Type, { type Static } from 'typebox'
 import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
+import { defaultCatalog } from './embedded/default-catalog.ts'
 import { FileMistake, parseCheckedYaml } from './core/checked-yaml.ts'
+import type { ImageLimits } from './core/image-header.ts'
 
 /** File + environment → one frozen, validated Config. Nothing else reads process.env. */
 export interface Config {
@@ -15,15 +17,49 @@ export interface Config {
   /** How long streams may go on after a stop was asked for. */
   readonly drainMs: number
   readonly dataDir: string
+  readonly modelsDir: string
+  /** For downloads: proxies, the hub's address and token, npm's configuration. */
+  readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
   readonly seller: { readonly name: string; readonly abn: string; readonly address: string } | undefined
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
   readonly imageHosts: readonly string[]
+  readonly imageLimits: ImageLimits
+  /**
+   * Where images are kept that a caller wants by link; undefined: nowhere. Secrets are looked up only here,
+   * since most commands need none.
+   */
+  files(): FilesConfig | undefined
+  readonly audio: {
+    readonly maxUploadBytes: number
+    /** All uploads on disk at once. */
+    readonly maxSpoolBytes: number
+  }
   readonly logLevel: string
   readonly catalog: CatalogSource
 }
+
+export type FilesConfig =
+  | {
+      readonly kind: 'local'
+      /** undefined: the address of the public listener. */
+      readonly publicUrl: string | undefined
+      readonly linkTtlSeconds: number
+      readonly maxBytes: number
+    }
+  | {
+      readonly kind: 's3'
+      readonly endpoint: string
+      readonly bucket: string
+      readonly region: string
+      readonly accessKey: string
+      readonly secretKey: string
+      readonly prefix: string
+      readonly publicUrl: string | undefined
+      readonly linkTtlSeconds: number
+    }
 
 /** What the command line may override. */
 export interface Overrides {
@@ -33,11 +69,51 @@ export interface Overrides {
 }
 
 const closed = { additionalProperties: false } as const
+const MAX_UPLOAD_BYTES = 25 * 2 ** 20
+const MAX_SPOOL_BYTES = 8 * 2 ** 30
 const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
 /** What fits into an Authorization header and cannot be guessed. */
 const TOKEN = /^[!-~]{16,}$/
 const TOKEN_RULE = 'at least 16 letters, digits and signs without spaces'
+
+const webAddress = (): Type.TString =>
+  Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
+
+const files = Type.Union([
+  Type.Object(
+    {
+      kind: Type.Literal('local'),
+      public_url: Type.Optional(webAddress()),
+      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 31_536_000 })),
+      max_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: Number.MAX_SAFE_INTEGER })),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('s3'),
+      endpoint: webAddress(),
+      bucket: Type.String({
+        pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+        expected: 'a name of 3 to 63 small letters, digits, "." and "-"',
+      }),
+      region: Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$', expected: 'a region, such as ap-southeast-2' }),
+      access_key_env: Type.String({ minLength: 1, maxLength: 128 }),
+      secret_key_env: Type.String({ minLength: 1, maxLength: 128 }),
+      prefix: Type.Optional(
+        Type.String({
+          pattern: '^[a-zA-Z0-9._-][a-zA-Z0-9._/-]{0,199}$',
+          expected: 'a start of names, such as images/',
+        }),
+      ),
+      public_url: Type.Optional(webAddress()),
+      // A signature of version 4 lives a week at most.
+      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
+    },
+    closed,
+  ),
+])
 
 const schema = Type.Object(
   {
@@ -75,7 +151,21 @@ const schema = Type.Object(
     ),
     images: Type.Optional(
       Type.Object(
-        { allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })) },
+        {
+          allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })),
+          max_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_side_px: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+        },
+        closed,
+      ),
+    ),
+    files: Type.Optional(files),
+    audio: Type.Optional(
+      Type.Object(
+        {
+          max_upload_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_spool_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 })),
+        },
         closed,
       ),
     ),
@@ -96,24 +186,38 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
   const named = overrides.config ?? environment['WEIR_CONFIG']
   if (named !== undefined && !existsSync(named)) throw new FileMistake(`${named}: there is no such file`)
   const file = named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
-  const content: FileContent = file === undefined ? {} : readYaml(file).data
+  const yaml = file === undefined ? undefined : readYaml(file)
+  const content: FileContent = yaml?.data ?? {}
   const base = file === undefined ? process.cwd() : dirname(resolve(file))
   const { server, rate_limit: rateLimit, seller } = content
   refuseOtherAdapters(environment)
+  const host = environment['WEIR_HOST'] ?? server?.host ?? '127.0.0.1'
+  const directory = dataDir(overrides, environment, content, base)
   return Object.freeze({
     file,
-    host: environment['WEIR_HOST'] ?? server?.host ?? '127.0.0.1',
+    host,
     port: portFrom(overrides.port, '--port') ?? portFrom(environment['WEIR_PORT'], 'WEIR_PORT') ?? server?.port ?? 8080,
     adminHost: server?.admin_host ?? '127.0.0.1',
     adminPort: portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT') ?? server?.admin_port ?? 8081,
     drainMs: server?.drain_ms ?? 30_000,
-    dataDir: dataDir(overrides, environment, content, base),
+    dataDir: directory,
+    modelsDir: join(directory, 'models'),
+    environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
     seller: seller && { name: seller.name, abn: seller.abn, address: seller.address ?? '' },
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? 20 * 1024 * 1024,
     imageHosts: content.images?.allowed_hosts ?? [],
+    imageLimits: {
+      maxBytes: content.images?.max_bytes ?? 20 * 1024 * 1024,
+      maxSidePx: content.images?.max_side_px ?? 8192,
+    },
+    files: () => yaml && filesFrom(yaml, host, (name) => environment[name]),
+    audio: {
+      maxUploadBytes: content.audio?.max_upload_bytes ?? MAX_UPLOAD_BYTES,
+      maxSpoolBytes: content.audio?.max_spool_bytes ?? MAX_SPOOL_BYTES,
+    },
     logLevel: content.log?.level ?? 'info',
     catalog: catalogSource(file, content, base, (name) => environment[name]),
   })
@@ -123,6 +227,8 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
   const { models, catalog } = yaml.data
   if (models && catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = yaml.data.audio ?? {}
+  if (spool < upload) throw yaml.mistake(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
   const catalogFile = catalog && resolve(dirname(file), catalog)
   if (catalogFile && !existsSync(catalogFile)) throw yaml.mistake(['catalog'], `there is no file ${catalogFile}`)
   return yaml
@@ -133,13 +239,49 @@ function catalogSource(file: string | undefined, content: FileContent, base: str
     const catalogFile = resolve(base, content.catalog)
     return { file: catalogFile, read: () => parseCatalog(readFileSync(catalogFile, 'utf8'), catalogFile, secrets) }
   }
-  if (file === undefined) return { file: undefined, read: () => [] }
+  if (file === undefined) {
+    return { file: undefined, read: () => parseCatalog(defaultCatalog(), 'the default catalog', secrets) }
+  }
   return {
     file,
     read() {
       const yaml = readYaml(file)
       return toModels(yaml.data.models ?? [], yaml, secrets)
     },
+  }
+}
+
+function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Secrets): FilesConfig | undefined {
+  const { files } = yaml.data
+  if (!files) return undefined
+  const publicUrl = files.public_url
+  const linkTtlSeconds = files.link_ttl_seconds ?? 3600
+  if (files.kind === 'local') {
+    if (publicUrl === undefined && (host === '0.0.0.0' || host === '::')) {
+      throw yaml.mistake(
+        ['files', 'public_url'],
+        `is required where the service listens on every address (${host}): links have to lead somewhere`,
+      )
+    }
+    return { kind: 'local', publicUrl, linkTtlSeconds, maxBytes: files.max_bytes ?? 10 * 1024 ** 3 }
+  }
+  const secret = (key: 'access_key_env' | 'secret_key_env'): string => {
+    const value = secrets(files[key])
+    if (value === undefined) {
+      throw yaml.mistake(['files', key], `the environment variable ${files[key]} is not set`)
+    }
+    return value
+  }
+  return {
+    kind: 's3',
+    endpoint: files.endpoint,
+    bucket: files.bucket,
+    region: files.region,
+    accessKey: secret('access_key_env'),
+    secretKey: secret('secret_key_env'),
+    prefix: files.prefix ?? '',
+    publicUrl,
+    linkTtlSeconds,
   }
 }
 

@@ -32,9 +32,11 @@ const rules: readonly Rule[] = [
   { part: 'telemetry.ts', may: ['metrics.ts'] },
   // A process of its own, which the service knows as one more upstream.
   { part: 'embedded', may: below },
+  // The engine host is a program of its own; the service sees it through these alone.
+  { part: 'embedded', may: [...below, 'embedded'] },
   { part: 'running-service.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
-  { part: 'config.ts', may: ['core', 'catalog/file.ts'] },
+  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/default-catalog.ts'] },
   {
     part: 'http',
     may: [
@@ -52,7 +54,10 @@ const rules: readonly Rule[] = [
     may: [...below, ...beside, 'embedded', 'http', 'pipeline.ts', 'config.ts', 'running-service.ts'],
   },
   { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
-  { part: 'commands', may: [...below, 'accounts', 'catalog', 'compose.ts', 'config.ts', 'running-service.ts'] },
+  {
+    part: 'commands',
+    may: [...below, 'embedded', 'accounts', 'catalog', 'compose.ts', 'config.ts', 'running-service.ts'],
+  },
   { part: 'main.ts', may: ['core', 'commands'] },
 ]
 

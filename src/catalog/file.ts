@@ -25,12 +25,11 @@ export const priceListSchema = Type.Object(
 const engineSchema = Type.Object(
   {
     kind: Type.Enum([...engineKinds]),
-    urls: Type.Array(
-      Type.String({ pattern: '^(https?://|unix:/)', expected: 'an http://, https:// or unix:/ address' }),
-      {
+    urls: Type.Optional(
+      Type.Array(Type.String({ pattern: '^(https?://|unix:/)', expected: 'an http://, https:// or unix:/ address' }), {
         minItems: 1,
         maxItems: 256,
-      },
+      }),
     ),
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     api_key_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
@@ -212,12 +211,19 @@ function toEngine(
   if (engine.api_key_env !== undefined && !apiKey) {
     throw yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
   }
-  engine.urls.forEach((url, index) => {
+  const urls = engine.urls ?? []
+  if (engine.kind === 'embedded' && urls.length > 0) {
+    throw yaml.mistake([...path, 'urls'], 'has no place here: Weir runs an embedded engine itself')
+  }
+  if (engine.kind !== 'embedded' && urls.length === 0) {
+    throw yaml.mistake([...path, 'urls'], 'is required: a non-empty array of addresses')
+  }
+  urls.forEach((url, index) => {
     if (!url.startsWith('unix:') && !URL.canParse(url)) throw yaml.mistake([...path, 'urls', index], 'is not a URL')
   })
   return {
     kind: engine.kind,
-    urls: engine.urls,
+    urls,
     model: engine.model ?? slug,
     apiKey,
     // Long generations answer late when they do not stream, and pause while they think.

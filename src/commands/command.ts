@@ -23,11 +23,16 @@ export interface Flags {
 }
 
 const common = { config: 'string', data: 'string', json: 'boolean' } as const
+/** What to do, and with what. */
+const MAX_WORDS = 2
 
 export function parseFlags(args: readonly string[], flags: Readonly<Record<string, 'string' | 'boolean'>> = {}): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+    const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+    const extra = parsed.positionals[MAX_WORDS]
+    if (extra !== undefined) throw new Error(`"${extra}" is one word too many; a name with spaces goes into quotes`)
+    return parsed
   } catch (error) {
     throw new UsageMistake((error as Error).message)
   }

@@ -1,29 +1,67 @@
+import { modelFiles, type ModelFiles } from '../embedded/model-files.ts'
+import { findModel, modelBytes } from '../embedded/manifest.ts'
+import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { formatPriceList } from '../core/rating.ts'
-import { endpointsOf, modesOf } from '../core/catalog.ts'
-import { configOf, parseFlags, print, table, UsageMistake, type Command } from './command.ts'
+import { configOf, parseFlags, print, table, UsageMistake, type Command, type Flags } from './command.ts'
+import { bar } from './fetch-display.ts'
 
 export const models: Command = {
-  summary: 'what the catalog offers',
+  summary: 'what the catalog offers; fetch and remove the files of models that run here',
   help: `weir models list
+weir models pull SLUG
+weir models remove SLUG
 
-The models of the catalog as the file describes them, with list prices in AUD excluding GST.`,
+"list" shows the catalog with list prices in AUD excluding GST and, for models that Weir runs itself, whether
+their files are here. "pull" fetches and verifies them; it goes on where it was cut off, and a running
+service uses the model as soon as it is complete.`,
   async run(args) {
     const flags = parseFlags(args)
-    if (flags.positionals[0] !== 'list') throw new UsageMistake('say what to do: list')
-    const data = configOf(flags)
-      .catalog.read()
-      .map((model) => ({
-        id: model.id,
-        name: model.name,
-        aliases: model.aliases,
-        categories: model.categories,
-        modes: modesOf(model),
-        endpoints: endpointsOf(model),
-        context_length: model.contextLength,
-        pricing: formatPriceList(model.rates),
-      }))
-    print(flags, { object: 'list', data }, () =>
-      table(data, ['id', 'categories', 'modes', 'context_length', 'pricing']),
-    )
+    const [action, slug] = flags.positionals
+    const config = configOf(flags)
+    const files = modelFiles(config.modelsDir, { environment: config.environment })
+    if (action === 'list') {
+      const data = config.catalog.read().map((model) => view(model, files))
+      return print(flags, { object: 'list', data }, () =>
+        table(data, ['id', 'categories', 'state', 'size_mb', 'pricing']),
+      )
+    }
+    if (action !== 'pull' && action !== 'remove') throw new UsageMistake('say what to do: list, pull or remove')
+    if (!slug) throw new UsageMistake(`give the slug of a model: weir models ${action} SLUG`)
+    const known = findModel(slug)
+    if (!known) throw new UsageMistake(`the embedded engine does not know "${slug}"; see weir models list`)
+    return action === 'pull' ? pull(flags, files, known.catalog.id) : remove(flags, files, known.catalog.id)
   },
+}
+
+async function pull(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
+  const shows = process.stderr.isTTY
+  await files.pull(slug, {
+    onProgress: (progress) => void (shows && process.stderr.write(`\r\u001b[K${bar(progress)}`)),
+  })
+  if (shows) process.stderr.write('\r\u001b[K')
+  print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
+}
+
+async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
+  const { removed, alsoGone } = await files.remove(slug)
+  const others = alsoGone.length > 0 ? ` It shared files with ${alsoGone.join(', ')}.` : ''
+  print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} is removed.${others}`)
+}
+
+function view(model: Model, files: ModelFiles): object {
+  const engine = model.serverless?.engine ?? model.dedicated[0]?.engine
+  const local = engine?.kind === 'embedded' ? findModel(engine.model) : undefined
+  return {
+    id: model.id,
+    name: model.name,
+    aliases: model.aliases,
+    categories: model.categories,
+    modes: modesOf(model),
+    endpoints: endpointsOf(model),
+    context_length: model.contextLength,
+    pricing: formatPriceList(model.rates),
+    engine: engine?.kind ?? null,
+    state: local ? (files.isPresent(local.catalog.id) ? 'ready' : 'to pull') : engine ? 'remote' : 'no engine',
+    size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,
+  }
 }

@@ -1,3 +1,4 @@
+import { fetchDisplay } from './fetch-display.ts'
 import { startService, type Service } from '../compose.ts'
 import { configOf, parseFlags, type Command } from './command.ts'
 
@@ -13,8 +14,10 @@ SIGTERM or SIGINT stops it: waiting requests get 503 with Retry-After, running o
 stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string' })
-    const service = await startService(configOf(flags))
+    const fetching = fetchDisplay(process.stdout)
+    const service = await startService(configOf(flags), fetching.events)
     process.stdout.write(banner(service))
+    fetching.show()
     process.on('SIGHUP', () => service.reloadCatalog())
     await stopAsked()
     process.once('SIGTERM', () => process.exit(1))
@@ -44,7 +47,10 @@ function banner(service: Service): string {
     )
   } else {
     lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${key}"`)
-    lines.push('', '  No chat model has an engine yet: name one in weir.yaml (see weir.example.yaml).')
+    lines.push(
+      '',
+      '  No chat model is ready yet: one that is being fetched will be; or name an engine in weir.yaml (see weir.example.yaml).',
+    )
   }
   return `${lines.join('\n')}\n\n`
 }

@@ -9,6 +9,7 @@ export type Mode = (typeof modes)[number]
 
 /** The servers people run, by how they word things: see engines/dialects. */
 export const engineKinds = [
+  'embedded',
   'openai',
   'vllm',
   'sglang',

@@ -1,5 +1,6 @@
 import type { EngineKind } from '../core/catalog.ts'
 import type { Dialect } from './dialect.ts'
+import { embedded } from './embedded.ts'
 import { localai, sdcpp } from './image-servers.ts'
 import { llamacpp } from './llamacpp.ts'
 import { nim } from './nim.ts'
@@ -12,6 +13,7 @@ import { vllm } from './vllm.ts'
 import { speaches, whispercpp } from './whisper-servers.ts'
 
 export const dialects: Readonly<Record<EngineKind, Dialect>> = {
+  embedded,
   openai,
   vllm,
   sglang,

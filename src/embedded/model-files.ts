@@ -48,7 +48,10 @@ export interface ModelFiles {
 const spareBytes = 64_000_000
 
 /** The weights on disk: fetched, verified, listed, removed. Safe to use from several processes at once. */
-export function modelFiles(directory: string, models: readonly ManifestModel[] = manifest): ModelFiles {
+export function modelFiles(
+  directory: string,
+  { environment, models = manifest }: { environment: NodeJS.ProcessEnv; models?: readonly ManifestModel[] },
+): ModelFiles {
   const paths = modelPaths(directory)
   const downloadsDirectory = join(directory, '.downloads')
 
@@ -84,7 +87,7 @@ export function modelFiles(directory: string, models: readonly ManifestModel[] =
         const signal = options.signal
         return {
           partPath,
-          provenance: await fetchFrom(source, { file, partPath, downloadsDirectory, onBytes, signal }),
+          provenance: await fetchFrom(source, { file, partPath, downloadsDirectory, environment, onBytes, signal }),
         }
       })
       if (file.sha256 === undefined) await recordPin(target, partPath, provenance)

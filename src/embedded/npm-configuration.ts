@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 export interface NpmRegistry {
   /** Ends with a slash. */
@@ -8,18 +10,22 @@ export interface NpmRegistry {
   headers: Record<string, string>
 }
 
-const publicRegistry = 'https://registry.npmjs.org/'
+const run = promisify(execFile)
 
 /** The registry a package comes from, and the credentials for it, as npm itself would choose them. */
-export async function npmRegistry(
-  packageName: string,
-  environment: NodeJS.ProcessEnv = process.env,
-): Promise<NpmRegistry> {
+export async function npmRegistry(packageName: string, environment: NodeJS.ProcessEnv): Promise<NpmRegistry> {
   const settings = await npmSettings(environment)
   const scope = packageName.startsWith('@') ? packageName.split('/', 1)[0] : undefined
-  const chosen = (scope && settings.get(`${scope}:registry`)) ?? settings.get('registry') ?? publicRegistry
+  const chosen =
+    (scope && settings.get(`${scope}:registry`)) ?? settings.get('registry') ?? (await npmDefault(environment))
   const url = chosen.endsWith('/') ? chosen : `${chosen}/`
   return { url, headers: credentials(url, settings) }
+}
+
+/** What npm uses where nobody configured anything. */
+async function npmDefault(environment: NodeJS.ProcessEnv): Promise<string> {
+  const { stdout } = await run('npm', ['config', 'get', 'registry'], { env: environment })
+  return stdout.trim()
 }
 
 /** Nearest wins: environment, then the project's, the user's and the global .npmrc. */

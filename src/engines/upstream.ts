@@ -17,12 +17,17 @@ export interface UpstreamEvents {
 }
 
 /** The OpenAI-compatible servers behind one deployment, called over HTTP(S) or a unix socket. */
-export function openUpstream(description: EngineDescription, events: UpstreamEvents): Engine {
+export function openUpstream(
+  description: EngineDescription,
+  events: UpstreamEvents,
+  /** Whether its addresses are asked now and then; a host that starts with its first call is not. */
+  options = { watch: true },
+): Engine {
   const timeouts = { firstByteMs: description.firstByteTimeoutMs, idleMs: description.idleTimeoutMs }
   const addresses = description.urls.map((url) => openAddress(url, timeouts))
   const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
-  const unwatch = addresses.map((address) =>
+  const unwatch = (options.watch ? addresses : []).map((address) =>
     watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
   )
   let holders = 0
@@ -54,6 +59,7 @@ function runCall(
   const tried = new Set<Address>()
   let controller: Dispatcher.DispatchController | undefined
   let aborted = false
+  let isWithEngine = false
   let finish: (end: CallEnd) => void
   const ended = new Promise<CallEnd>((resolve) => (finish = resolve))
 
@@ -63,6 +69,7 @@ function runCall(
     const address = leastBusy(addresses, tried)
     if (!address) return finish({ kind: 'failed', error: leftBecause ?? noAddress(), started: false })
     tried.add(address)
+    isWithEngine = false
     address.inFlight++
     address.pool.dispatch(
       {
@@ -83,6 +90,7 @@ function runCall(
     return {
       onRequestStart(it) {
         controller = it
+        isWithEngine = true
         if (aborted) it.abort(new errors.RequestAbortedError())
       },
       onResponseStart(_controller, statusCode) {
@@ -121,6 +129,7 @@ function runCall(
   attempt()
   return {
     ended,
+    isWithEngine: () => isWithEngine,
     abort() {
       aborted = true
       controller?.abort(new errors.RequestAbortedError())

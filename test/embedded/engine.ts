@@ -44,7 +44,7 @@ export async function startEngineWith(
   runtime: RuntimeName,
   ...slugs: string[]
 ): Promise<TestEngine> {
-  const files = modelFiles(modelsDirectory)
+  const files = modelFiles(modelsDirectory, { environment: process.env })
   for (const slug of slugs) await files.pull(slug)
   const socketDirectory = await mkdtemp(join(tmpdir(), 'weir-engine-'))
   const supervisor = engineSupervisor({

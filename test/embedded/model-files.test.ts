@@ -67,7 +67,7 @@ describe('model files', () => {
         if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
         if (existsSync(target())) assert.deepEqual(readFileSync(target()), content)
       }
-      await modelFiles(directory, [wanted]).pull('test/model')
+      await modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model')
       assert.deepEqual(readFileSync(target()), content)
       assert.deepEqual(leftovers(), ['file-0.bin'])
       assert.ok(
@@ -82,7 +82,10 @@ describe('model files', () => {
   it('leaves nothing behind when the hash is wrong', async () => {
     const server = await fileServer({ '/big': { content } })
     const wanted = model([{ sha256: '0'.repeat(64), sources: [{ kind: 'https', url: `${server.url}/big` }] }])
-    await assert.rejects(modelFiles(directory, [wanted]).pull('test/model'), /wrong sha256/)
+    await assert.rejects(
+      modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
+      /wrong sha256/,
+    )
     assert.deepEqual(leftovers(), [])
     await server.close()
   })
@@ -90,7 +93,7 @@ describe('model files', () => {
   it('starts over when what it resumed was damaged', async () => {
     const server = await fileServer({ '/big': { content } })
     const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
-    const files = modelFiles(directory, [wanted])
+    const files = modelFiles(directory, { models: [wanted], environment: process.env })
     await files.pull('test/model')
     await files.remove('test/model')
     await writeFile(`${target()}.0.part`, randomBytes(1000))
@@ -116,11 +119,11 @@ describe('model files', () => {
     const server = await fileServer({ '/good': { content } })
     const bad: FileSource = { kind: 'https', url: `${server.url}/missing` }
     const wanted = model([{ sha256, sources: [bad, { kind: 'https', url: `${server.url}/good` }] }])
-    await modelFiles(directory, [wanted]).pull('test/model')
+    await modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model')
     assert.ok(existsSync(target()))
     const hopeless = { ...model([{ sha256, path: 'other/file.bin', sources: [bad, bad] }]) }
     await assert.rejects(
-      modelFiles(directory, [hopeless]).pull('test/model'),
+      modelFiles(directory, { models: [hopeless], environment: process.env }).pull('test/model'),
       /https: .* answered 404; https: .* answered 404/,
     )
     await server.close()
@@ -176,13 +179,19 @@ describe('model files', () => {
     })
     process.env['HF_ENDPOINT'] = server.url
     try {
-      await modelFiles(directory, [model([hub('w.gguf'), hub('config.json')])]).pull('test/model')
+      await modelFiles(directory, {
+        models: [model([hub('w.gguf'), hub('config.json')])],
+        environment: process.env,
+      }).pull('test/model')
       const pin = JSON.parse(readFileSync(`${target()}.pin.json`, 'utf8'))
       assert.equal(pin.sha256, sha256)
       assert.equal(pin.revision, commit)
       assert.equal(readFileSync(join(directory, 'test/file-1.bin'), 'utf8'), small.toString())
       const lying = model([{ ...hub('lie.gguf'), path: 'lie/file.bin' }])
-      await assert.rejects(modelFiles(directory, [lying]).pull('test/model'), /does not match the hub's hash/)
+      await assert.rejects(
+        modelFiles(directory, { models: [lying], environment: process.env }).pull('test/model'),
+        /does not match the hub's hash/,
+      )
     } finally {
       delete process.env['HF_ENDPOINT']
       await server.close()
@@ -191,7 +200,10 @@ describe('model files', () => {
 
   it('refuses what the disk cannot hold', async () => {
     const wanted = model([{ sha256, bytes: 1e15, sources: [{ kind: 'https', url: 'http://127.0.0.1:1/' }] }])
-    await assert.rejects(modelFiles(directory, [wanted]).pull('test/model'), /Not enough disk space/)
+    await assert.rejects(
+      modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
+      /Not enough disk space/,
+    )
   })
 
   it('copies from a file, reports progress, lists and removes', async () => {
@@ -202,7 +214,7 @@ describe('model files', () => {
       { sha256, sources: [{ kind: 'file', path: source }] },
       { sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] },
     ])
-    const files = modelFiles(directory, [wanted])
+    const files = modelFiles(directory, { models: [wanted], environment: process.env })
     assert.equal(files.list()[0]?.present, false)
     const seen: number[] = []
     await files.pull('test/model', { onProgress: ({ receivedBytes }) => seen.push(receivedBytes) })
