@@ -1,7 +1,7 @@
 import type { Decision } from './core/admission.ts'
 import type { Deployment } from './core/catalog.ts'
 import { ApiError, CallerLeft } from './core/errors.ts'
-import type { AnswerHead, Job, StreamedAnswer, WholeAnswer } from './core/job.ts'
+import type { AnswerHead, EngineRequest, Job, StreamedAnswer, StreamRelay, WholeAnswer } from './core/job.ts'
 import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
 import { noUsage, rate, type Usage } from './core/rating.ts'
 import { likelyOutputTokens } from './core/token-estimate.ts'
@@ -55,7 +55,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const { ticket, waitMs } = await admit(job, reply)
     try {
       const intent = await recordIntent(job, caller, reply)
-      const visit: Visit = { job, reply, intent, waitMs, admittedAt: clock.monotonic(), release: () => ticket.leave() }
+      const visit: Visit = {
+        job,
+        reply,
+        intent,
+        waitMs,
+        admittedAt: clock.monotonic(),
+        sentBytes: 0,
+        release: () => ticket.leave(),
+      }
       return job.answer.kind === 'streamed'
         ? await streamAnswer(visit, job.answer, engine)
         : await wholeAnswer(visit, job.answer, engine)
@@ -145,6 +153,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     readonly waitMs: number
     readonly admittedAt: number
     running?: RunningCall
+    /** Of the bodies of all calls made so far. */
+    sentBytes: number
     /** Gives the lane's capacity back: as soon as the engine call has ended. */
     release(): void
   }
@@ -153,6 +163,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     if (visit.reply.isGone) return { kind: 'aborted' }
     const running = engine.run(call)
     visit.running = running
+    visit.sentBytes += call.body.length
     visit.reply.onGone(() => running.abort())
     return done ? Promise.race([running.ended, done.then(() => finishSoon(running))]) : running.ended
   }
@@ -180,8 +191,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     visit.release()
     const read = end.kind === 'ended' ? answer.read(bodies, headOf(visit)) : undefined
     if (reply.isGone) {
-      // Whether or not the engine had finished, nobody received anything.
-      await settle(visit, 'caller_left', noUsage, false, firstByteAt)
+      const usage = read && (read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes())))
+      await settleLeft(visit, usage ?? abandoned(visit), read?.usage === undefined, firstByteAt)
       throw new CallerLeft()
     }
     if (!read) {
@@ -189,7 +200,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
     }
     const usage = read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes()))
-    const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt)
+    const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt, 'withheld')
     reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
     return row
   }
@@ -205,11 +216,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
     visit.release()
 
-    const usage = relay.reportedUsage() ?? estimate(job, relay.deltaCount())
-    const isEstimated = relay.reportedUsage() === undefined
+    const { usage, isEstimated } = streamedUsage(job, relay)
     if (reply.isGone) {
-      if (relay.deltaCount() === 0) await settle(visit, 'caller_left', noUsage, false, firstTokenAt)
-      else await settle(visit, 'caller_left', usage, isEstimated, firstTokenAt)
+      const nothingSeen = relay.deltaCount() === 0 && relay.reportedUsage() === undefined
+      await settleLeft(visit, nothingSeen ? abandoned(visit) : usage, isEstimated, firstTokenAt)
       throw new CallerLeft()
     }
     if (!isOpen) {
@@ -218,6 +228,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
     if (!relay.isComplete()) {
       reply.end(errorEvent(new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')))
+      // A role is no output: an engine that said no more than that has failed before it produced anything.
+      if (relay.deltaCount() === 0) return settle(visit, 'engine_failed', noUsage, false, firstTokenAt)
       return settle(visit, 'engine_broke', usage, isEstimated, firstTokenAt)
     }
     const row = await settle(visit, 'completed', usage, isEstimated, firstTokenAt).catch((error: ApiError) => {
@@ -256,12 +268,30 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return { id: intent.requestId, created: Math.floor(intent.startedAt / 1000), model: job.model.id }
   }
 
+  /**
+   * The caller left before the engine said anything. What the engine was handed is estimated, at the low end;
+   * of output nothing was seen, so none is billed.
+   */
+  function abandoned({ job, running, sentBytes }: Visit): Usage {
+    if (!running?.isWithEngine()) return noUsage
+    const share = sentBytes / Math.max(1, bytesOf(job.calls))
+    return { ...noUsage, inputTokens: Math.ceil(job.likelyInputTokens * share) }
+  }
+
+  /** The caller did not stay for the end; or was cut off by a stop of the service, which costs nothing. */
+  function settleLeft(visit: Visit, usage: Usage, estimated: boolean, firstTokenAt: number | null): Promise<LedgerRow> {
+    if (visit.reply.isCut) return settle(visit, 'interrupted', noUsage, false, firstTokenAt)
+    return settle(visit, 'caller_left', usage, estimated && usage !== noUsage, firstTokenAt)
+  }
+
+  /** `ifLate`: what becomes of the row, at no cost, where it cannot be written in time and the caller gets nothing. */
   async function settle(
     visit: Visit,
     outcome: Outcome,
     usage: Usage,
     estimated: boolean,
     firstTokenAt: number | null,
+    ifLate?: Outcome,
   ): Promise<LedgerRow> {
     const { job, intent, admittedAt } = visit
     const row: LedgerRow = {
@@ -277,7 +307,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
     parts.settled(row)
     try {
-      await ledger.settle(row)
+      await ledger.settle(row, ifLate && { ...row, ...noUsage, estimated: false, outcome: ifLate, amount: 0n })
     } catch (cause) {
       throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
     }
@@ -287,6 +317,18 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
 function estimate(job: Job, outputTokens: number): Usage {
   return { ...noUsage, inputTokens: job.likelyInputTokens, outputTokens }
+}
+
+/** Every delta since the engine's last count is a token at least. */
+function streamedUsage(job: Job, relay: StreamRelay): { usage: Usage; isEstimated: boolean } {
+  const reported = relay.reportedUsage()
+  if (!reported) return { usage: estimate(job, relay.deltaCount()), isEstimated: true }
+  const more = relay.deltasSinceReport()
+  return { usage: { ...reported, outputTokens: reported.outputTokens + more }, isEstimated: more > 0 }
+}
+
+function bytesOf(calls: readonly EngineRequest[]): number {
+  return calls.reduce((sum, { body }) => sum + body.length, 0)
 }
 
 function joined(chunks: readonly Buffer[]): Buffer {

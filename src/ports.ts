@@ -121,8 +121,11 @@ export interface Store {
 export interface Ledger {
   /** Resolves when the intent is durable; rejects when it cannot be recorded now. */
   open(intent: Intent): Promise<void>
-  /** Resolves when the row is durable. A rejection means only that the caller should wait no longer. */
-  settle(row: LedgerRow): Promise<void>
+  /**
+   * Resolves when the row is durable. A rejection means only that the caller should wait no longer; what is
+   * written then is `late`, where it is given.
+   */
+  settle(row: LedgerRow, late?: LedgerRow): Promise<void>
   status(): { readonly healthy: boolean; readonly waiting: number; readonly lagMs: number }
   /** Resolves when nothing is waiting to be written. */
   flush(): Promise<void>
@@ -157,6 +160,8 @@ export type CallEnd =
 export interface RunningCall {
   /** Resolves, and never rejects, when nothing of the call is left at the engine. */
   readonly ended: Promise<CallEnd>
+  /** An engine was sent the request and has not refused it. */
+  isWithEngine(): boolean
   abort(): void
   pause(): void
   resume(): void
@@ -187,6 +192,8 @@ export interface Reply {
   readonly requestId: string
   /** The caller has gone away. */
   readonly isGone: boolean
+  /** It was the service that cut the connection, at the end of its time to stop. */
+  readonly isCut: boolean
   /** Called when the caller goes away, at once if that has happened. The last one set counts. */
   onGone(callback: () => void): void
   /** A whole answer, with status 200. */

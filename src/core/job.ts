@@ -82,6 +82,8 @@ export interface StreamRelay {
   reportedUsage(): Usage | undefined
   /** Events with content: at least one token each, so never more than the engine produced. */
   deltaCount(): number
+  /** Those of them that came after the latest count. */
+  deltasSinceReport(): number
   /** The end of a complete answer. */
   closing(usage: Usage): string
 }

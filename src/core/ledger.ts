@@ -13,6 +13,8 @@ export type Outcome =
   | 'caller_left'
   /** The service stopped before it knew the end. */
   | 'interrupted'
+  /** The answer was there, but could not be recorded in time, so the caller did not get it. */
+  | 'withheld'
 
 /** Durable before an engine is called: proof that somebody may owe something. */
 export interface Intent {

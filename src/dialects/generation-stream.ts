@@ -53,6 +53,7 @@ export function generationStream<Choice>(
   const finished = new Set<number>()
   let reported: ReturnType<typeof readUsage>
   let deltas = 0
+  let deltasReported = 0
   let done = false
   let broken = false
   let escaped = false
@@ -76,8 +77,16 @@ export function generationStream<Choice>(
       broken = true
       return ''
     }
-    reported = readUsage(chunk['usage'], options.cachedTokens?.(chunk)) ?? reported
-    const choices = chunk.choices ?? []
+    const text = relayChoices(data, chunk.choices ?? [])
+    const usage = readUsage(chunk['usage'], options.cachedTokens?.(chunk))
+    if (usage) {
+      reported = usage
+      deltasReported = deltas
+    }
+    return text
+  }
+
+  function relayChoices(data: string, choices: readonly Choice[]): string {
     const [only] = choices
     if (only === undefined) return ''
     if (choices.length > 1 || !wording.isPlain(only)) return choices.map(writeAnew).join('')
@@ -111,6 +120,7 @@ export function generationStream<Choice>(
     isComplete: () => !broken && finished.size >= options.choices,
     reportedUsage: () => reported?.usage,
     deltaCount: () => deltas,
+    deltasSinceReport: () => deltas - deltasReported,
     closing(usage) {
       if (!options.includeUsage) return 'data: [DONE]\n\n'
       const wire = toWireUsage(usage, reported?.reasoningTokens ?? 0)

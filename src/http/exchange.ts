@@ -19,6 +19,7 @@ export class Exchange implements Reply {
   #drained: (() => void) | undefined
   #stall: NodeJS.Timeout | undefined
   isGone = false
+  isCut = false
   isOver = false
   status = 0
   /** Set once the key was found good. */

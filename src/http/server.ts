@@ -148,7 +148,10 @@ export async function listen(
     async close(ms) {
       drain()
       if (live > 0) {
-        const cut = setTimeout(() => destroyAll(exchanges), ms)
+        const cut = setTimeout(() => {
+          for (const exchange of [...exchanges.values()].flatMap((it) => [...it])) exchange.isCut = true
+          destroyAll(exchanges)
+        }, ms)
         await new Promise<void>((resolve) => (idle = resolve))
         clearTimeout(cut)
       }

@@ -7,7 +7,9 @@ const RETRY_MS = 250
 const SETTLE_PATIENCE_MS = 5000
 
 interface Waiting<Item> {
-  readonly item: Item
+  item: Item
+  /** Takes its place once the wait was too long. */
+  readonly late?: Item | undefined
   readonly since: number
   resolve(): void
   reject(error: Error): void
@@ -50,16 +52,19 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
         retryAt = clock.monotonic() + RETRY_MS
         for (const intent of batch.intents) intent.reject(error)
         const overdue = clock.monotonic() - SETTLE_PATIENCE_MS
-        for (const row of batch.rows) if (row.since <= overdue) row.reject(error)
+        for (const row of batch.rows.filter(({ since }) => since <= overdue)) {
+          row.item = row.late ?? row.item
+          row.reject(error)
+        }
         rows = [...batch.rows, ...rows]
         setTimeout(pump, RETRY_MS)
       },
     )
   }
 
-  function add<Item>(list: Waiting<Item>[], item: Item): Promise<void> {
+  function add<Item>(list: Waiting<Item>[], item: Item, late?: Item): Promise<void> {
     return new Promise((resolve, reject) => {
-      list.push({ item, since: clock.monotonic(), resolve, reject })
+      list.push({ item, late, since: clock.monotonic(), resolve, reject })
       pump()
     })
   }
@@ -70,7 +75,7 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
       if (failure && clock.monotonic() < retryAt) return Promise.reject(failure)
       return add(intents, intent)
     },
-    settle: (row) => add(rows, row),
+    settle: (row, late) => add(rows, row, late),
     status() {
       const oldest = rows[0] ?? intents[0]
       return {

@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { describe, it, type TestContext } from 'node:test'
+import { noUsage } from '../../src/core/rating.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { groupCommit } from '../../src/store/group-commit.ts'
+import { chatStage, stageConfig, type ChatStage } from '../support/chat-stage.ts'
+import { rawChat, rawClient } from '../support/raw-client.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { eventually, gate } from '../support/waiting.ts'
+import { readEvents, startWeir, type TestWeir } from '../support/weir.ts'
+
+/** docs/billing.md, cut point by cut point, against the engine's own count. */
+
+const INPUT = 200_000n
+const CACHED = 50_000n
+const OUTPUT = 600_000n
+
+/** The one row there is, once it is there. */
+async function onlyRow(weir: TestWeir): Promise<LedgerRow> {
+  let rows: readonly LedgerRow[] = []
+  await eventually('a row is settled', async () => (rows = await weir.ledger()).length > 0)
+  assert.equal(rows.length, 1)
+  return rows[0]!
+}
+
+function billed(row: LedgerRow): object {
+  const { outcome, inputTokens, cachedInputTokens, outputTokens, estimated, amount } = row
+  return { outcome, tokens: [inputTokens, cachedInputTokens, outputTokens], estimated, amount }
+}
+
+const nothing = (outcome: string): object => ({ outcome, tokens: [0, 0, 0], estimated: false, amount: 0n })
+
+/** A caller that leaves as soon as it has seen so much. */
+async function leaveAfter({ weir, engine }: ChatStage, body: object, seen: string | null): Promise<void> {
+  const client = await rawClient(weir.base)
+  client.send(rawChat(weir.key, body))
+  if (seen === null) await engine.arrived(1)
+  else await client.sees(seen)
+  client.leave()
+  await engine.left(1)
+}
+
+describe('billing: what never reached an engine', () => {
+  it('rejected: no row, whatever the reason', async (t) => {
+    const { opened, open } = gate()
+    const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
+    const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+    const first = weir.chat({})
+    await engine.arrived(1)
+    const refused = [
+      await weir.chat({}, { key: null }),
+      await weir.chat({ model: 'meta/none' }),
+      await weir.chat({ temperature: 9 }),
+      await weir.chat({ max_tokens: 4000, messages: [{ role: 'user', content: 'x '.repeat(40_000) }] }),
+      await weir.chat({}),
+    ]
+    assert.deepEqual(
+      refused.map(({ status }) => status),
+      [401, 404, 400, 400, 429],
+    )
+    open()
+    await (await first).text()
+    assert.equal((await weir.ledger()).length, 1)
+  })
+
+  it('a caller that leaves the queue: no row', async (t) => {
+    const { opened, open } = gate()
+    const limits = { max_concurrent_requests: 1 }
+    const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+    const first = weir.chat({})
+    await engine.arrived(1)
+    const client = await rawClient(weir.base)
+    client.send(rawChat(weir.key, {}))
+    const depth = async (): Promise<number> => {
+      const { data } = (await (await weir.call('/queue/status')).json()) as { data: { queue_depth: number }[] }
+      return data[0]?.queue_depth ?? 0
+    }
+    await eventually('it is queued', async () => (await depth()) === 1)
+    client.leave()
+    await eventually('it left', async () => (await depth()) === 0)
+    open()
+    await (await first).text()
+    assert.equal((await weir.ledger()).length, 1)
+  })
+})
+
+describe('billing: an engine that failed before output costs nothing', () => {
+  const reset = (_call: unknown, response: ServerResponse): void => void response.destroy()
+  const garbled = (_call: unknown, response: ServerResponse): void => void response.writeHead(200).end('<html>')
+  const cases = {
+    refused: { refuse: { status: 500, body: {} } },
+    'closed the connection': { handle: reset },
+    'answered something else': { handle: garbled },
+    'broke off in the middle of a whole answer': { breakAfter: { tokens: 1, how: 'reset' } },
+  } as const
+  for (const [what, script] of Object.entries(cases)) {
+    for (const stream of [false, true]) {
+      if (stream && 'breakAfter' in script) continue
+      it(`${what}${stream ? ', streaming' : ''}`, async (t) => {
+        const { weir } = await chatStage(t, { script })
+        const response = await weir.chat({ stream })
+        assert.equal(response.status, 502)
+        await response.text()
+        assert.deepEqual(billed(await onlyRow(weir)), nothing('engine_failed'))
+      })
+    }
+  }
+
+  for (const how of ['reset', 'clean end'] as const) {
+    it(`said no more than the role of a stream, then a ${how}`, async (t) => {
+      const script = { breakAfter: { tokens: 0, how }, continuousUsage: true }
+      const { weir } = await chatStage(t, { script })
+      await (await weir.chat({ stream: true })).text()
+      assert.deepEqual(billed(await onlyRow(weir)), nothing('engine_failed'))
+    })
+  }
+})
+
+describe('billing: a stream that broke or was left costs what the engine had produced', () => {
+  const tokens = ['a', 'b', 'c', 'd', 'e']
+  for (const produced of [1, 3, 5]) {
+    for (const how of ['reset', 'clean end'] as const) {
+      it(`broken by a ${how} after ${produced}`, async (t) => {
+        const breakAfter = { tokens: produced, how }
+        const script = {
+          tokens: [...tokens, 'f'],
+          breakAfter,
+          promptTokens: 20,
+          cachedTokens: 5,
+          continuousUsage: true,
+        }
+        const { weir, engine } = await chatStage(t, { script })
+        await (await weir.chat({ stream: true })).text()
+        assert.equal(engine.calls[0]?.tokensProduced, produced)
+        assert.deepEqual(billed(await onlyRow(weir)), {
+          outcome: 'engine_broke',
+          tokens: [20, 5, produced],
+          estimated: false,
+          amount: 15n * INPUT + 5n * CACHED + BigInt(produced) * OUTPUT,
+        })
+      })
+    }
+
+    for (const continuousUsage of [true, false]) {
+      it(`left after ${produced}, ${continuousUsage ? 'counted by the engine' : 'not counted'}`, async (t) => {
+        const hold = { afterTokens: produced, until: gate().opened }
+        const script = { tokens: [...tokens, 'f'], hold, promptTokens: 20, continuousUsage }
+        const stage = await chatStage(t, { script })
+        await leaveAfter(stage, { stream: true }, `"${tokens[produced - 1]}"`)
+        const row = await onlyRow(stage.weir)
+        assert.equal(row.outcome, 'caller_left')
+        assert.equal(row.outputTokens, stage.engine.calls[0]?.tokensProduced)
+        assert.equal(row.estimated, !continuousUsage)
+        if (continuousUsage) assert.equal(row.inputTokens, 20)
+        else assert.ok(row.inputTokens > 0)
+        assert.equal(row.amount, BigInt(row.inputTokens) * INPUT + BigInt(produced) * OUTPUT)
+      })
+    }
+  }
+
+  it('left before the first token, when the engine had counted the input', async (t) => {
+    const script = { hold: { afterTokens: 0, until: gate().opened }, promptTokens: 20, continuousUsage: true }
+    const stage = await chatStage(t, { script })
+    await leaveAfter(stage, { stream: true }, 'assistant')
+    assert.deepEqual(billed(await onlyRow(stage.weir)), {
+      outcome: 'caller_left',
+      tokens: [20, 0, 0],
+      estimated: false,
+      amount: 20n * INPUT,
+    })
+  })
+
+  it('an engine that counted once and fell silent: its count and the deltas since, as an estimate', async (t) => {
+    const { weir } = await chatStage(t, { script: { handle: countsOnce } })
+    await (await weir.chat({ stream: true })).text()
+    assert.deepEqual(billed(await onlyRow(weir)), {
+      outcome: 'engine_broke',
+      tokens: [20, 0, 3],
+      estimated: true,
+      amount: 20n * INPUT + 3n * OUTPUT,
+    })
+  })
+})
+
+function countsOnce(_call: unknown, response: ServerResponse): void {
+  const usage = { prompt_tokens: 20, completion_tokens: 1 }
+  const chunk = (content: string, more: object = {}): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: null }], ...more })}\n\n`
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(chunk('a', { usage }) + chunk('b') + chunk('c'))
+}
+
+describe('billing: nobody waited for the engine’s count', () => {
+  for (const stream of [false, true]) {
+    it(`left before the engine said anything${stream ? ', streaming' : ''}: the input, as an estimate`, async (t) => {
+      const stage = await chatStage(t, { script: { firstByteMs: 60_000 } })
+      await leaveAfter(stage, { stream, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }, null)
+      const row = await onlyRow(stage.weir)
+      assert.deepEqual([row.outcome, row.estimated, row.outputTokens], ['caller_left', true, 0])
+      assert.ok(row.inputTokens > 100 && row.inputTokens < 1300, `${row.inputTokens} tokens`)
+      assert.equal(row.amount, BigInt(row.inputTokens) * INPUT)
+    })
+  }
+
+  it('left while no engine could be reached: nothing', async (t) => {
+    const engine = await scriptedEngine()
+    const weir = await startWeir(stageConfig([engine.url], { engine: { urls: ['http://192.0.2.1:9/v1'] } }))
+    t.after(async () => {
+      await weir.stop()
+      await engine.close()
+    })
+    const client = await rawClient(weir.base)
+    client.send(rawChat(weir.key, {}))
+    await eventually('it is admitted', async () => {
+      const { data } = (await (await weir.call('/queue/status')).json()) as { data: { in_flight_requests: number }[] }
+      return data[0]?.in_flight_requests === 1
+    })
+    client.leave()
+    const row = await onlyRow(weir)
+    if (row.outcome === 'caller_left') assert.deepEqual(billed(row), nothing('caller_left'))
+    else assert.deepEqual(billed(row), nothing('engine_failed'))
+  })
+})
+
+describe('billing: an engine that reports no usage is estimated, and flagged', () => {
+  it('a whole answer: what the caller reads is what the row says', async (t) => {
+    const { weir } = await chatStage(t, { script: { silentUsage: true, tokens: ['a rather long answer'] } })
+    const { usage } = (await (await weir.chat({})).json()) as { usage: Record<string, number> }
+    await matches(t, weir, usage)
+  })
+
+  it('a stream', async (t) => {
+    const { weir } = await chatStage(t, { script: { silentUsage: true } })
+    const events = await readEvents(await weir.chat({ stream: true, stream_options: { include_usage: true } }))
+    const { usage } = JSON.parse(events.at(-2)!) as { usage: Record<string, number> }
+    await matches(t, weir, usage)
+  })
+
+  async function matches(_t: TestContext, weir: TestWeir, usage: Record<string, number>): Promise<void> {
+    const row = await onlyRow(weir)
+    assert.deepEqual([row.outcome, row.estimated], ['completed', true])
+    assert.ok(row.inputTokens > 0 && row.outputTokens > 0 && row.amount > 0n)
+    assert.deepEqual([usage['prompt_tokens'], usage['completion_tokens']], [row.inputTokens, row.outputTokens])
+  }
+})
+
+describe('billing: once for each request', () => {
+  it('however many engines were tried for it', async (t) => {
+    const engines = [await scriptedEngine(), await scriptedEngine(), await scriptedEngine()]
+    const script = { promptTokens: 30, tokens: ['a', 'b'] }
+    // Whichever is asked first: two refuse, one answers.
+    let asked = 0
+    for (const engine of engines) {
+      engine.script = () => (++asked < 3 ? { refuse: { status: 500, body: {} } } : script)
+    }
+    const weir = await startWeir(stageConfig(engines.map(({ url }) => url)))
+    t.after(async () => {
+      await weir.stop()
+      await Promise.all(engines.map((engine) => engine.close()))
+    })
+    assert.equal((await weir.chat({})).status, 200)
+    assert.equal(asked, 3)
+    assert.deepEqual(billed(await onlyRow(weir)), {
+      outcome: 'completed',
+      tokens: [30, 0, 2],
+      estimated: false,
+      amount: 30n * INPUT + 2n * OUTPUT,
+    })
+  })
+
+  it('[M5] cached input is part of the input: billed once, at its own rate', async (t) => {
+    const { weir } = await chatStage(t, { script: { promptTokens: 100, cachedTokens: 40, tokens: ['a'] } })
+    await (await weir.chat({})).text()
+    const { amount } = await onlyRow(weir)
+    assert.equal(amount, 60n * INPUT + 40n * CACHED + OUTPUT)
+  })
+})
+
+describe('billing: what is the service’s own fault costs nothing', () => {
+  it('a stop that cuts a stream off', async (t) => {
+    const engine = await scriptedEngine()
+    engine.script = { hold: { afterTokens: 2, until: gate().opened }, continuousUsage: true }
+    const config = stageConfig([engine.url], { config: { server: { port: 0, admin_port: 0, drain_ms: 1 } } })
+    const weir = await startWeir(config)
+    t.after(() => engine.close())
+    const client = await rawClient(weir.base)
+    client.send(rawChat(weir.key, { stream: true }))
+    await client.sees('there')
+    await weir.service.stop()
+    assert.deepEqual(billed((await weir.ledger())[0]!), nothing('interrupted'))
+  })
+
+  it('an answer that was withheld because it could not be recorded', async () => {
+    let now = 0
+    const written: LedgerRow[] = []
+    let broken = true
+    const ledger = groupCommit(
+      async ({ rows }) => {
+        now += 6000
+        if (broken) throw new Error('the disk is full')
+        written.push(...rows)
+      },
+      { now: () => now, monotonic: () => now },
+    )
+    const row = { requestId: 'a', outcome: 'completed', amount: 7n } as LedgerRow
+    await assert.rejects(ledger.settle(row, { ...row, ...noUsage, outcome: 'withheld', amount: 0n }))
+    broken = false
+    await ledger.flush()
+    assert.deepEqual(
+      written.map(({ outcome, amount }) => [outcome, amount]),
+      [['withheld', 0n]],
+    )
+  })
+})
