@@ -1,5 +1,6 @@
 import type { AnswerHead, ReadAnswer } from '../core/job.ts'
 import type { GenerationDialect } from './dialect.ts'
+import { record } from './reading.ts'
 import { readUsage, toWireUsage } from './usage.ts'
 
 interface EngineMessage {
@@ -12,7 +13,7 @@ interface EngineMessage {
 
 interface EngineChoice {
   index?: unknown
-  message?: EngineMessage
+  message?: unknown
   logprobs?: unknown
   finish_reason?: unknown
 }
@@ -25,14 +26,14 @@ export function chatCompletion(
 ): ReadAnswer | undefined {
   let parsed: { [name: string]: unknown; choices?: EngineChoice[] }
   try {
-    parsed = JSON.parse(body?.toString('utf8') ?? '') as typeof parsed
+    parsed = record(JSON.parse(body?.toString('utf8') ?? ''))
   } catch {
     return undefined
   }
   if (!Array.isArray(parsed.choices) || parsed.choices.length === 0) return undefined
-  const choices = parsed.choices.map((choice, position) => ({
+  const choices = parsed.choices.map(record).map((choice: EngineChoice, position) => ({
     index: typeof choice.index === 'number' ? choice.index : position,
-    message: toMessage(choice.message ?? {}),
+    message: toMessage(record(choice.message)),
     logprobs: choice.logprobs ?? null,
     finish_reason: typeof choice.finish_reason === 'string' ? choice.finish_reason : null,
   }))

@@ -18,8 +18,16 @@ export function finiteNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
+/** The largest context the catalog allows; a count beyond it is none, and could not be billed. */
+const MAX_TOKENS = 100_000_000
+
+export function tokenCount(value: unknown): number | undefined {
+  const count = wholeNumber(value)
+  return count === undefined || count > MAX_TOKENS ? undefined : count
+}
+
 /** `usage.prompt_tokens`, or the total where only that is told: ranking and embedding have no output. */
 export function inputTokensOf(body: unknown): number | undefined {
   const usage = record(record(body)['usage'])
-  return wholeNumber(usage['prompt_tokens']) ?? wholeNumber(usage['total_tokens'])
+  return tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['total_tokens'])
 }

@@ -1,5 +1,6 @@
 import type { AnswerHead, ReadAnswer } from '../core/job.ts'
 import type { GenerationDialect } from './dialect.ts'
+import { record } from './reading.ts'
 import { readUsage, toWireUsage } from './usage.ts'
 
 interface EngineChoice {
@@ -17,12 +18,12 @@ export function textCompletion(
 ): ReadAnswer | undefined {
   let parsed: { [name: string]: unknown; choices?: EngineChoice[] }
   try {
-    parsed = JSON.parse(body?.toString('utf8') ?? '') as typeof parsed
+    parsed = record(JSON.parse(body?.toString('utf8') ?? ''))
   } catch {
     return undefined
   }
   if (!Array.isArray(parsed.choices) || parsed.choices.length === 0) return undefined
-  const choices = parsed.choices.map((choice, position) => ({
+  const choices = parsed.choices.map(record).map((choice: EngineChoice, position) => ({
     index: typeof choice.index === 'number' ? choice.index : position,
     text: typeof choice.text === 'string' ? choice.text : '',
     logprobs: choice.logprobs ?? null,

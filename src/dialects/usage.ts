@@ -1,4 +1,5 @@
 import { noUsage, type Usage } from '../core/rating.ts'
+import { tokenCount } from './reading.ts'
 
 /** Token counts as callers see them. */
 export interface WireUsage {
@@ -21,11 +22,15 @@ export function readUsage(
     prompt_tokens_details?: { cached_tokens?: unknown } | null
     completion_tokens_details?: { reasoning_tokens?: unknown } | null
   }
-  const inputTokens = count(prompt_tokens)
-  if (inputTokens === undefined) return undefined
-  const outputTokens = count(completion_tokens) ?? 0
-  const cachedInputTokens = Math.min(inputTokens, count(prompt_tokens_details?.cached_tokens) ?? cachedElsewhere ?? 0)
-  const reasoningTokens = Math.min(outputTokens, count(completion_tokens_details?.reasoning_tokens) ?? 0)
+  const inputTokens = tokenCount(prompt_tokens)
+  // Not every operation has an output; but one that cannot be counted is not none.
+  const outputTokens = tokenCount(completion_tokens ?? 0)
+  if (inputTokens === undefined || outputTokens === undefined) return undefined
+  const cachedInputTokens = Math.min(
+    inputTokens,
+    tokenCount(prompt_tokens_details?.cached_tokens) ?? cachedElsewhere ?? 0,
+  )
+  const reasoningTokens = Math.min(outputTokens, tokenCount(completion_tokens_details?.reasoning_tokens) ?? 0)
   return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens }
 }
 
@@ -37,11 +42,4 @@ export function toWireUsage(usage: Usage, reasoningTokens: number): WireUsage {
     prompt_tokens_details: { cached_tokens: usage.cachedInputTokens },
     completion_tokens_details: { reasoning_tokens: reasoningTokens },
   }
-}
-
-/** The largest context the catalog allows; a count beyond it is none, and could not be billed. */
-const MAX_COUNT = 100_000_000
-
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNT ? value : undefined
 }

@@ -112,7 +112,7 @@ describe('a price list', () => {
     const { usage } = readUsage({ prompt_tokens: most, completion_tokens: most }) ?? assert.fail('not read')
     assert.ok(rate({ ...usage, images: 10 }, dearest) < 2n ** 63n)
     assert.equal(readUsage({ prompt_tokens: most + 1, completion_tokens: 1 }), undefined)
-    assert.equal(readUsage({ prompt_tokens: 1, completion_tokens: Number.MAX_SAFE_INTEGER })?.usage.outputTokens, 0)
+    assert.equal(readUsage({ prompt_tokens: 1, completion_tokens: Number.MAX_SAFE_INTEGER }), undefined)
   })
 
   it('comes back as it was stored, whatever the rates', () => {
