@@ -47,8 +47,9 @@ export function admissionLimits(model: ManifestModel, machine: Machine): Admissi
   }
 }
 
-/** The largest request an endpoint admits counts all its texts, not only the longest. */
+/** The largest request an endpoint admits counts all its texts, not only the longest, and all its pictures. */
 function admittedTokens({ catalog }: ManifestModel): number {
+  if (catalog.categories.includes('image')) return catalog.context_length + 10 * 1000
   const textsMax: Partial<Record<string, number>> = { embedding: 2048, reranker: 1000 }
   const texts = Math.max(...catalog.categories.map((category) => textsMax[category] ?? 1))
   return texts * catalog.context_length

@@ -5,7 +5,7 @@ import type { Job } from '../core/job.ts'
 import { chatCompletion } from '../dialects/chat-completion.ts'
 import { chatStream } from '../dialects/chat-stream.ts'
 import { HEADROOM, type JsonBody } from './body.ts'
-import { readMessages, type FetchImage } from './chat-messages.ts'
+import { readMessages, type ImageParts } from './chat-messages.ts'
 import { chatRequestSchema, type ChatRequest } from './chat-schema.ts'
 import { jsonRequest, operationOf } from './operation.ts'
 import { outputAllowed } from './output-limit.ts'
@@ -19,7 +19,7 @@ export async function chatJob(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  { fetchImage }: { readonly fetchImage: FetchImage },
+  images: ImageParts,
 ): Promise<Omit<Job, 'price'>> {
   const dialect = operationOf(model, deployment, 'chat')
   const { cachedTokens } = dialect
@@ -27,7 +27,7 @@ export async function chatJob(
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const { input, rewritten } = await readMessages(request, model, fetchImage)
+  const { input, rewritten } = await readMessages(request, model, images)
   const choices = request.n ?? 1
   const maxTokens = outputAllowed(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
@@ -48,7 +48,8 @@ export async function chatJob(
     endpoint: CHAT_PATH,
     model,
     deployment,
-    cost: input.charged + maxTokens * choices,
+    // What the model reads cannot be more than its context, however careful the estimate.
+    cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
