@@ -115,8 +115,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       case 'too_large':
         return new ApiError(
           'token_budget_exceeded',
-          `The request needs about ${job.cost} tokens (input and max_tokens), more than the ${deployment.limits.tokenBudget} that ${model.id} admits at once. Lower max_tokens or shorten the input.`,
-          { param: 'max_tokens' },
+          `The request needs about ${job.cost} tokens${job.maxTokens > 0 ? ' (input and max_tokens)' : ''}, more than the ${deployment.limits.tokenBudget} that ${model.id} admits at once. ${job.maxTokens > 0 ? 'Lower max_tokens or shorten the input.' : 'Ask for less at a time.'}`,
+          job.maxTokens > 0 ? { param: 'max_tokens' } : {},
         )
       case 'closed':
         return new ApiError('service_unavailable', 'The service is shutting down. Try again.')
@@ -189,7 +189,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       bodies.push(joined(chunks))
     }
     visit.release()
-    const read = end.kind === 'ended' ? answer.read(bodies, headOf(visit)) : undefined
+    const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, firstByteAt) : undefined
     if (reply.isGone) {
       const usage = read && (read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes())))
       await settleLeft(visit, usage ?? abandoned(visit), read?.usage === undefined, firstByteAt)
@@ -215,6 +215,20 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     if (!call) throw new Error('a streamed answer needs a call')
     const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
     visit.release()
+  async function readAnswer(
+    visit: Visit,
+    answer: WholeAnswer,
+    bodies: readonly Buffer[],
+    firstByteAt: number | null,
+  ): Promise<ReadAnswer | undefined> {
+    try {
+      return await answer.read(bodies, headOf(visit))
+    } catch (error) {
+      await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
+      throw error
+    }
+  }
+
 
     const { usage, isEstimated } = streamedUsage(job, relay)
     if (reply.isGone) {

@@ -181,6 +181,49 @@ export interface Engine {
   close(): Promise<void>
 }
 
+/** Keeps files for a while, so that an answer can be a link. */
+export interface FileStore {
+  /** Resolves to a link that opens for a limited time, when the file is where the link leads. */
+  put(bytes: Buffer, contentType: string): Promise<string>
+  /** What a link leads to, where links lead back to Weir itself; `query` is the part behind the mark. */
+  open?(name: string, query: string): Promise<OpenedFile>
+  close(): Promise<void>
+}
+
+export interface OpenedFile {
+  readonly contentType: string
+  readonly length: number
+  readonly secondsLeft: number
+  /** Whoever gets it reads it to the end or destroys it. */
+  readonly stream: NodeJS.ReadableStream & { destroy(): unknown }
+}
+
+/** Bytes that can be read anywhere, a little at a time. */
+export interface ByteSource {
+  readonly length: number
+  /** Fills the buffer from `position` on, as far as there are bytes; resolves to how many there were. */
+  read(into: Buffer, position: number): Promise<number>
+}
+
+/** An upload on disk, for as long as its request lives. */
+export interface SpooledFile extends ByteSource {
+  append(chunks: readonly Buffer[]): Promise<void>
+  /** Gives the room back. Only the first call counts. */
+  close(): Promise<void>
+}
+
+export interface Spool {
+  open(): Promise<SpooledFile>
+}
+
+/** What an upload was found to hold. */
+export interface MeasuredAudio {
+  readonly extension: string
+  readonly contentType: string
+  /** undefined where its length cannot be told. */
+  readonly durationMs: number | undefined
+}
+
 /** Who a request comes from. */
 export interface Caller {
   readonly workspace: Workspace
@@ -197,7 +240,7 @@ export interface Reply {
   /** Called when the caller goes away, at once if that has happened. The last one set counts. */
   onGone(callback: () => void): void
   /** A whole answer, with status 200. */
-  sendAnswer(contentType: string, body: string | Buffer, headers: Record<string, string>): void
+  sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void
   /** Opens an event stream; nothing reaches the caller before. */
   openStream(headers: Record<string, string>): void
   /** latin1 text. False: wait for `onDrain`. */

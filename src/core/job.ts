@@ -50,8 +50,11 @@ export interface AnswerHead {
 
 export interface WholeAnswer {
   readonly kind: 'whole'
-  /** One body for each call. undefined: the engine's bytes are not what was asked for. */
-  read(bodies: readonly Buffer[], head: AnswerHead): ReadAnswer | undefined
+  /**
+   * One body for each call. undefined: the engine's bytes are not what was asked for. It may take its time,
+   * to put files where links lead to; where that fails, it throws, and nothing is billed.
+   */
+  read(bodies: readonly Buffer[], head: AnswerHead): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
 }
 
 export interface ReadAnswer {
@@ -60,7 +63,8 @@ export interface ReadAnswer {
   outputBytes(): number
   /** JSON unless it says otherwise. */
   readonly contentType?: string
-  render(usage: Usage): string | Buffer
+  /** In pieces where joining them would be a copy of something large. */
+  render(usage: Usage): string | Buffer | readonly Buffer[]
 }
 
 export interface StreamedAnswer {

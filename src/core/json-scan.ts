@@ -79,7 +79,7 @@ export function scanObject(bytes: Buffer, start = 0): Scan {
 }
 
 /** Offset just past the closing quote. Long strings (images) are crossed by the native search. */
-function endOfString(bytes: Buffer, open: number): number {
+export function endOfString(bytes: Buffer, open: number): number {
   const near = Math.min(bytes.length, open + 64)
   for (let index = open + 1; index < near; index++) {
     if (bytes[index] === BACKSLASH) index++

@@ -5,7 +5,7 @@ import type { Usage } from './rating.ts'
 export type Outcome =
   /** The caller has the whole answer. */
   | 'completed'
-  /** The engine refused or failed before it produced anything. */
+  /** The engine refused or failed before it produced anything, or its answer was of no use. */
   | 'engine_failed'
   /** The engine broke off in the middle of an answer. */
   | 'engine_broke'

@@ -122,11 +122,12 @@ function visitAny(options: readonly Node[], value: unknown, path: Path): Problem
   const meant = options.filter((option) => sameType(option, value))
   if (meant.length === 0) return { path, kind: 'type', expected: describeAll(options) }
   if (isObject(value) && meant.length > 1) {
-    const tagged = meant.find((option) => option.properties?.['type']?.const === value['type'])
+    const tag = tagOf(meant)
+    const tagged = meant.find((option) => option.properties?.[tag]?.const === value[tag])
     if (tagged) return visit(tagged, value, path)
-    const tags = meant.map((option) => String(option.properties?.['type']?.const)).join(', ')
-    const kind = value['type'] === undefined ? 'missing' : 'value'
-    return { path: [...path, 'type'], kind, expected: `one of ${tags}` }
+    const tags = meant.map((option) => String(option.properties?.[tag]?.const)).join(', ')
+    const kind = value[tag] === undefined ? 'missing' : 'value'
+    return { path: [...path, tag], kind, expected: `one of ${tags}` }
   }
   let first: Problem | undefined
   for (const option of meant) {
@@ -136,6 +137,14 @@ function visitAny(options: readonly Node[], value: unknown, path: Path): Problem
   }
   if (meant.length === 1 || Array.isArray(value)) return first
   return { path, kind: 'value', expected: describeAll(options) }
+}
+
+/** The property whose value tells the alternatives apart. */
+function tagOf(options: readonly Node[]): string {
+  for (const name in options[0]?.properties) {
+    if (options.every((option) => option.properties?.[name]?.const !== undefined)) return name
+  }
+  return 'type'
 }
 
 function sameType(node: Node, value: unknown): boolean {

@@ -1,8 +1,9 @@
 import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
+import type { ImageLimits } from '../core/image-header.ts'
 import { imageTokens, messageTokens, sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './chat-schema.ts'
-import { mistake } from './parameters.ts'
+import { requireDataUrl } from './data-url.ts'
 
 const MESSAGE_FIELDS = new Set([
   'role',
@@ -13,7 +14,8 @@ const MESSAGE_FIELDS = new Set([
   'refusal',
   'reasoning_content',
 ])
-const DATA_URL = /^data:image\/(png|jpeg|jpg|webp|gif);base64,[A-Za-z0-9+/=]/
+/** Each is a request of ours to somebody else. */
+const MAX_REMOTE_IMAGES = 16
 
 export interface ReadMessages {
   readonly input: TokenEstimate
@@ -21,11 +23,17 @@ export interface ReadMessages {
   readonly rewritten: readonly ChatMessage[] | undefined
 }
 
-/** Gets the bytes of an image at an address that the operator allows, as a data URL. */
-export type FetchImage = (url: string, param: string) => Promise<string>
+/** Gets images at addresses that the operator allows, as data URLs in the same order. */
+export type FetchImages = (images: readonly { readonly url: string; readonly param: string }[]) => Promise<string[]>
+
+/** What the images of a request may be, and how those that are elsewhere get here. */
+export interface ImageParts {
+  readonly fetchImages: FetchImages
+  readonly imageLimits: ImageLimits
+}
 
 /** Checks what a schema cannot say of messages, and measures them: one walk. */
-export async function readMessages(request: ChatRequest, model: Model, fetchImage: FetchImage): Promise<ReadMessages> {
+export async function readMessages(request: ChatRequest, model: Model, parts: ImageParts): Promise<ReadMessages> {
   const estimates: TokenEstimate[] = [messageTokens(request.messages.length)]
   const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
   let rewrite = false
@@ -49,9 +57,7 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
         if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
         const url = urlOf(part)
         if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
-        else if (!DATA_URL.test(url)) {
-          throw mistake('invalid_value', `${where}.image_url.url`, 'a data: URL of a png, jpeg, webp or gif in base64')
-        }
+        else requireDataUrl(url, parts.imageLimits, `${where}.image_url.url`)
       })
     }
     for (const call of message.tool_calls ?? []) {
@@ -64,12 +70,26 @@ export async function readMessages(request: ChatRequest, model: Model, fetchImag
   for (const field of [request.tools, request.response_format]) {
     if (field) addText(JSON.stringify(field))
   }
-  const inlined = new Map<ImagePart, string>()
-  for (const { part, url, param } of remote) inlined.set(part, await fetchImage(url, param))
+  const inlined = await inline(remote, parts.fetchImages)
   return {
     input: sumOf(estimates),
     rewritten: rewrite || inlined.size > 0 ? request.messages.map((it) => plainMessage(it, inlined)) : undefined,
   }
+}
+
+async function inline(
+  remote: readonly { readonly part: ImagePart; readonly url: string; readonly param: string }[],
+  fetchImages: FetchImages,
+): Promise<ReadonlyMap<ImagePart, string>> {
+  if (remote.length === 0) return new Map()
+  const surplus = remote[MAX_REMOTE_IMAGES]
+  if (surplus) {
+    throw new ApiError('unsupported_content', `At most ${MAX_REMOTE_IMAGES} images of a request are fetched.`, {
+      param: surplus.param,
+    })
+  }
+  const dataUrls = await fetchImages(remote)
+  return new Map(remote.map(({ part }, index) => [part, dataUrls[index] ?? '']))
 }
 
 function requireRole(message: ChatMessage, param: string): void {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
 import { ApiError } from '../core/errors.ts'
-import type { Caller, Reply } from '../ports.ts'
+import type { Caller, OpenedFile, Reply } from '../ports.ts'
 
 /** A caller that takes nothing for this long is gone, whatever its socket says. */
 const STALL_MS = 60_000
@@ -59,8 +60,14 @@ export class Exchange implements Reply {
     this.send(200, 'application/json', body)
   }
 
-  sendAnswer(contentType: string, body: string | Buffer, headers: Record<string, string>): void {
-    this.send(200, contentType, body, headers)
+  sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void {
+    if (typeof body === 'string' || Buffer.isBuffer(body)) return this.send(200, contentType, body, headers)
+    if (this.isGone || this.isOver) return
+    const length = body.reduce((sum, piece) => sum + piece.length, 0)
+    this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(length), ...headers })
+    for (const piece of body) this.#response.write(piece)
+    this.#response.end()
+    this.#finish()
   }
 
   send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
@@ -69,6 +76,21 @@ export class Exchange implements Reply {
     this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(bytes), ...headers })
     this.#response.end(this.method === 'HEAD' ? undefined : body)
     this.#finish()
+  }
+
+  /** Something too large to hold, as fast as the caller takes it. Resolves when it is over, one way or the other. */
+  async sendStream(stream: OpenedFile['stream'], headers: Record<string, string>): Promise<void> {
+    if (this.isGone || this.isOver) return void stream.destroy()
+    this.#head(200, headers)
+    if (this.method === 'HEAD') {
+      stream.destroy()
+      this.#response.end()
+    } else {
+      // Nobody listens for the timeout, so Node closes the connection.
+      this.#response.setTimeout(STALL_MS)
+      await pipeline(stream, this.#response).catch(() => this.request.socket.destroy())
+    }
+    if (!this.isGone) this.#finish()
   }
 
   sendError(error: ApiError, headers: Record<string, string> = {}, shape?: (error: ApiError) => object): void {

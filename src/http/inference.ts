@@ -1,13 +1,14 @@
 import { endpointsOf, type Deployment, type Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Job } from '../core/job.ts'
-import type { Caller } from '../ports.ts'
+import type { Caller, FileStore } from '../ports.ts'
 import { readJsonObject, type JsonBody } from './body.ts'
 import { chatJob } from './chat-completions.ts'
-import type { FetchImage } from './chat-messages.ts'
+import type { ImageParts } from './chat-messages.ts'
 import { completionsJob } from './completions.ts'
 import { embeddingsJob } from './embeddings.ts'
 import type { Exchange } from './exchange.ts'
+import { imagesJob } from './images.ts'
 import { mistake } from './parameters.ts'
 import type { PublicParts } from './public-api.ts'
 import { rankingJob, rerankJob } from './rerank.ts'
@@ -21,7 +22,7 @@ export type MakeJob = (
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  parts: { readonly fetchImage: FetchImage },
+  parts: ImageParts & { readonly files: FileStore | undefined },
 ) => UnpricedJob | Promise<UnpricedJob>
 
 export const jobMakers: Readonly<Record<string, MakeJob>> = {
@@ -30,6 +31,7 @@ export const jobMakers: Readonly<Record<string, MakeJob>> = {
   '/embeddings': embeddingsJob,
   '/rerank': rerankJob,
   '/reranking': rankingJob,
+  '/images/generations': imagesJob,
 }
 
 export function inference(parts: PublicParts, path: string, makeJob: MakeJob) {

@@ -5,6 +5,7 @@ import { chatRequestSchema, chatResponseSchema } from './chat-schema.ts'
 import { completionsRequestSchema, completionsResponseSchema } from './completions-schema.ts'
 import { embeddingsRequestSchema, embeddingsResponseSchema } from './embeddings-schema.ts'
 import {
+import { imagesRequestSchema, imagesResponseSchema } from './images-schema.ts'
   rankingRequestSchema,
   rankingResponseSchema,
   rerankRequestSchema,
@@ -131,6 +132,30 @@ export const operations: readonly Operation[] = [
       { name: 'mode', description: 'Only models served in this mode.', values: modes },
       { name: 'supported_parameters', description: 'Comma list: only models that take all of them.' },
     ],
+  {
+    method: 'post',
+    path: '/images/generations',
+    summary: 'Generate images',
+    description:
+      'Makes images from a prompt, as base64 or, where the operator has set up file storage, as links that expire. Billed for each image delivered; an engine may make fewer than were asked for. In the queue each counts as 1000 tokens.',
+    request: imagesRequestSchema,
+    response: imagesResponseSchema,
+    errors: inference,
+  },
+  {
+    method: 'post',
+    path: '/audio/transcriptions',
+    summary: 'Transcription',
+    description: `What was said in a recording, in the language it was said in. ${audioRules}`,
+    ...audioShapes,
+  },
+  {
+    method: 'post',
+    path: '/audio/translations',
+    summary: 'Translation of speech',
+    description: `What was said in a recording, in English, whatever the spoken language. ${audioRules}`,
+    ...audioShapes,
+  },
     response: modelListSchema,
     errors: ['invalid_value'],
   },

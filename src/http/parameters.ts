@@ -37,6 +37,8 @@ const noOperation: Readonly<Record<string, (value: unknown) => boolean>> = {
   tool_choice: (value) => value === 'auto' || value === 'none',
   parallel_tool_calls: (value) => value === true,
   logit_bias: (value) => Object.keys(value as object).length === 0,
+  quality: (value) => value === 'auto',
+  background: (value) => value === 'auto',
   response_format: (value) => (value as { type?: unknown }).type === 'text',
 }
 

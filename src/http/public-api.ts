@@ -4,13 +4,16 @@ import type { PriceBook } from '../catalog/price-book.ts'
 import type { Model } from '../core/catalog.ts'
 import { isWellFormedKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
+import type { ImageLimits } from '../core/image-header.ts'
 import { secondsLeft } from '../core/rate-window.ts'
 import type { Pipeline } from '../pipeline.ts'
-import type { Admission, Caller, Clock, RateLimiter } from '../ports.ts'
+import type { Admission, Caller, Clock, FileStore, RateLimiter } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
-import type { FetchImage } from './chat-messages.ts'
+import { audio, audioTasks, type AudioParts } from './audio.ts'
+import type { FetchImages } from './chat-messages.ts'
 import { docsPage } from './docs-page.ts'
 import type { Exchange } from './exchange.ts'
+import { FILES_PREFIX, serveFile } from './files.ts'
 import { inference, jobMakers } from './inference.ts'
 import { describeModel, listModels, type ModelsParts } from './models.ts'
 import { openApiDocument } from './openapi.ts'
@@ -27,7 +30,11 @@ export interface PublicParts {
   readonly pipeline: Pipeline
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly fetchImage: FetchImage
+  readonly fetchImages: FetchImages
+  readonly imageLimits: ImageLimits
+  /** Where images are kept that a caller wants by link. */
+  readonly files: FileStore | undefined
+  readonly audio: AudioParts
   readonly limits: {
     readonly requestsPerMinute: number
     readonly unauthenticatedPerMinute: number
@@ -42,7 +49,7 @@ const PREFIX = '/api/v1'
 type Resource = (exchange: Exchange, caller: Caller) => Promise<void>
 
 export function publicApi(parts: PublicParts): Application {
-  const { accounts, rateLimiter, limits, clock, telemetry } = parts
+  const { accounts, rateLimiter, limits, clock, telemetry, files } = parts
   const resources = publicResources(parts)
   const openApi = JSON.stringify(openApiDocument())
   const docs = docsPage()
@@ -88,8 +95,11 @@ export function publicApi(parts: PublicParts): Application {
 
   return {
     async answer(exchange) {
-      const handleOpen = exchange.method === 'GET' || exchange.method === 'HEAD' ? open[exchange.path] : undefined
-      if (handleOpen) return handleOpen(exchange)
+      if (exchange.method === 'GET' || exchange.method === 'HEAD') {
+        const handleOpen = open[exchange.path]
+        if (handleOpen) return handleOpen(exchange)
+        if (files?.open && exchange.path.startsWith(FILES_PREFIX)) return serveFile(files.open, exchange)
+      }
       const caller = await authenticate(exchange)
       exchange.caller = caller
       if (!(await rateLimiter.take(caller.workspace.id, limitOf(caller)))) throw tooMany()

@@ -53,6 +53,7 @@ before(async () => {
     models: [
       modelEntry([engine.url]),
       model('meta/embed', { categories: ['embedding'], pricing: { input_per_million: '0.10' } }),
+      model('meta/images', { categories: ['image'], pricing: { per_image: '0.04' } }),
       model('meta/documents', { categories: ['reranker'], rerank_schema: 'documents' }),
       model('meta/passages', {
         categories: ['reranker'],
@@ -189,6 +190,7 @@ const asks: Readonly<Record<string, { path?: string; body?: object; engine?: obj
     body: { model: 'meta/passages', query: { text: 'q' }, passages: [{ text: 'a' }, { text: 'b' }] },
     engine: { rankings: [0, 1].map((index) => ({ index, logit: -2.5 })), usage: { prompt_tokens: 4 } },
   },
+  'post /images/generations': { body: { model: 'meta/images', prompt: 'A weir', n: 2 } },
   'get /models': { path: '/models?scope=catalog' },
   'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
   'get /models/{slug}': { path: '/models/meta/reserved' },

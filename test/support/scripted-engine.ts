@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { png } from './image-samples.ts'
 
 /**
  * An OpenAI-compatible engine that does what a test tells it, faults included, and counts the truth: what
@@ -31,6 +32,8 @@ export interface Script {
   continuousUsage?: boolean
   /** Keep the response open after [DONE]. */
   hangAfterDone?: boolean
+  /** The images that a call is answered with: by default as many as it asks for. */
+  images?: (call: EngineCallSeen) => readonly object[]
   /** Anything else: full control. */
   handle?: (call: EngineCallSeen, response: ServerResponse) => Promise<void> | void
 }
@@ -169,7 +172,8 @@ async function perform(script: Script, call: EngineCallSeen, response: ServerRes
       .end(JSON.stringify(script.refuse.body))
     return
   }
-  if (call.body['stream'] === true) await stream(script, call, response)
+  if (call.path.endsWith('/images/generations')) await images(script, call, response)
+  else if (call.body['stream'] === true) await stream(script, call, response)
   else await whole(script, call, response)
 }
 
@@ -240,6 +244,13 @@ async function whole(script: Script, call: EngineCallSeen, response: ServerRespo
     ...(script.silentUsage ? {} : { usage: usageOf(script, tokens) }),
   }
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+async function images(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {
+  await script.hold?.until
+  const asked = Array.from({ length: Number(call.body['n'] ?? 1) }, () => ({ b64_json: png().toString('base64') }))
+  const data = script.images?.(call) ?? asked
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ created: 1, data }))
 }
 
 async function stream(script: Script, call: EngineCallSeen, response: ServerResponse): Promise<void> {

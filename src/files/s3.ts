@@ -1,0 +1,65 @@
+import { hash, randomBytes } from 'node:crypto'
+import { Agent } from 'undici'
+import { ApiError } from '../core/errors.ts'
+import type { Clock, FileStore } from '../ports.ts'
+import { fileName } from './file-name.ts'
+import { presignedUrl, signedHeaders, type Signer } from './signature-v4.ts'
+
+export interface S3Options {
+  readonly endpoint: string
+  readonly bucket: string
+  readonly region: string
+  readonly accessKey: string
+  readonly secretKey: string
+  /** Before every name: `images/`. */
+  readonly prefix: string
+  /** Where callers reach the endpoint, if not where Weir does. */
+  readonly publicUrl: string | undefined
+  readonly linkTtlSeconds: number
+}
+
+const TIMEOUT_MS = 30_000
+const ATTEMPTS = 2
+
+/** Files in a bucket, by path-style addresses; a lifecycle rule of the bucket deletes them. */
+export function s3Files(options: S3Options, clock: Clock): FileStore {
+  const { accessKey, secretKey, region, bucket, prefix, linkTtlSeconds } = options
+  const signer: Signer = { accessKey, secretKey, region, service: 's3' }
+  const agent = new Agent({ connect: { timeout: 5000 }, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS })
+
+  const addressOf = (base: string, key: string): URL => new URL(`${base.replace(/\/+$/, '')}/${bucket}/${key}`)
+
+  async function attempt(url: URL, bytes: Buffer, contentType: string): Promise<void> {
+    const headers = signedHeaders(signer, {
+      method: 'PUT',
+      url,
+      headers: { 'content-type': contentType },
+      payloadHash: hash('sha256', bytes),
+      now: clock.now(),
+    })
+    const { origin, pathname } = url
+    const response = await agent.request({ origin, path: pathname, method: 'PUT', headers, body: bytes })
+    // Its message may name buckets and keys: the status is enough.
+    await response.body.dump()
+    if (response.statusCode !== 200) throw new Error(`the file storage answered with status ${response.statusCode}`)
+  }
+
+  return {
+    async put(bytes, contentType) {
+      const key = prefix + fileName(randomBytes(16), contentType)
+      for (let count = 1; ; count++) {
+        try {
+          await attempt(addressOf(options.endpoint, key), bytes, contentType)
+          break
+        } catch (cause) {
+          if (count < ATTEMPTS) continue
+          throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', {
+            cause,
+          })
+        }
+      }
+      return presignedUrl(signer, addressOf(options.publicUrl ?? options.endpoint, key), clock.now(), linkTtlSeconds)
+    },
+    close: () => agent.close(),
+  }
+}
