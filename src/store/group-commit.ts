@@ -25,7 +25,10 @@ interface Waiting<Item> {
 export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock: Clock): Ledger {
   let intents: Waiting<Intent>[] = []
   let rows: Waiting<LedgerRow>[] = []
-  let writing = false
+  /** The batch that is being written. */
+  let writing:
+    | { readonly intents: readonly Waiting<Intent>[]; readonly rows: readonly Waiting<LedgerRow>[] }
+    | undefined
   let failure: Error | undefined
   let retryAt = 0
   let emptied: (() => void)[] = []
@@ -36,18 +39,18 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
       for (const done of emptied.splice(0)) done()
       return
     }
-    writing = true
     const batch = { intents: intents.splice(0, MAX_BATCH), rows: rows.splice(0, MAX_BATCH) }
+    writing = batch
     write({ intents: batch.intents.map(itemOf), rows: batch.rows.map(itemOf) }).then(
       () => {
-        writing = false
+        writing = undefined
         failure = undefined
         for (const intent of batch.intents) intent.resolve()
         for (const row of batch.rows) row.resolve()
         pump()
       },
       (error: Error) => {
-        writing = false
+        writing = undefined
         failure = error
         retryAt = clock.monotonic() + RETRY_MS
         for (const intent of batch.intents) intent.reject(error)
@@ -77,11 +80,12 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
     },
     settle: (row, late) => add(rows, row, late),
     status() {
-      const oldest = rows[0] ?? intents[0]
+      const all = [rows, intents, writing?.rows ?? [], writing?.intents ?? []]
+      const oldest = Math.min(...all.map((list) => list[0]?.since ?? Infinity))
       return {
         healthy: failure === undefined,
-        waiting: rows.length + intents.length,
-        lagMs: oldest ? clock.monotonic() - oldest.since : 0,
+        waiting: all.reduce((sum, list) => sum + list.length, 0),
+        lagMs: oldest === Infinity ? 0 : clock.monotonic() - oldest,
       }
     },
     flush: () =>

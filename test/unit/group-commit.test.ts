@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import * as fc from 'fast-check'
+import type { Intent, LedgerRow } from '../../src/core/ledger.ts'
+import { noUsage } from '../../src/core/rating.ts'
+import type { Ledger, LedgerBatch } from '../../src/ports.ts'
+import { groupCommit } from '../../src/store/group-commit.ts'
+import { handClock, turn, type HandClock } from './hand-clock.ts'
+
+function intent(requestId: string): Intent {
+  return {
+    requestId,
+    workspaceId: 'ws',
+    keyId: 'key',
+    model: 'meta/x',
+    lane: 'meta/x',
+    endpoint: '/chat/completions',
+    priceVersion: 1,
+    maxTokens: 10,
+    startedAt: 1,
+  }
+}
+
+function row(requestId: string, changes: Partial<LedgerRow> = {}): LedgerRow {
+  return {
+    ...intent(requestId),
+    ...noUsage,
+    estimated: false,
+    outcome: 'completed',
+    amount: 5n,
+    queueWaitMs: 0,
+    firstTokenMs: 1,
+    durationMs: 2,
+    settledAt: 3,
+    ...changes,
+  }
+}
+
+/** A store whose writes the test ends, one by one. */
+interface Bench {
+  readonly ledger: Ledger
+  readonly clock: HandClock
+  /** Every batch it was given, oldest first. */
+  readonly batches: LedgerBatch[]
+  succeed(): Promise<void>
+  fail(): Promise<void>
+}
+
+function bench(t: TestContext): Bench {
+  const clock = handClock(t.mock.timers)
+  const batches: LedgerBatch[] = []
+  const open: PromiseWithResolvers<void>[] = []
+  const ledger = groupCommit((batch) => {
+    assert.equal(open.length, 0, 'two batches at once')
+    batches.push(batch)
+    const write = Promise.withResolvers<void>()
+    open.push(write)
+    return write.promise
+  }, clock)
+  return {
+    ledger,
+    clock,
+    batches,
+    succeed() {
+      open.pop()?.resolve()
+      return turn()
+    },
+    fail() {
+      open.pop()?.reject(new Error('disk is full'))
+      return turn()
+    },
+  }
+}
+
+/** What has become of a promise so far. */
+function watch(promise: Promise<void>): { state: 'waiting' | 'done' | 'refused' } {
+  const watched: { state: 'waiting' | 'done' | 'refused' } = { state: 'waiting' }
+  promise.then(
+    () => (watched.state = 'done'),
+    () => (watched.state = 'refused'),
+  )
+  return watched
+}
+
+const idsOf = (batch: LedgerBatch | undefined): string[] =>
+  [...(batch?.intents ?? []), ...(batch?.rows ?? [])].map(({ requestId }) => requestId)
+
+describe('group commit', () => {
+  it('nobody hears of success before it is durable', async (t) => {
+    const { ledger, succeed } = bench(t)
+    const opened = watch(ledger.open(intent('a')))
+    await turn()
+    assert.equal(opened.state, 'waiting')
+    await succeed()
+    assert.equal(opened.state, 'done')
+    const settled = watch(ledger.settle(row('a')))
+    await turn()
+    assert.equal(settled.state, 'waiting')
+    await succeed()
+    assert.equal(settled.state, 'done')
+  })
+
+  it('whatever comes while a batch is written makes up the next one, in order', async (t) => {
+    const { ledger, batches, succeed } = bench(t)
+    const all = [watch(ledger.open(intent('a')))]
+    for (const id of ['b', 'c', 'd']) all.push(watch(ledger.open(intent(id))))
+    all.push(watch(ledger.settle(row('z'))))
+    assert.deepEqual(batches.map(idsOf), [['a']])
+    await succeed()
+    assert.deepEqual(batches.map(idsOf), [['a'], ['b', 'c', 'd', 'z']])
+    assert.deepEqual(
+      all.map(({ state }) => state),
+      ['done', 'waiting', 'waiting', 'waiting', 'waiting'],
+    )
+    await succeed()
+    assert.ok(all.every(({ state }) => state === 'done'))
+    assert.equal(batches.length, 2)
+  })
+
+  it('a batch has an end: thousands are written in several', async (t) => {
+    const { ledger, batches, succeed } = bench(t)
+    const all = Array.from({ length: 5001 }, (_, index) => watch(ledger.open(intent(String(index)))))
+    for (let written = 0; written < 4; written++) await succeed()
+    assert.ok(batches.every((batch) => batch.intents.length <= 2000))
+    assert.deepEqual(
+      batches.flatMap(idsOf),
+      all.map((_, index) => String(index)),
+    )
+    assert.ok(all.every(({ state }) => state === 'done'))
+  })
+
+  it('a failed write refuses its intents at once, and those that come right after it without trying', async (t) => {
+    const { ledger, clock, batches, fail, succeed } = bench(t)
+    const first = watch(ledger.open(intent('a')))
+    await fail()
+    assert.equal(first.state, 'refused')
+    assert.equal(ledger.status().healthy, false)
+    const second = watch(ledger.open(intent('b')))
+    await turn()
+    assert.equal(second.state, 'refused')
+    assert.equal(batches.length, 1)
+
+    clock.advance(250)
+    const third = watch(ledger.open(intent('c')))
+    await succeed()
+    assert.equal(third.state, 'done')
+    assert.equal(ledger.status().healthy, true)
+    assert.deepEqual(batches.map(idsOf), [['a'], ['c']])
+  })
+
+  it('a failed write keeps its rows, and tries again by itself until they are durable', async (t) => {
+    const { ledger, clock, batches, fail, succeed } = bench(t)
+    const settled = watch(ledger.settle(row('a')))
+    await fail()
+    for (let tries = 0; tries < 3; tries++) {
+      clock.advance(250)
+      await fail()
+    }
+    assert.equal(settled.state, 'waiting')
+    clock.advance(250)
+    await succeed()
+    assert.equal(settled.state, 'done')
+    assert.deepEqual(batches.map(idsOf), [['a'], ['a'], ['a'], ['a'], ['a']])
+    clock.advance(10_000)
+    await turn()
+    assert.equal(batches.length, 5)
+  })
+
+  it('a caller waits 5 s for its row, and the row outlives the wait', async (t) => {
+    const { ledger, clock, batches, fail, succeed } = bench(t)
+    const settled = watch(ledger.settle(row('a')))
+    clock.advance(4999)
+    await fail()
+    assert.equal(settled.state, 'waiting')
+    clock.advance(250)
+    await fail()
+    assert.equal(settled.state, 'refused')
+    clock.advance(250)
+    await succeed()
+    assert.deepEqual(batches.at(-1)?.rows, [row('a')])
+    assert.equal(ledger.status().waiting, 0)
+  })
+
+  it('what is to be written instead of a row that came too late is written, and only then', async (t) => {
+    const { ledger, clock, batches, fail, succeed } = bench(t)
+    const late = row('a', { outcome: 'withheld', amount: 0n })
+    const settled = watch(ledger.settle(row('a'), late))
+    await fail()
+    assert.deepEqual(batches[0]?.rows, [row('a')])
+    clock.advance(250)
+    assert.deepEqual(batches[1]?.rows, [row('a')])
+    clock.advance(5000)
+    await fail()
+    assert.equal(settled.state, 'refused')
+    clock.advance(250)
+    assert.deepEqual(batches[2]?.rows, [late])
+    await fail()
+    clock.advance(250)
+    await succeed()
+    assert.deepEqual(batches[3]?.rows, [late])
+  })
+
+  it('the lag is the age of the oldest that is not durable, what is being written included', async (t) => {
+    const { ledger, clock, succeed, fail } = bench(t)
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
+    watch(ledger.open(intent('a')))
+    clock.advance(30)
+    watch(ledger.settle(row('b')))
+    clock.advance(12)
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 2, lagMs: 42 })
+    await succeed()
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 1, lagMs: 12 })
+    await fail()
+    clock.advance(100)
+    assert.deepEqual(ledger.status(), { healthy: false, waiting: 1, lagMs: 112 })
+    clock.advance(150)
+    await succeed()
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
+  })
+
+  it('flush resolves when nothing is left to write, failures or not', async (t) => {
+    const { ledger, clock, succeed, fail } = bench(t)
+    const empty = watch(ledger.flush())
+    await turn()
+    assert.equal(empty.state, 'done')
+    watch(ledger.settle(row('a')))
+    const flushed = watch(ledger.flush())
+    await fail()
+    assert.equal(flushed.state, 'waiting')
+    clock.advance(250)
+    watch(ledger.settle(row('b')))
+    await succeed()
+    assert.equal(flushed.state, 'waiting')
+    await succeed()
+    assert.equal(flushed.state, 'done')
+  })
+
+  it('whatever fails and in whatever order: no row is lost, and who hears of success was written', async () => {
+    const step = fc.oneof(
+      { weight: 3, arbitrary: fc.constant('settle' as const) },
+      { weight: 3, arbitrary: fc.constant('open' as const) },
+      { weight: 2, arbitrary: fc.constant('succeed' as const) },
+      { weight: 2, arbitrary: fc.constant('fail' as const) },
+      { weight: 2, arbitrary: fc.constant('wait' as const) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const written: string[] = []
+        const heard: string[] = []
+        const promised: string[] = []
+        let write: { batch: LedgerBatch; end: PromiseWithResolvers<void> } | undefined
+        let now = 0
+        const due: { at: number; run(): void }[] = []
+        const realTimeout = globalThis.setTimeout
+        globalThis.setTimeout = ((run: () => void, ms: number) => due.push({ at: now + ms, run })) as never
+        try {
+          const clock = { now: () => now, monotonic: () => now }
+          const ledger = groupCommit((batch) => {
+            write = { batch, end: Promise.withResolvers<void>() }
+            return write.end.promise
+          }, clock)
+          const succeed = async (): Promise<void> => {
+            const current = write
+            write = undefined
+            written.push(...idsOf(current?.batch))
+            current?.end.resolve()
+            await turn()
+          }
+          const pass = async (ms: number): Promise<void> => {
+            now += ms
+            for (const timer of due.splice(0).filter((it) => it.at <= now || !due.push(it))) timer.run()
+            await turn()
+          }
+          for (const [index, what] of steps.entries()) {
+            const id = `${what}-${index}`
+            if (what === 'settle') {
+              promised.push(id)
+              ledger.settle(row(id)).then(
+                () => heard.push(id),
+                () => {},
+              )
+            } else if (what === 'open') {
+              ledger.open(intent(id)).then(
+                () => heard.push(id),
+                () => {},
+              )
+            } else if (what === 'succeed') await succeed()
+            else if (what === 'fail') {
+              write?.end.reject(new Error('disk is full'))
+              write = undefined
+              await turn()
+            } else await pass(300)
+            for (const it of heard) assert.ok(written.includes(it), `${it} heard of a success that was none`)
+          }
+          const flushed = watch(ledger.flush())
+          for (let tries = 0; tries < 20 && flushed.state === 'waiting'; tries++) {
+            await succeed()
+            await pass(300)
+          }
+          assert.equal(flushed.state, 'done')
+          for (const id of promised) assert.equal(written.filter((it) => it === id).length, 1, id)
+        } finally {
+          globalThis.setTimeout = realTimeout
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
