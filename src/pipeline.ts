@@ -1,7 +1,15 @@
 import type { Decision } from './core/admission.ts'
 import type { Deployment } from './core/catalog.ts'
 import { ApiError, CallerLeft } from './core/errors.ts'
-import type { AnswerHead, EngineRequest, Job, StreamedAnswer, StreamRelay, WholeAnswer } from './core/job.ts'
+import type {
+  AnswerHead,
+  EngineRequest,
+  Job,
+  ReadAnswer,
+  StreamedAnswer,
+  StreamRelay,
+  WholeAnswer,
+} from './core/job.ts'
 import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
 import { noUsage, rate, type Usage } from './core/rating.ts'
 import { likelyOutputTokens } from './core/token-estimate.ts'
@@ -205,16 +213,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return row
   }
 
-  async function streamAnswer(visit: Visit, answer: StreamedAnswer, engine: Engine): Promise<LedgerRow> {
-    const { job, reply, waitMs } = visit
-    const relay = answer.relay(headOf(visit))
-    const done = Promise.withResolvers<void>()
-    let isOpen = false
-    let firstTokenAt: number | null = null
-    const [call] = job.calls
-    if (!call) throw new Error('a streamed answer needs a call')
-    const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
-    visit.release()
   async function readAnswer(
     visit: Visit,
     answer: WholeAnswer,
@@ -229,6 +227,16 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
   }
 
+  async function streamAnswer(visit: Visit, answer: StreamedAnswer, engine: Engine): Promise<LedgerRow> {
+    const { job, reply, waitMs } = visit
+    const relay = answer.relay(headOf(visit))
+    const done = Promise.withResolvers<void>()
+    let isOpen = false
+    let firstTokenAt: number | null = null
+    const [call] = job.calls
+    if (!call) throw new Error('a streamed answer needs a call')
+    const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
+    visit.release()
 
     const { usage, isEstimated } = streamedUsage(job, relay)
     if (reply.isGone) {
@@ -241,10 +249,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
     }
     if (!relay.isComplete()) {
-      reply.end(errorEvent(new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')))
       // A role is no output: an engine that said no more than that has failed before it produced anything.
-      if (relay.deltaCount() === 0) return settle(visit, 'engine_failed', noUsage, false, firstTokenAt)
-      return settle(visit, 'engine_broke', usage, isEstimated, firstTokenAt)
+      const settled =
+        relay.deltaCount() === 0
+          ? settle(visit, 'engine_failed', noUsage, false, firstTokenAt)
+          : settle(visit, 'engine_broke', usage, isEstimated, firstTokenAt)
+      const broke = new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')
+      return settled.finally(() => reply.end(errorEvent(broke)))
     }
     const row = await settle(visit, 'completed', usage, isEstimated, firstTokenAt).catch((error: ApiError) => {
       reply.end(errorEvent(error))
