@@ -154,7 +154,12 @@ async function assemble(config: Config, store: Store, clock: Clock, fetching: Pa
   )
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const adminUrl = urlOf(adminListener)
-  const unpublish = publishService(config.dataDir, { adminUrl, operatorToken, pid: process.pid })
+  const unpublish = publishService(config.dataDir, {
+    url: urlOf(publicListener),
+    adminUrl,
+    operatorToken,
+    pid: process.pid,
+  })
   const unwatch = watched?.onChange(reloadCatalog)
   fetchMissing()
 

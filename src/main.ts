@@ -1,4 +1,6 @@
-import { UsageMistake, type Command } from './commands/command.ts'
+import { ProblemsFound, UsageMistake, type Command } from './commands/command.ts'
+import { chat } from './commands/chat.ts'
+import { doctor } from './commands/doctor.ts'
 import { keys } from './commands/keys.ts'
 import { models } from './commands/models.ts'
 import { prices } from './commands/prices.ts'
@@ -10,7 +12,17 @@ import { FileMistake } from './core/checked-yaml.ts'
 import { ApiError } from './core/errors.ts'
 
 /** The command line. */
-const commands: Readonly<Record<string, Command>> = { serve, workspaces, keys, models, prices, usage, simulate }
+const commands: Readonly<Record<string, Command>> = {
+  serve,
+  chat,
+  doctor,
+  workspaces,
+  keys,
+  models,
+  prices,
+  usage,
+  simulate,
+}
 
 const COMMON_HELP = `
 Every command takes
@@ -51,7 +63,7 @@ function overview(): string {
 /** Mistakes are told in a line; what nobody expected keeps its stack. */
 function explain(error: unknown, command: string): string {
   if (error instanceof UsageMistake) return `${error.message}. See: weir ${command} --help`
-  if (error instanceof FileMistake || error instanceof ApiError) return error.message
+  if (error instanceof FileMistake || error instanceof ApiError || error instanceof ProblemsFound) return error.message
   if (error instanceof Error) return ('code' in error ? error.message : error.stack) ?? error.message
   return String(error)
 }

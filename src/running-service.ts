@@ -7,7 +7,8 @@ import { request } from 'undici'
  * a note there, and a command that changed something asks it to look again before the command ends. So a
  * key that was revoked is refused from the moment `weir keys revoke` returns.
  */
-interface Note {
+export interface ServiceNote {
+  readonly url: string
   readonly adminUrl: string
   readonly operatorToken: string
   readonly pid: number
@@ -16,19 +17,24 @@ interface Note {
 const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
 
 /** Returns what takes the note away again. */
-export function publishService(dataDir: string, note: Note): () => void {
+export function publishService(dataDir: string, note: ServiceNote): () => void {
   writeFileSync(noteIn(dataDir), JSON.stringify(note), { mode: 0o600 })
   return () => rmSync(noteIn(dataDir), { force: true })
 }
 
+/** The note of the service on a data directory; one that was killed leaves its own behind. */
+export function findService(dataDir: string): ServiceNote | undefined {
+  try {
+    return JSON.parse(readFileSync(noteIn(dataDir), 'utf8')) as ServiceNote
+  } catch {
+    return undefined
+  }
+}
+
 /** Resolves when a running service has seen the change, or when none is running. */
 export async function refreshService(dataDir: string): Promise<void> {
-  let note: Note
-  try {
-    note = JSON.parse(readFileSync(noteIn(dataDir), 'utf8')) as Note
-  } catch {
-    return
-  }
+  const note = findService(dataDir)
+  if (!note) return
   let status: number
   try {
     const response = await request(`${note.adminUrl}/admin/v1/accounts/reload`, {

@@ -56,7 +56,17 @@ const rules: readonly Rule[] = [
   { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
   {
     part: 'commands',
-    may: [...below, 'embedded', 'accounts', 'catalog', 'compose.ts', 'config.ts', 'running-service.ts'],
+    may: [
+      ...below,
+      'dialects',
+      'embedded',
+      'engines/address.ts',
+      'accounts',
+      'catalog',
+      'compose.ts',
+      'config.ts',
+      'running-service.ts',
+    ],
   },
   { part: 'main.ts', may: ['core', 'commands'] },
 ]
@@ -66,8 +76,7 @@ const deeds: readonly { readonly what: string; readonly deed: RegExp; readonly w
   {
     what: 'reads the environment',
     deed: /\bprocess\.env\b/,
-    // Beside Weir's own settings, where model files come from follows what the hub's and npm's tools are told.
-    where: (file) => ['config.ts', 'embedded/file-sources.ts', 'embedded/npm-configuration.ts'].includes(file),
+    where: (file) => file === 'config.ts',
   },
   { what: 'calls fetch', deed: /(?<![.\w])(globalThis\.)?fetch\(/, where: () => false },
   {

@@ -17,6 +17,9 @@ export interface Command {
 /** A mistake in how a command was typed: told without a stack, with a hint to --help. */
 export class UsageMistake extends Error {}
 
+/** A command that looked for problems found some, and has told them: a line and the exit code are left. */
+export class ProblemsFound extends Error {}
+
 export interface Flags {
   readonly values: Readonly<Record<string, string | boolean | undefined>>
   readonly positionals: readonly string[]
@@ -34,8 +37,13 @@ export function parseFlags(args: readonly string[], flags: Readonly<Record<strin
     if (extra !== undefined) throw new Error(`"${extra}" is one word too many; a name with spaces goes into quotes`)
     return parsed
   } catch (error) {
-    throw new UsageMistake((error as Error).message)
+    throw new UsageMistake(firstSentence((error as Error).message))
   }
+}
+
+/** Node explains at length; the hint to --help follows. */
+function firstSentence(message: string): string {
+  return message.split(/\.(?:\s|$)/, 1)[0] ?? message
 }
 
 export function text(flags: Flags, name: string): string | undefined {

@@ -1,0 +1,101 @@
+import { createInterface } from 'node:readline/promises'
+import { request } from 'undici'
+import { eventSplitter } from '../dialects/event-stream.ts'
+import { findService } from '../running-service.ts'
+import { configOf, parseFlags, UsageMistake, withBooks, type Command, type Flags } from './command.ts'
+
+interface Message {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+const WORKSPACE = 'default'
+
+export const chat: Command = {
+  summary: 'talk to a model in the terminal',
+  help: `weir chat [MODEL]
+
+Talks to a model of the running service, token by token. Without MODEL it takes the first chat model that is
+ready. It makes a key for the workspace "${WORKSPACE}" and revokes it at the end. An empty line or Ctrl-D ends it.`,
+  async run(args) {
+    const flags = parseFlags(args)
+    const service = findService(configOf(flags).dataDir)
+    if (!service) throw new UsageMistake('no service is running on this data directory; start one with npm start')
+    const { id, key } = await withBooks(flags, { changes: true }, ({ accounts }) => accounts.createKey(WORKSPACE))
+    try {
+      const model = flags.positionals[0] ?? (await firstChatModel(service.url, key))
+      await converse(service.url, key, model)
+    } finally {
+      await revoke(flags, id)
+    }
+  },
+}
+
+async function revoke(flags: Flags, id: string): Promise<void> {
+  await withBooks(flags, { changes: true }, ({ accounts }) => accounts.revokeKey(id))
+}
+
+async function firstChatModel(url: string, key: string): Promise<string> {
+  const response = await request(`${url}/api/v1/models?category=llm`, { headers: { authorization: `Bearer ${key}` } })
+  const { data } = (await response.body.json()) as { data: { id: string }[] }
+  if (data[0]) return data[0].id
+  throw new UsageMistake('no chat model is ready; see weir models list')
+}
+
+async function converse(url: string, key: string, model: string): Promise<void> {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const messages: Message[] = []
+  process.stdout.write(`${model}. An empty line ends the conversation.\n`)
+  try {
+    for (;;) {
+      const content = await ask(terminal)
+      if (content === '') return
+      messages.push({ role: 'user', content })
+      messages.push({ role: 'assistant', content: await answer(url, key, model, messages) })
+    }
+  } finally {
+    terminal.close()
+  }
+}
+
+/** The end of the input is the end of the conversation. */
+async function ask(terminal: ReturnType<typeof createInterface>): Promise<string> {
+  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
+  const typed = terminal.question('> ').catch(() => '')
+  return (await Promise.race([typed, closed])).trim()
+}
+
+async function answer(url: string, key: string, model: string, messages: readonly Message[]): Promise<string> {
+  const response = await request(`${url}/api/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages, stream: true }),
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  if (response.statusCode !== 200) {
+    const { error } = (await response.body.json()) as { error: { message: string } }
+    throw new UsageMistake(error.message)
+  }
+  const split = eventSplitter()
+  let text = ''
+  for await (const chunk of response.body as AsyncIterable<Buffer>) {
+    for (const event of split(chunk)) {
+      const piece = contentOf(event)
+      process.stdout.write(piece)
+      text += piece
+    }
+  }
+  process.stdout.write('\n')
+  return text
+}
+
+function contentOf(event: string): string {
+  if (event === '[DONE]') return ''
+  const chunk = JSON.parse(Buffer.from(event, 'latin1').toString('utf8')) as {
+    choices?: { delta?: { content?: string } }[]
+    error?: { message: string }
+  }
+  if (chunk.error) throw new Error(chunk.error.message)
+  return chunk.choices?.[0]?.delta?.content ?? ''
+}

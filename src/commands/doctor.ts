@@ -1,0 +1,149 @@
+import { constants, existsSync } from 'node:fs'
+import { access, mkdir, statfs } from 'node:fs/promises'
+import { availableParallelism, freemem, totalmem } from 'node:os'
+import { request } from 'undici'
+import type { Config } from '../config.ts'
+import { deploymentsOf, type Model } from '../core/catalog.ts'
+import { findModel } from '../embedded/manifest.ts'
+import { modelFiles } from '../embedded/model-files.ts'
+import { parseAddress } from '../engines/address.ts'
+import { findService } from '../running-service.ts'
+import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
+
+/** One thing that was looked at; `advice` says what to do where it is not well. */
+interface Finding {
+  readonly name: string
+  readonly state: 'ok' | 'note' | 'problem'
+  readonly detail: string
+  readonly advice?: string
+}
+
+const GIGABYTE = 1_000_000_000
+const MARKS = { ok: '✔', note: '•', problem: '✖' } as const
+
+export const doctor: Command = {
+  summary: 'looks at the installation and says what to do about each gap',
+  help: `weir doctor
+
+Looks at the machine, the configuration, the data directory, the engines of the catalog, the runtimes of the
+embedded engine and its models. Ends with 1 if there is a problem.`,
+  async run(args) {
+    const flags = parseFlags(args)
+    const config = configOf(flags)
+    const models = config.catalog.read()
+    const findings = [
+      machine(),
+      configuration(config, models),
+      await dataDirectory(config),
+      await service(config),
+      ...(await runtimes()),
+      ...(await engines(models)),
+      ...localModels(config, models),
+    ]
+    print(flags, { findings }, () => findings.map(line).join('\n'))
+    if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('there are problems; see above')
+  },
+}
+
+function line({ name, state, detail, advice }: Finding): string {
+  return `${MARKS[state]} ${name}: ${detail}${advice ? `\n    → ${advice}` : ''}`
+}
+
+function machine(): Finding {
+  const memory = `${(freemem() / GIGABYTE).toFixed(1)} of ${(totalmem() / GIGABYTE).toFixed(1)} GB of memory free`
+  const detail = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${availableParallelism()} cores, ${memory}`
+  return { name: 'machine', state: 'ok', detail }
+}
+
+function configuration(config: Config, models: readonly Model[]): Finding {
+  const detail = `${config.file ?? 'defaults (no weir.yaml)'}, ${models.length} models in the catalog`
+  return { name: 'configuration', state: 'ok', detail }
+}
+
+async function dataDirectory(config: Config): Promise<Finding> {
+  const name = 'data directory'
+  try {
+    await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
+    await access(config.dataDir, constants.W_OK)
+    const { bavail, bsize } = await statfs(config.dataDir)
+    const free = (bavail * bsize) / GIGABYTE
+    const detail = `${config.dataDir}, ${free.toFixed(1)} GB free`
+    if (free >= 1) return { name, state: 'ok', detail }
+    return { name, state: 'problem', detail, advice: 'free some space: without it usage cannot be recorded' }
+  } catch (error) {
+    return {
+      name,
+      state: 'problem',
+      detail: (error as Error).message,
+      advice: 'choose another with --data or data_dir',
+    }
+  }
+}
+
+async function service(config: Config): Promise<Finding> {
+  const note = findService(config.dataDir)
+  const detail = note && (await answers(`${note.adminUrl}/healthz`)) ? `running at ${note.url}` : undefined
+  if (detail) return { name: 'service', state: 'ok', detail }
+  return { name: 'service', state: 'note', detail: 'not running on this data directory', advice: 'npm start' }
+}
+
+async function runtimes(): Promise<readonly Finding[]> {
+  const looks = [
+    ['llama.cpp (chat models)', () => import('node-llama-cpp')],
+    ['ONNX (speech, embeddings, pictures)', () => import('onnxruntime-node')],
+  ] as const
+  return Promise.all(
+    looks.map(async ([name, load]): Promise<Finding> => {
+      try {
+        await load()
+        return { name, state: 'ok', detail: 'installed' }
+      } catch (error) {
+        const detail = `does not load: ${(error as Error).message.split('\n')[0]}`
+        return {
+          name,
+          state: 'problem',
+          detail,
+          advice: 'remove node_modules and start again, so that it is installed anew',
+        }
+      }
+    }),
+  )
+}
+
+async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
+  const urls = new Set(models.flatMap(deploymentsOf).flatMap(({ engine }) => engine?.urls ?? []))
+  return Promise.all(
+    [...urls].map(async (url): Promise<Finding> => {
+      const { origin, prefix, socketPath } = parseAddress(url)
+      const isThere = socketPath === undefined ? await answers(`${origin}${prefix}/models`) : existsSync(socketPath)
+      if (isThere) return { name: 'engine', state: 'ok', detail: url }
+      return {
+        name: 'engine',
+        state: 'problem',
+        detail: `${url} does not answer`,
+        advice: 'start it, or correct its url',
+      }
+    }),
+  )
+}
+
+function localModels(config: Config, models: readonly Model[]): readonly Finding[] {
+  const files = modelFiles(config.modelsDir, { environment: config.environment })
+  return models.flatMap(deploymentsOf).flatMap(({ engine }): Finding[] => {
+    const model = engine?.kind === 'embedded' ? findModel(engine.model) : undefined
+    if (!model) return []
+    const slug = model.catalog.id
+    if (files.isPresent(slug)) return [{ name: 'model', state: 'ok', detail: `${slug} is here` }]
+    return [{ name: 'model', state: 'note', detail: `${slug} is not here`, advice: `npx weir models pull ${slug}` }]
+  })
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await request(url, { headersTimeout: 3000, bodyTimeout: 3000 })
+    await response.body.dump()
+    return response.statusCode < 500
+  } catch {
+    return false
+  }
+}
