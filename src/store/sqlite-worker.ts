@@ -51,9 +51,14 @@ function lockDirectory(): DatabaseSync {
   try {
     file.exec('BEGIN EXCLUSIVE')
   } catch (cause) {
-    throw new Error(`another service is running on ${dataDir}`, { cause })
+    throw refusal('ERR_DATA_DIR_TAKEN', `another service is running on ${dataDir}`, cause)
   }
   return file
+}
+
+/** What an operator can do something about: it has a code, so that it is told without a stack. */
+function refusal(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code })
 }
 
 function openDatabase(): DatabaseSync {
@@ -62,7 +67,8 @@ function openDatabase(): DatabaseSync {
   opened.exec('BEGIN IMMEDIATE')
   const version = Number(opened.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (version > migrations.length) {
-    throw new Error(
+    throw refusal(
+      'ERR_DATA_DIR_NEWER',
       `${dataDir} was written by a newer version of Weir (schema ${version}, this one knows ${migrations.length})`,
     )
   }

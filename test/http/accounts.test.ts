@@ -245,7 +245,7 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
     const folder = mkdtempSync(join(tmpdir(), 'weir-stopped-'))
     try {
       const config = join(folder, 'weir.yaml')
-      writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' } }))
+      writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, models: [] }))
       const here = ['--json', '--config', config]
       const workspace = (await cli(['workspaces', 'create', 'acme', ...here])).json()
       const create = ['keys', 'create', '--workspace', 'acme', ...here]
@@ -421,7 +421,7 @@ describe('what a workspace may do', () => {
 
 describe('the first start', () => {
   it('[C4] makes a workspace and a key that work as they are', async () => {
-    await withWeir({}, async (fresh) => {
+    await withWeir({ models: [] }, async (fresh) => {
       assert.match(fresh.key, /^weir_[0-9A-Za-z]{49}$/)
       const models = await fresh.call('/models')
       assert.deepEqual(await models.json(), { object: 'list', data: [] })

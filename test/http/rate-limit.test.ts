@@ -317,7 +317,7 @@ describe('the three headers', () => {
 
 describe('an address without a good key', () => {
   it('[R2, K1] has an allowance of its own, so that guessing is slow; those with a key do not feel it', async () => {
-    await withWeir({ rate_limit: { unauthenticated_per_minute: 5 } }, async (small) => {
+    await withWeir({ rate_limit: { unauthenticated_per_minute: 5 }, models: [] }, async (small) => {
       await roomInThisMinute()
       const answers: Told[] = []
       for (let index = 0; index < 8; index++) {

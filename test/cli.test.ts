@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { stringify } from 'yaml'
+import { UsageMistake, type Command } from '../src/commands/command.ts'
+import { keys } from '../src/commands/keys.ts'
+import { models } from '../src/commands/models.ts'
+import { prices } from '../src/commands/prices.ts'
+import { usage } from '../src/commands/usage.ts'
+import { workspaces } from '../src/commands/workspaces.ts'
+import { ApiError } from '../src/core/errors.ts'
+import { sydneyDate } from '../src/core/sydney-time.ts'
+import { sqliteStore } from '../src/store/sqlite.ts'
+import { stageConfig } from './support/chat-stage.ts'
+import { cli, type CliResult } from './support/cli.ts'
+import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from './support/weir.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'weir-commands-'))
+const config = join(folder, 'weir.yaml')
+const server = { port: 0, admin_port: 0 }
+writeFileSync(config, stringify({ server, log: { level: 'silent' }, models: [modelEntry(['http://127.0.0.1:9/v1'])] }))
+after(() => rmSync(folder, { recursive: true }))
+
+const weir = (...args: string[]): Promise<CliResult> => cli([...args, '--config', config])
+
+/** A few processes at a time: they all want a processor. */
+async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const rest = [...items]
+  const worker = async (): Promise<void> => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item)
+  }
+  await Promise.all([worker(), worker(), worker()])
+}
+
+const commands: Readonly<Record<string, Command>> = { keys, models, prices, usage, workspaces }
+
+/** What a command throws, in this process. */
+async function failureOf([name = '', ...args]: readonly string[]): Promise<Error> {
+  try {
+    await commands[name]?.run(args)
+  } catch (error) {
+    return error as Error
+  }
+  return assert.fail(`weir ${name} ${args.join(' ')} did not fail`)
+}
+
+describe('weir --help', () => {
+  it('names every command, and every command has its own help', async () => {
+    const overview = await cli(['--help'])
+    assert.equal(overview.code, 0)
+    const named = [...overview.stdout.matchAll(/^ {2}(\w+) +\S/gm)].map((match) => match[1] ?? '')
+    for (const name of ['serve', 'workspaces', 'keys', 'models', 'prices', 'usage', 'simulate']) {
+      assert.ok(named.includes(name), name)
+    }
+    await inTurns(named, async (name) => {
+      const help = await cli([name, '--help'])
+      assert.deepEqual([help.code, help.stderr], [0, ''], name)
+      assert.ok(help.stdout.startsWith(`weir ${name}`) || help.stdout.includes(`weir ${name} `), name)
+      for (const flag of ['--json', '--help']) assert.ok(help.stdout.includes(flag), `${name} ${flag}`)
+    })
+  })
+
+  it('is what one gets without a command; a command that is none is a mistake', async () => {
+    const nothing = await cli([])
+    assert.equal(nothing.code, 0)
+    assert.match(nothing.stdout, /^weir <command>/)
+    const unknown = await cli(['sevre'])
+    assert.deepEqual([unknown.code, unknown.stdout], [2, ''])
+    assert.match(unknown.stderr, /there is no command "sevre"[\s\S]*workspaces/)
+    assert.equal((await cli(['constructor'])).code, 2)
+  })
+})
+
+describe('a command', () => {
+  it('[K2, K3] prints one JSON object with --json, and a table for people without', async () => {
+    const json = async (...args: string[]): Promise<Record<string, unknown>> => {
+      const result = await weir(...args, '--json')
+      assert.deepEqual([result.code, result.stderr], [0, ''], args.join(' '))
+      assert.equal(result.stdout.trimEnd().split('\n').length, 1, 'one line')
+      return result.json()
+    }
+    const workspace = await json('workspaces', 'create', 'acme')
+    assert.deepEqual(Object.keys(workspace), ['id', 'name', 'requests_per_minute', 'created'])
+    assert.deepEqual(await json('workspaces', 'list'), { object: 'list', data: [workspace] })
+    const changed = await json('workspaces', 'set', 'acme', '--requests-per-minute', '5')
+    assert.deepEqual(changed, { ...workspace, requests_per_minute: 5 })
+    assert.deepEqual(await json('workspaces', 'set', 'acme', '--requests-per-minute', 'default'), workspace)
+
+    const key = await json('keys', 'create', '--workspace', 'acme')
+    assert.deepEqual(Object.keys(key), ['id', 'key', 'workspace'])
+    const revoked = await json('keys', 'revoke', String(key['id']))
+    assert.deepEqual(Object.keys(revoked), ['id', 'workspace', 'created', 'revoked'])
+    assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked] })
+
+    const offered = (await json('models', 'list')) as { data?: Record<string, unknown>[] }
+    assert.equal(offered.data?.[0]?.['id'], 'meta/test-8b')
+    const own = ['--workspace', 'acme', '--model', 'test-8b']
+    const pricing = { input_per_million: '0.10', output_per_million: '0.30' }
+    const flags = ['--input-per-million', '0.10', '--output-per-million', '0.30']
+    const set = await json('prices', 'set', ...own, ...flags)
+    assert.deepEqual(set, { model: 'meta/test-8b', workspace: 'acme', pricing })
+    const priced = await json('prices', 'list', '--workspace', 'acme')
+    assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing }] })
+    assert.equal((await json('prices', 'clear', ...own))['pricing'], null)
+    assert.deepEqual(await json('usage', '--workspace', 'acme'), { object: 'list', data: [], total_pico_aud: '0' })
+
+    const table = await weir('workspaces', 'list')
+    assert.match(table.stdout, /^NAME +REQUESTS_PER_MINUTE +CREATED +ID\nacme +600 /)
+  })
+
+  it('ends with 2 where it was typed wrongly and with 1 where it cannot be done, and says why in a line', async () => {
+    await weir('workspaces', 'create', 'taken')
+    const mistakes: readonly [string, code: number, told: RegExp][] = [
+      ['workspaces', 2, /say what to do: create, list or set/],
+      ['workspaces destroy taken', 2, /say what to do/],
+      ['workspaces create', 2, /give the name of the workspace/],
+      ['workspaces create two words', 2, /"words" is one word too many/],
+      ['workspaces create a/b', 1, /A workspace's name has 1 to 64 letters/],
+      ['workspaces create taken', 1, /There is a workspace "taken" already/],
+      ['workspaces set taken', 2, /--requests-per-minute is required/],
+      ['workspaces set taken --requests-per-minute many', 1, /must be an integer from 1 to 100000000/],
+      ['workspaces set none --requests-per-minute 5', 1, /There is no workspace "none"/],
+      ['keys', 2, /say what to do: create, list or revoke/],
+      ['keys create', 2, /--workspace is required/],
+      ['keys create --workspace none', 1, /There is no workspace "none"/],
+      ['keys revoke', 2, /give the id of the key/],
+      ['keys revoke key_none', 1, /There is no key "key_none"/],
+      ['keys list --nonsense', 2, /Unknown option '--nonsense'/],
+      ['keys list --workspace', 2, /Option '--workspace' argument is ambiguous/],
+      ['models', 2, /say what to do: list/],
+      ['prices set --workspace taken --model test-8b', 2, /give at least one price/],
+      ['prices set --workspace taken --model none --per-image 1', 1, /The model 'none' is not in the catalog/],
+      ['prices set --workspace taken --model test-8b --per-image cheap', 2, /per_image must be AUD/],
+      ['usage', 2, /--workspace is required/],
+      ['usage --workspace taken --from yesterday', 1, /'from' must be a date such as/],
+      ['usage --workspace taken --to 2026-02-30', 1, /'to' must be a date such as/],
+    ]
+    for (const [typed, code, told] of mistakes) {
+      const error = await failureOf([...typed.split(' '), '--json', '--config', config])
+      assert.match(error.message, told, typed)
+      assert.doesNotMatch(error.message, /\n/, 'one line')
+      assert.equal(error instanceof UsageMistake ? 2 : 1, code, typed)
+      assert.ok(error instanceof UsageMistake || error instanceof ApiError, `${typed}: its stack would be shown`)
+    }
+    // A process each is dear; these stand for all of them.
+    await inTurns([mistakes[0], mistakes[5], mistakes[14]], async (mistake) => {
+      const [typed, code, told] = mistake ?? assert.fail()
+      const result = await weir(...typed.split(' '), '--json')
+      assert.deepEqual([result.code, result.stdout], [code, ''], typed)
+      assert.match(result.stderr, told)
+      assert.match(result.stderr, /^weir: [^\n]*\n$/, 'one line, no stack')
+      assert.equal(result.stderr.endsWith(`. See: weir ${typed.split(' ')[0]} --help\n`), code === 2)
+    })
+  })
+
+  it('prints all of a list that no pipe holds at once', async () => {
+    const data = join(folder, 'long')
+    const store = await sqliteStore(data, { exclusive: false })
+    const count = 1500
+    await Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        store.createWorkspace({ id: `ws_${index}`, name: `name ${index}`, requestsPerMinute: null, createdAt: index }),
+      ),
+    )
+    await store.close()
+    const list = (await weir('workspaces', 'list', '--json', '--data', data)).json<{ data: object[] }>()
+    assert.equal(list.data.length, count)
+  })
+
+  it('works beside the note of a service that was killed', async () => {
+    const data = join(folder, 'killed')
+    mkdirSync(data)
+    const note = { adminUrl: 'http://127.0.0.1:9', operatorToken: 'x'.repeat(16), pid: 1 }
+    writeFileSync(join(data, 'service.json'), JSON.stringify(note))
+    const result = await weir('workspaces', 'create', 'after', '--json', '--data', data)
+    assert.equal(result.json()['name'], 'after')
+  })
+})
+
+describe('weir usage', () => {
+  let engine: ScriptedEngine
+  let service: TestWeir
+
+  before(async () => {
+    engine = await scriptedEngine()
+    service = await startWeir(stageConfig([engine.url]))
+    engine.script = { promptTokens: 10, cachedTokens: 4 }
+    await (await service.chat({})).text()
+    await (await service.chat({ stream: true })).text()
+    engine.script = { refuse: { status: 500, body: {} } }
+    await (await service.chat({})).text()
+  })
+  after(async () => {
+    await service.stop()
+    await engine.close()
+  })
+
+  const usageOf = (...args: string[]): Promise<CliResult> =>
+    cli(['usage', '--workspace', 'default', '--config', service.configFile, '--data', service.dataDir, ...args])
+
+  it('[M2, M5] gives the rows of a running service, amounts as strings', async () => {
+    const result = (await usageOf('--json')).json<{
+      object: string
+      data: Record<string, unknown>[]
+      total_pico_aud: string
+    }>()
+    assert.equal(result.object, 'list')
+    const amount = String(6n * 200_000n + 4n * 50_000n + 3n * 600_000n)
+    assert.deepEqual(
+      result.data.map((row) => [row['outcome'], row['input_tokens'], row['amount_pico_aud']]),
+      [
+        ['completed', 10, amount],
+        ['completed', 10, amount],
+        ['engine_failed', 0, '0'],
+      ],
+    )
+    const [first] = result.data
+    const ids = (await service.ledger()).map((row) => row.requestId)
+    assert.deepEqual(
+      result.data.map((row) => row['request_id']),
+      ids,
+    )
+    const { model, cached_input_tokens: cached, output_tokens: output, images, audio_ms: audio } = first ?? {}
+    assert.deepEqual([model, cached, output, images, audio], ['meta/test-8b', 4, 3, 0, 0])
+    assert.equal(result.total_pico_aud, String(2n * BigInt(amount)))
+  })
+
+  it('gives a period, in days of Sydney', async () => {
+    const count = async (...args: string[]): Promise<number> =>
+      (await usageOf('--json', ...args)).json<{ data: object[] }>().data.length
+    const day = (offset: number): string => sydneyDate(Date.now() + offset * 86_400_000)
+    await inTurns<[number, string[]]>(
+      [
+        [3, ['--from', day(-1), '--to', day(1)]],
+        [0, ['--to', day(-2)]],
+        [0, ['--from', day(2)]],
+        [3, ['--from', new Date(Date.now() - 3_600_000).toISOString()]],
+      ],
+      async ([expected, args]) => assert.equal(await count(...args), expected, args.join(' ')),
+    )
+  })
+
+  it('sums up for people', async () => {
+    const { stdout } = await usageOf()
+    assert.match(stdout, /^SETTLED +MODEL +INPUT_TOKENS/)
+    assert.match(stdout, /\n\n3 requests, A\$0\.0000064 excluding GST\n$/)
+  })
+})
+
+describe('weir serve', () => {
+  it('refuses a mistake in its file with the place and what is allowed, and ends', async () => {
+    const broken = join(folder, 'broken.yaml')
+    writeFileSync(broken, 'server:\n  port: 8080\n  prot: 80\n')
+    await inTurns([['serve'], ['models', 'list'], ['keys', 'list']], async (command) => {
+      const { code, stdout, stderr } = await cli([...command, '--config', broken, '--data', join(folder, 'broken')])
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.ok(
+        stderr.startsWith(`weir: ${broken}:3: server.prot: is not a known key; allowed here: host, port, `),
+        stderr,
+      )
+      assert.match(stderr, /^[^\n]*\n$/, 'one line')
+    })
+    const noCatalog = join(folder, 'no-catalog.yaml')
+    writeFileSync(noCatalog, stringify({ server, models: [modelEntry([], { context_length: 0 })] }))
+    const result = await cli(['serve', '--config', noCatalog, '--data', join(folder, 'broken')])
+    assert.equal(result.code, 1)
+    assert.match(result.stderr, /^weir: \S+no-catalog\.yaml:\d+: models\[0\]\.context_length: must be an integer/)
+    assert.match(result.stderr, /^[^\n]*\n$/, 'one line')
+  })
+
+  it('refuses wrong flags and settings', async () => {
+    const wrong: readonly [string[], NodeJS.ProcessEnv, RegExp][] = [
+      [['--port', 'http'], {}, /^weir: --port: must be a port from 0 to 65535, but is "http"\n$/],
+      [[], { WEIR_PORT: '70000' }, /^weir: WEIR_PORT: must be a port/],
+      [['--config', 'gone.yaml'], {}, /^weir: gone\.yaml: there is no such file\n$/],
+      [[], { WEIR_DATABASE_URL: 'postgres://db' }, /^weir: WEIR_DATABASE_URL: [^\n]*\n$/],
+    ]
+    await inTurns(wrong, async ([args, environment, told]) => {
+      const result = await cli(['serve', '--data', join(folder, 'wrong'), ...args], { environment })
+      assert.equal(result.code, 1, result.stdout)
+      assert.match(result.stderr, told)
+    })
+  })
+
+  it('ends where its port or its data directory is taken, and says so in a line', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => holder.once('listening', resolve))
+    const port = String((holder.address() as AddressInfo).port)
+    const taken = await weir('serve', '--port', port, '--data', join(folder, 'taken'))
+    holder.close()
+    assert.equal(taken.code, 1, taken.stdout)
+    assert.match(taken.stderr, /^weir: [^\n]*EADDRINUSE[^\n]*\n$/)
+
+    const service = await startWeir({ models: [] })
+    const second = await weir('serve', '--data', service.dataDir)
+    await service.stop()
+    assert.equal(second.code, 1, second.stdout)
+    assert.match(second.stderr, /^weir: another service is running on [^\n]*\n$/)
+  })
+})
