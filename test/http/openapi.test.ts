@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Errors } from 'typebox/schema'
 import { errorTable } from '../../src/core/errors.ts'
@@ -40,12 +42,18 @@ interface Document {
 }
 
 let engine: ScriptedEngine
+let speech: Server
 let weir: TestWeir
 let document: Document
 
 before(async () => {
   engine = await scriptedEngine()
-  const serverless = { engine: { kind: 'openai', urls: [engine.url], model: 'engine-name' }, limits: roomyLimits }
+  // Whatever it is sent, it has heard a greeting.
+  speech = createServer((request, response) => void request.resume().on('end', () => response.end('{"text":"Hello"}')))
+  await new Promise<void>((resolve) => speech.listen(0, '127.0.0.1', resolve))
+  const speechUrl = `http://127.0.0.1:${(speech.address() as AddressInfo).port}/v1`
+  const engineAt = (url: string) => ({ kind: 'openai', urls: [url], model: 'engine-name' })
+  const serverless = { engine: engineAt(engine.url), limits: roomyLimits }
   const model = (id: string, changes: object): object => modelEntry([], { id, aliases: [], serverless, ...changes })
   weir = await startWeir({
     server: { port: 0, admin_port: 0, max_body_bytes: 4096 },
@@ -54,6 +62,8 @@ before(async () => {
       modelEntry([engine.url]),
       model('meta/embed', { categories: ['embedding'], pricing: { input_per_million: '0.10' } }),
       model('meta/images', { categories: ['image'], pricing: { per_image: '0.04' } }),
+      model('meta/speech', { categories: ['audio'], serverless: { ...serverless, engine: engineAt(speechUrl) } }),
+      model('meta/mute', { categories: ['audio'], serverless: {} }),
       model('meta/documents', { categories: ['reranker'], rerank_schema: 'documents' }),
       model('meta/passages', {
         categories: ['reranker'],
@@ -69,6 +79,7 @@ before(async () => {
 after(async () => {
   await weir.stop()
   await engine.close()
+  speech.close()
 })
 
 /** Every operation as [method, path, operation]. */
@@ -152,7 +163,9 @@ describe('GET /openapi.json', () => {
   })
 
   it('documents every route there is, and no other', () => {
-    const routes = Object.entries(publicResources({} as PublicParts)).flatMap(([path, methods]) =>
+    // The routes are asked for and never run, so any parts will do.
+    const anything: object = new Proxy({}, { get: () => anything })
+    const routes = Object.entries(publicResources(anything as PublicParts)).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method} ${path}`),
     )
     const documented = operations().map(([method, path]) => `${method.toUpperCase()} ${path}`)
@@ -169,51 +182,75 @@ describe('GET /openapi.json', () => {
 })
 
 /** What each documented operation is asked, so that it answers 200. */
-const asks: Readonly<Record<string, { path?: string; body?: object; engine?: object }>> = {
-  'post /chat/completions': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
-  'post /completions': {
-    body: { model: 'meta/test-8b', prompt: 'Once' },
-    engine: {
-      choices: [{ index: 0, text: ' upon', finish_reason: 'stop' }],
-      usage: { prompt_tokens: 1, completion_tokens: 1 },
+const asks: Readonly<Record<string, { path?: string; body?: object; form?: Record<string, string>; engine?: object }>> =
+  {
+    'post /chat/completions': { body: { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] } },
+    'post /completions': {
+      body: { model: 'meta/test-8b', prompt: 'Once' },
+      engine: {
+        choices: [{ index: 0, text: ' upon', finish_reason: 'stop' }],
+        usage: { prompt_tokens: 1, completion_tokens: 1 },
+      },
     },
-  },
-  'post /embeddings': {
-    body: { model: 'meta/embed', input: ['one', 'two'] },
-    engine: { data: [0, 1].map((index) => ({ index, embedding: [0.5, -1] })), usage: { prompt_tokens: 2 } },
-  },
-  'post /rerank': {
-    body: { model: 'meta/documents', query: 'q', documents: ['a', 'b'], return_documents: true },
-    engine: { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })), usage: { total_tokens: 4 } },
-  },
-  'post /reranking': {
-    body: { model: 'meta/passages', query: { text: 'q' }, passages: [{ text: 'a' }, { text: 'b' }] },
-    engine: { rankings: [0, 1].map((index) => ({ index, logit: -2.5 })), usage: { prompt_tokens: 4 } },
-  },
-  'post /images/generations': { body: { model: 'meta/images', prompt: 'A weir', n: 2 } },
-  'get /models': { path: '/models?scope=catalog' },
-  'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
-  'get /models/{slug}': { path: '/models/meta/reserved' },
-  'get /queue/status': {},
-}
+    'post /embeddings': {
+      body: { model: 'meta/embed', input: ['one', 'two'] },
+      engine: { data: [0, 1].map((index) => ({ index, embedding: [0.5, -1] })), usage: { prompt_tokens: 2 } },
+    },
+    'post /rerank': {
+      body: { model: 'meta/documents', query: 'q', documents: ['a', 'b'], return_documents: true },
+      engine: { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })), usage: { total_tokens: 4 } },
+    },
+    'post /reranking': {
+      body: { model: 'meta/passages', query: { text: 'q' }, passages: [{ text: 'a' }, { text: 'b' }] },
+      engine: { rankings: [0, 1].map((index) => ({ index, logit: -2.5 })), usage: { prompt_tokens: 4 } },
+    },
+    'post /images/generations': { body: { model: 'meta/images', prompt: 'A weir', n: 2 } },
+    'post /audio/transcriptions': { form: { model: 'meta/speech' } },
+    'post /audio/translations': { form: { model: 'meta/speech' } },
+    'get /models': { path: '/models?scope=catalog' },
+    'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
+    'get /models/{slug}': { path: '/models/meta/reserved' },
+    'get /queue/status': {},
+  }
 
 async function ask(method: string, path: string, changes: { body?: unknown; key?: string | null } = {}) {
-  const { body, engine: answer, path: asked = path } = asks[`${method} ${path}`] ?? assert.fail(`how to ask ${path}?`)
+  const asking = asks[`${method} ${path}`] ?? assert.fail(`how to ask ${path}?`)
+  const { body, form, engine: answer, path: asked = path } = asking
   engine.script = answer
     ? {
         handle: (_call, response) =>
           void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer)),
       }
     : {}
-  const sent = 'body' in changes ? changes.body : body
+  const sent = 'body' in changes ? changes.body : (body ?? form)
+  const content = form && typeof sent === 'object' ? recording(sent as typeof form) : jsonText(sent)
   const response = await weir.call(asked, {
     method: method.toUpperCase(),
-    ...(sent === undefined ? {} : { body: typeof sent === 'string' ? sent : JSON.stringify(sent) }),
-    headers: { 'content-type': 'application/json' },
+    ...(content === undefined ? {} : { body: content }),
+    ...(typeof content === 'object' ? {} : { headers: { 'content-type': 'application/json' } }),
     ...(changes.key === undefined ? {} : { key: changes.key }),
   })
   engine.script = {}
   return response
+}
+
+function jsonText(sent: unknown): string | undefined {
+  return typeof sent === 'string' ? sent : JSON.stringify(sent)
+}
+
+/** A form with a tenth of a second of silence. */
+function recording(fields: Readonly<Record<string, string>>): FormData {
+  const samples = 800
+  const head = Buffer.from('RIFF....WAVEfmt ....................data....', 'latin1')
+  head.writeUInt32LE(36 + samples, 4)
+  head.writeUInt32LE(16, 16)
+  // PCM of one channel, 8000 samples and bytes a second, 8 bits each.
+  for (const [index, value] of [1, 1, 8000, 0, 8000, 0, 1, 8].entries()) head.writeUInt16LE(value, 20 + 2 * index)
+  head.writeUInt32LE(samples, 40)
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) form.append(name, value)
+  form.append('file', new Blob([new Uint8Array(head), new Uint8Array(samples).fill(128)]), 'silence.wav')
+  return form
 }
 
 /** What a value has that its schema does not speak of. */
@@ -267,8 +304,16 @@ describe('a documented operation', () => {
         [401, ask(method, path, { key: null })],
         [401, ask(method, path, { key: 'weir_wrong' })],
       ]
-      if (method === 'post') {
-        const { body } = asks[`${method} ${path}`] ?? {}
+      const { body, form } = asks[`${method} ${path}`] ?? {}
+      if (form) {
+        refusals.push(
+          [415, post(path, '{}')],
+          [400, post(path, {})],
+          [400, post(path, { ...form, temperature: '9' })],
+          [404, post(path, { ...form, model: 'meta/nothing' })],
+          [503, post(path, { ...form, model: 'meta/mute' })],
+        )
+      } else if (method === 'post') {
         refusals.push(
           [400, post(path, '{')],
           [400, post(path, {})],
@@ -315,7 +360,7 @@ describe('the docs page', () => {
     const page = await home.text()
     for (const [, path, { parameters, requestBody }] of operations()) {
       assert.ok(page.includes(path), path)
-      const fields = requestBody?.content['application/json']?.schema.properties ?? {}
+      const fields = Object.values(requestBody?.content ?? {})[0]?.schema.properties ?? {}
       for (const name of [...Object.keys(fields), ...(parameters ?? []).map((it) => it.name)]) {
         assert.ok(page.includes(`<code>${name}</code>`), `${path} ${name}`)
       }
