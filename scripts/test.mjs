@@ -19,8 +19,21 @@ if (only.length === 0) {
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
 }
-const files = only.length > 0 ? only : tests.filter((file) => !file.startsWith(join('test', 'slow')))
-step('tests', runtime(), ['--test', '--test-timeout=300000', '--test-concurrency=2', ...files])
+const inFolder = (name) => (file) => file.startsWith(join('test', name))
+if (only.length > 0) runTests('tests', only, 2)
+else {
+  runTests(
+    'tests',
+    tests.filter((file) => !inFolder('slow')(file) && !inFolder('embedded')(file)),
+    2,
+  )
+  // Real weights take every core there is, so these run alone and one after the other.
+  runTests('models', tests.filter(inFolder('embedded')), 1)
+}
+
+function runTests(name, files, concurrency) {
+  step(name, runtime(), ['--test', '--test-timeout=600000', `--test-concurrency=${concurrency}`, ...files])
+}
 
 function step(name, command, args) {
   process.stdout.write(`\n▶ ${name}\n`)

@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism, homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'undici'
@@ -11,7 +11,7 @@ import type { EngineSupervisor, SupervisorOptions } from '../../src/embedded/sup
 
 /** Weights are fetched once and kept between runs. */
 export const modelsDirectory =
-  process.env['WEIR_MODEL_CACHE'] ?? join(dirname(fileURLToPath(import.meta.url)), '../../data/models')
+  process.env['WEIR_MODEL_CACHE'] ?? join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'weir', 'models')
 
 export const boxDirectory = join(dirname(fileURLToPath(import.meta.url)), '../../models')
 
