@@ -179,13 +179,17 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   async function wholeAnswer(visit: Visit, answer: WholeAnswer, engine: Engine): Promise<LedgerRow> {
     const { job, reply, waitMs } = visit
     const bodies: Buffer[] = []
+    const headers: AnswerHeaders[] = []
     let bytes = 0
     let firstByteAt: number | null = null
     let end: CallEnd = { kind: 'ended' }
     for (const call of job.calls) {
       const chunks: Buffer[] = []
       const receiver: EngineReceiver = {
-        start: () => (firstByteAt ??= clock.monotonic()),
+        start(answerHeaders) {
+          firstByteAt ??= clock.monotonic()
+          headers.push(answerHeaders)
+        },
         data(chunk) {
           bytes += chunk.length
           if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
@@ -193,11 +197,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         },
       }
       end = await callEngine(visit, engine, { ...call, receiver })
+      const instead = end.kind === 'failed' && !end.started ? call.instead?.(end.error) : undefined
+      if (instead) end = await callEngine(visit, engine, { ...instead, receiver })
       if (end.kind !== 'ended') break
       bodies.push(joined(chunks))
     }
     visit.release()
-    const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, firstByteAt) : undefined
+    const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, headers, firstByteAt) : undefined
     if (reply.isGone) {
       const usage = read && (read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes())))
       await settleLeft(visit, usage ?? abandoned(visit), read?.usage === undefined, firstByteAt)
@@ -217,10 +223,11 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     visit: Visit,
     answer: WholeAnswer,
     bodies: readonly Buffer[],
+    headers: readonly AnswerHeaders[],
     firstByteAt: number | null,
   ): Promise<ReadAnswer | undefined> {
     try {
-      return await answer.read(bodies, headOf(visit))
+      return await answer.read(bodies, headOf(visit), headers)
     } catch (error) {
       await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
       throw error

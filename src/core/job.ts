@@ -1,4 +1,5 @@
 import type { Deployment, Model } from './catalog.ts'
+import type { ApiError } from './errors.ts'
 import type { Rates, Usage } from './rating.ts'
 
 /** A request that has been checked and knows where to go. */
@@ -25,6 +26,8 @@ export interface EngineRequest {
   readonly path: string
   readonly contentType: string
   readonly body: Buffer | StreamedBody
+  /** What to ask an engine that refused this; undefined: the refusal stands. */
+  instead?(refusal: ApiError): EngineRequest | undefined
 }
 
 /** A body that stays on disk: opened anew for each attempt. */
@@ -48,13 +51,20 @@ export interface AnswerHead {
   readonly model: string
 }
 
+/** Headers of an engine's answer; names are in small letters. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+
 export interface WholeAnswer {
   readonly kind: 'whole'
   /**
-   * One body for each call. undefined: the engine's bytes are not what was asked for. It may take its time,
+   * One body for each call, and its headers: some servers count there. undefined: the engine's bytes are not what was asked for. It may take its time,
    * to put files where links lead to; where that fails, it throws, and nothing is billed.
    */
-  read(bodies: readonly Buffer[], head: AnswerHead): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
+  read(
+    bodies: readonly Buffer[],
+    head: AnswerHead,
+    headers: readonly AnswerHeaders[],
+  ): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
 }
 
 export interface ReadAnswer {

@@ -92,14 +92,18 @@ export interface ImagesDialect {
 export interface SpeechInput {
   readonly model: string
   readonly task: 'transcribe' | 'translate'
+  /** The spoken language, as an ISO-639-1 code. */
   readonly language: string | undefined
   readonly prompt: string | undefined
   readonly temperature: number | undefined
   readonly words: boolean
+  /** Only the text, for a server that knows nothing of segments. */
+  readonly textOnly: boolean
 }
 
 export interface SpeechOutput {
   readonly text: string
+  /** As the server names it: a code or a name. */
   readonly language: string | undefined
   readonly segments: readonly Readonly<Record<string, unknown>>[] | undefined
   readonly words: readonly Readonly<Record<string, unknown>>[] | undefined
@@ -107,6 +111,11 @@ export interface SpeechOutput {
 
 /** The upload itself travels as the form's `file`; a dialect names the fields beside it. */
 export interface SpeechDialect {
-  request(input: SpeechInput): { readonly path: string; readonly fields: Readonly<Record<string, string>> }
+  request(input: SpeechInput): {
+    readonly path: string
+    readonly fields: Readonly<Record<string, string | readonly string[]>>
+  }
+  /** Whether a refusal in these words means that the server gives text and nothing else. */
+  offersTextOnly(refusal: string): boolean
   response(body: unknown): SpeechOutput | undefined
 }

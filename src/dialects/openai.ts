@@ -96,21 +96,28 @@ export const openaiImages: ImagesDialect = {
 }
 
 export const openaiSpeech: SpeechDialect = {
-  request: ({ model, task, language, prompt, temperature, words }) => ({
+  request: ({ model, task, language, prompt, temperature, words, textOnly }) => ({
     path: task === 'translate' ? '/audio/translations' : '/audio/transcriptions',
     fields: {
       model,
-      response_format: 'verbose_json',
+      response_format: textOnly ? 'json' : 'verbose_json',
       ...(language === undefined || task === 'translate' ? {} : { language }),
       ...(prompt === undefined ? {} : { prompt }),
       ...(temperature === undefined ? {} : { temperature: String(temperature) }),
-      ...(words ? { 'timestamp_granularities[]': 'word' } : {}),
+      // Words alone would come without the segments.
+      ...(words && !textOnly ? { 'timestamp_granularities[]': ['word', 'segment'] } : {}),
     },
   }),
+  offersTextOnly: refusesVerboseJson,
   response: readSpeech,
 }
 
-/** verbose_json, or plain json from a server that knows nothing better. */
+/** "response_format 'verbose_json' is not compatible with model …" and the like. */
+export function refusesVerboseJson(refusal: string): boolean {
+  return /response_?format|verbose_json/i.test(refusal)
+}
+
+/** verbose_json, or plain json from a server that knows nothing better; whisper.cpp keeps words in their segments. */
 export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
   const { text, language, segments, words } = record(body)
   if (typeof text !== 'string') return undefined
@@ -118,7 +125,7 @@ export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']>
     text,
     language: typeof language === 'string' ? language : undefined,
     segments: list(segments)?.map(record),
-    words: list(words)?.map(record),
+    words: (list(words) ?? list(segments)?.flatMap((segment) => list(record(segment)['words']) ?? []))?.map(record),
   }
 }
 

@@ -17,6 +17,8 @@ export const whispercpp: Dialect = {
         ...(temperature === undefined ? {} : { temperature: String(temperature) }),
       },
     }),
+    // It always knows the segments.
+    offersTextOnly: () => false,
     response: readSpeech,
   },
 }

@@ -1,11 +1,12 @@
 import type { TSchema } from 'typebox'
 import { categories, modes } from '../core/catalog.ts'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
+import { audioFormSchema, audioResponseSchema } from './audio-schema.ts'
 import { chatRequestSchema, chatResponseSchema } from './chat-schema.ts'
 import { completionsRequestSchema, completionsResponseSchema } from './completions-schema.ts'
 import { embeddingsRequestSchema, embeddingsResponseSchema } from './embeddings-schema.ts'
-import {
 import { imagesRequestSchema, imagesResponseSchema } from './images-schema.ts'
+import {
   rankingRequestSchema,
   rankingResponseSchema,
   rerankRequestSchema,
@@ -22,8 +23,12 @@ export interface Operation {
   readonly description: string
   readonly parameters?: readonly Parameter[]
   readonly request?: TSchema
+  /** The request is a form with a file, and no JSON. */
+  readonly isForm?: boolean
   readonly response: TSchema
   readonly streams?: boolean
+  /** What the answer may be besides JSON. */
+  readonly otherTypes?: readonly string[]
   readonly errors: readonly ErrorCode[]
 }
 
@@ -65,6 +70,16 @@ const inference: readonly ErrorCode[] = [
   'model_not_configured',
   'service_unavailable',
 ]
+
+const audioRules =
+  'Every model takes file, model, and response_format json or text; language, prompt, temperature, timestamp_granularities and the other formats where its supported_parameters list them (response_format for srt, vtt and verbose_json). Speakers are not told apart. Billed by the length of the recording, which is measured before it is queued; admission charges 15 tokens for each second. A file over the limit (25 MiB unless the operator says otherwise) gets 413: split long recordings, preferably at silence.'
+const audioShapes = {
+  request: audioFormSchema,
+  isForm: true,
+  response: audioResponseSchema,
+  otherTypes: ['text/plain', 'text/vtt'],
+  errors: inference.filter((code) => code !== 'invalid_json'),
+} satisfies Partial<Operation>
 
 export const operations: readonly Operation[] = [
   {
@@ -118,21 +133,6 @@ export const operations: readonly Operation[] = [
     errors: inference,
   },
   {
-    method: 'get',
-    path: '/models',
-    summary: 'List models',
-    description: 'The models this key can call now, with the prices that apply to its workspace.',
-    parameters: [
-      {
-        name: 'scope',
-        description: 'callable (default), or catalog for every model with its availability.',
-        values: ['callable', 'catalog'],
-      },
-      { name: 'category', description: 'Only models of this category.', values: categories },
-      { name: 'mode', description: 'Only models served in this mode.', values: modes },
-      { name: 'supported_parameters', description: 'Comma list: only models that take all of them.' },
-    ],
-  {
     method: 'post',
     path: '/images/generations',
     summary: 'Generate images',
@@ -156,6 +156,21 @@ export const operations: readonly Operation[] = [
     description: `What was said in a recording, in English, whatever the spoken language. ${audioRules}`,
     ...audioShapes,
   },
+  {
+    method: 'get',
+    path: '/models',
+    summary: 'List models',
+    description: 'The models this key can call now, with the prices that apply to its workspace.',
+    parameters: [
+      {
+        name: 'scope',
+        description: 'callable (default), or catalog for every model with its availability.',
+        values: ['callable', 'catalog'],
+      },
+      { name: 'category', description: 'Only models of this category.', values: categories },
+      { name: 'mode', description: 'Only models served in this mode.', values: modes },
+      { name: 'supported_parameters', description: 'Comma list: only models that take all of them.' },
+    ],
     response: modelListSchema,
     errors: ['invalid_value'],
   },
@@ -227,7 +242,7 @@ function toOperation(operation: Operation): object {
     operationId: operation.path.slice(1).replaceAll(/[^a-z]+(\w?)/g, (_match, letter: string) => letter.toUpperCase()),
     ...(operation.parameters ? { parameters: operation.parameters.map(toParameter) } : {}),
     ...(operation.request
-      ? { requestBody: { required: true, content: { 'application/json': { schema: operation.request } } } }
+      ? { requestBody: { required: true, content: { [requestType(operation)]: { schema: operation.request } } } }
       : {}),
     responses: {
       200: {
@@ -235,12 +250,20 @@ function toOperation(operation: Operation): object {
         headers: { ...rateHeaders, ...inferenceHeaders },
         content: {
           'application/json': { schema: operation.response },
-          ...(operation.streams ? { 'text/event-stream': { schema: { type: 'string' } } } : {}),
+          ...Object.fromEntries(otherTypes(operation).map((type) => [type, { schema: { type: 'string' } }])),
         },
       },
       ...errorResponses([...operation.errors, ...everywhere]),
     },
   }
+}
+
+function requestType(operation: Operation): string {
+  return operation.isForm ? 'multipart/form-data' : 'application/json'
+}
+
+function otherTypes(operation: Operation): readonly string[] {
+  return operation.streams ? ['text/event-stream'] : (operation.otherTypes ?? [])
 }
 
 function toParameter(parameter: Parameter): object {

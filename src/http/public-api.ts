@@ -178,6 +178,9 @@ export function publicResources(parts: PublicParts): Readonly<Record<string, Rea
     ...Object.fromEntries(
       Object.entries(jobMakers).map(([path, makeJob]) => [path, { POST: inference(parts, path, makeJob) }]),
     ),
+    ...Object.fromEntries(
+      Object.entries(audioTasks).map(([path, task]) => [path, { POST: audio(parts, path, task) }]),
+    ),
     '/models': { GET: json((exchange, { workspace }) => listModels(models, workspace, query(exchange))) },
     '/models/detail': {
       GET: json((exchange, { workspace }) => describeModel(models, workspace, query(exchange).get('slug'))),

@@ -1,0 +1,136 @@
+import { isUtf8 } from 'node:buffer'
+import { ApiError, CallerLeft } from '../core/errors.ts'
+import type { Spool, SpooledFile } from '../ports.ts'
+import type { Exchange } from './exchange.ts'
+import { boundaryOf, multipartParser, type PartReceiver } from './multipart.ts'
+
+/** A form with one file: the file goes to disk as it arrives, the fields are text. */
+export interface Upload {
+  /** By name, each value in the order it came. */
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  /** The field `file`; undefined where the form had none. */
+  readonly file: SpooledFile | undefined
+}
+
+/** All other fields of a form together. */
+const MAX_FIELD_BYTES = 256 * 1024
+/** What a form may have around its file. */
+const MAX_AROUND_BYTES = 1024 * 1024
+
+/** Reads the form and hands it on; the file is gone when this returns, whatever happened. */
+export async function withUpload(
+  exchange: Exchange,
+  spool: Spool,
+  maxFileBytes: number,
+  use: (upload: Upload) => Promise<void>,
+): Promise<void> {
+  const boundary = requireForm(exchange)
+  const declared = Number(exchange.request.headers['content-length'] ?? 0)
+  if (declared > maxFileBytes + MAX_AROUND_BYTES) throw tooLarge(maxFileBytes)
+  const form = openForm(spool, maxFileBytes)
+  try {
+    await readForm(exchange, boundary, form)
+    await use(form)
+  } finally {
+    await form.file?.close()
+  }
+}
+
+function requireForm(exchange: Exchange): string {
+  const { 'content-type': type, 'content-encoding': encoding } = exchange.request.headers
+  const boundary = boundaryOf(type)
+  if (boundary === undefined) {
+    throw new ApiError(
+      'unsupported_media_type',
+      'Send the audio as a form, with the header Content-Type: multipart/form-data and its boundary.',
+    )
+  }
+  if (encoding && encoding !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Send the body uncompressed: Content-Encoding is not supported.')
+  }
+  return boundary
+}
+
+interface Form extends Upload, PartReceiver {
+  /** Puts on disk what has come of the file. */
+  spill(): Promise<void>
+}
+
+function openForm(spool: Spool, maxFileBytes: number): Form {
+  const fields = new Map<string, string[]>()
+  let file: SpooledFile | undefined
+  let files = 0
+  let part = ''
+  let value: Buffer[] = []
+  let waiting: Buffer[] = []
+  let fieldBytes = 0
+  let fileBytes = 0
+  return {
+    fields,
+    get file() {
+      return file
+    },
+    begin(name) {
+      part = name
+      if (name === 'file' && ++files > 1) {
+        throw new ApiError('invalid_value', "The form has more than one 'file'. Send one recording at a time.", {
+          param: 'file',
+        })
+      }
+    },
+    data(bytes) {
+      if (part === 'file') {
+        fileBytes += bytes.length
+        if (fileBytes > maxFileBytes) throw tooLarge(maxFileBytes)
+        waiting.push(bytes)
+        return
+      }
+      fieldBytes += bytes.length
+      if (fieldBytes > MAX_FIELD_BYTES) {
+        throw new ApiError('request_too_large', `The form's fields are larger than ${MAX_FIELD_BYTES} bytes together.`)
+      }
+      value.push(Buffer.from(bytes))
+    },
+    end() {
+      if (part === 'file') return
+      const bytes = Buffer.concat(value)
+      if (!isUtf8(bytes))
+        throw new ApiError('invalid_value', 'A field of the form is not valid UTF-8.', { param: part })
+      fields.set(part, [...(fields.get(part) ?? []), bytes.toString('utf8')])
+      value = []
+    },
+    async spill() {
+      if (files > 0) file ??= await spool.open()
+      if (waiting.length === 0) return
+      await file?.append(waiting)
+      waiting = []
+    },
+  }
+}
+
+/** One chunk at a time: while the disk is busy, the caller is not read from. */
+async function readForm(exchange: Exchange, boundary: string, form: Form): Promise<void> {
+  const { request } = exchange
+  const parser = multipartParser(boundary, form)
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      parser.push(chunk)
+      await form.spill()
+    }
+    parser.finish()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw new CallerLeft('', { cause: error })
+    // Many clients read an answer only when they have sent everything: the rest is taken and thrown away.
+    request.resume()
+    throw error
+  }
+}
+
+function tooLarge(maxFileBytes: number): ApiError {
+  const size = maxFileBytes >= 2 ** 20 ? `${Math.floor(maxFileBytes / 2 ** 20)} MiB` : `${maxFileBytes} bytes`
+  return new ApiError(
+    'request_too_large',
+    `The file is larger than the ${size} that are allowed. Split a long recording, preferably at silence.`,
+    { param: 'file' },
+  )
+}

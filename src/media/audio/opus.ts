@@ -1,0 +1,20 @@
+/** Opus counts in 48 kHz, whatever was recorded. */
+export const opusRate = 48_000
+
+const SILK_MS = [10, 20, 40, 60]
+const HYBRID_MS = [10, 20]
+const CELT_MS = [2.5, 5, 10, 20]
+
+/** Milliseconds of a packet, by its first two bytes (RFC 6716, 3.1). */
+export function opusPacketMs(first: number, second: number): number {
+  const configuration = first >>> 3
+  const frameMs =
+    (configuration < 12
+      ? SILK_MS[configuration & 3]
+      : configuration < 16
+        ? HYBRID_MS[configuration & 1]
+        : CELT_MS[configuration & 3]) ?? 0
+  const code = first & 3
+  const frames = code === 0 ? 1 : code === 3 ? second & 0x3f : 2
+  return Math.min(120, frameMs * frames)
+}

@@ -1,0 +1,470 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { openSpool } from '../../src/media/spool.ts'
+import { audioStage, clip, spooled, transcriptions, translations } from '../support/audio-stage.ts'
+import { refusalOf } from '../support/chat-stage.ts'
+import { rawClient } from '../support/raw-client.ts'
+import { heard } from '../support/speech-engine.ts'
+import { eventually, gate } from '../support/waiting.ts'
+
+const MIB = 2 ** 20
+const sentence = 'A weir lets a river through at the rate the bed below can take.'
+
+/** The beginning of a form by hand, up to the content of its file. */
+function rawUpload(key: string, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries({
+    Host: 'weir.test',
+    Authorization: `Bearer ${key}`,
+    'Content-Type': 'multipart/form-data; boundary=frontier',
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `POST /api/v1${transcriptions} HTTP/1.1\r\n${lines.join('')}\r\n`
+}
+
+const FILE_PART = '--frontier\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
+
+/** A WAV of silence that is larger than it sounds: 8 kHz, 8 bits. */
+function silentWav(bytes: number): Buffer {
+  const file = Buffer.alloc(bytes, 128)
+  clip('plain.wav').copy(file, 0, 0, 44)
+  file.write('RIFF', 0)
+  file.writeUInt32LE(bytes - 8, 4)
+  file.write('WAVEfmt ', 8)
+  file.writeUInt32LE(16, 16)
+  file.writeUInt16LE(1, 20)
+  file.writeUInt16LE(1, 22)
+  file.writeUInt32LE(8000, 24)
+  file.writeUInt32LE(8000, 28)
+  file.writeUInt16LE(1, 32)
+  file.writeUInt16LE(8, 34)
+  file.write('data', 36)
+  file.writeUInt32LE(bytes - 44, 40)
+  return file
+}
+
+describe('transcriptions', () => {
+  it('[E8] takes a form with a file and answers with the text', async (t) => {
+    const { send, engine, weir } = await audioStage(t)
+    const response = await send({ language: 'en', temperature: '0.2', prompt: 'Rivers.' })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('content-type'), 'application/json')
+    assert.equal(response.headers.get('x-queue-wait-ms'), '0')
+    assert.ok(response.headers.has('x-ratelimit-remaining'))
+    assert.deepEqual(await response.json(), { text: sentence, usage: { type: 'duration', seconds: 1.7 } })
+    const [call] = engine.calls
+    assert.equal(call?.path, '/v1/audio/transcriptions')
+    assert.deepEqual(call?.fields, {
+      model: ['engine-whisper'],
+      response_format: ['verbose_json'],
+      language: ['en'],
+      prompt: ['Rivers.'],
+      temperature: ['0.2'],
+    })
+    assert.deepEqual(call?.file, { name: 'audio.ogg', type: 'audio/ogg', bytes: clip('opus.ogg') })
+    assert.equal(call?.headers['content-length'] !== undefined, true)
+    assert.deepEqual(spooled(weir), [])
+  })
+
+  it('[E8] takes fields after the file, a short id, and every container by its content', async (t) => {
+    const { send, engine } = await audioStage(t)
+    for (const [name, type] of [
+      ['plain.wav', 'audio/wav'],
+      ['variable.mp3', 'audio/mpeg'],
+      ['late-index.m4a', 'audio/mp4'],
+      ['fragmented.mp4', 'audio/mp4'],
+      ['vorbis.ogg', 'audio/ogg'],
+      ['plain.flac', 'audio/flac'],
+      ['live.webm', 'audio/webm'],
+    ] as const) {
+      const response = await send({ model: 'whisper-1' }, { clip: name, fileFirst: true })
+      assert.equal(response.status, 200, name)
+      const call = engine.calls.at(-1)
+      assert.equal(call?.file.type, type)
+      assert.ok(call?.file.bytes.equals(clip(name)), name)
+    }
+  })
+
+  it('[E8, E10] gives every format, exactly', async (t) => {
+    const { send } = await audioStage(t)
+    const formats: readonly [string, string, string][] = [
+      ['json', 'application/json', `{"text":"${sentence}","usage":{"type":"duration","seconds":1.7}}`],
+      ['text', 'text/plain; charset=utf-8', `${sentence}\n`],
+      [
+        'srt',
+        'text/plain; charset=utf-8',
+        '1\n00:00:00,000 --> 00:00:00,800\nA weir lets a river through\n\n' +
+          '2\n00:00:00,800 --> 00:00:01,700\nat the rate the bed below can take.\n\n',
+      ],
+      [
+        'vtt',
+        'text/vtt; charset=utf-8',
+        'WEBVTT\n\n00:00:00.000 --> 00:00:00.800\nA weir lets a river through\n\n' +
+          '00:00:00.800 --> 00:00:01.700\nat the rate the bed below can take.\n\n',
+      ],
+      [
+        'verbose_json',
+        'application/json',
+        JSON.stringify({
+          task: 'transcribe',
+          language: 'english',
+          duration: 1.7,
+          text: sentence,
+          segments: [
+            {
+              id: 0,
+              seek: 0,
+              start: 0,
+              end: 0.8,
+              text: ' A weir lets a river through',
+              tokens: [1, 2],
+              temperature: 0,
+              avg_logprob: -0.25,
+              compression_ratio: 1,
+              no_speech_prob: 0,
+            },
+            {
+              id: 1,
+              seek: 0,
+              start: 0.8,
+              end: 1.7,
+              text: ' at the rate the bed below can take.',
+              tokens: [],
+              temperature: 0,
+              avg_logprob: 0,
+              compression_ratio: 1,
+              no_speech_prob: 0.01,
+            },
+          ],
+        }),
+      ],
+    ]
+    for (const [format, type, body] of formats) {
+      const response = await send({ response_format: format })
+      assert.equal(response.headers.get('content-type'), type)
+      assert.equal(await response.text(), body, format)
+    }
+  })
+
+  it('[E10] gives words where they are asked for', async (t) => {
+    const { send, engine } = await audioStage(t)
+    const words = [{ word: ' A', start: 0, end: 0.1, probability: 0.9 }]
+    engine.answer = () => ({ body: { ...heard, words } })
+    const fields = { response_format: 'verbose_json', 'timestamp_granularities[]': ['word', 'segment'] }
+    const answer = (await (await send(fields)).json()) as { words: unknown; segments: unknown[] }
+    assert.deepEqual(answer.words, [{ word: 'A', start: 0, end: 0.1 }])
+    assert.equal(answer.segments.length, 2)
+    assert.deepEqual(engine.calls[0]?.fields['timestamp_granularities[]'], ['word', 'segment'])
+    const plain = (await (await send({ response_format: 'verbose_json' })).json()) as object
+    assert.ok(!('words' in plain))
+  })
+
+  it('[E10] makes subtitles of an engine that knows only the text', async (t) => {
+    const { send, engine } = await audioStage(t, { kind: 'vllm' })
+    engine.answer = ({ fields }) =>
+      fields['response_format']?.[0] === 'json'
+        ? { body: { text: 'Only text & <more>.' } }
+        : { status: 400, body: { error: { message: 'Currently do not support verbose_json for this model' } } }
+    const subtitles = await (await send({ response_format: 'vtt', language: 'de' })).text()
+    assert.equal(subtitles, 'WEBVTT\n\n00:00:00.000 --> 00:00:01.700\nOnly text &amp; &lt;more>.\n\n')
+    const verbose = (await (await send({ response_format: 'verbose_json', language: 'de' })).json()) as {
+      language: string
+    }
+    assert.equal(verbose.language, 'german')
+    assert.equal(engine.calls.length, 4)
+    assert.ok(engine.calls.every(({ file }) => file.bytes.equals(clip('opus.ogg'))))
+  })
+
+  it('[E8] speaks the language of whisper.cpp', async (t) => {
+    const { send, engine } = await audioStage(t, { kind: 'whispercpp' })
+    engine.answer = () => ({
+      body: {
+        ...heard,
+        language: 'german',
+        segments: [{ id: 0, start: 0, end: 1.7, text: ' Hallo', words: [{ word: ' Hallo', start: 0.1, end: 0.5 }] }],
+      },
+    })
+    const fields = { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' }
+    const answer = (await (await send(fields)).json()) as { language: string; words: unknown }
+    assert.deepEqual([answer.language, answer.words], ['german', [{ word: 'Hallo', start: 0.1, end: 0.5 }]])
+    await send({}, { path: translations })
+    assert.deepEqual(
+      engine.calls.map(({ path, fields }) => [path, fields]),
+      [
+        ['/inference', { response_format: ['verbose_json'], language: ['auto'] }],
+        ['/inference', { response_format: ['verbose_json'], language: ['auto'], translate: ['true'] }],
+      ],
+    )
+  })
+})
+
+describe('translations', () => {
+  it('[E9] takes the same form and answers in English', async (t) => {
+    const { send, engine } = await audioStage(t)
+    engine.answer = () => ({ body: { ...heard, task: 'translate', language: 'german' } })
+    const response = await send({ language: 'de', response_format: 'verbose_json' }, { path: translations })
+    const { task, language, text } = (await response.json()) as Record<string, unknown>
+    assert.deepEqual([task, language, text], ['translate', 'english', sentence])
+    assert.equal(engine.calls[0]?.path, '/v1/audio/translations')
+    assert.equal(((await (await send({}, { path: translations })).json()) as { text: string }).text, sentence)
+  })
+})
+
+describe('billing of audio', () => {
+  it('[M4] is per minute of input, to the millisecond', async (t) => {
+    const { send, weir } = await audioStage(t)
+    await send({}, { clip: 'plain.wav' })
+    await send({}, { clip: 'stereo.wav', path: translations })
+    const rows = await weir.ledger()
+    assert.deepEqual(
+      rows.map(({ endpoint, audioMs, amount, inputTokens, outputTokens, estimated, outcome }) => [
+        [endpoint, audioMs, amount],
+        [inputTokens, outputTokens, estimated, outcome],
+      ]),
+      [
+        // A$0.006 a minute is 6e9 pico-AUD: 1700 ms of it.
+        [
+          [transcriptions, 1700, 170_000_000n],
+          [0, 0, false, 'completed'],
+        ],
+        [
+          [translations, 800, 80_000_000n],
+          [0, 0, false, 'completed'],
+        ],
+      ],
+    )
+  })
+
+  it('[M4] leaves out what was refused or failed', async (t) => {
+    const { send, engine, weir } = await audioStage(t)
+    engine.answer = () => ({ status: 500, body: {} })
+    assert.equal((await refusalOf(await send())).code, 'upstream_error')
+    engine.answer = () => ({ body: { nothing: true } })
+    assert.equal((await refusalOf(await send())).code, 'upstream_error')
+    assert.deepEqual(
+      (await weir.ledger()).map(({ audioMs, amount, outcome }) => [audioMs, amount, outcome]),
+      [
+        [0, 0n, 'engine_failed'],
+        [0, 0n, 'engine_failed'],
+      ],
+    )
+    assert.deepEqual(spooled(weir), [])
+  })
+})
+
+describe('a form that is not right', () => {
+  const mistakes: readonly [
+    string,
+    Parameters<Awaited<ReturnType<typeof audioStage>>['send']>,
+    string,
+    string | null,
+  ][] = [
+    ['no model', [{ model: [] }], 'missing_required_parameter', 'model'],
+    ['an empty model', [{ model: '' }], 'missing_required_parameter', 'model'],
+    ['two models', [{ model: ['openai/whisper-test', 'other'] }], 'invalid_value', 'model'],
+    ['an unknown model', [{ model: 'no/such' }], 'model_not_found', 'model'],
+    ['no file', [{}, { clip: null }], 'missing_required_parameter', 'file'],
+    ['an empty file', [{}, { clip: Buffer.alloc(0) }], 'invalid_value', 'file'],
+    ['a file that is no audio', [{}, { clip: Buffer.from('%PDF-1.7 not a sound') }], 'unsupported_content', 'file'],
+    ['a damaged file', [{}, { clip: clip('plain.wav').subarray(0, 40) }], 'invalid_value', 'file'],
+    ['an unknown format', [{ response_format: 'xml' }], 'invalid_value', 'response_format'],
+    ['a temperature above 1', [{ temperature: '1.5' }], 'invalid_value', 'temperature'],
+    ['a temperature in words', [{ temperature: 'hot' }], 'invalid_type', 'temperature'],
+    ['a language by name', [{ language: 'english' }], 'invalid_value', 'language'],
+    ['a language that is none', [{ language: 'zz' }], 'invalid_value', 'language'],
+    ['a stream', [{ stream: 'true' }], 'unsupported_value', 'stream'],
+    [
+      'words without verbose_json',
+      [{ 'timestamp_granularities[]': 'word' }],
+      'invalid_value',
+      'timestamp_granularities',
+    ],
+    [
+      'an unknown granularity',
+      [{ response_format: 'verbose_json', 'timestamp_granularities[]': 'letter' }],
+      'invalid_value',
+      'timestamp_granularities[0]',
+    ],
+  ]
+  for (const [what, args, code, param] of mistakes) {
+    it(`[X1] is told: ${what}`, async (t) => {
+      const { send, engine, weir } = await audioStage(t)
+      const refusal = await refusalOf(await send(...args))
+      assert.deepEqual([refusal.code, refusal.param], [code, param])
+      assert.ok(refusal.status === 400 || code === 'model_not_found')
+      assert.equal(engine.calls.length, 0)
+      assert.deepEqual(spooled(weir), [])
+    })
+  }
+
+  it('[L4] is refused where the model does not list a parameter, but never for json or text', async (t) => {
+    const { send } = await audioStage(t, { model: { supported_parameters: [] } })
+    for (const [name, value] of [
+      ['language', 'en'],
+      ['prompt', 'Rivers.'],
+      ['temperature', '0.5'],
+      ['response_format', 'srt'],
+      ['response_format', 'verbose_json'],
+    ] as const) {
+      const refusal = await refusalOf(await send({ [name]: value }))
+      assert.deepEqual([refusal.code, refusal.param], ['unsupported_parameter', name])
+    }
+    for (const fields of [
+      {},
+      { response_format: 'json' },
+      { response_format: 'text', temperature: '0', language: '' },
+    ]) {
+      assert.equal((await send(fields)).status, 200)
+    }
+  })
+
+  it('gets 415 where it is no form, and 400 where it is broken', async (t) => {
+    const { weir } = await audioStage(t)
+    const post = async (type: string, body: string): Promise<{ status: number; code: string }> =>
+      refusalOf(await weir.call(transcriptions, { method: 'POST', headers: { 'content-type': type }, body }))
+    assert.equal((await post('application/json', '{}')).code, 'unsupported_media_type')
+    assert.equal((await post('multipart/form-data', 'x')).status, 415)
+    const form = 'multipart/form-data; boundary=frontier'
+    for (const body of ['', 'x', '--frontier', '--frontier\r\n\r\nx\r\n--frontier--', `${FILE_PART}abc`]) {
+      assert.deepEqual([body, (await post(form, body)).code], [body, 'invalid_value'])
+    }
+    const many = '--frontier\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n'.repeat(65)
+    assert.equal((await post(form, `${many}--frontier--`)).code, 'invalid_value')
+    const long = `--frontier\r\nContent-Disposition: form-data; name="prompt"\r\n\r\n${'a'.repeat(300_000)}\r\n--frontier--`
+    assert.equal((await post(form, long)).code, 'request_too_large')
+  })
+
+  it('[C6] names the right endpoint', async (t) => {
+    const { send, weir } = await audioStage(t, { model: { categories: ['embedding'] } })
+    assert.equal((await refusalOf(await send())).code, 'wrong_endpoint')
+    assert.deepEqual(spooled(weir), [])
+  })
+})
+
+describe('an upload over the limit', () => {
+  it('[E11] is taken up to it and gets a 413 past it, which fetch can read', async (t) => {
+    const { send, engine, weir } = await audioStage(t, { limits: { token_budget: 1_000_000 } })
+    const most = silentWav(25 * MIB)
+    assert.equal((await send({}, { clip: most })).status, 200)
+    assert.ok(engine.calls[0]?.file.bytes.equals(most))
+    for (const bytes of [25 * MIB + 1, 40 * MIB]) {
+      const refusal = await refusalOf(await send({}, { clip: silentWav(bytes) }))
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [413, 'request_too_large', 'file'])
+      assert.match(refusal.message, /25 MiB/)
+    }
+    assert.equal(engine.calls.length, 1)
+    assert.deepEqual(spooled(weir), [])
+  })
+
+  it('[E11] gets a 413 that curl can read, with a length and without, and by HTTP/1.0', async (t) => {
+    const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
+    const folder = mkdtempSync(join(tmpdir(), 'weir-upload-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'long.wav')
+    writeFileSync(file, silentWav(12 * MIB))
+    const curl = async (...options: string[]): Promise<string> => {
+      const url = weir.base + transcriptions
+      const auth = `Authorization: Bearer ${weir.key}`
+      const common = ['-sS', '-w', '\n%{http_code}', '-H', auth, '-F', 'model=whisper-1', '-F', `file=@${file}`]
+      return (await promisify(execFile)('curl', [...common, ...options, url])).stdout
+    }
+    for (const options of [[], ['-H', 'Expect:'], ['-H', 'Transfer-Encoding: chunked'], ['--http1.0']]) {
+      const output = await curl(...options)
+      assert.match(output, /"code":"request_too_large"[^]*\n413$/, options.join(' '))
+    }
+    await eventually('nothing is left on disk', () => spooled(weir).length === 0)
+  })
+
+  it('[E11] is told to a client that writes everything before it reads', async (t) => {
+    const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
+    const client = await rawClient(weir.base)
+    const length = 8 * MIB
+    client.send(rawUpload(weir.key, { 'Content-Length': String(length) }))
+    client.socket.pause()
+    client.send(FILE_PART)
+    await new Promise<void>((resolve) => {
+      client.socket.write(Buffer.alloc(length - FILE_PART.length), () => resolve())
+    })
+    client.socket.resume()
+    await client.sees('request_too_large')
+    client.leave()
+  })
+})
+
+describe('a caller that leaves', () => {
+  it('in the middle of an upload leaves nothing behind', async (t) => {
+    const { weir, engine } = await audioStage(t)
+    const client = await rawClient(weir.base)
+    client.send(rawUpload(weir.key, { 'Content-Length': String(10 * MIB) }) + FILE_PART)
+    client.socket.write(Buffer.alloc(MIB))
+    await eventually('the upload is being spooled', () => spooled(weir).length > 0)
+    client.leave()
+    await eventually('nothing is left on disk', () => spooled(weir).length === 0)
+    assert.equal(engine.calls.length, 0)
+    assert.deepEqual(await weir.ledger(), [])
+  })
+
+  it('while the engine works makes it stop, and leaves nothing behind', async (t) => {
+    const { weir, engine } = await audioStage(t)
+    const until = gate()
+    engine.answer = async () => {
+      await until.opened
+      return { body: heard }
+    }
+    const form = new FormData()
+    form.append('model', 'whisper-1')
+    form.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    const abort = new AbortController()
+    const answer = weir.call(transcriptions, { method: 'POST', body: form, signal: abort.signal })
+    await eventually('the engine has the upload', () => engine.calls.length === 1)
+    assert.equal(spooled(weir).length, 1)
+    abort.abort()
+    await assert.rejects(answer)
+    await engine.calls[0]?.left
+    await eventually('nothing is left on disk', () => spooled(weir).length === 0)
+    until.open()
+  })
+})
+
+describe('the queue', () => {
+  it('[Q1] charges 15 tokens for each second, and refuses what could never be admitted', async (t) => {
+    const { send, engine, weir } = await audioStage(t, { limits: { token_budget: 26 } })
+    const until = gate()
+    engine.answer = async () => {
+      await until.opened
+      return { body: heard }
+    }
+    const answer = send({}, { clip: 'plain.wav' })
+    await eventually('the engine has the upload', () => engine.calls.length === 1)
+    const status = (await (await weir.call('/queue/status')).json()) as { data: { committed_tokens: number }[] }
+    assert.equal(status.data[0]?.committed_tokens, 26)
+    until.open()
+    assert.equal((await answer).status, 200)
+    const refusal = await refusalOf(await send({}, { clip: 'adpcm.wav' }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'token_budget_exceeded', 'file'])
+  })
+})
+
+describe('the spool', () => {
+  it('is emptied at the start, and refuses more than its limit', async (t) => {
+    const folder = join(mkdtempSync(join(tmpdir(), 'weir-spool-')), 'spool')
+    t.after(() => rmSync(join(folder, '..'), { recursive: true }))
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'left-behind'), 'x')
+    const spool = openSpool(folder, 1000)
+    assert.deepEqual(readdirSync(folder), [])
+    const first = await spool.open()
+    await first.append([Buffer.alloc(600)])
+    const second = await spool.open()
+    await assert.rejects(second.append([Buffer.alloc(600)]), { code: 'service_unavailable' })
+    await first.close()
+    await first.close()
+    await second.append([Buffer.alloc(1000)])
+    await second.close()
+    assert.deepEqual(readdirSync(folder), [])
+  })
+})

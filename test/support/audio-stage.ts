@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { roomyLimits } from './chat-stage.ts'
+import { speechEngine, type SpeechEngine } from './speech-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from './weir.ts'
+
+/** The real service with one audio model, and the engine behind it. */
+export interface AudioStage {
+  readonly weir: TestWeir
+  readonly engine: SpeechEngine
+  /** Sends a clip with these fields, as a browser's form does. */
+  send(
+    fields?: Fields,
+    options?: { path?: string; clip?: string | Buffer | null; fileFirst?: boolean },
+  ): Promise<Response>
+}
+
+export type Fields = Readonly<Record<string, string | readonly string[]>>
+
+export interface AudioStageOptions {
+  readonly kind?: string
+  readonly model?: object
+  readonly limits?: object
+  readonly config?: object
+}
+
+export const allParameters = ['language', 'prompt', 'response_format', 'temperature', 'timestamp_granularities']
+
+export const transcriptions = '/audio/transcriptions'
+export const translations = '/audio/translations'
+
+export function clip(name: string): Buffer {
+  return readFileSync(new URL(`../fixtures/audio/${name}`, import.meta.url))
+}
+
+export async function audioStage(t: TestContext, options: AudioStageOptions = {}): Promise<AudioStage> {
+  const engine = await speechEngine()
+  const weir = await startWeir({
+    server: { port: 0, admin_port: 0, drain_ms: 500 },
+    rate_limit: { requests_per_minute: 100_000 },
+    models: [
+      modelEntry([engine.url], {
+        id: 'openai/whisper-test',
+        aliases: ['whisper-1'],
+        categories: ['audio'],
+        context_length: 448,
+        max_completion_tokens: 448,
+        default_max_tokens: 448,
+        supported_parameters: allParameters,
+        pricing: { per_audio_minute: '0.006' },
+        serverless: {
+          engine: { kind: options.kind ?? 'openai', urls: [engine.url], model: 'engine-whisper' },
+          limits: { ...roomyLimits, ...options.limits },
+        },
+        ...options.model,
+      }),
+    ],
+    ...options.config,
+  })
+  t.after(async () => {
+    await weir.stop()
+    await engine.close()
+  })
+  return {
+    weir,
+    engine,
+    send(fields = {}, { path = transcriptions, clip: sound = 'opus.ogg', fileFirst = false } = {}) {
+      const form = new FormData()
+      const addFile = (): void => {
+        if (sound === null) return
+        const bytes = typeof sound === 'string' ? clip(sound) : sound
+        form.append('file', new Blob([new Uint8Array(bytes)]), 'recording.bin')
+      }
+      if (fileFirst) addFile()
+      const all: Fields = { model: 'openai/whisper-test', ...fields }
+      for (const [name, values] of Object.entries(all)) for (const value of [values].flat()) form.append(name, value)
+      if (!fileFirst) addFile()
+      return weir.call(path, { method: 'POST', body: form })
+    },
+  }
+}
+
+/** Uploads that are on disk: files with a name, and files that this process holds open without one. */
+export function spooled(weir: TestWeir): string[] {
+  const folder = join(weir.dataDir, 'spool')
+  const open = readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)]
+    } catch {
+      return []
+    }
+  })
+  return [...readdirSync(folder), ...open.filter((path) => path.startsWith(folder))]
+}
