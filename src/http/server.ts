@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { Exchange, newRequestId } from './exchange.ts'
 
@@ -24,6 +24,8 @@ export interface Listener {
 }
 
 const CLOSE_HEADER = { Connection: 'close' }
+/** At the least, for the end of the last answers. */
+const LAST_BYTES_MS = 1000
 
 /** Time to send a request, and how often it is looked at. A request that has been read is held as long as it takes. */
 export interface Patience {
@@ -66,6 +68,7 @@ export async function listen(
       },
       exchangeOver(it) {
         exchanges.get(socket)?.delete(it)
+        if (draining) response.once('close', () => closeIdle(socket))
       },
     })
     exchanges.get(socket)?.add(exchange)
@@ -82,9 +85,10 @@ export async function listen(
       if (draining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
       await application.answer(exchange)
     } catch (error) {
-      if (error instanceof CallerLeft || exchange.isGone) exchange.status ||= 499
-      else failure = replyWithError(exchange, error)
+      if (!(error instanceof CallerLeft || exchange.isGone)) failure = replyWithError(exchange, error)
     }
+    // Whatever came of it, nobody was there to be told.
+    exchange.status ||= 499
     application.over(exchange, failure)
     live--
     if (live === 0) idle?.()
@@ -137,25 +141,33 @@ export async function listen(
   })
 
   function drain(): void {
+    if (draining) return
     draining = true
-    server.close()
-    server.closeIdleConnections()
+    // Not as an HTTP server closes: that cuts off whoever has not read the end of an answer yet.
+    NetServer.prototype.close.call(server)
+    for (const socket of exchanges.keys()) closeIdle(socket)
+  }
+
+  /** Closes a connection that nothing is asked on, once its last bytes have left. */
+  function closeIdle(socket: Socket): void {
+    if (!exchanges.get(socket)?.size) socket.destroySoon()
   }
 
   return {
     address: { host, port: (server.address() as AddressInfo).port },
     drain,
     async close(ms) {
+      const until = performance.now() + ms
       drain()
       if (live > 0) {
         const cut = setTimeout(() => {
-          for (const exchange of [...exchanges.values()].flatMap((it) => [...it])) exchange.isCut = true
+          for (const ofSocket of exchanges.values()) for (const exchange of ofSocket) exchange.isCut = true
           destroyAll(exchanges)
         }, ms)
         await new Promise<void>((resolve) => (idle = resolve))
         clearTimeout(cut)
       }
-      await closed(server, exchanges)
+      await closed(server, exchanges, Math.max(LAST_BYTES_MS, until - performance.now()))
     },
   }
 }
@@ -164,12 +176,13 @@ function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
   for (const socket of exchanges.keys()) socket.destroy()
 }
 
-/** Lets the last bytes leave, then closes whatever connection is still open. */
-async function closed(server: Server, exchanges: ReadonlyMap<Socket, unknown>): Promise<void> {
-  for (const socket of exchanges.keys()) socket.end()
-  const cut = setTimeout(() => destroyAll(exchanges), 1000)
-  await new Promise<void>((resolve) => server.close(() => resolve()))
+/** Lets the last bytes leave, then cuts off whoever does not take them. */
+async function closed(server: Server, exchanges: ReadonlyMap<Socket, unknown>, ms: number): Promise<void> {
+  const cut = setTimeout(() => destroyAll(exchanges), ms)
+  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
   clearTimeout(cut)
+  // Nobody is left to be cut off; this ends Node's own look at the connections.
+  server.close()
 }
 
 /** What a request that could not be read gets. */
