@@ -227,7 +227,8 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
   const { models, catalog } = yaml.data
   if (models && catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
-  const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = yaml.data.audio ?? {}
+  const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
+    yaml.data.audio ?? {}
   if (spool < upload) throw yaml.mistake(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
   const catalogFile = catalog && resolve(dirname(file), catalog)
   if (catalogFile && !existsSync(catalogFile)) throw yaml.mistake(['catalog'], `there is no file ${catalogFile}`)

@@ -43,7 +43,8 @@ export function imagesJob(
     endpoint: '/images/generations',
     model,
     deployment,
-    cost: input.charged + count * TOKENS_PER_IMAGE,
+    // What the model reads cannot be more than its context, however careful the estimate.
+    cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
     maxTokens: 0,
     likelyInputTokens: input.likely,
     calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),

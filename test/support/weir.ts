@@ -61,14 +61,15 @@ export function modelEntry(urls: readonly string[], changes: object = {}): objec
   }
 }
 
-export async function startWeir(config: object): Promise<TestWeir> {
+/** `variables`: of its environment, besides the usual. */
+export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {}): Promise<TestWeir> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-test-'))
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
   const writeConfig = (content: object): void =>
     writeFileSync(configFile, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, ...content }))
   writeConfig(config)
-  const environment = { WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN, ENGINE_KEY: 'engine-secret' }
+  const environment = { WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN, ENGINE_KEY: 'engine-secret', ...variables }
   const service = await startService(loadConfig({ config: configFile, data: dataDir }, environment))
   const base = `${service.url}/api/v1`
   const key = service.firstKey ?? ''

@@ -1,0 +1,345 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
+import { png } from '../support/image-samples.ts'
+import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { gate } from '../support/waiting.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+const PRICE = 40_000_000_000n
+
+before(async () => {
+  engine = await scriptedEngine()
+  const model = (id: string, kind: string, changes: object = {}, limits: object = {}): object =>
+    modelEntry([], {
+      id,
+      aliases: [id.slice(3)],
+      categories: ['image'],
+      context_length: 256,
+      max_completion_tokens: undefined,
+      default_max_tokens: undefined,
+      supported_parameters: ['quality', 'style', 'background', 'output_format', 'seed', 'negative_prompt', 'steps'],
+      pricing: { per_image: '0.04' },
+      serverless: {
+        engine: { kind, urls: [engine.url], model: 'engine-name' },
+        limits: { ...roomyLimits, ...limits },
+      },
+      ...changes,
+    })
+  weir = await startWeir({
+    rate_limit: { requests_per_minute: 100_000 },
+    models: [
+      modelEntry([engine.url]),
+      model('sd/full', 'openai'),
+      model('sd/plain', 'openai', { supported_parameters: [] }),
+      model('sd/cpp', 'sdcpp'),
+      model('sd/local', 'localai'),
+      model('sd/narrow', 'openai', {}, { token_budget: 3000 }),
+    ],
+  })
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+beforeEach(() => {
+  engine.script = {}
+  engine.calls.length = 0
+})
+
+interface Answer {
+  readonly created: number
+  readonly data: readonly { readonly b64_json?: string; readonly url?: string; readonly revised_prompt?: string }[]
+}
+
+function generate(body: object, init: RequestInit = {}): Promise<Response> {
+  return weir.call('/images/generations', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'sd/full', prompt: 'A weir at dawn', ...body }),
+    ...init,
+  })
+}
+
+async function generated(body: object): Promise<Answer> {
+  const response = await generate(body)
+  const answer = (await response.json()) as Answer
+  assert.equal(response.status, 200, JSON.stringify(answer))
+  return answer
+}
+
+async function assertRefused(body: object, code: string, param: string | null, status = 400): Promise<void> {
+  const refusal = await refusalOf(await generate(body))
+  assert.deepEqual([refusal.status, refusal.code, refusal.param], [status, code, param], refusal.message)
+}
+
+async function lastRow() {
+  return (await weir.ledger()).at(-1) ?? assert.fail('no row')
+}
+
+describe('POST /images/generations', () => {
+  it('[E7] answers with the image as the engine made it', async () => {
+    const image = png({ width: 512, height: 512, more: 300_000 }).toString('base64')
+    engine.script = { images: () => [{ b64_json: image, revised_prompt: 'A "weir"\n' }] }
+    const response = await generate({ size: '512x512' })
+    const { created, data } = (await response.json()) as Answer
+    assert.deepEqual(data, [{ b64_json: image, revised_prompt: 'A "weir"\n' }])
+    assert.ok(Math.abs(created - Date.now() / 1000) < 60)
+    assert.equal(response.headers.get('content-type'), 'application/json')
+    assert.match(response.headers.get('x-queue-wait-ms') ?? '', /^\d+$/)
+    assert.deepEqual(engine.calls[0]?.body, {
+      model: 'engine-name',
+      prompt: 'A weir at dawn',
+      n: 1,
+      size: '512x512',
+      response_format: 'b64_json',
+    })
+    assert.equal(engine.calls[0]?.path, '/v1/images/generations')
+  })
+
+  it('[E7] small, large and escaped images leave as they came, in order', async () => {
+    const images = [10, 5000, 200_000, 4000, 70_000].map((more) => png({ more }).toString('base64'))
+    engine.script = {
+      handle(_call, response) {
+        const data = images.map((b64_json) => JSON.stringify({ b64_json }).replaceAll('/', '\\/'))
+        response.writeHead(200).end(`{"data": [ ${data.join(' , ')} ]}`)
+      },
+    }
+    const { data } = await generated({ n: 5 })
+    assert.deepEqual(
+      data,
+      images.map((b64_json) => ({ b64_json })),
+    )
+  })
+
+  it('[E7] a long revised prompt comes back whole', async () => {
+    const revised = 'A weir. '.repeat(1000)
+    engine.script = { images: () => [{ b64_json: png().toString('base64'), revised_prompt: revised }] }
+    assert.equal((await generated({})).data[0]?.revised_prompt, revised)
+  })
+
+  it('[E7] every parameter of the model reaches the engine, and nothing else does', async () => {
+    const parameters = {
+      quality: 'high',
+      style: 'natural',
+      background: 'opaque',
+      output_format: 'webp',
+      seed: 7,
+      negative_prompt: 'people',
+      steps: 20,
+    }
+    await generated({ ...parameters, user: 'me', moderation: 'low', partial_images: 2, stream: false, size: 'auto' })
+    assert.deepEqual(engine.calls[0]?.body, {
+      model: 'engine-name',
+      prompt: 'A weir at dawn',
+      n: 1,
+      response_format: 'b64_json',
+      ...parameters,
+    })
+  })
+
+  it('[E7] null is absent, and a short id names the model', async () => {
+    const nothing = { n: null, size: null, quality: null, seed: null, response_format: null, stream: null, user: null }
+    assert.equal((await generated({ model: 'full', ...nothing })).data.length, 1)
+    assert.deepEqual(Object.keys(engine.calls[0]?.body ?? {}), ['model', 'prompt', 'n', 'response_format'])
+  })
+
+  it('a parameter that the model does not list is refused, unless it asks for nothing', async () => {
+    const wishes = { quality: 'hd', style: 'vivid', background: 'transparent', output_format: 'png', seed: 1, steps: 5 }
+    for (const [name, value] of Object.entries({ ...wishes, negative_prompt: 'x' })) {
+      await assertRefused({ model: 'sd/plain', [name]: value }, 'unsupported_parameter', name)
+    }
+    await generated({ model: 'sd/plain', quality: 'auto', background: 'auto', n: 2, size: '64x64' })
+  })
+})
+
+describe('several images', () => {
+  it('[E7, M3] all come in one answer, and each is billed', async () => {
+    const { data } = await generated({ n: 10 })
+    assert.equal(data.length, 10)
+    const row = await lastRow()
+    assert.deepEqual(
+      [row.endpoint, row.images, row.inputTokens, row.outputTokens, row.estimated, row.outcome, row.amount],
+      ['/images/generations', 10, 0, 0, false, 'completed', 10n * PRICE],
+    )
+  })
+
+  it('[E7, M3] a server that makes 8 at a time is asked twice, one after the other, with seeds that go on', async () => {
+    const { data } = await generated({ model: 'sd/cpp', n: 10, seed: 100 })
+    assert.equal(data.length, 10)
+    assert.deepEqual(
+      engine.calls.map(({ body }) => body['n']),
+      [8, 2],
+    )
+    assert.deepEqual(engine.calls.map(seedIn), [100, 108])
+    assert.equal(engine.maxRunning, 1)
+    assert.equal((await lastRow()).images, 10)
+  })
+
+  it('a seed that means "any" stays as it is', async () => {
+    await generated({ model: 'sd/cpp', n: 10, seed: -1 })
+    assert.deepEqual(engine.calls.map(seedIn), [-1, -1])
+  })
+
+  it('[M3] fewer than were asked for are delivered and billed as they are', async () => {
+    engine.script = { images: () => [{ b64_json: png().toString('base64') }] }
+    assert.equal((await generated({ n: 4 })).data.length, 1)
+    const row = await lastRow()
+    assert.deepEqual([row.images, row.amount], [1, PRICE])
+    assert.equal((await generated({ model: 'sd/cpp', n: 10 })).data.length, 2, 'one of each call')
+    assert.equal((await lastRow()).images, 2)
+  })
+
+  it('[M3] more than were asked for are neither delivered nor billed', async () => {
+    engine.script = { images: () => Array.from({ length: 3 }, () => ({ b64_json: png().toString('base64') })) }
+    assert.equal((await generated({ n: 2 })).data.length, 2)
+    assert.equal((await lastRow()).images, 2)
+  })
+
+  it('[M3] where a later call fails, there is an error and no bill', async () => {
+    engine.script = (call) => (call.body['n'] === 8 ? {} : { refuse: { status: 500, body: {} } })
+    await assertRefused({ model: 'sd/cpp', n: 10 }, 'upstream_error', null, 502)
+    const row = await lastRow()
+    assert.deepEqual([row.outcome, row.images, row.amount], ['engine_failed', 0, 0n])
+  })
+
+  it('are admitted once, at 1000 tokens each and the prompt', async () => {
+    const held = gate()
+    engine.script = { hold: { afterTokens: 0, until: held.opened } }
+    const answer = generate({ n: 3 })
+    await engine.arrived(1)
+    const status = (await (await weir.call('/queue/status')).json()) as {
+      data: { model: string; in_flight_requests: number; committed_tokens: number }[]
+    }
+    const lane = status.data.find(({ model }) => model === 'sd/full')
+    assert.equal(lane?.in_flight_requests, 1)
+    assert.ok(lane.committed_tokens > 3000 && lane.committed_tokens < 3050, String(lane.committed_tokens))
+    held.open()
+    assert.equal((await answer).status, 200)
+  })
+
+  it('that the model could never admit at once are refused without a word of max_tokens', async () => {
+    const refusal = await refusalOf(await generate({ model: 'sd/narrow', n: 3 }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'token_budget_exceeded', null])
+    assert.doesNotMatch(refusal.message, /max_tokens/)
+    await generated({ model: 'sd/narrow', n: 2 })
+  })
+})
+
+describe('what the engine answers', () => {
+  const wrong: readonly [string, string][] = [
+    ['no JSON', 'oops'],
+    ['JSON cut short in an image', `{"data":[{"b64_json":"${'A'.repeat(9000)}`],
+    ['no images', '{"data":[]}'],
+    ['nothing', '{}'],
+    ['a link instead of an image', '{"data":[{"url":"http://engine/1.png"}]}'],
+    ['an empty image', '{"data":[{"b64_json":""}]}'],
+    ['something that is no base64', '{"data":[{"b64_json":"not base64!"}]}'],
+    ['a long thing that is no base64', `{"data":[{"b64_json":"${'A'.repeat(9000)}\u0001AAA"}]}`],
+  ]
+  for (const [what, text] of wrong) {
+    it(`[M3] is an error where it is ${what}, and costs nothing`, async () => {
+      engine.script = { handle: (_call, response) => void response.writeHead(200).end(text) }
+      await assertRefused({}, 'upstream_error', null, 502)
+      const row = await lastRow()
+      assert.deepEqual([row.outcome, row.images, row.amount], ['engine_failed', 0, 0n])
+    })
+  }
+
+  it("keeps the engine's words about the caller's mistake", async () => {
+    engine.script = { refuse: { status: 400, body: { error: 'size must be a multiple of 64' } } }
+    const refusal = await refusalOf(await generate({ size: '65x65' }))
+    assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_value'])
+    assert.match(refusal.message, /multiple of 64/)
+  })
+})
+
+describe('servers with words of their own', () => {
+  it('stable-diffusion.cpp gets its arguments inside the prompt', async () => {
+    await generated({ model: 'sd/cpp', seed: 5, steps: 9, negative_prompt: 'a </sd_cpp_extra_args> b' })
+    const { body } = engine.calls[0] ?? assert.fail()
+    const [, prompt, extra] = /^(.*)<sd_cpp_extra_args>(.*?)<\/sd_cpp_extra_args>$/.exec(String(body['prompt'])) ?? []
+    assert.equal(prompt, 'A weir at dawn')
+    assert.deepEqual(JSON.parse(extra ?? ''), {
+      seed: 5,
+      steps: 9,
+      sample_params: { sample_steps: 9 },
+      negative_prompt: 'a </sd_cpp_extra_args> b',
+    })
+    assert.deepEqual(Object.keys(body).sort(), ['model', 'n', 'prompt', 'response_format'])
+  })
+
+  it("a caller's own arguments inside the prompt do not get there", async () => {
+    const tag = 'sd_cpp_extra_args'
+    await generated({ model: 'sd/cpp', prompt: `x<${tag}>{"steps":100}</${tag}><sd_cpp_<${tag}>extra_args>y` })
+    assert.doesNotMatch(String(engine.calls[0]?.body['prompt']), new RegExp(`<${tag}>`))
+  })
+
+  it('LocalAI gets the negative prompt behind the only bar', async () => {
+    await generated({ model: 'sd/local', prompt: 'a|b', negative_prompt: 'c|d', steps: 4 })
+    assert.equal(engine.calls[0]?.body['prompt'], 'a b|c d')
+    assert.equal(engine.calls[0]?.body['step'], 4)
+    await generated({ model: 'sd/local', prompt: 'a|b' })
+    assert.equal(engine.calls[1]?.body['prompt'], 'a b')
+  })
+})
+
+describe('bad input', () => {
+  const wrong: readonly [name: string, code: string, values: readonly unknown[]][] = [
+    ['prompt', 'missing_required_parameter', [null, undefined]],
+    ['prompt', 'invalid_type', [5, ['x'], {}]],
+    ['prompt', 'invalid_value', ['', 'x'.repeat(32_001)]],
+    ['n', 'invalid_type', ['2', 1.5, true, [1]]],
+    ['n', 'invalid_value', [0, -1, 11, 1e9]],
+    ['size', 'invalid_type', [512, {}]],
+    ['size', 'invalid_value', ['', '512', '512X512', '0x512', '512x', '5x5', '99999x512', ' 512x512', 'Auto']],
+    ['response_format', 'invalid_type', [5, {}]],
+    ['response_format', 'invalid_value', ['png', '']],
+    ['response_format', 'unsupported_value', ['url']],
+    ['quality', 'invalid_value', ['best', '']],
+    ['quality', 'invalid_type', [1]],
+    ['style', 'invalid_value', ['anime']],
+    ['style', 'invalid_type', [{}]],
+    ['background', 'invalid_value', ['blue']],
+    ['background', 'invalid_type', [0]],
+    ['output_format', 'invalid_value', ['bmp']],
+    ['output_format', 'invalid_type', [[]]],
+    ['seed', 'invalid_type', ['1', 0.5, {}]],
+    ['seed', 'invalid_value', [2 ** 53, -(2 ** 53)]],
+    ['negative_prompt', 'invalid_type', [1, []]],
+    ['negative_prompt', 'invalid_value', ['x'.repeat(32_001)]],
+    ['steps', 'invalid_type', ['5', 1.5]],
+    ['steps', 'invalid_value', [0, 501]],
+    ['stream', 'invalid_type', ['true', 1]],
+    ['stream', 'unsupported_value', [true]],
+    ['user', 'invalid_type', [5]],
+  ]
+  for (const [name, code, values] of wrong) {
+    it(`[X1] ${name}: ${code}`, async () => {
+      for (const value of values) await assertRefused({ [name]: value }, code, name)
+      assert.equal(engine.calls.length, 0)
+    })
+  }
+
+  it('[E12] a prompt that does not fit into the context is refused', async () => {
+    const long = 'tributary '.repeat(600)
+    const refusal = await refusalOf(await generate({ prompt: long }))
+    assert.deepEqual([refusal.code, refusal.param], ['context_length_exceeded', 'prompt'])
+    assert.match(refusal.message, /maximum context length/)
+    await assertRefused({ negative_prompt: long }, 'context_length_exceeded', 'negative_prompt')
+  })
+
+  it('[C6] a model of another category is sent to its own endpoint, and the other way round', async () => {
+    await assertRefused({ model: 'meta/test-8b' }, 'wrong_endpoint', 'model')
+    const refusal = await refusalOf(await weir.chat({ model: 'sd/full' }))
+    assert.equal(refusal.code, 'wrong_endpoint')
+    assert.match(refusal.message, /\/api\/v1\/images\/generations/)
+  })
+})
+
+function seedIn({ body }: EngineCallSeen): number {
+  return Number(/"seed":(-?\d+)/.exec(String(body['prompt']))?.[1])
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, it, type TestContext } from 'node:test'
+import { localFiles } from '../../src/files/local.ts'
+import type { FileStore } from '../../src/ports.ts'
+
+const MIB = 1_048_576
+
+/** A store whose time a test sets; opened again on the same directory, it is the service after a restart. */
+function stage(t: TestContext, changes: { linkTtlSeconds?: number; maxBytes?: number } = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-files-'))
+  t.after(() => rmSync(dataDir, { recursive: true }))
+  const time = { ms: Date.now() }
+  const clock = { now: () => time.ms, monotonic: () => time.ms }
+  const options = { dataDir, publicUrl: () => 'http://weir.test', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
+  const start = (): FileStore => {
+    const store = localFiles(options, clock)
+    t.after(() => store.close())
+    return store
+  }
+  return { dataDir, time, start, names: () => readdirSync(join(dataDir, 'files')) }
+}
+
+async function read(store: FileStore, link: string): Promise<string> {
+  const { pathname, search } = new URL(link)
+  const file = (await store.open?.(pathname.split('/').at(-1) ?? '', search.slice(1))) ?? assert.fail()
+  return text(file.stream)
+}
+
+describe('files in the data directory', () => {
+  it('and their links outlive a restart', async (t) => {
+    const { start } = stage(t)
+    const link = await start().put(Buffer.from('one'), 'image/png')
+    assert.equal(await read(start(), link), 'one')
+  })
+
+  it('go when their time is over, also after a restart, and make room', async (t) => {
+    const { start, time, names } = stage(t, { maxBytes: MIB })
+    const first = start()
+    const link = await first.put(Buffer.alloc(900_000), 'image/png')
+    await assert.rejects(first.put(Buffer.alloc(900_000), 'image/png'), { code: 'service_unavailable' })
+    const second = start()
+    await assert.rejects(second.put(Buffer.alloc(900_000), 'image/png'), { code: 'service_unavailable' })
+    time.ms += 61_000
+    await assert.rejects(read(second, link), { code: 'not_found', message: /expired/ })
+    await second.put(Buffer.alloc(900_000), 'image/png')
+    assert.equal(names().length, 1)
+  })
+
+  it('many at once never take more room than there is', async (t) => {
+    const { start, names } = stage(t, { maxBytes: MIB })
+    const store = start()
+    const puts = await Promise.allSettled(
+      Array.from({ length: 20 }, () => store.put(Buffer.alloc(200_000), 'image/png')),
+    )
+    assert.equal(puts.filter(({ status }) => status === 'fulfilled').length, 5)
+    assert.equal(names().length, 5)
+  })
+
+  it('small ones are bounded in number', async (t) => {
+    const store = stage(t, { maxBytes: 4096 * 3 }).start()
+    for (let count = 0; count < 3; count++) await store.put(Buffer.from('x'), 'image/png')
+    await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
+  })
+
+  it('half-written ones are gone after a restart, and what is not ours stays and is not served', async (t) => {
+    const { start, dataDir, names } = stage(t)
+    await start().put(Buffer.from('one'), 'image/webp')
+    writeFileSync(join(dataDir, 'files', `${'a'.repeat(32)}.png.part`), 'half')
+    writeFileSync(join(dataDir, 'files', 'notes.txt'), 'mine')
+    const store = start()
+    assert.deepEqual(
+      names().filter((name) => !name.endsWith('.webp')),
+      ['notes.txt'],
+    )
+    await assert.rejects(async () => store.open?.('notes.txt', 'expires=1&signature=x'), { code: 'not_found' })
+  })
+
+  it('a link to a file that somebody deleted says so', async (t) => {
+    const { start, dataDir, names } = stage(t)
+    const store = start()
+    const link = await store.put(Buffer.from('one'), 'image/png')
+    for (const name of names()) rmSync(join(dataDir, 'files', name))
+    await assert.rejects(read(store, link), { code: 'not_found', message: /no longer there/ })
+  })
+
+  it('links of one installation open nothing at another', async (t) => {
+    const link = await stage(t).start().put(Buffer.from('one'), 'image/png')
+    await assert.rejects(read(stage(t).start(), link), { code: 'not_found' })
+  })
+
+  it('a secret that is damaged is told at the start', (t) => {
+    const { start, dataDir } = stage(t)
+    writeFileSync(join(dataDir, 'link-secret'), 'short\n')
+    assert.throws(() => start(), /link-secret holds no secret/)
+  })
+})
