@@ -42,6 +42,8 @@ export async function listen(
   patience: Patience = usualPatience,
 ): Promise<Listener> {
   const exchanges = new Map<Socket, Set<Exchange>>()
+  /** What had come on a connection when its last exchange was over: more means that another one has begun. */
+  const readUpTo = new WeakMap<Socket, number>()
   let draining = false
   let live = 0
   let idle: (() => void) | undefined
@@ -67,8 +69,9 @@ export async function listen(
         return draining ? { ...headers, ...CLOSE_HEADER } : headers
       },
       exchangeOver(it) {
-        exchanges.get(socket)?.delete(it)
-        if (draining) response.once('close', () => closeIdle(socket))
+        readUpTo.set(socket, socket.bytesRead)
+        if (draining) response.once('close', () => forget(it, socket))
+        else exchanges.get(socket)?.delete(it)
       },
     })
     exchanges.get(socket)?.add(exchange)
@@ -145,12 +148,15 @@ export async function listen(
     draining = true
     // Not as an HTTP server closes: that cuts off whoever has not read the end of an answer yet.
     NetServer.prototype.close.call(server)
-    for (const socket of exchanges.keys()) closeIdle(socket)
+    for (const [socket, { size }] of exchanges) {
+      if (size === 0 && socket.bytesRead === (readUpTo.get(socket) ?? 0)) socket.destroySoon()
+    }
   }
 
-  /** Closes a connection that nothing is asked on, once its last bytes have left. */
-  function closeIdle(socket: Socket): void {
-    if (!exchanges.get(socket)?.size) socket.destroySoon()
+  /** While draining: the response has left, and the connection goes with the last one. */
+  function forget(exchange: Exchange, socket: Socket): void {
+    exchanges.get(socket)?.delete(exchange)
+    if (exchanges.get(socket)?.size === 0) socket.destroySoon()
   }
 
   return {
@@ -177,7 +183,8 @@ function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
 }
 
 /** Lets the last bytes leave, then cuts off whoever does not take them. */
-async function closed(server: Server, exchanges: ReadonlyMap<Socket, unknown>, ms: number): Promise<void> {
+async function closed(server: Server, exchanges: ReadonlyMap<Socket, Set<unknown>>, ms: number): Promise<void> {
+  for (const [socket, { size }] of exchanges) if (size === 0) socket.destroySoon()
   const cut = setTimeout(() => destroyAll(exchanges), ms)
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
   clearTimeout(cut)
