@@ -30,8 +30,12 @@ Every command takes
   --json                      one JSON object on stdout
   --help                      this text`
 
-// A command that failed half-way may have left something open that would keep the process alive.
-process.exit(await main(process.argv.slice(2)))
+// A reader that has seen enough (`weir usage | head`) is no failure.
+process.stdout.on('error', () => {})
+const code = await main(process.argv.slice(2))
+// A command that failed half-way may have left something open that would keep the process alive; but what
+// it wrote may still be on its way to a slow reader.
+process.stdout.write('', () => process.exit(code))
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined

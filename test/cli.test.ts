@@ -15,7 +15,7 @@ import { ApiError } from '../src/core/errors.ts'
 import { sydneyDate } from '../src/core/sydney-time.ts'
 import { sqliteStore } from '../src/store/sqlite.ts'
 import { stageConfig } from './support/chat-stage.ts'
-import { cli, type CliResult } from './support/cli.ts'
+import { cli, collect, startCli, type CliResult } from './support/cli.ts'
 import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from './support/weir.ts'
 
@@ -167,8 +167,16 @@ describe('a command', () => {
       ),
     )
     await store.close()
-    const list = (await weir('workspaces', 'list', '--json', '--data', data)).json<{ data: object[] }>()
+    const command = ['workspaces', 'list', '--json', '--data', data]
+    const list = (await weir(...command)).json<{ data: object[] }>()
     assert.equal(list.data.length, count)
+
+    // And is no failure where the reader has seen enough.
+    const child = startCli([...command, '--config', config])
+    const stderr = collect(child.stderr)
+    child.stdout?.once('data', () => child.stdout?.destroy())
+    const code = await new Promise((resolve) => child.once('close', resolve))
+    assert.deepEqual([code, stderr()], [0, ''])
   })
 
   it('works beside the note of a service that was killed', async () => {

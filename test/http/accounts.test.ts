@@ -282,7 +282,9 @@ describe('a key in the data directory', () => {
   it('[K3] is nowhere, in any file; only its SHA-256 is', async () => {
     const { key } = await newKey('default')
     await weir.chat({}, { key }).then((response) => response.arrayBuffer())
-    const files = readdirSync(weir.dataDir).map((name) => readFileSync(join(weir.dataDir, name)))
+    const files = readdirSync(weir.dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
     const stored = Buffer.concat(files).toString('latin1')
     for (const secret of [key, weir.key]) {
       assert.ok(!stored.includes(secret), 'the key')

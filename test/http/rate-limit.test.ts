@@ -4,7 +4,7 @@ import { allowance } from '../../src/core/rate-window.ts'
 import { readJsonObject } from '../../src/http/body.ts'
 import { listen, type Application } from '../../src/http/server.ts'
 import { roomInThisMinute } from '../support/minute.ts'
-import { rawClient } from '../support/raw-client.ts'
+import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -290,27 +290,24 @@ describe('the three headers', () => {
   }
 
   it('[R2, X1] are on 503 while the service stops', async () => {
+    await roomInThisMinute()
     const stopping = await startWeir({ models: [modelEntry([engine.url])] })
-    const { opened, open: goOn } = gate()
-    engine.script = { hold: { afterTokens: 0, until: opened } }
     const client = await rawClient(stopping.service.url)
-    const line = `GET /api/v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${stopping.key}\r\n\r\n`
-    const seen = engine.calls.length
-    const running = told(stopping.chat({}))
-    await engine.arrived(seen + 1)
-    // Half a request keeps the connection from being idle.
-    client.send(line.slice(0, 20))
-    await told(stopping.call('/models'))
+    const request = rawChat(stopping.key, {})
+    // The service has half of a request when the stop comes: it has counted it, and waits for the rest.
+    client.send(request.slice(0, -10))
+    let asked = 0
+    await eventually('the service has half of the request', async () => {
+      asked++
+      return (await told(stopping.call('/models'))).remaining === 600 - asked - 1
+    })
     const stopped = stopping.stop()
-    client.send(line.slice(20))
+    client.send(request.slice(-10))
     await client.closed()
     const answer = toldInBytes(client.received)
-    assert.deepEqual([answer.status, answer.code], [503, 'service_unavailable'])
+    assert.deepEqual([answer.status, answer.code, answer.limit], [503, 'service_unavailable', 600])
     assert.equal(answer.headers.get('retry-after'), '2')
     assert.equal(answer.headers.get('connection'), 'close')
-    goOn()
-    engine.script = {}
-    assert.equal((await running).status, 200)
     await stopped
   })
 })

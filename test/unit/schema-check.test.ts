@@ -122,14 +122,14 @@ describe('one of several schemas', () => {
 describe('every schema that values are checked with', () => {
   const understood = new Set(
     `type const enum anyOf properties required additionalProperties items minItems maxItems minLength maxLength
-     pattern minimum maximum exclusiveMinimum expected description`.split(/\s+/),
+     pattern minimum maximum exclusiveMinimum expected description format=binary`.split(/\s+/),
   )
 
   function keywordsOf(schema: unknown): string[] {
     if (typeof schema !== 'object' || schema === null) return []
     const { properties = {}, items, anyOf = [], additionalProperties } = schema as Record<string, object>
     return [
-      ...Object.keys(schema),
+      ...Object.entries(schema).map(([name, value]) => (name === 'format' ? `format=${String(value)}` : name)),
       ...[...Object.values(properties), items, ...(anyOf as object[]), additionalProperties].flatMap(keywordsOf),
     ]
   }
