@@ -1,0 +1,539 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { usageQuery } from '../../src/accounts/views.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import type { Store } from '../../src/ports.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { rawChat, rawClient } from '../support/raw-client.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually, gate, within } from '../support/waiting.ts'
+import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
+
+// Of the model in test/support/weir.ts, in pico-AUD a token.
+const INPUT = 200_000n
+const CACHED = 50_000n
+const OUTPUT = 600_000n
+
+const uncached = (row: LedgerRow): bigint =>
+  BigInt(row.inputTokens - row.cachedInputTokens) * INPUT +
+  BigInt(row.cachedInputTokens) * CACHED +
+  BigInt(row.outputTokens) * OUTPUT
+
+/** The ledger as another program sees it, at this very moment. */
+function openDatabase(t: TestContext, weir: TestWeir): DatabaseSync {
+  const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { timeout: 5000 })
+  t.after(() => database.close())
+  return database
+}
+
+function rowNow(database: DatabaseSync, requestId: string): Record<string, unknown> | undefined {
+  return database.prepare('SELECT * FROM ledger WHERE request_id = ?').get(requestId)
+}
+
+const openIntents = (database: DatabaseSync): number =>
+  Number(database.prepare('SELECT count(*) AS count FROM intents').get()?.['count'])
+
+/** Nobody else can write to the ledger meanwhile. */
+async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>): Promise<Value> {
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    return await work()
+  } finally {
+    database.exec('COMMIT')
+  }
+}
+
+/** Waits for as many rows, and returns them. */
+async function rowsOf(weir: TestWeir, count: number): Promise<readonly LedgerRow[]> {
+  await eventually(`${count} rows`, async () => (await weir.ledger()).length >= count)
+  const rows = await weir.ledger()
+  assert.equal(rows.length, count)
+  return rows
+}
+
+async function onlyRow(weir: TestWeir): Promise<LedgerRow> {
+  const [row] = await rowsOf(weir, 1)
+  assert.ok(row)
+  return row
+}
+
+describe('the ledger: what a row says', () => {
+  let engine: ScriptedEngine
+  let weir: TestWeir
+  let reader: Store | undefined
+  let known = new Set<string>()
+
+  before(async () => {
+    engine = await scriptedEngine()
+    const { serverless, ...rest } = modelEntry([engine.url]) as { serverless: { engine: object; limits: object } }
+    weir = await startWeir({
+      ...stageConfig([engine.url]),
+      models: [
+        modelEntry([engine.url]),
+        modelEntry([engine.url], {
+          id: 'meta/uncached',
+          aliases: [],
+          pricing: { input_per_million: '0.20', output_per_million: '0.60' },
+        }),
+        {
+          ...rest,
+          id: 'meta/reserved',
+          aliases: [],
+          dedicated: [
+            { workspace: 'default', engine: serverless.engine, limits: serverless.limits, per_hour: '12.50' },
+          ],
+        },
+      ],
+    })
+  })
+  after(async () => {
+    await reader?.close()
+    await weir.stop()
+    await engine.close()
+  })
+  beforeEach(async () => {
+    engine.script = {}
+    await lookAway()
+  })
+
+  /** One reader for all tests: to open one takes longer than most of them. */
+  async function rows(): Promise<readonly LedgerRow[]> {
+    reader ??= await sqliteStore(weir.dataDir, { exclusive: false })
+    const { workspaces } = await reader.accounts()
+    return reader.usage(usageQuery(workspaces[0]?.id ?? '', {}))
+  }
+
+  /** What is there now is not new. */
+  async function lookAway(): Promise<void> {
+    known = new Set((await rows()).map(({ requestId }) => requestId))
+  }
+
+  /** The one row that was not there before. */
+  async function newRow(): Promise<LedgerRow> {
+    const found = (await rows()).filter(({ requestId }) => !known.has(requestId))
+    assert.equal(found.length, 1)
+    return found[0] as LedgerRow
+  }
+
+  for (const stream of [false, true]) {
+    const way = stream ? 'a stream' : 'a whole answer'
+
+    it(`[M2][M5] ${way}: the engine’s tokens, each at its rate, under the request’s id`, async () => {
+      engine.script = { tokens: ['a', 'b', 'c'], promptTokens: 1000, cachedTokens: 400 }
+      const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
+      const workspaces = (await (await weir.admin('GET', '/admin/v1/workspaces')).json()) as { data: { id: string }[] }
+      const startedAt = Date.now()
+      const response = await weir.chat({ model: 'test-8b', stream, max_tokens: 50 })
+      await response.text()
+      const row = await newRow()
+      const { priceVersion, firstTokenMs, durationMs } = row
+      assert.deepEqual(row, {
+        requestId: response.headers.get('x-request-id'),
+        workspaceId: workspaces.data[0]?.id,
+        keyId: keys.data[0]?.id,
+        model: 'meta/test-8b',
+        lane: 'meta/test-8b',
+        endpoint: '/chat/completions',
+        priceVersion,
+        maxTokens: 50,
+        startedAt: row.startedAt,
+        inputTokens: 1000,
+        cachedInputTokens: 400,
+        outputTokens: 3,
+        images: 0,
+        audioMs: 0,
+        estimated: false,
+        outcome: 'completed',
+        amount: 600n * INPUT + 400n * CACHED + 3n * OUTPUT,
+        queueWaitMs: 0,
+        firstTokenMs,
+        durationMs,
+        settledAt: row.settledAt,
+      })
+      assert.ok(Number.isInteger(priceVersion) && priceVersion > 0)
+      assert.ok(firstTokenMs !== null && firstTokenMs >= 0 && firstTokenMs <= durationMs)
+      assert.ok(row.startedAt >= startedAt && row.settledAt >= row.startedAt && row.settledAt <= Date.now())
+    })
+
+    it(`[M5] ${way}: more cached tokens than input is a figure of speech`, async () => {
+      engine.script = { tokens: ['a'], promptTokens: 10, cachedTokens: 5000 }
+      await (await weir.chat({ stream })).text()
+      const row = await newRow()
+      assert.deepEqual([row.inputTokens, row.cachedInputTokens, row.amount], [10, 10, 10n * CACHED + OUTPUT])
+    })
+
+    it(`[M5] ${way}: where the model has no rate for cached tokens they cost what the others do`, async () => {
+      engine.script = { tokens: ['a'], promptTokens: 10, cachedTokens: 4 }
+      await (await weir.chat({ model: 'meta/uncached', stream })).text()
+      const row = await newRow()
+      assert.deepEqual([row.cachedInputTokens, row.amount], [4, 10n * INPUT + OUTPUT])
+    })
+
+    it(`[C5] ${way}: reserved capacity is paid by the hour, so its tokens are counted and cost nothing`, async () => {
+      await (await weir.chat({ model: 'meta/reserved', stream })).text()
+      const row = await newRow()
+      assert.deepEqual([row.lane, row.inputTokens, row.outputTokens, row.amount], ['meta/reserved@default', 10, 3, 0n])
+    })
+
+    it(`${way}: the usage in the response is the row’s, reported or estimated`, async () => {
+      for (const silentUsage of [false, true]) {
+        await lookAway()
+        engine.script = { tokens: ['one ', 'two ', 'three '], promptTokens: 77, cachedTokens: 7, silentUsage }
+        const response = await weir.chat({
+          stream,
+          ...(stream ? { stream_options: { include_usage: true } } : {}),
+        })
+        const text = stream ? ((await readEvents(response)).at(-2) ?? '') : await response.text()
+        const { usage } = JSON.parse(text) as {
+          usage: {
+            prompt_tokens: number
+            completion_tokens: number
+            total_tokens: number
+            prompt_tokens_details: { cached_tokens: number }
+          }
+        }
+        const row = await newRow()
+        assert.equal(row.estimated, silentUsage)
+        assert.deepEqual(
+          [usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens_details.cached_tokens],
+          [row.inputTokens, row.outputTokens, row.cachedInputTokens],
+        )
+        assert.equal(usage.total_tokens, row.inputTokens + row.outputTokens)
+        assert.ok(row.outputTokens > 0 && row.inputTokens > 0)
+        assert.equal(row.amount, uncached(row))
+      }
+    })
+
+    it(`${way}: a count that cannot be is not believed, and harms nobody else`, async () => {
+      for (const counts of [
+        { prompt_tokens: 9_007_199_254_740_991, completion_tokens: 9_007_199_254_740_991 },
+        { prompt_tokens: 10, completion_tokens: 9_007_199_254_740_991 },
+        { prompt_tokens: -5, completion_tokens: 3 },
+        { prompt_tokens: 1.5, completion_tokens: 3 },
+        { prompt_tokens: '10', completion_tokens: '3' },
+        { prompt_tokens: 10, completion_tokens: -3 },
+      ]) {
+        await lookAway()
+        const choice = { index: 0, message: { content: 'Hi' }, delta: { content: 'Hi' }, finish_reason: 'stop' }
+        const answer = JSON.stringify({ choices: [choice], usage: counts })
+        engine.script = {
+          handle: (_call, response) => void response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer),
+        }
+        const response = await within(3000, 'the answer', weir.chat({ stream }))
+        assert.equal(response.status, 200)
+        await within(3000, 'its end', response.text())
+        const row = await newRow()
+        assert.ok(row.estimated, JSON.stringify(counts))
+        assert.ok(row.inputTokens < 1000 && row.outputTokens < 1000 && row.outputTokens > 0)
+      }
+      engine.script = {}
+      assert.equal((await within(3000, 'the next answer', weir.chat({}))).status, 200)
+    })
+  }
+
+  it('[Q5] the wait in the queue is the header’s', async (t) => {
+    const held = gate()
+    const stage = await chatStage(t, {
+      limits: { max_concurrent_requests: 1 },
+      script: () => ({
+        async handle(_call, response) {
+          await held.opened
+          response.end(
+            JSON.stringify({
+              choices: [{ message: { content: 'x' }, finish_reason: 'stop' }],
+              usage: { prompt_tokens: 1 },
+            }),
+          )
+        },
+      }),
+    })
+    const first = stage.weir.chat({})
+    await stage.engine.arrived(1)
+    const second = stage.weir.chat({})
+    await sleep(60)
+    held.open()
+    await first
+    const waited = Number((await second).headers.get('x-queue-wait-ms'))
+    assert.ok(waited > 0)
+    const rows = await rowsOf(stage.weir, 2)
+    assert.deepEqual(
+      rows.map(({ queueWaitMs }) => queueWaitMs).toSorted((a, b) => a - b),
+      [0, waited],
+    )
+  })
+
+  it('the rates are those of the moment the request came, whatever changes before its end', async () => {
+    const held = gate()
+    engine.script = () => ({
+      async handle(_call, response) {
+        await held.opened
+        response.end(
+          JSON.stringify({
+            choices: [{ message: { content: 'x' }, finish_reason: 'stop' }],
+            usage: { prompt_tokens: 7, completion_tokens: 5 },
+          }),
+        )
+      },
+    })
+    const arrived = engine.calls.length + 1
+    const answer = weir.chat({ model: 'meta/uncached' })
+    await engine.arrived(arrived)
+    const path = '/admin/v1/workspaces/default/prices/meta/uncached'
+    const pricing = { input_per_million: '1.00', output_per_million: '2.00' }
+    assert.equal((await weir.admin('PUT', path, pricing)).status, 200)
+    held.open()
+    await (await answer).text()
+    const before = await newRow()
+    assert.equal(before.amount, 7n * INPUT + 5n * OUTPUT)
+
+    known.add(before.requestId)
+    await (await weir.chat({ model: 'meta/uncached' })).text()
+    const later = await newRow()
+    assert.equal(later.amount, 7n * 1_000_000n + 5n * 2_000_000n)
+    assert.ok(later.priceVersion > before.priceVersion)
+  })
+
+  it('what is refused before an engine is called has no row', async (t) => {
+    const held = gate()
+    const stage = await chatStage(t, {
+      limits: { max_concurrent_requests: 1, max_queue_depth: 1, max_wait_ms: 200, token_budget: 2000 },
+      script: () => ({
+        async handle(_call, response) {
+          await held.opened
+          response.end()
+        },
+      }),
+    })
+    const running = stage.weir.chat({})
+    await stage.engine.arrived(1)
+    const refused = [
+      stage.weir.chat({}), // waits in vain
+      stage.weir.chat({ temperature: 9 }),
+      stage.weir.chat({ model: 'no/such' }),
+      stage.weir.chat({}, { key: 'wrong' }),
+      stage.weir.chat({ max_tokens: 4000 }),
+    ]
+    const codes = await Promise.all(refused.map(async (it) => (await refusalOf(await it)).code))
+    assert.deepEqual(codes, [
+      'model_overloaded',
+      'invalid_value',
+      'model_not_found',
+      'invalid_api_key',
+      'token_budget_exceeded',
+    ])
+    const database = openDatabase(t, stage.weir)
+    assert.equal(openIntents(database), 1)
+    assert.equal((await stage.weir.ledger()).length, 0)
+    held.open()
+    await running
+    assert.equal((await onlyRow(stage.weir)).outcome, 'engine_failed')
+    assert.equal(openIntents(database), 0)
+  })
+})
+
+describe('the ledger: how many rows', () => {
+  it('hundreds of requests at once: a row for each id', async (t) => {
+    const { weir, engine } = await chatStage(t, {
+      limits: { max_concurrent_requests: 50, max_queue_depth: 1000, token_budget: 100_000_000 },
+    })
+    const ids = await Promise.all(
+      Array.from({ length: 300 }, async (_, index) => {
+        const response = await weir.chat({ stream: index % 2 === 0 })
+        assert.equal(response.status, 200)
+        await response.text()
+        return response.headers.get('x-request-id') ?? ''
+      }),
+    )
+    const rows = await weir.ledger()
+    assert.deepEqual(rows.map(({ requestId }) => requestId).toSorted(), ids.toSorted())
+    assert.equal(engine.calls.length, 300)
+    assert.ok(rows.every(({ outcome, amount }) => outcome === 'completed' && amount === 10n * INPUT + 3n * OUTPUT))
+    assert.equal(openIntents(openDatabase(t, weir)), 0)
+  })
+})
+
+describe('the ledger: before the last byte', () => {
+  it('[DONE] arrives with the row already there', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    for (let sent = 0; sent < 20; sent++) {
+      const client = await rawClient(weir.base)
+      let found: unknown
+      client.socket.on('data', () => {
+        if (!client.received.includes('data: [DONE]')) return
+        const id = /x-request-id: (\w+)/i.exec(client.received)?.[1] ?? ''
+        found ??= rowNow(database, id)?.['outcome'] ?? 'no row'
+      })
+      client.send(rawChat(weir.key, { stream: true }))
+      await client.sees('data: [DONE]')
+      assert.equal(found, 'completed')
+      client.leave()
+    }
+  })
+
+  it('the engine is not called before the intent is durable', async (t) => {
+    const { weir, engine } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    const answer = await locked(database, async () => {
+      const sent = weir.chat({})
+      await sleep(300)
+      assert.equal(engine.calls.length, 0)
+      return { sent }
+    })
+    assert.equal((await answer.sent).status, 200)
+    assert.equal(engine.calls.length, 1)
+  })
+
+  for (const how of ['a stream', 'a whole answer', 'a broken stream'] as const) {
+    it(`${how} does not end before its row is durable`, async (t) => {
+      const finish = gate()
+      const stream = how !== 'a whole answer'
+      const { weir, engine } = await chatStage(t, {
+        script: {
+          async handle(_call, response) {
+            const word = { choices: [{ index: 0, delta: { content: 'word' }, finish_reason: null }] }
+            if (stream) response.write(`data: ${JSON.stringify(word)}\n\n`)
+            await finish.opened
+            const end = { index: 0, delta: {}, message: { content: 'word' }, finish_reason: 'stop' }
+            const text = JSON.stringify({ choices: [end], usage: { prompt_tokens: 5, completion_tokens: 1 } })
+            if (how === 'a broken stream') response.end()
+            else response.end(stream ? `data: ${text}\n\ndata: [DONE]\n\n` : text)
+          },
+        },
+      })
+      const database = openDatabase(t, weir)
+      const client = await rawClient(weir.base)
+      client.send(rawChat(weir.key, { stream }, { Connection: 'close' }))
+      await engine.arrived(1)
+      if (stream) await client.sees('word')
+      await locked(database, async () => {
+        finish.open()
+        await sleep(300)
+        assert.doesNotMatch(client.received, /\[DONE\]|"error"|chat\.completion"|\r\n0\r\n/)
+        assert.ok(!client.isClosed)
+      })
+      await client.closed()
+      assert.match(client.received, how === 'a broken stream' ? /upstream_error/ : stream ? /\[DONE\]/ : /"word"/)
+      assert.equal((await onlyRow(weir)).outcome, how === 'a broken stream' ? 'engine_broke' : 'completed')
+    })
+  }
+})
+
+describe('the ledger: nobody there to be told', () => {
+  it('a caller that leaves while its row is written is a 499 like any other', async (t) => {
+    const { weir, engine } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    const client = await rawClient(weir.base)
+    const held = gate()
+    engine.script = {
+      async handle(_call, response) {
+        await held.opened
+        response.end(
+          JSON.stringify({
+            choices: [{ message: { content: 'x' }, finish_reason: 'stop' }],
+            usage: { prompt_tokens: 1 },
+          }),
+        )
+      },
+    }
+    client.send(rawChat(weir.key, {}))
+    await engine.arrived(1)
+    await locked(database, async () => {
+      held.open()
+      await sleep(100)
+      client.leave()
+      await sleep(100)
+    })
+    assert.equal((await onlyRow(weir)).outcome, 'completed')
+    const counted = async (): Promise<string> => (await weir.admin('GET', '/metrics')).text()
+    await eventually('it is counted', async () => /weir_requests_total\{status="499"\} 1/.test(await counted()))
+    assert.doesNotMatch(await counted(), /status="0"/)
+  })
+})
+
+describe('the ledger: a store in trouble', { concurrency: true }, () => {
+  /** Every insert into the table fails, as on a full disk. */
+  const fill = (database: DatabaseSync, table: string): void =>
+    database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk is full'); END`)
+  const free = (database: DatabaseSync): void => database.exec('DROP TRIGGER full')
+
+  it('[X1][X2] intents cannot be written: 503, the engine is not called, and it is served again afterwards', async (t) => {
+    const { weir, engine } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    const readiness = async (): Promise<number> => (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
+    assert.equal(await readiness(), 200)
+    fill(database, 'intents')
+    for (const stream of [false, true, false]) {
+      const refusal = await refusalOf(await weir.chat({ stream }))
+      assert.deepEqual(
+        [refusal.status, refusal.code, refusal.type, refusal.retryAfter],
+        [503, 'service_unavailable', 'server_error', '2'],
+      )
+      assert.doesNotMatch(refusal.message, /disk/)
+    }
+    assert.equal(await readiness(), 503)
+    assert.equal(engine.calls.length, 0)
+    const status = (await (await weir.call('/queue/status')).json()) as { data: { in_flight_requests: number }[] }
+    assert.equal(status.data[0]?.in_flight_requests, 0)
+
+    free(database)
+    await eventually('it is served', async () => (await weir.chat({})).status === 200)
+    assert.equal(await readiness(), 200)
+    assert.equal((await weir.ledger()).length, engine.calls.length)
+    assert.equal(openIntents(database), 0)
+  })
+
+  it('rows cannot be written: a stream gets no [DONE], and its row is written when it can be', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    const response = await weir.chat({ stream: true })
+    const events = await within(20_000, 'the end', readEvents(response))
+    assert.ok(!events.includes('[DONE]'))
+    const { error } = JSON.parse(events.at(-1) ?? '') as { error: { code: string; type: string; param: null } }
+    assert.deepEqual([error.code, error.type, error.param], ['service_unavailable', 'server_error', null])
+    assert.equal((await refusalOf(await weir.chat({}))).code, 'service_unavailable')
+    assert.equal(openIntents(database), 1)
+    assert.equal((await weir.ledger()).length, 0)
+
+    free(database)
+    const row = await onlyRow(weir)
+    assert.equal(row.requestId, response.headers.get('x-request-id'))
+    assert.deepEqual([row.outcome, row.amount], ['completed', 10n * INPUT + 3n * OUTPUT])
+    assert.equal(openIntents(database), 0)
+  })
+
+  it('rows cannot be written: a whole answer is withheld, and what was withheld costs nothing', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    const response = await within(20_000, 'the answer', weir.chat({}))
+    const refusal = await refusalOf(response)
+    assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
+    free(database)
+    const row = await onlyRow(weir)
+    assert.equal(row.requestId, response.headers.get('x-request-id'))
+    assert.deepEqual([row.outcome, row.amount], ['withheld', 0n])
+    assert.equal(openIntents(database), 0)
+  })
+
+  it('a short trouble is waited out', async (t) => {
+    const { weir, engine } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    const answers = [weir.chat({}), weir.chat({ stream: true })]
+    await engine.arrived(2)
+    await sleep(600)
+    free(database)
+    for (const answer of answers) {
+      const response = await answer
+      assert.equal(response.status, 200)
+      assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
+    }
+    assert.equal((await rowsOf(weir, 2)).filter(({ outcome }) => outcome === 'completed').length, 2)
+  })
+})
