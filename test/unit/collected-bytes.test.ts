@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { collectBytes } from '../../src/core/collected-bytes.ts'
+
+describe('bytes that come in pieces', () => {
+  it('are whole in the end, whatever was expected', () => {
+    const pieces = fc.array(fc.uint8Array({ maxLength: 70_000 }), { maxLength: 5 })
+    const lengths = fc.oneof(fc.integer({ min: -1, max: 300_000 }), fc.constant(Number.NaN), fc.constant('right'))
+    fc.assert(
+      fc.property(pieces, lengths, (arrays, expected) => {
+        const buffers = arrays.map((array) => Buffer.from(array))
+        const all = Buffer.concat(buffers)
+        const collected = collectBytes(250_000)
+        collected.expect(typeof expected === 'number' ? expected : all.length)
+        for (const buffer of buffers) collected.push(buffer)
+        assert.ok(collected.whole().equals(all))
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('one small piece is not copied', () => {
+    const piece = Buffer.from('{}')
+    const collected = collectBytes(1000)
+    collected.expect(2)
+    collected.push(piece)
+    assert.equal(collected.whole(), piece)
+  })
+})
