@@ -1,8 +1,10 @@
 import type { Decision } from './core/admission.ts'
 import type { Deployment } from './core/catalog.ts'
+import { collectBytes } from './core/collected-bytes.ts'
 import { ApiError, CallerLeft } from './core/errors.ts'
 import type {
   AnswerHead,
+  AnswerHeaders,
   EngineRequest,
   Job,
   ReadAnswer,
@@ -184,23 +186,24 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     let firstByteAt: number | null = null
     let end: CallEnd = { kind: 'ended' }
     for (const call of job.calls) {
-      const chunks: Buffer[] = []
+      const body = collectBytes(MAX_ANSWER_BYTES)
       const receiver: EngineReceiver = {
         start(answerHeaders) {
           firstByteAt ??= clock.monotonic()
           headers.push(answerHeaders)
+          body.expect(Number(answerHeaders['content-length']))
         },
         data(chunk) {
           bytes += chunk.length
           if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
-          chunks.push(chunk)
+          body.push(chunk)
         },
       }
       end = await callEngine(visit, engine, { ...call, receiver })
       const instead = end.kind === 'failed' && !end.started ? call.instead?.(end.error) : undefined
       if (instead) end = await callEngine(visit, engine, { ...instead, receiver })
       if (end.kind !== 'ended') break
-      bodies.push(joined(chunks))
+      bodies.push(body.whole())
     }
     visit.release()
     const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, headers, firstByteAt) : undefined
@@ -361,10 +364,6 @@ function streamedUsage(job: Job, relay: StreamRelay): { usage: Usage; isEstimate
 
 function bytesOf(calls: readonly EngineRequest[]): number {
   return calls.reduce((sum, { body }) => sum + body.length, 0)
-}
-
-function joined(chunks: readonly Buffer[]): Buffer {
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
 }
 
 async function finishSoon(running: RunningCall): Promise<CallEnd> {

@@ -1,7 +1,7 @@
 import type { Decision, LaneLimits, LaneStatus } from './core/admission.ts'
 import type { ApiError } from './core/errors.ts'
 import type { Allowance } from './core/rate-window.ts'
-import type { EngineRequest } from './core/job.ts'
+import type { AnswerHeaders, EngineRequest } from './core/job.ts'
 import type { Intent, LedgerRow } from './core/ledger.ts'
 import type { PriceList } from './core/rating.ts'
 
@@ -147,7 +147,7 @@ export interface EngineCall extends EngineRequest {
 /** Takes an engine's good answer as it comes. Refusals and failures never get here. */
 export interface EngineReceiver {
   /** The engine has answered: from here on no other engine is asked. */
-  start(): void
+  start(headers: AnswerHeaders): void
   data(chunk: Buffer): void
 }
 

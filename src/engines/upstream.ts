@@ -93,12 +93,12 @@ function runCall(
         isWithEngine = true
         if (aborted) it.abort(new errors.RequestAbortedError())
       },
-      onResponseStart(_controller, statusCode) {
+      onResponseStart(_controller, statusCode, answerHeaders) {
         if (statusCode < 200) return
         status = statusCode
         if (status >= 300) return
         started = true
-        call.receiver.start()
+        call.receiver.start(answerHeaders)
       },
       onResponseData(_controller, chunk) {
         if (started) return call.receiver.data(chunk)
