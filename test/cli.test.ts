@@ -294,7 +294,7 @@ describe('weir serve', () => {
     })
   })
 
-  it('ends where its port or its data directory is taken, and says so in a line', async () => {
+  it('ends where its port or its data directory is taken, and says so in a line', async (t) => {
     const holder = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => holder.once('listening', resolve))
     const port = String((holder.address() as AddressInfo).port)
@@ -304,8 +304,8 @@ describe('weir serve', () => {
     assert.match(taken.stderr, /^weir: [^\n]*EADDRINUSE[^\n]*\n$/)
 
     const service = await startWeir({ models: [] })
+    t.after(() => service.stop())
     const second = await weir('serve', '--data', service.dataDir)
-    await service.stop()
     assert.equal(second.code, 1, second.stdout)
     assert.match(second.stderr, /^weir: another service is running on [^\n]*\n$/)
   })

@@ -241,40 +241,38 @@ describe('workspaces and keys by the command line, while the service runs', () =
 })
 
 describe('workspaces and keys by the command line, on a stopped service', () => {
-  it('[K2, K3] are there when it starts, and stay as they are after it stopped', async () => {
+  it('[K2, K3] are there when it starts, and stay as they are after it stopped', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-stopped-'))
-    try {
-      const config = join(folder, 'weir.yaml')
-      writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, models: [] }))
-      const here = ['--json', '--config', config]
-      const workspace = (await cli(['workspaces', 'create', 'acme', ...here])).json()
-      const create = ['keys', 'create', '--workspace', 'acme', ...here]
-      const [kept, revoked] = [(await cli(create)).json<KeyMade>(), (await cli(create)).json<KeyMade>()]
-      await cli(['keys', 'revoke', revoked.id, ...here])
+    t.after(() => rmSync(folder, { recursive: true }))
+    const config = join(folder, 'weir.yaml')
+    writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, models: [] }))
+    const here = ['--json', '--config', config]
+    const workspace = (await cli(['workspaces', 'create', 'acme', ...here])).json()
+    const create = ['keys', 'create', '--workspace', 'acme', ...here]
+    const [kept, revoked] = [(await cli(create)).json<KeyMade>(), (await cli(create)).json<KeyMade>()]
+    await cli(['keys', 'revoke', revoked.id, ...here])
 
-      const service = await startService(loadConfig({ config }, {}))
-      const get = async (key: string): Promise<number> => {
-        const response = await fetch(`${service.url}/api/v1/models`, { headers: { authorization: `Bearer ${key}` } })
-        await response.arrayBuffer()
-        return response.status
-      }
-      assert.equal(service.firstKey, undefined, 'no first key where there are workspaces already')
-      assert.deepEqual([await get(kept.key), await get(revoked.key)], [200, 401])
-      await service.stop()
-
-      const list = (await cli(['keys', 'list', ...here])).json<{ data: { id: string; revoked: string | null }[] }>()
-      assert.deepEqual(
-        list.data.map((key) => [key.id, key.revoked === null]),
-        [
-          [kept.id, true],
-          [revoked.id, false],
-        ],
-      )
-      const workspaces = (await cli(['workspaces', 'list', ...here])).json<{ data: object[] }>()
-      assert.deepEqual(workspaces.data, [workspace])
-    } finally {
-      rmSync(folder, { recursive: true })
+    const service = await startService(loadConfig({ config }, {}))
+    const get = async (key: string): Promise<number> => {
+      const response = await fetch(`${service.url}/api/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+      await response.arrayBuffer()
+      return response.status
     }
+    const answers = [await get(kept.key), await get(revoked.key)]
+    await service.stop()
+    assert.deepEqual(answers, [200, 401])
+    assert.equal(service.firstKey, undefined, 'no first key where there are workspaces already')
+
+    const list = (await cli(['keys', 'list', ...here])).json<{ data: { id: string; revoked: string | null }[] }>()
+    assert.deepEqual(
+      list.data.map((key) => [key.id, key.revoked === null]),
+      [
+        [kept.id, true],
+        [revoked.id, false],
+      ],
+    )
+    const workspaces = (await cli(['workspaces', 'list', ...here])).json<{ data: object[] }>()
+    assert.deepEqual(workspaces.data, [workspace])
   })
 })
 

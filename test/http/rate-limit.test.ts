@@ -289,9 +289,12 @@ describe('the three headers', () => {
     })
   }
 
-  it('[R2, X1] are on 503 while the service stops', async () => {
+  it('[R2, X1] are on 503 while the service stops', async (t) => {
     await roomInThisMinute()
     const stopping = await startWeir({ models: [modelEntry([engine.url])] })
+    let stopped: Promise<void> | undefined
+    const stop = (): Promise<void> => (stopped ??= stopping.stop())
+    t.after(stop)
     const client = await rawClient(stopping.service.url)
     const request = rawChat(stopping.key, {})
     // The service has half of a request when the stop comes: it has counted it, and waits for the rest.
@@ -301,14 +304,14 @@ describe('the three headers', () => {
       asked++
       return (await told(stopping.call('/models'))).remaining === 600 - asked - 1
     })
-    const stopped = stopping.stop()
+    void stop()
     client.send(request.slice(-10))
     await client.closed()
     const answer = toldInBytes(client.received)
     assert.deepEqual([answer.status, answer.code, answer.limit], [503, 'service_unavailable', 600])
     assert.equal(answer.headers.get('retry-after'), '2')
     assert.equal(answer.headers.get('connection'), 'close')
-    await stopped
+    await stop()
   })
 })
 
