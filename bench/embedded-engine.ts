@@ -12,7 +12,7 @@ import { engineSupervisor } from '../src/embedded/supervisor.ts'
 /** The default chat model through the engine host against node-llama-cpp called directly, turn about, in one run. */
 const slug = 'tinyllama/tinyllama-1.1b-chat'
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
-const threads = availableParallelism()
+const threads = Number(process.argv[3] ?? availableParallelism())
 const rounds = Number(process.argv[2] ?? 5)
 const answerTokens = 48
 const question = 'Tell me about the history of the city of Vienna.'
