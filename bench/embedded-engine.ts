@@ -12,9 +12,9 @@ import { engineSupervisor } from '../src/embedded/supervisor.ts'
 /** The default chat model through the engine host against node-llama-cpp called directly, turn about, in one run. */
 const slug = 'tinyllama/tinyllama-1.1b-chat'
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
-const threads = availableParallelism()
+const threads = Number(process.argv[3] ?? availableParallelism())
 const rounds = Number(process.argv[2] ?? 5)
-const answerTokens = 48
+const answerTokens = Number(process.argv[4] ?? 48)
 const question = 'Tell me about the history of the city of Vienna.'
 
 interface Measure {
@@ -34,7 +34,7 @@ const sequence = context.getSequence()
 async function direct(): Promise<Measure> {
   await sequence.clearHistory()
   const tokens = weights.tokenize(`<s><|user|>\n${question}</s>\n<|assistant|>\n`, true)
-  return measure(sequence.evaluate(tokens, { temperature: 0 }))
+  return measure(counted(sequence.evaluate(tokens, { temperature: 0 })))
 }
 
 const socketDirectory = await mkdtemp(join(tmpdir(), 'weir-bench-'))
@@ -55,26 +55,40 @@ async function throughHost(): Promise<Measure> {
     seed: 1,
     max_tokens: answerTokens,
     stream: true,
+    stream_options: { continuous_usage_stats: true },
   })
   return measure(contentEvents(body))
 }
 
-async function* contentEvents(body: string): AsyncGenerator<string> {
+/** Running counts of the tokens written: a token may have no text of its own, so events would count too few. */
+async function* contentEvents(body: string): AsyncGenerator<number> {
   const response = await client.request({ method: 'POST', path: '/v1/chat/completions', body })
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    for (const event of chunk.toString('utf8').split('\n\n')) if (event.includes('"delta":{"content":')) yield event
+    const counts = [...chunk.toString('utf8').matchAll(/"completion_tokens":(\d+)/g)].map((match) => Number(match[1]))
+    const latest = Math.max(0, ...counts)
+    if (latest > 0) yield latest
   }
 }
 
-async function measure(tokens: AsyncIterable<unknown>): Promise<Measure> {
-  const started = performance.now()
-  let first = 0
+async function* counted(tokens: AsyncIterable<unknown>): AsyncGenerator<number> {
   let count = 0
-  for await (const token of tokens) {
-    if (token !== undefined && ++count === 1) first = performance.now()
+  for await (const token of tokens) if (token !== undefined) yield ++count
+}
+
+async function measure(counts: AsyncIterable<number>): Promise<Measure> {
+  const started = performance.now()
+  let first: { at: number; count: number } | undefined
+  let last = { at: started, count: 0 }
+  for await (const count of counts) {
+    last = { at: performance.now(), count }
+    first ??= last
     if (count >= answerTokens) break
   }
-  return { firstTokenMs: first - started, tokensPerSecond: (1000 * (count - 1)) / (performance.now() - first) }
+  if (!first) throw new Error('nothing was written')
+  return {
+    firstTokenMs: first.at - started,
+    tokensPerSecond: (1000 * (last.count - first.count)) / (last.at - first.at),
+  }
 }
 
 await direct()

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { EngineError } from './engine-model.ts'
@@ -38,6 +39,8 @@ export function hostServer({ models, health, listModels, log }: HostServerOption
     const path = (request.url ?? '').split('?', 1)[0]
     const handler = routes[`${request.method} ${path}`]
     const aborter = new AbortController()
+    // Each of the `n` answers of a request listens.
+    setMaxListeners(0, aborter.signal)
     response.on('close', () => {
       if (!response.writableFinished) aborter.abort()
     })

@@ -50,7 +50,8 @@ export async function startEngineWith(
   const supervisor = engineSupervisor({
     socketDirectory,
     modelsDirectory,
-    threads: Math.min(2, availableParallelism()),
+    // Two test files run at a time; llama.cpp's threads suffer badly when they have to share a core.
+    threads: Math.max(1, Math.floor(availableParallelism() / 2)),
     ...options,
     log: ({ message }) => process.env['WEIR_TEST_LOG'] && console.error(message),
   })

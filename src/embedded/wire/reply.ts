@@ -45,6 +45,8 @@ export function eventStream(response: ServerResponse, signal: AbortSignal): Even
   }
   return {
     async send(event) {
+      // Another answer of the same request failed: this one ends as well.
+      if (response.destroyed || response.writableEnded) throw new Error('the response has ended')
       open()
       if (!response.write(`data: ${JSON.stringify(event)}\n\n`)) await once(response, 'drain', { signal })
     },
