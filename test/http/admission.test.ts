@@ -19,8 +19,9 @@ async function heldStage(t: TestContext, limits: object, options: StageOptions =
   const gates = Array.from({ length: 8 }, gate)
   let calls = 0
   const script = () => ({ hold: { afterTokens: 0, until: gates[calls++]?.opened ?? Promise.resolve() } })
-  const stage = await chatStage(t, { ...options, limits: { max_concurrent_requests: 1, ...limits }, script })
+  // Before the stage is taken down, which waits for the engine.
   t.after(() => gates.forEach(({ open }) => open()))
+  const stage = await chatStage(t, { ...options, limits: { max_concurrent_requests: 1, ...limits }, script })
   return { ...stage, gates }
 }
 
