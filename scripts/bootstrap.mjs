@@ -18,8 +18,9 @@ export function ensureInstalled({ development }) {
   }
   if (wanted.every(isThere) && (pinnedNode() !== undefined || !hasPinnedNode())) return
   process.stderr.write('Installing dependencies (once) …\n')
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-  const { status } = spawnSync('npm', ['ci', ...flags, ...(development ? [] : ['--omit=dev'])], {
+  // Not `npm ci`: the lock holds the optional packages of the platforms we pin, and `ci` wants those of all.
+  const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  const { status } = spawnSync('npm', ['install', ...flags, ...(development ? [] : ['--omit=dev'])], {
     cwd: root,
     stdio: ['ignore', 2, 2],
   })
