@@ -1,4 +1,5 @@
 // npm test [-- FILE …]: installs what is missing, checks types, style and structure, and runs every test.
+// npm run test:slow: what takes minutes.
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,12 +7,14 @@ import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 
 ensureInstalled({ development: true })
 
-const only = process.argv.slice(2)
 const tool = (name) => join(root, 'node_modules', '.bin', name)
 const tests = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => file.endsWith('.test.ts'))
   .sort()
   .map((file) => join('test', file))
+const inFolder = (name) => (file) => file.startsWith(join('test', name))
+const asked = process.argv.slice(2)
+const only = asked[0] === '--slow' ? tests.filter(inFolder('slow')) : asked
 
 if (only.length === 0) {
   step('types', tool('tsc'), ['--noEmit'])
@@ -19,7 +22,6 @@ if (only.length === 0) {
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
 }
-const inFolder = (name) => (file) => file.startsWith(join('test', name))
 if (only.length > 0) runTests('tests', only, 2)
 else {
   runTests(
