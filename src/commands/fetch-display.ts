@@ -2,7 +2,11 @@ import type { PullProgress } from '../embedded/model-files.ts'
 import type { FetchEvents } from '../embedded/local-models.ts'
 
 /** Downloads as a person sees them: one moving line on a terminal, a line for each model elsewhere. */
-export function fetchDisplay(output: NodeJS.WriteStream): { events: FetchEvents; show(): void } {
+export function fetchDisplay(
+  output: NodeJS.WriteStream,
+  /** What to try with a model that has become ready. */
+  toTry: (slug: string) => string | undefined,
+): { events: FetchEvents; show(): void } {
   let shown = false
   let moving = false
   const held: string[] = []
@@ -26,7 +30,10 @@ export function fetchDisplay(output: NodeJS.WriteStream): { events: FetchEvents;
         output.write(`\r\u001b[K  ${bar(progress)}`)
         moving = true
       },
-      ready: (slug) => line(`${slug} is ready.`),
+      ready(slug) {
+        const command = toTry(slug)
+        line(`${slug} is ready.${command ? ` Try it:\n    ${command}` : ''}`)
+      },
       failed: (slug, reason) => line(`${slug} could not be fetched (${reason}); trying again.`),
     },
   }

@@ -1,3 +1,4 @@
+import type { Model } from '../core/catalog.ts'
 import { fetchDisplay } from './fetch-display.ts'
 import { startService, type Service } from '../compose.ts'
 import { configOf, parseFlags, type Command } from './command.ts'
@@ -14,7 +15,10 @@ SIGTERM or SIGINT stops it: waiting requests get 503 with Retry-After, running o
 stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string' })
-    const fetching = fetchDisplay(process.stdout)
+    const fetching = fetchDisplay(process.stdout, (slug) => {
+      const model = service.models.find(({ id, categories }) => id === slug && categories.includes('llm'))
+      return model && tryChat(service, model)
+    })
     const service = await startService(configOf(flags), fetching.events)
     process.stdout.write(banner(service))
     fetching.show()
@@ -34,23 +38,26 @@ function stopAsked(): Promise<void> {
 }
 
 function banner(service: Service): string {
-  const key = service.firstKey ?? '$WEIR_API_KEY'
   const model = service.models.find((it) => it.categories.includes('llm') && service.isUp(it))
   const lines = ['', `  Weir is running.`, '', `  API       ${service.url}/api/v1`, `  Docs      ${service.url}/docs`]
   lines.push(`  Operator  ${service.adminUrl} (token: see operator-token in the data directory)`)
   if (service.firstKey) lines.push('', `  Your first API key, shown only now:`, `    ${service.firstKey}`)
   lines.push('', '  Try it:')
-  if (model) {
-    const body = JSON.stringify({ model: model.id, messages: [{ role: 'user', content: 'Say hello.' }] })
-    lines.push(
-      `    curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body}'`,
-    )
-  } else {
-    lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${key}"`)
-    lines.push(
-      '',
-      '  No chat model is ready yet: one that is being fetched will be; or name an engine in weir.yaml (see weir.example.yaml).',
-    )
+  if (model) lines.push(`    ${tryChat(service, model)}`)
+  else {
+    lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${keyOf(service)}"`)
+    lines.push('', '  No chat model is up yet. One that is being fetched will be; or name your own in weir.yaml')
+    lines.push('  (see weir.example.yaml).')
   }
   return `${lines.join('\n')}\n\n`
+}
+
+function tryChat(service: Service, model: Model): string {
+  const body = JSON.stringify({ model: model.id, messages: [{ role: 'user', content: 'Say hello.' }] })
+  return `curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${keyOf(service)}" -H "Content-Type: application/json" -d '${body}'`
+}
+
+/** A key is shown once; later the reader has to bring it. */
+function keyOf(service: Service): string {
+  return service.firstKey ?? '$WEIR_API_KEY'
 }
