@@ -15,11 +15,13 @@ SIGTERM or SIGINT stops it: waiting requests get 503 with Retry-After, running o
 stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string' })
+    let running: Service | undefined
     const fetching = fetchDisplay(process.stdout, (slug) => {
-      const model = service.models.find(({ id, categories }) => id === slug && categories.includes('llm'))
-      return model && tryChat(service, model)
+      const model = running?.models.find(({ id, categories }) => id === slug && categories.includes('llm'))
+      return running && model && tryChat(running, model)
     })
     const service = await startService(configOf(flags), fetching.events)
+    running = service
     process.stdout.write(banner(service))
     fetching.show()
     process.on('SIGHUP', () => service.reloadCatalog())
