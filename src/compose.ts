@@ -26,6 +26,7 @@ import type { Clock, Engine, FileStore, Store } from './ports.ts'
 import { publishService } from './running-service.ts'
 import { groupCommit } from './store/group-commit.ts'
 import { sqliteStore } from './store/sqlite.ts'
+import { systemClock } from './system-clock.ts'
 import { createTelemetry } from './telemetry.ts'
 
 /** The one place that chooses the parts and puts them together. */
@@ -45,8 +46,6 @@ export interface Service {
 const FIRST_WORKSPACE = 'default'
 /** A store that fails to the last must not keep the service from stopping. */
 const LAST_FLUSH_MS = 10_000
-
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
 export async function startService(config: Config, fetching: Partial<FetchEvents> = {}): Promise<Service> {
   const store = await sqliteStore(config.dataDir, { exclusive: true })

@@ -1,27 +1,18 @@
 import { ProblemsFound, UsageMistake, type Command } from './commands/command.ts'
-import { chat } from './commands/chat.ts'
-import { doctor } from './commands/doctor.ts'
-import { keys } from './commands/keys.ts'
-import { models } from './commands/models.ts'
-import { prices } from './commands/prices.ts'
-import { serve } from './commands/serve.ts'
-import { simulate } from './commands/simulate.ts'
-import { usage } from './commands/usage.ts'
-import { workspaces } from './commands/workspaces.ts'
 import { FileMistake } from './core/checked-yaml.ts'
 import { ApiError } from './core/errors.ts'
 
-/** The command line. */
-const commands: Readonly<Record<string, Command>> = {
-  serve,
-  chat,
-  doctor,
-  workspaces,
-  keys,
-  models,
-  prices,
-  usage,
-  simulate,
+/** The command line. A command is loaded when it is called: most need a small part of the service. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./commands/serve.ts')).serve,
+  chat: async () => (await import('./commands/chat.ts')).chat,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  workspaces: async () => (await import('./commands/workspaces.ts')).workspaces,
+  keys: async () => (await import('./commands/keys.ts')).keys,
+  models: async () => (await import('./commands/models.ts')).models,
+  prices: async () => (await import('./commands/prices.ts')).prices,
+  usage: async () => (await import('./commands/usage.ts')).usage,
+  simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 
 const COMMON_HELP = `
@@ -38,14 +29,15 @@ const code = await main(process.argv.slice(2))
 process.stdout.write('', () => process.exit(code))
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
-  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!command) {
+  const load = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!load) {
     const asked = name === undefined || name === '--help' || name === 'help'
     process[asked ? 'stdout' : 'stderr'].write(
-      asked ? overview() : `weir: there is no command "${name}"\n\n${overview()}`,
+      asked ? await overview() : `weir: there is no command "${name}"\n\n${await overview()}`,
     )
     return asked ? 0 : 2
   }
+  const command = await load()
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(`${command.help}\n${COMMON_HELP}\n`)
     return 0
@@ -59,8 +51,9 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
   }
 }
 
-function overview(): string {
-  const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(12)}${command.summary}`)
+async function overview(): Promise<string> {
+  const loaded = await Promise.all(Object.entries(commands).map(async ([name, load]) => [name, await load()] as const))
+  const lines = loaded.map(([name, command]) => `  ${name.padEnd(12)}${command.summary}`)
   return `weir <command> [--help]\n\n${lines.join('\n')}\n`
 }
 

@@ -35,6 +35,7 @@ const rules: readonly Rule[] = [
   // The engine host is a program of its own; the service sees it through these alone.
   { part: 'embedded', may: [...below, 'embedded'] },
   { part: 'running-service.ts', may: [] },
+  { part: 'system-clock.ts', may: ['ports.ts'], packages: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/default-catalog.ts'] },
   {
@@ -51,7 +52,7 @@ const rules: readonly Rule[] = [
   },
   {
     part: 'compose.ts',
-    may: [...below, ...beside, 'embedded', 'http', 'pipeline.ts', 'config.ts', 'running-service.ts'],
+    may: [...below, ...beside, 'embedded', 'http', 'pipeline.ts', 'config.ts', 'running-service.ts', 'system-clock.ts'],
   },
   { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
   {
@@ -66,6 +67,7 @@ const rules: readonly Rule[] = [
       'compose.ts',
       'config.ts',
       'running-service.ts',
+      'system-clock.ts',
     ],
   },
   { part: 'main.ts', may: ['core', 'commands'] },

@@ -13,8 +13,8 @@ export interface PriceBook {
   firstPricedAt(model: Model): number
   /** Makes a new version of every list price that differs from the last one. */
   syncListPrices(models: readonly Model[]): Promise<void>
-  /** Gives a workspace its own price, or with null the list price again. */
-  setWorkspacePrice(model: string, workspaceId: string, prices: PriceList | null): Promise<void>
+  /** Gives a workspace its own price, or with null the list price again. What it does not name stays at the list's. */
+  setWorkspacePrice(model: Model, workspaceId: string, prices: PriceList | null): Promise<void>
   workspacePrices(workspaceId: string): ReadonlyMap<string, PriceList>
   reload(): Promise<void>
 }
@@ -71,7 +71,7 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
       await reload()
     },
     async setWorkspacePrice(model, workspaceId, prices) {
-      await add(model, workspaceId, prices)
+      await add(model.id, workspaceId, prices && { ...formatPriceList(model.rates), ...prices })
       await reload()
     },
     workspacePrices(workspaceId) {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
-import { systemClock } from '../compose.ts'
+import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config } from '../config.ts'
 import type { Store } from '../ports.ts'
 import { refreshService } from '../running-service.ts'

@@ -57,7 +57,7 @@ function change(flags: Flags, workspace: string, pricing: PriceList | null): Pro
   return withBooks(flags, { changes: true }, async ({ config, accounts, prices: book }) => {
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
-    await book.setWorkspacePrice(model.id, accounts.workspace(workspace).id, pricing)
+    await book.setWorkspacePrice(model, accounts.workspace(workspace).id, pricing)
     print(
       flags,
       { model: model.id, workspace, pricing },

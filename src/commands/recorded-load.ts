@@ -1,5 +1,5 @@
 import { periodOf } from '../accounts/views.ts'
-import { systemClock } from '../compose.ts'
+import { systemClock } from '../system-clock.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Model } from '../core/catalog.ts'
 import type { Arrival } from '../core/queue-simulation.ts'

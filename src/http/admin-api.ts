@@ -164,7 +164,7 @@ async function setPrice(parts: AdminParts, workspace: string, slug: string, pric
   if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`, { param: 'model' })
   const rates = parsePriceList(pricing ?? {})
   if ('badKey' in rates) throw mistake('invalid_value', rates.badKey, priceRule)
-  await parts.prices.setWorkspacePrice(model.id, id, pricing)
+  await parts.prices.setWorkspacePrice(model, id, pricing)
 }
 
 async function body<Value>(exchange: Exchange, schema: Parameters<typeof requireValid>[0]): Promise<Value> {

@@ -56,7 +56,7 @@ describe('the price book', () => {
     const used = book.priceFor(model!, 'ws_1')
     const asWritten = structuredClone(versions[0])
     await book.syncListPrices(catalogOf(cheap))
-    await book.setWorkspacePrice('meta/a', 'ws_1', cheap)
+    await book.setWorkspacePrice(model!, 'ws_1', cheap)
     assert.equal(used.rates.inputPerToken, 2_000_000n)
     assert.deepEqual(versions[0], asWritten)
   })
@@ -65,17 +65,26 @@ describe('the price book', () => {
     const { book, versions } = await emptyBook()
     const [model] = catalogOf(dear)
     await book.syncListPrices([model!])
-    await book.setWorkspacePrice('meta/a', 'ws_1', cheap)
+    await book.setWorkspacePrice(model!, 'ws_1', cheap)
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
     assert.equal(book.priceFor(model!, 'ws_2').rates.inputPerToken, 2_000_000n)
     assert.deepEqual([...book.workspacePrices('ws_1')], [['meta/a', cheap]])
     // A new list price does not touch it.
     await book.syncListPrices(catalogOf({ ...dear, input_per_million: '3.00' }))
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
-    await book.setWorkspacePrice('meta/a', 'ws_1', null)
+    await book.setWorkspacePrice(model!, 'ws_1', null)
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 3_000_000n)
     assert.deepEqual([...book.workspacePrices('ws_1')], [])
     assert.equal(versions.length, 4)
+  })
+
+  it('[M6] keeps the list price for what a workspace price does not name', async () => {
+    const { book } = await emptyBook()
+    const [model] = catalogOf(dear)
+    await book.syncListPrices([model!])
+    const list = book.priceFor(model!, 'ws_1').rates
+    await book.setWorkspacePrice(model!, 'ws_1', { input_per_million: '0.10' })
+    assert.deepEqual(book.priceFor(model!, 'ws_1').rates, { ...list, inputPerToken: 100_000n })
   })
 
   it('[C5] charges no tokens on reserved capacity, which is paid for by the hour', async () => {
@@ -91,7 +100,7 @@ describe('the price book', () => {
     const [model] = catalogOf(dear)
     await book.syncListPrices([model!])
     await book.syncListPrices(catalogOf(cheap))
-    await book.setWorkspacePrice('meta/a', 'ws_1', dear)
+    await book.setWorkspacePrice(model!, 'ws_1', dear)
     assert.equal(book.firstPricedAt(model!), versions[0]?.effectiveFrom)
     const reopened = await again()
     assert.equal(reopened.firstPricedAt(model!), versions[0]?.effectiveFrom)
