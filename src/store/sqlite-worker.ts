@@ -28,6 +28,9 @@ export interface StoreReply {
   readonly error?: string
 }
 
+/** How long a write waits for another process; less than a caller's last byte waits for the write. */
+const BUSY_MS = 4000
+
 const { dataDir, exclusive } = workerData as { dataDir: string; exclusive: boolean }
 mkdirSync(dataDir, { recursive: true, mode: 0o700 })
 const lock = exclusive ? lockDirectory() : undefined
@@ -62,7 +65,7 @@ function refusal(code: string, message: string, cause?: unknown): Error {
 }
 
 function openDatabase(): DatabaseSync {
-  const opened = new DatabaseSync(join(dataDir, 'weir.db'), { timeout: 10_000 })
+  const opened = new DatabaseSync(join(dataDir, 'weir.db'), { timeout: BUSY_MS })
   opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
   opened.exec('BEGIN IMMEDIATE')
   const version = Number(opened.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
