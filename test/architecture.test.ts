@@ -22,7 +22,7 @@ const beside = ['admission', 'limits', 'store', 'engines', 'media', 'files', 'ac
 
 const rules: readonly Rule[] = [
   // Pure modules only: no files, no sockets, no database.
-  { part: 'core', may: [], packages: ['typebox', 'yaml', 'node:crypto', 'node:zlib'] },
+  { part: 'core', may: [], packages: ['typebox', 'yaml', 'node:buffer', 'node:crypto', 'node:zlib'] },
   { part: 'ports.ts', may: ['core'], packages: [] },
   { part: 'pipeline.ts', may: below, packages: [] },
   // How servers word things: as pure as the core.

@@ -19,7 +19,7 @@ const server = createServer((request, response) => {
   request.on('end', () => {
     const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
     pool.dispatch(
-      { method: 'POST', path: '/v1/chat/completions', headers: endToEnd(request.headers), body },
+      { method: 'POST', path: process.argv[4] ?? '/v1/chat/completions', headers: endToEnd(request.headers), body },
       {
         onRequestStart(it) {
           controller = it

@@ -1,3 +1,5 @@
+import type { AnswerHeaders } from '../core/job.ts'
+
 /**
  * How one kind of server words what all of them do: paths, requests, answers, usage. Everything here is
  * pure; nothing outside the dialects asks what kind an engine is. An operation that a server does not
@@ -45,7 +47,7 @@ export interface EmbeddingsDialect {
   /** The most texts a call may have. */
   readonly batchSize: number
   request(input: EmbeddingsInput): DialectRequest
-  response(body: unknown): EmbeddingsOutput | undefined
+  response(body: unknown, headers: AnswerHeaders): EmbeddingsOutput | undefined
 }
 
 export interface RankingInput {
@@ -65,8 +67,12 @@ export interface RankingOutput {
 export interface RankingDialect {
   /** What its scores are: probabilities from 0 to 1, or the logits before. */
   readonly scale: 'probability' | 'logit'
+  /** The most documents a call may have. */
+  readonly batchSize: number
   request(input: RankingInput): DialectRequest
-  response(body: unknown): RankingOutput | undefined
+  /** What to ask a server that refused the request in these words, if anything. */
+  instead?(input: RankingInput, refusal: string): DialectRequest | undefined
+  response(body: unknown, headers: AnswerHeaders): RankingOutput | undefined
 }
 
 export interface ImagesInput {

@@ -1,5 +1,5 @@
 import type { Dialect, ImagesDialect } from './dialect.ts'
-import { generation, includeUsage, openaiEmbeddings, openaiImages, openaiSpeech } from './openai.ts'
+import { cohereRanking, generation, includeUsage, openaiEmbeddings, openaiImages, openaiSpeech } from './openai.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
@@ -19,6 +19,7 @@ export const localai: Dialect = {
   chat: generation('/chat/completions', includeUsage),
   completions: generation('/completions', includeUsage),
   embeddings: openaiEmbeddings,
+  ranking: cohereRanking('/rerank', 'probability'),
   images: localaiImages,
   speech: openaiSpeech,
 }

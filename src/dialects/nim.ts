@@ -16,6 +16,7 @@ export const nim: Dialect = {
   },
   ranking: {
     scale: 'logit',
+    batchSize: 512,
     request: ({ model, query, documents, truncate }) => ({
       path: '/ranking',
       body: {

@@ -42,10 +42,14 @@ export const openaiEmbeddings: EmbeddingsDialect = {
   },
 }
 
+/** As many documents as a caller may send: a server that takes fewer at a time says so. */
+export const ALL_DOCUMENTS = 1000
+
 /** Cohere's and Jina's schema, which vLLM, llama.cpp and others took over. */
 export function cohereRanking(path: string, scale: RankingDialect['scale']): RankingDialect {
   return {
     scale,
+    batchSize: ALL_DOCUMENTS,
     request: ({ model, query, documents, maxTokensPerDocument }) => ({
       path,
       body: {

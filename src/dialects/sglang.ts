@@ -1,15 +1,30 @@
 import type { Dialect } from './dialect.ts'
-import { generation, openaiEmbeddings, readScores, runningUsage } from './openai.ts'
-import { list } from './reading.ts'
+import { ALL_DOCUMENTS, generation, openaiEmbeddings, readScores, runningUsage } from './openai.ts'
+import { list, record, tokenCount } from './reading.ts'
 
 export const sglang: Dialect = {
   chat: generation('/chat/completions', runningUsage),
   completions: generation('/completions', runningUsage),
   embeddings: openaiEmbeddings,
-  // A bare list, with the score's own name.
+  // A bare list, with the score's own name, and the tokens of each pair beside it.
   ranking: {
     scale: 'probability',
-    request: ({ model, query, documents }) => ({ path: '/rerank', body: { model, query, documents } }),
-    response: (body) => readScores(list(body), 'score', undefined),
+    batchSize: ALL_DOCUMENTS,
+    request: ({ model, query, documents }) => ({
+      path: '/rerank',
+      body: { model, query, documents, return_documents: false },
+    }),
+    response: (body) => readScores(list(body), 'score', tokensOfPairs(list(body) ?? [])),
   },
+}
+
+/** undefined unless every pair tells its count. */
+function tokensOfPairs(pairs: readonly unknown[]): number | undefined {
+  let sum = 0
+  for (const pair of pairs) {
+    const count = tokenCount(record(record(pair)['meta_info'])['prompt_tokens'])
+    if (count === undefined) return undefined
+    sum += count
+  }
+  return sum
 }

@@ -1,27 +1,39 @@
+import type { AnswerHeaders } from '../core/job.ts'
 import type { Dialect } from './dialect.ts'
 import { readScores } from './openai.ts'
-import { list } from './reading.ts'
+import { list, tokenCount } from './reading.ts'
 
-/** Hugging Face's text-embeddings-inference, by its own paths at the root; it reports no usage. */
+/** Its --max-client-batch-size, unless it is told otherwise: for texts to embed and to rank alike. */
+const BATCH_SIZE = 32
+
+/** Hugging Face's text-embeddings-inference, by its own paths at the root. */
 export const tei: Dialect = {
   embeddings: {
-    batchSize: 32,
+    batchSize: BATCH_SIZE,
     request: ({ texts, dimensions }) => ({
       path: '//embed',
-      body: { inputs: texts, normalize: true, ...(dimensions === undefined ? {} : { dimensions }) },
+      // Left alone, newer servers cut what is too long and say nothing.
+      body: { inputs: texts, normalize: true, truncate: false, ...(dimensions === undefined ? {} : { dimensions }) },
     }),
-    response(body) {
+    response(body, headers) {
       const vectors = list(body)
       if (!vectors?.every((vector) => Array.isArray(vector))) return undefined
-      return { vectors, inputTokens: undefined }
+      return { vectors, inputTokens: computedTokens(headers) }
     },
   },
   ranking: {
     scale: 'logit',
+    batchSize: BATCH_SIZE,
     request: ({ query, documents, truncate }) => ({
       path: '//rerank',
       body: { query, texts: documents, raw_scores: true, truncate },
     }),
-    response: (body) => readScores(list(body), 'score', undefined),
+    response: (body, headers) => readScores(list(body), 'score', computedTokens(headers)),
   },
+}
+
+/** It counts in a header and not in the body. */
+function computedTokens(headers: AnswerHeaders): number | undefined {
+  const text = headers['x-compute-tokens']
+  return typeof text === 'string' && /^\d+$/.test(text) ? tokenCount(Number(text)) : undefined
 }

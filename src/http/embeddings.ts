@@ -1,13 +1,14 @@
 import type { Deployment, Model } from '../core/catalog.ts'
+import { base64List, isBase64Vector, listInBytes } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
-import type { ReadAnswer } from '../core/job.ts'
+import type { AnswerHeaders, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { EmbeddingsDialect } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './embeddings-schema.ts'
 import type { UnpricedJob } from './inference.ts'
-import { jsonRequest, operationOf, parsedJson } from './operation.ts'
+import { jsonRequest, operationOf, parsedJson, split, sum } from './operation.ts'
 import { acceptedParameters, requireValid } from './parameters.ts'
 
 type Vector = readonly number[] | string
@@ -43,38 +44,83 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
     }),
     answer: {
       kind: 'whole',
-      read: (bodies, head) => readEmbeddings(dialect, bodies, batches, base64, head.model),
+      read(bodies, head, headers) {
+        const [only] = bodies
+        const one = base64 && bodies.length === 1 && only
+        const read =
+          (one && passedOn(dialect, one, headers[0] ?? {}, texts.length)) ||
+          readAll(dialect, bodies, headers, batches, base64)
+        return read && toAnswer(read, head.model)
+      },
     },
   }
 }
 
-function readEmbeddings(
-  dialect: EmbeddingsDialect,
-  bodies: readonly Buffer[],
-  batches: readonly (readonly string[])[],
-  base64: boolean,
-  model: string,
-): ReadAnswer | undefined {
-  const vectors: Vector[] = []
-  let inputTokens: number | undefined = 0
-  for (const [position, body] of bodies.entries()) {
-    const output = dialect.response(parsedJson(body))
-    if (output?.vectors.length !== batches[position]?.length) return undefined
-    vectors.push(...(output?.vectors ?? []))
-    inputTokens = sum(inputTokens, output?.inputTokens)
-  }
+/** An engine's whole answer, as far as it has been looked at. */
+interface Read {
+  readonly inputTokens: number | undefined
+  /** `[{"object":"embedding",…},…]` in pieces: as it came, where it came as it has to leave. */
+  data(): readonly Buffer[]
+}
+
+function toAnswer({ inputTokens, data }: Read, model: string): ReadAnswer {
   return {
     usage: inputTokens === undefined ? undefined : { ...noUsage, inputTokens },
     outputBytes: () => 0,
     render(usage) {
-      const data = vectors.map((vector, index) => {
-        const embedding = base64 ? `"${toBase64(vector)}"` : JSON.stringify(toNumbers(vector))
-        return `{"object":"embedding","index":${index},"embedding":${embedding}}`
-      })
-      const counts = { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens }
-      return `{"object":"list","data":[${data.join(',')}],"model":${JSON.stringify(model)},"usage":${JSON.stringify(counts)}}`
+      const counts = JSON.stringify({ prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens })
+      const tail = `,"model":${JSON.stringify(model)},"usage":${counts}}`
+      return [Buffer.from('{"object":"list","data":'), ...data(), Buffer.from(tail)]
     },
   }
+}
+
+/** One call, base64 asked, and the engine words it as Weir does: passed on unparsed. */
+function passedOn(dialect: EmbeddingsDialect, body: Buffer, headers: AnswerHeaders, count: number): Read | undefined {
+  const list = base64List(body, count)
+  const output = list && dialect.response(list.rest, headers)
+  return output && { inputTokens: output.inputTokens, data: () => [list.data] }
+}
+
+function readAll(
+  dialect: EmbeddingsDialect,
+  bodies: readonly Buffer[],
+  headers: readonly AnswerHeaders[],
+  batches: readonly (readonly string[])[],
+  base64: boolean,
+): Read | undefined {
+  const vectors: Vector[] = []
+  let inputTokens: number | undefined = 0
+  let asItCame: Buffer | undefined
+  for (const [position, body] of bodies.entries()) {
+    const parsed = parsedJson(body)
+    const output = dialect.response(parsed, headers[position] ?? {})
+    if (output?.vectors.length !== batches[position]?.length) return undefined
+    for (const vector of output?.vectors ?? []) {
+      if (!isVector(vector)) return undefined
+      vectors.push(vector)
+    }
+    inputTokens = sum(inputTokens, output?.inputTokens)
+    if (bodies.length === 1 && vectors.every((it) => (typeof it === 'string') === base64)) {
+      asItCame = listInBytes(body, parsed)
+    }
+  }
+  const data = (): readonly Buffer[] => (asItCame ? [asItCame] : [Buffer.from(written(vectors, base64))])
+  return { inputTokens, data }
+}
+
+function written(vectors: readonly Vector[], base64: boolean): string {
+  const items = vectors.map((vector, index) => {
+    const embedding = base64 ? `"${toBase64(vector)}"` : JSON.stringify(toNumbers(vector))
+    return `{"object":"embedding","index":${index},"embedding":${embedding}}`
+  })
+  return `[${items.join(',')}]`
+}
+
+/** Numbers, or float32 in base64; an engine that leaves a place empty has not answered. */
+function isVector(vector: Vector | undefined): boolean {
+  if (typeof vector === 'string') return isBase64Vector(vector)
+  return vector !== undefined && vector.length > 0 && vector.every((it) => Number.isFinite(it))
 }
 
 /** Token ids are text that somebody has tokenized already, with the tokenizer that SDKs assume. */
@@ -109,16 +155,6 @@ function measure(texts: readonly string[], model: Model): TokenEstimate {
     }
   }
   return sumOf(estimates)
-}
-
-function split(texts: readonly string[], size: number): readonly (readonly string[])[] {
-  const batches: (readonly string[])[] = []
-  for (let from = 0; from < texts.length; from += size) batches.push(texts.slice(from, from + size))
-  return batches
-}
-
-function sum(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? undefined : one + other
 }
 
 /** Little-endian float32, as every SDK decodes it. */

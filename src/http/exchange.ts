@@ -65,6 +65,8 @@ export class Exchange implements Reply {
     if (this.isGone || this.isOver) return
     const length = body.reduce((sum, piece) => sum + piece.length, 0)
     this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(length), ...headers })
+    // Corked, they leave together.
+    this.#response.cork()
     for (const piece of body) this.#response.write(piece)
     this.#response.end()
     this.#finish()

@@ -29,3 +29,15 @@ export function parsedJson(bytes: Buffer): unknown {
     return undefined
   }
 }
+
+/** Texts as an engine takes them: so many at a time. */
+export function split(texts: readonly string[], size: number): readonly (readonly string[])[] {
+  const batches: (readonly string[])[] = []
+  for (let from = 0; from < texts.length; from += size) batches.push(texts.slice(from, from + size))
+  return batches
+}
+
+/** Token counts of several calls; unknown where one of them is. */
+export function sum(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? undefined : one + other
+}

@@ -1,12 +1,12 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
-import type { ReadAnswer } from '../core/job.ts'
+import type { AnswerHeaders, EngineRequest, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
 import { sumOf, textTokens, times, type TokenEstimate } from '../core/token-estimate.ts'
-import type { RankingInput } from '../dialects/dialect.ts'
+import type { RankingDialect, RankingInput, RankingOutput } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import type { UnpricedJob } from './inference.ts'
-import { jsonRequest, operationOf, parsedJson } from './operation.ts'
+import { jsonRequest, operationOf, parsedJson, split, sum } from './operation.ts'
 import { requireValid } from './parameters.ts'
 import { rankingRequestSchema, rerankRequestSchema, type RankingRequest, type RerankRequest } from './rerank-schema.ts'
 
@@ -71,7 +71,7 @@ function rankJob(
   render: (ranked: readonly Ranked[], id: string, inputTokens: number) => object,
 ): UnpricedJob {
   const dialect = operationOf(model, deployment, 'ranking')
-  const { path, body } = dialect.request(input)
+  const batches = split(input.documents, dialect.batchSize)
   const tokens = tokensOf(input, model)
   return {
     endpoint,
@@ -80,16 +80,16 @@ function rankJob(
     cost: tokens.charged,
     maxTokens: 0,
     likelyInputTokens: tokens.likely,
-    calls: [jsonRequest(path, Buffer.from(JSON.stringify(body)))],
+    calls: batches.map((documents) => engineCall(dialect, { ...input, documents })),
     answer: {
       kind: 'whole',
-      read([answer], head): ReadAnswer | undefined {
-        const output = answer && dialect.response(parsedJson(answer))
-        const ranked = output && rank(output.scores, dialect.scale, input.documents.length)
+      read(bodies, head, headers): ReadAnswer | undefined {
+        const output = joinedScores(dialect, bodies, headers, batches)
+        const ranked = output && rank(output.scores, dialect.scale)
         if (!ranked) return undefined
-        const usage = output.inputTokens === undefined ? undefined : { ...noUsage, inputTokens: output.inputTokens }
+        const { inputTokens } = output
         return {
-          usage,
+          usage: inputTokens === undefined ? undefined : { ...noUsage, inputTokens },
           outputBytes: () => 0,
           render: ({ inputTokens }) => JSON.stringify(render(ranked.slice(0, top), head.id, inputTokens)),
         }
@@ -98,14 +98,44 @@ function rankJob(
   }
 }
 
-/** Best first, both scales known; undefined where the engine did not score every document once. */
-function rank(
-  scores: readonly { index: number; score: number }[],
-  scale: 'probability' | 'logit',
-  count: number,
-): readonly Ranked[] | undefined {
+function engineCall(dialect: RankingDialect, input: RankingInput): EngineRequest {
+  const { path, body } = dialect.request(input)
+  return {
+    ...jsonRequest(path, Buffer.from(JSON.stringify(body))),
+    instead({ message }) {
+      const other = dialect.instead?.(input, message)
+      return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)))
+    },
+  }
+}
+
+/** The scores of all calls, by the places of all documents; undefined where one was not scored exactly once. */
+function joinedScores(
+  dialect: RankingDialect,
+  bodies: readonly Buffer[],
+  headers: readonly AnswerHeaders[],
+  batches: readonly (readonly string[])[],
+): RankingOutput | undefined {
+  const scores: { index: number; score: number }[] = []
+  let inputTokens: number | undefined = 0
+  for (const [position, documents] of batches.entries()) {
+    const body = bodies[position]
+    const output = body && dialect.response(parsedJson(body), headers[position] ?? {})
+    if (!output || !coversAll(output.scores, documents.length)) return undefined
+    const before = position * dialect.batchSize
+    for (const { index, score } of output.scores) scores.push({ index: before + index, score })
+    inputTokens = sum(inputTokens, output.inputTokens)
+  }
+  return { scores, inputTokens }
+}
+
+function coversAll(scores: RankingOutput['scores'], count: number): boolean {
   const seen = new Set(scores.map(({ index }) => index))
-  if (seen.size !== count || scores.length !== count || scores.some(({ index }) => index >= count)) return undefined
+  return seen.size === count && scores.length === count && scores.every(({ index }) => index < count)
+}
+
+/** Best first, both scales known. */
+function rank(scores: RankingOutput['scores'], scale: RankingDialect['scale']): readonly Ranked[] {
   const ranked = scores.map(({ index, score }) => {
     const probability = scale === 'probability' ? clamp(score) : 1 / (1 + Math.exp(-score))
     // A probability of exactly 0 or 1 has no finite logit; JSON has no infinity.
