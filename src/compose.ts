@@ -49,15 +49,22 @@ const LAST_FLUSH_MS = 10_000
 
 export async function startService(config: Config, fetching: Partial<FetchEvents> = {}): Promise<Service> {
   const store = await sqliteStore(config.dataDir, { exclusive: true })
+  // Reports read for as long as they like: beside the ledger's writer, not before it.
+  const reader = await sqliteStore(config.dataDir, { exclusive: false })
   try {
-    return await assemble(config, store, systemClock, fetching)
+    return await assemble(config, { store, reader }, systemClock, fetching)
   } catch (error) {
-    await store.close()
+    await Promise.all([store.close(), reader.close()])
     throw error
   }
 }
 
-async function assemble(config: Config, store: Store, clock: Clock, fetching: Partial<FetchEvents>): Promise<Service> {
+async function assemble(
+  config: Config,
+  { store, reader }: { readonly store: Store; readonly reader: Store },
+  clock: Clock,
+  fetching: Partial<FetchEvents>,
+): Promise<Service> {
   const interrupted = await store.recoverIntents(clock.now())
   const ledger = groupCommit((batch) => store.writeLedger(batch), clock)
   const admission = memoryAdmission(clock)
@@ -129,6 +136,7 @@ async function assemble(config: Config, store: Store, clock: Clock, fetching: Pa
       imageLimits: config.imageLimits,
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
+      usage: reader,
       limits: config,
       isUp,
       isReady,
@@ -142,7 +150,7 @@ async function assemble(config: Config, store: Store, clock: Clock, fetching: Pa
       accounts,
       prices,
       catalog,
-      store,
+      store: reader,
       telemetry,
       operatorToken,
       requestsPerMinute: config.requestsPerMinute,
@@ -204,7 +212,7 @@ async function assemble(config: Config, store: Store, clock: Clock, fetching: Pa
       unpublish()
       await Promise.race([ledger.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
       await Promise.all([engines.close(), local.close(), images.close(), files?.close()])
-      await store.close()
+      await Promise.all([store.close(), reader.close()])
       await telemetry.close()
     },
   }

@@ -3,7 +3,9 @@ import { dirname, join, resolve } from 'node:path'
 import Type, { type Static } from 'typebox'
 import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { defaultCatalog } from './embedded/default-catalog.ts'
+import { parseAbn } from './core/abn.ts'
 import { FileMistake, parseCheckedYaml } from './core/checked-yaml.ts'
+import type { Seller } from './core/invoice-document.ts'
 import type { ImageLimits } from './core/image-header.ts'
 
 /** File + environment → one frozen, validated Config. Nothing else reads process.env. */
@@ -21,7 +23,8 @@ export interface Config {
   /** For downloads: proxies, the hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
-  readonly seller: { readonly name: string; readonly abn: string; readonly address: string } | undefined
+  /** Whose invoices they are. */
+  readonly seller: Seller | undefined
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
@@ -136,7 +139,13 @@ const schema = Type.Object(
     operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
     seller: Type.Optional(
       Type.Object(
-        { name: Type.String({ minLength: 1 }), abn: Type.String(), address: Type.Optional(Type.String()) },
+        {
+          name: Type.String({ minLength: 1 }),
+          abn: Type.String(),
+          address: Type.Optional(Type.String()),
+          payment_terms_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 365 })),
+          payment_details: Type.Optional(Type.String({ maxLength: 1000 })),
+        },
         closed,
       ),
     ),
@@ -204,7 +213,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     modelsDir: join(directory, 'models'),
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
-    seller: seller && { name: seller.name, abn: seller.abn, address: seller.address ?? '' },
+    seller: seller && sellerFrom(seller),
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? 20 * 1024 * 1024,
@@ -225,7 +234,13 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
 
 function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schema>> {
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
-  const { models, catalog } = yaml.data
+  const { models, catalog, seller } = yaml.data
+  if (seller && parseAbn(seller.abn) === undefined) {
+    throw yaml.mistake(
+      ['seller', 'abn'],
+      `must be the 11 digits of an ABN, but the check digits of "${seller.abn}" do not fit`,
+    )
+  }
   if (models && catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
     yaml.data.audio ?? {}
@@ -283,6 +298,17 @@ function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Sec
     prefix: files.prefix ?? '',
     publicUrl,
     linkTtlSeconds,
+  }
+}
+
+/** A wrong ABN would make every invoice invalid, so it is refused at the start. */
+function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {
+  return {
+    name: seller.name,
+    abn: parseAbn(seller.abn) ?? '',
+    address: seller.address ?? '',
+    paymentDays: seller.payment_terms_days ?? 14,
+    paymentDetails: seller.payment_details ?? '',
   }
 }
 

@@ -2,7 +2,10 @@ import type { Decision, LaneLimits, LaneStatus } from './core/admission.ts'
 import type { ApiError } from './core/errors.ts'
 import type { Allowance } from './core/rate-window.ts'
 import type { AnswerHeaders, EngineRequest } from './core/job.ts'
+import type { InvoiceDocument } from './core/invoice-document.ts'
 import type { Intent, LedgerRow } from './core/ledger.ts'
+import type { PicoAud } from './core/money.ts'
+import type { GroupedSums, Grouping, PricedSums, UsageSums } from './core/usage-sums.ts'
 import type { PriceList } from './core/rating.ts'
 
 /** Time from outside, so that the core and the tests can do without it. */
@@ -42,6 +45,22 @@ export interface Workspace {
   /** null: the service's default applies. */
   readonly requestsPerMinute: number | null
   readonly createdAt: number
+  readonly spendLimit: SpendLimit | null
+  readonly buyer: Buyer
+}
+
+/** What a workspace may spend in a month in Sydney, excluding GST. */
+export interface SpendLimit {
+  readonly amount: PicoAud
+  /** Only told of, where a hard one refuses. */
+  readonly isSoft: boolean
+}
+
+/** Who invoices are made out to; null: the workspace's name, or nothing. */
+export interface Buyer {
+  readonly name: string | null
+  readonly abn: string | null
+  readonly address: string | null
 }
 
 export interface ApiKey {
@@ -81,7 +100,76 @@ export interface UsageQuery {
   readonly from: number
   readonly to: number
   readonly limit: number
-  readonly offset: number
+  /** Only what comes behind this row. */
+  readonly after?: { readonly settledAt: number; readonly requestId: string } | undefined
+  readonly model?: string | undefined
+  readonly priceVersions?: readonly number[] | undefined
+  /** Only the rows of an adjustment note, or with '' those of no such note. */
+  readonly creditNote?: string | undefined
+}
+
+/** Sums over [from, to), both at a full hour. */
+export interface SumsQuery {
+  /** undefined: of all workspaces. */
+  readonly workspaceId?: string | undefined
+  readonly from: number
+  readonly to: number
+  readonly groupBy: Grouping
+  readonly limit: number
+  /** Only groups behind this one. */
+  readonly after?: string | number | undefined
+}
+
+/** What was used, row by row or summed up. */
+export interface UsageStore {
+  usage(query: UsageQuery): Promise<readonly LedgerRow[]>
+  usageRow(requestId: string): Promise<LedgerRow | undefined>
+  /** In the order of the groups. */
+  usageSums(query: SumsQuery): Promise<readonly GroupedSums[]>
+  usageTotal(query: Omit<SumsQuery, 'limit' | 'after'>): Promise<UsageSums>
+  /** Over whole days in Sydney: of an adjustment note, or with '' of rows in none. */
+  pricedSums(workspaceId: string, from: number, to: number, creditNote: string): Promise<readonly PricedSums[]>
+  /** Where the sums that are kept differ from those of the rows; empty when all is well. */
+  wrongSums(workspaceId: string): Promise<readonly string[]>
+}
+
+export interface IssuedInvoice {
+  readonly number: string
+  readonly kind: InvoiceDocument['kind']
+  /** Of its kind, from 1 without a gap. */
+  readonly sequence: number
+  readonly sellerAbn: string
+  readonly workspaceId: string
+  readonly period: string
+  readonly periodFrom: number
+  readonly periodTo: number
+  readonly issuedAt: number
+  readonly document: InvoiceDocument
+}
+
+/** The rows of a closed month that an adjustment note takes back. */
+export interface Reversal {
+  /** null: all that have not been taken back. */
+  readonly requestIds: readonly string[] | null
+  readonly reason: string
+}
+
+/** Issued invoices and adjustment notes. False: it was not the next one, or the month has other rows than expected. */
+export interface InvoiceStore {
+  invoices(filter?: { workspaceId?: string; number?: string }): Promise<readonly IssuedInvoice[]>
+  issueInvoice(invoice: IssuedInvoice, rowsExpected: number, capacity: readonly LedgerRow[]): Promise<boolean>
+  issueNote(note: IssuedInvoice, rowsExpected: number, reversal: Reversal): Promise<boolean>
+  /** 0 where none of the kind was issued. */
+  lastSequence(kind: IssuedInvoice['kind']): Promise<number>
+  /** The ABNs that invoices were issued under. */
+  sellers(): Promise<readonly string[]>
+  /** Of the rows of a closed month that a note would take back. */
+  reversibleSums(
+    workspaceId: string,
+    from: number,
+    to: number,
+    requestIds: readonly string[] | null,
+  ): Promise<readonly PricedSums[]>
 }
 
 /** Requests of one lane that arrived in [from, to), in the order of their admission. */
@@ -102,17 +190,18 @@ export interface RecordedArrival {
 }
 
 /** What must outlive the process. Every promise resolves only when its effect is durable. */
-export interface Store {
+export interface Store extends UsageStore, InvoiceStore {
   accounts(): Promise<AccountsSnapshot>
-  createWorkspace(workspace: Workspace): Promise<void>
+  createWorkspace(workspace: Pick<Workspace, 'id' | 'name' | 'requestsPerMinute' | 'createdAt'>): Promise<void>
   setRequestsPerMinute(workspaceId: string, limit: number | null): Promise<void>
+  setSpendLimit(workspaceId: string, limit: SpendLimit | null): Promise<void>
+  setBuyer(workspaceId: string, buyer: Buyer): Promise<void>
   createKey(key: ApiKey): Promise<void>
   revokeKey(id: string, at: number): Promise<void>
   addPriceVersion(version: Omit<PriceVersion, 'id'>): Promise<number>
   writeLedger(batch: LedgerBatch): Promise<void>
   /** Settles what an earlier process left open, at nothing. Returns how many there were. */
   recoverIntents(now: number): Promise<number>
-  usage(query: UsageQuery): Promise<readonly LedgerRow[]>
   arrivals(query: ArrivalsQuery): Promise<readonly RecordedArrival[]>
   close(): Promise<void>
 }

@@ -28,6 +28,8 @@ const rules: readonly Rule[] = [
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
   ...beside.map((part) => ({ part, may: below })),
+  // What is owed, and its documents: of accounts, over any store.
+  { part: 'billing', may: [...below, 'accounts'] },
   { part: 'metrics.ts', may: [], packages: [] },
   { part: 'telemetry.ts', may: ['metrics.ts'] },
   // A process of its own, which the service knows as one more upstream.
@@ -44,6 +46,7 @@ const rules: readonly Rule[] = [
       ...below,
       'pipeline.ts',
       'accounts',
+      'billing',
       'catalog',
       'telemetry.ts',
       // How an engine's answer is read depends on the endpoint; which engine answers does not.
@@ -52,7 +55,17 @@ const rules: readonly Rule[] = [
   },
   {
     part: 'compose.ts',
-    may: [...below, ...beside, 'embedded', 'http', 'pipeline.ts', 'config.ts', 'running-service.ts', 'system-clock.ts'],
+    may: [
+      ...below,
+      ...beside,
+      'billing',
+      'embedded',
+      'http',
+      'pipeline.ts',
+      'config.ts',
+      'running-service.ts',
+      'system-clock.ts',
+    ],
   },
   { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
   {
@@ -63,6 +76,7 @@ const rules: readonly Rule[] = [
       'embedded',
       'engines/address.ts',
       'accounts',
+      'billing',
       'catalog',
       'compose.ts',
       'config.ts',

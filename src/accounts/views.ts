@@ -46,6 +46,14 @@ export function usageView(row: LedgerRow): object {
     duration_ms: row.durationMs,
     started: new Date(row.startedAt).toISOString(),
     settled: new Date(row.settledAt).toISOString(),
+    ...(row.capacityMs === undefined ? {} : { capacity_ms: row.capacityMs }),
+    ...(row.correction === undefined
+      ? {}
+      : {
+          corrects: row.correction.of,
+          reason: row.correction.reason,
+          credit_note: row.correction.creditNote === '' ? null : row.correction.creditNote,
+        }),
   }
 }
 
@@ -60,9 +68,9 @@ export interface PeriodText {
 export function usageQuery(
   workspaceId: string,
   period: PeriodText,
-  page: { limit?: number; offset?: number } = {},
+  page: Partial<Omit<UsageQuery, 'workspaceId' | 'from' | 'to'>> = {},
 ): UsageQuery {
-  return { workspaceId, ...periodOf(period), limit: page.limit ?? MAX_USAGE_ROWS, offset: page.offset ?? 0 }
+  return { workspaceId, ...periodOf(period), limit: MAX_USAGE_ROWS, ...page }
 }
 
 /** A date means that day in Sydney, `to` with the whole day; a time with an offset means itself. */

@@ -163,6 +163,9 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     if (entry.dedicated?.findIndex((other) => other.workspace === deployment.workspace) !== index) {
       throw yaml.mistake([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
     }
+    if ('badKey' in parsePriceList({ per_hour: deployment.per_hour ?? '0' })) {
+      throw yaml.mistake([...where, 'per_hour'], `must be ${priceRule}`)
+    }
     return {
       lane: `${entry.id}@${deployment.workspace}`,
       mode: 'dedicated',

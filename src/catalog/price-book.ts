@@ -1,6 +1,7 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import type { Price } from '../core/job.ts'
-import { freeRates, formatPriceList, parsePriceList, type PriceList, type Rates } from '../core/rating.ts'
+import { formatAud, parseAud } from '../core/money.ts'
+import { FREE_VERSION, freeRates, formatPriceList, parsePriceList, type PriceList, type Rates } from '../core/rating.ts'
 import type { Clock, PriceVersion, Store } from '../ports.ts'
 
 /** The current prices: of the catalog, and of workspaces that have their own. History stays in the store. */
@@ -53,13 +54,28 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
     await store.addPriceVersion({ model, workspaceId, prices, effectiveFrom: clock.now() })
   }
 
+  /** What is reserved, since when and at what rate an hour: a lane's price begins, changes and ends with the catalog. */
+  async function syncReservations(models: readonly Model[]): Promise<void> {
+    const reserved = new Map<string, string>()
+    for (const { lane, perHour } of models.flatMap(({ dedicated }) => dedicated)) {
+      const rate = perHour === undefined ? undefined : parseAud(perHour)
+      if (rate !== undefined) reserved.set(lane, formatAud(rate))
+    }
+    for (const [lane, perHour] of reserved) {
+      if (current.get(address(lane, null))?.prices?.per_hour !== perHour) await add(lane, null, { per_hour: perHour })
+    }
+    for (const { model: lane, prices } of current.values()) {
+      if (prices?.per_hour !== undefined && !reserved.has(lane)) await add(lane, null, null)
+    }
+  }
+
   await reload()
   return {
     reload,
     priceFor,
     priceOn(deployment, model, workspaceId) {
       const price = priceFor(model, workspaceId)
-      return deployment.mode === 'dedicated' ? { ...price, rates: freeRates } : price
+      return deployment.mode === 'dedicated' ? { version: FREE_VERSION, rates: freeRates } : price
     },
     firstPricedAt: (model) => firstAt.get(model.id) ?? 0,
     async syncListPrices(models) {
@@ -68,6 +84,7 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
         const last = current.get(address(model.id, null))
         if (!last?.prices || !samePrices(last.prices, prices)) await add(model.id, null, prices)
       }
+      await syncReservations(models)
       await reload()
     },
     async setWorkspacePrice(model, workspaceId, prices) {

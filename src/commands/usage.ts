@@ -1,7 +1,11 @@
-import { MAX_USAGE_ROWS, usageQuery, usageView } from '../accounts/views.ts'
-import { formatAud } from '../core/money.ts'
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { usageQuery, usageView } from '../accounts/views.ts'
+import { eachPage, exportFormats, exportRows, type ExportFormat } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/ledger.ts'
-import { parseFlags, print, requiredText, table, text, withBooks, type Command } from './command.ts'
+import { formatAud } from '../core/money.ts'
+import { parseFlags, print, requiredText, table, text, UsageMistake, withBooks, type Command } from './command.ts'
 
 const COLUMNS = [
   'settled',
@@ -14,31 +18,40 @@ const COLUMNS = [
 ]
 
 export const usage: Command = {
-  summary: "a workspace's ledger rows",
-  help: `weir usage --workspace W [--from DATE] [--to DATE]
+  summary: "a workspace's ledger rows, on screen or into a file",
+  help: `weir usage --workspace W [--from DATE] [--to DATE] [--export csv|jsonl FILE]
 
 Every request that reached an engine, oldest first, with what it used and cost (AUD, excluding GST).
 
-  --from, --to   2026-11-15 is that day in Sydney (--to with the whole day); 2026-11-15T09:00:00Z is a time`,
+  --from, --to         2026-11-15 is that day in Sydney (--to with the whole day); 2026-11-15T09:00:00Z is a time
+  --export FORMAT FILE   writes the rows into a file, however many there are`,
   async run(args) {
-    const flags = parseFlags(args, { workspace: 'string', from: 'string', to: 'string' })
+    const flags = parseFlags(args, { workspace: 'string', from: 'string', to: 'string', export: 'string' })
     const workspace = requiredText(flags, 'workspace')
+    const format = text(flags, 'export')
+    const file = flags.positionals[0]
+    if (format !== undefined && !isFormat(format))
+      throw new UsageMistake(`--export takes ${exportFormats.join(' or ')}`)
+    if (format !== undefined && !file) throw new UsageMistake('say which file: --export csv FILE')
     await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
-      const period = { from: text(flags, 'from'), to: text(flags, 'to') }
-      const { id } = accounts.workspace(workspace)
-      const rows: LedgerRow[] = []
-      for (;;) {
-        const page = await store.usage(usageQuery(id, period, { offset: rows.length }))
-        rows.push(...page)
-        if (page.length < MAX_USAGE_ROWS) break
+      const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
+      if (format !== undefined && file !== undefined) {
+        await pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
+        return print(flags, { file, format }, () => `written to ${file}`)
       }
+      const rows: LedgerRow[] = []
+      for await (const page of eachPage(store, query)) rows.push(...page)
       const data = rows.map(usageView)
       const total = rows.reduce((sum, row) => sum + row.amount, 0n)
       print(
         flags,
         { object: 'list', data, total_pico_aud: total.toString() },
-        () => `${table(data, COLUMNS)}\n\n${rows.length} requests, A$${formatAud(total)} excluding GST`,
+        () => `${table(data, COLUMNS)}\n\n${rows.length} rows, A$${formatAud(total)} excluding GST`,
       )
     })
   },
+}
+
+function isFormat(name: string): name is ExportFormat {
+  return exportFormats.some((it) => it === name)
 }

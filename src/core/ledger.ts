@@ -40,5 +40,41 @@ export interface LedgerRow extends Intent, Usage {
   readonly queueWaitMs: number
   readonly firstTokenMs: number | null
   readonly durationMs: number
+  /** Unix ms; what decides the month it is billed in. */
   readonly settledAt: number
+  /** Of a row that bills reserved capacity: how long it was reserved. */
+  readonly capacityMs?: number
+  readonly correction?: Correction
 }
+
+/** A row that takes another one back. Its figures are the difference, so they may be negative. */
+export interface Correction {
+  /** The request id of the other. */
+  readonly of: string
+  readonly reason: string
+  /** The adjustment note it stands in; '' where it stands in the invoice of its month. */
+  readonly creditNote: string
+}
+
+/** The row that undoes another. */
+export function reversalOf(row: LedgerRow, requestId: string, at: number, correction: Correction): LedgerRow {
+  return {
+    ...row,
+    requestId,
+    inputTokens: -row.inputTokens,
+    cachedInputTokens: -row.cachedInputTokens,
+    outputTokens: -row.outputTokens,
+    images: -row.images,
+    audioMs: -row.audioMs,
+    capacityMs: -(row.capacityMs ?? 0),
+    amount: -row.amount,
+    startedAt: at,
+    queueWaitMs: 0,
+    firstTokenMs: null,
+    durationMs: 0,
+    correction,
+  }
+}
+
+/** The endpoint of rows that bill reserved capacity. */
+export const CAPACITY_ENDPOINT = 'capacity'

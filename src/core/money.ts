@@ -2,6 +2,7 @@
 export type PicoAud = bigint
 
 const PICO_PER_AUD = 1_000_000_000_000n
+const PICO_PER_CENT = 10_000_000_000n
 const DECIMAL = /^(0|[1-9]\d{0,8})(?:\.(\d{1,12}))?$/
 
 /** An exact decimal such as "0.20" in pico-AUD, or undefined where the text is not one. */
@@ -20,7 +21,18 @@ export function formatAud(amount: PicoAud, decimals = 2): string {
   return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
 }
 
-/** Integer division, half away from zero for positive amounts ("half up"). */
+/** Integer division, half up; half down below zero, so that a credit takes back exactly what was charged. */
 export function divideHalfUp(amount: bigint, divisor: bigint): bigint {
-  return (2n * amount + divisor) / (2n * divisor)
+  return amount < 0n ? -divideHalfUp(-amount, divisor) : (2n * amount + divisor) / (2n * divisor)
+}
+
+export type Cents = bigint
+
+export function toCents(amount: PicoAud): Cents {
+  return divideHalfUp(amount, PICO_PER_CENT)
+}
+
+/** "9384.87" */
+export function formatCents(amount: Cents): string {
+  return formatAud(amount * PICO_PER_CENT)
 }

@@ -25,6 +25,8 @@ export interface PriceList {
   readonly cached_input_per_million?: string
   readonly per_image?: string
   readonly per_audio_minute?: string
+  /** Of reserved capacity, whose tokens cost nothing. */
+  readonly per_hour?: string
 }
 
 export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, images: 0, audioMs: 0 }
@@ -36,6 +38,9 @@ export const freeRates: Rates = {
   perImage: null,
   perAudioMinute: null,
 }
+
+/** The price version of tokens on reserved capacity: they cost nothing, whatever the list says. */
+export const FREE_VERSION = 0
 
 const MILLION = 1_000_000n
 

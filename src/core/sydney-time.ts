@@ -24,6 +24,40 @@ export function sydneyDate(at: number): string {
   return `${part['year']}-${part['month']}-${part['day']}`
 }
 
+// Rows come in the order of time, nearly all of them on one day: looking a date up costs microseconds.
+let latestDay = { from: 0, to: 0 }
+
+/** Unix ms of the midnight in Sydney at or before a moment. */
+export function sydneyDay(at: number): number {
+  if (at < latestDay.from || at >= latestDay.to) {
+    const [year = 0, month = 0, day = 0] = sydneyDate(at).split('-').map(Number)
+    latestDay = { from: sydneyMidnight(year, month, day), to: sydneyMidnight(year, month, day + 1) }
+  }
+  return latestDay.from
+}
+
+/** A calendar month in Sydney, from its first moment to the first of the next. */
+export interface Month {
+  /** "2026-11". */
+  readonly name: string
+  readonly from: number
+  readonly to: number
+}
+
+/** undefined where the text is no month. */
+export function parseMonth(name: string): Month | undefined {
+  const match = /^(20\d{2})-(0[1-9]|1[0-2])$/.exec(name)
+  if (!match) return undefined
+  const [year, month] = [Number(match[1]), Number(match[2])]
+  return { name, from: sydneyMidnight(year, month, 1), to: sydneyMidnight(year, month + 1, 1) }
+}
+
+export function sydneyMonth(at: number): Month {
+  const month = parseMonth(sydneyDate(at).slice(0, 7))
+  if (!month) throw new RangeError(`${at} is no time of this century`)
+  return month
+}
+
 function offsetAt(at: number): number {
   const part = partsAt(at)
   const wall = Date.UTC(

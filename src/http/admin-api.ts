@@ -1,11 +1,12 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import Type from 'typebox'
 import type { Accounts } from '../accounts/accounts.ts'
-import { keyView, usageQuery, usageView, workspaceView } from '../accounts/views.ts'
+import { keyView, workspaceView } from '../accounts/views.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { priceListSchema } from '../catalog/file.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
 import { ApiError } from '../core/errors.ts'
+import { groupings } from '../core/usage-sums.ts'
 import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
 import type { Store } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
@@ -13,12 +14,14 @@ import { readJsonObject } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { mistake, requireValid } from './parameters.ts'
 import type { Application } from './server.ts'
+import { sendUsage, sendUsageRow } from './usage.ts'
 
 /** The operator's listener: accounts, prices, usage and figures, behind the operator's token. */
 export interface AdminParts {
   readonly accounts: Accounts
   readonly prices: PriceBook
   readonly catalog: Catalog
+  /** For reading: it has a connection of its own, so that nobody's download delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
   readonly operatorToken: string
@@ -149,12 +152,13 @@ function adminRoutes(parts: AdminParts): readonly Route[] {
       exchange.sendJson(JSON.stringify(keyView(await accounts.revokeKey(id), accounts))),
     ),
     route('GET', '/admin/v1/usage', async (exchange) => {
-      const query = new URLSearchParams(exchange.query)
-      const workspace = accounts.workspace(query.get('workspace') ?? '')
-      const period = { from: query.get('from'), to: query.get('to') }
-      const page = { limit: whole(query, 'limit', 1, 10_000) ?? 1000, offset: whole(query, 'offset', 0, 1e12) ?? 0 }
-      exchange.sendJson(list((await store.usage(usageQuery(workspace.id, period, page))).map(usageView)))
+      const name = new URLSearchParams(exchange.query).get('workspace')
+      await sendUsage(exchange, store, {
+        workspaceId: name === null ? undefined : accounts.workspace(name).id,
+        groupings,
+      })
     }),
+    route('GET', '/admin/v1/usage/*', async (exchange, [id = '']) => sendUsageRow(exchange, store, id, undefined)),
   ]
 }
 
@@ -171,14 +175,6 @@ async function body<Value>(exchange: Exchange, schema: Parameters<typeof require
   const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
   requireValid(schema, value)
   return value as Value
-}
-
-function whole(query: URLSearchParams, name: string, least: number, most: number): number | undefined {
-  const text = query.get(name)
-  if (text === null) return undefined
-  const value = Number(text)
-  if (Number.isInteger(value) && value >= least && value <= most) return value
-  throw mistake('invalid_value', name, `an integer from ${least} to ${most}`)
 }
 
 function matches(pattern: readonly string[], path: readonly string[]): boolean {

@@ -1,4 +1,6 @@
 import type { TSchema } from 'typebox'
+import { exportFormats } from '../billing/usage-export.ts'
+import { ownGroupings } from '../billing/usage-report.ts'
 import { categories, modes } from '../core/catalog.ts'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
 import { audioFormSchema, audioResponseSchema } from './audio-schema.ts'
@@ -12,6 +14,7 @@ import {
   rerankRequestSchema,
   rerankResponseSchema,
 } from './rerank-schema.ts'
+import { usageListSchema, usageRowSchema } from './usage-schema.ts'
 import { errorSchema, modelDetailSchema, modelListSchema, queueStatusSchema } from './wire-schemas.ts'
 
 /** The public API as data: OpenAPI and the docs page are both made from this. */
@@ -199,6 +202,35 @@ export const operations: readonly Operation[] = [
     description: 'How busy the models of this workspace are. Never queued itself.',
     response: queueStatusSchema,
     errors: [],
+  },
+  {
+    method: 'get',
+    path: '/usage',
+    summary: 'Usage',
+    description:
+      'What the keys of this workspace used and what it cost, row by row or summed up. Dates are days in Sydney. With format=csv or jsonl the rows come as one file.',
+    parameters: [
+      { name: 'from', description: 'A date such as 2026-11-01, or a time such as 2026-11-01T00:00:00Z.' },
+      { name: 'to', description: 'A date, which is included, or a time, which is not.' },
+      { name: 'group_by', description: 'Sums instead of rows.', values: ownGroupings },
+      { name: 'limit', description: 'How many on a page: 1 to 10000, by default 100.' },
+      { name: 'after', description: "The 'next' of the page before." },
+      { name: 'model', description: 'Only rows of this model.' },
+      { name: 'price_versions', description: 'Comma list: only rows at these price versions.' },
+      { name: 'credit_note', description: 'Only rows of this adjustment note.' },
+      { name: 'format', description: 'json (default), or rows as a file.', values: ['json', ...exportFormats] },
+    ],
+    response: usageListSchema,
+    errors: ['invalid_value'],
+  },
+  {
+    method: 'get',
+    path: '/usage/{request_id}',
+    summary: 'Usage of one request',
+    description: 'One row, by the X-Request-Id of its response.',
+    parameters: [{ name: 'request_id', in: 'path', required: true, description: 'The X-Request-Id of a response.' }],
+    response: usageRowSchema,
+    errors: ['not_found'],
   },
 ]
 

@@ -1,4 +1,5 @@
 import type { Accounts } from '../accounts/accounts.ts'
+import { ownGroupings } from '../billing/usage-report.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
 import type { Model } from '../core/catalog.ts'
@@ -7,7 +8,7 @@ import { ApiError } from '../core/errors.ts'
 import type { ImageLimits } from '../core/image-header.ts'
 import { secondsLeft } from '../core/rate-window.ts'
 import type { Pipeline } from '../pipeline.ts'
-import type { Admission, Caller, Clock, FileStore, RateLimiter } from '../ports.ts'
+import type { Admission, Caller, Clock, FileStore, RateLimiter, UsageStore } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
 import { audio, audioTasks, type AudioParts } from './audio.ts'
 import type { FetchImages } from './chat-messages.ts'
@@ -19,6 +20,7 @@ import { describeModel, listModels, type ModelsParts } from './models.ts'
 import { openApiDocument } from './openapi.ts'
 import { queueStatus } from './queue-status.ts'
 import type { Application } from './server.ts'
+import { sendUsage, sendUsageRow } from './usage.ts'
 
 /** The public listener: who calls, whether the rate allows it, and which resource it is for. */
 export interface PublicParts {
@@ -30,6 +32,7 @@ export interface PublicParts {
   readonly pipeline: Pipeline
   readonly clock: Clock
   readonly telemetry: Telemetry
+  readonly usage: UsageStore
   readonly fetchImages: FetchImages
   readonly imageLimits: ImageLimits
   /** Where images are kept that a caller wants by link. */
@@ -149,7 +152,9 @@ function findResource(
         ? resources[path]
         : path.startsWith('/models/')
           ? resources['/models/{slug}']
-          : undefined
+          : path.startsWith('/usage/')
+            ? resources['/usage/{request_id}']
+            : undefined
   if (!byMethod) {
     throw new ApiError(
       'unknown_url',
@@ -178,9 +183,7 @@ export function publicResources(parts: PublicParts): Readonly<Record<string, Rea
     ...Object.fromEntries(
       Object.entries(jobMakers).map(([path, makeJob]) => [path, { POST: inference(parts, path, makeJob) }]),
     ),
-    ...Object.fromEntries(
-      Object.entries(audioTasks).map(([path, task]) => [path, { POST: audio(parts, path, task) }]),
-    ),
+    ...Object.fromEntries(Object.entries(audioTasks).map(([path, task]) => [path, { POST: audio(parts, path, task) }])),
     '/models': { GET: json((exchange, { workspace }) => listModels(models, workspace, query(exchange))) },
     '/models/detail': {
       GET: json((exchange, { workspace }) => describeModel(models, workspace, query(exchange).get('slug'))),
@@ -190,6 +193,14 @@ export function publicResources(parts: PublicParts): Readonly<Record<string, Rea
     },
     '/queue/status': {
       GET: json((_exchange, { workspace }) => queueStatus(parts.catalog, parts.admission, workspace)),
+    },
+    '/usage': {
+      GET: (exchange, { workspace }) =>
+        sendUsage(exchange, parts.usage, { workspaceId: workspace.id, groupings: ownGroupings }),
+    },
+    '/usage/{request_id}': {
+      GET: (exchange, { workspace }) =>
+        sendUsageRow(exchange, parts.usage, exchange.path.slice(`${PREFIX}/usage/`.length), workspace.id),
     },
   }
 }

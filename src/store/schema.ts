@@ -1,3 +1,50 @@
+/** What is summed up, besides rows and requests. */
+export const SUMMED = [
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'images',
+  'audio_ms',
+  'capacity_ms',
+  'amount_pico_aud',
+] as const
+
+/** What sums are kept apart by, besides their time. */
+export const APART = ['workspace_id', 'model', 'key_id', 'price_version', 'credit_note'] as const
+
+/** Neither a correction nor reserved capacity is a request. */
+export const IS_REQUEST = 'corrects IS NULL AND capacity_ms = 0'
+
+function sumsTable(table: string, time: string): string {
+  return `
+  CREATE TABLE ${table} (
+    workspace_id TEXT NOT NULL,
+    ${time} INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    credit_note TEXT NOT NULL,
+    row_count INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    estimated_requests INTEGER NOT NULL,
+    ${SUMMED.map((column) => `${column} INTEGER NOT NULL`).join(', ')},
+    PRIMARY KEY (workspace_id, ${time}, model, key_id, price_version, credit_note)
+  ) STRICT, WITHOUT ROWID;`
+}
+
+/** Adds each new row to its sums, in the same transaction and exactly once, whoever writes it. */
+function sumsTrigger(table: string, time: string, timeOfRow: string): string {
+  const isRequest = `(NEW.corrects IS NULL AND NEW.capacity_ms = 0)`
+  const added = ['row_count', 'requests', 'estimated_requests', ...SUMMED]
+  return `
+  CREATE TRIGGER ledger_adds_to_${table} AFTER INSERT ON ledger BEGIN
+    INSERT INTO ${table} (${[...APART, time, ...added].join(', ')})
+    VALUES (${APART.map((column) => `NEW.${column}`).join(', ')}, ${timeOfRow}, 1, ${isRequest},
+      ${isRequest} AND NEW.estimated, ${SUMMED.map((column) => `NEW.${column}`).join(', ')})
+    ON CONFLICT DO UPDATE SET ${added.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')};
+  END;`
+}
+
 /**
  * The tables, one step a version. A step, once released, never changes; a new one is added at the end.
  * The ledger is append-only: what is open stands in `intents` and moves to `ledger` when it is settled.
@@ -8,7 +55,14 @@ export const migrations: readonly string[] = [
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     requests_per_minute INTEGER,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    -- For a month in Sydney; NULL: none.
+    spend_limit_pico_aud INTEGER CHECK (spend_limit_pico_aud >= 0),
+    spend_limit_is_soft INTEGER NOT NULL DEFAULT 0,
+    -- Who its invoices are made out to; NULL: its name.
+    buyer_name TEXT,
+    buyer_abn TEXT,
+    buyer_address TEXT
   ) STRICT;
 
   CREATE TABLE api_keys (
@@ -51,20 +105,63 @@ export const migrations: readonly string[] = [
     max_tokens INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     input_tokens INTEGER NOT NULL,
-    cached_input_tokens INTEGER NOT NULL CHECK (cached_input_tokens BETWEEN 0 AND input_tokens),
-    output_tokens INTEGER NOT NULL CHECK (output_tokens >= 0),
-    images INTEGER NOT NULL CHECK (images >= 0),
-    audio_ms INTEGER NOT NULL CHECK (audio_ms >= 0),
+    cached_input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    audio_ms INTEGER NOT NULL,
     estimated INTEGER NOT NULL,
     outcome TEXT NOT NULL,
-    amount_pico_aud INTEGER NOT NULL CHECK (amount_pico_aud >= 0),
+    amount_pico_aud INTEGER NOT NULL,
     queue_wait_ms INTEGER NOT NULL,
     first_token_ms INTEGER,
     duration_ms INTEGER NOT NULL,
-    settled_at INTEGER NOT NULL
+    -- The time it is billed at, and the midnight in Sydney before it.
+    settled_at INTEGER NOT NULL,
+    settled_day INTEGER NOT NULL,
+    -- Reserved capacity is billed by its time.
+    capacity_ms INTEGER NOT NULL DEFAULT 0,
+    -- The row that this one takes back, in part or whole; and the adjustment note it stands in, if not in the invoice of its month.
+    corrects TEXT REFERENCES ledger (request_id),
+    credit_note TEXT NOT NULL DEFAULT '',
+    reason TEXT,
+    CHECK (corrects IS NOT NULL OR (cached_input_tokens BETWEEN 0 AND input_tokens AND output_tokens >= 0
+      AND images >= 0 AND audio_ms >= 0 AND capacity_ms >= 0 AND amount_pico_aud >= 0))
   ) STRICT, WITHOUT ROWID;
 
-  CREATE INDEX ledger_by_workspace ON ledger (workspace_id, settled_at);
+  CREATE INDEX ledger_by_workspace ON ledger (workspace_id, settled_at, request_id);
   CREATE INDEX ledger_by_lane ON ledger (lane, started_at);
+  -- A row is taken back at most once; a correction may be corrected in its turn.
+  CREATE UNIQUE INDEX ledger_by_corrected ON ledger (corrects) WHERE corrects IS NOT NULL;
+
+  CREATE TRIGGER ledger_never_changes BEFORE UPDATE ON ledger
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER ledger_never_forgets BEFORE DELETE ON ledger
+  BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  ${sumsTable('usage_hours', 'hour')}
+  ${sumsTable('usage_days', 'day')}
+  ${sumsTrigger('usage_hours', 'hour', 'NEW.settled_at - NEW.settled_at % 3600000')}
+  ${sumsTrigger('usage_days', 'day', 'NEW.settled_day')}
+
+  -- Invoices and adjustment notes. The document is what was issued; the rest finds it.
+  CREATE TABLE invoices (
+    number TEXT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('tax_invoice', 'adjustment_note')),
+    sequence INTEGER NOT NULL CHECK (sequence > 0),
+    seller_abn TEXT NOT NULL,
+    workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+    period TEXT NOT NULL,
+    period_from INTEGER NOT NULL,
+    period_to INTEGER NOT NULL,
+    issued_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    UNIQUE (kind, sequence)
+  ) STRICT;
+  CREATE UNIQUE INDEX invoice_of_month ON invoices (workspace_id, period) WHERE kind = 'tax_invoice';
+  CREATE INDEX invoices_by_workspace ON invoices (workspace_id, period_to);
+
+  CREATE TRIGGER invoices_never_change BEFORE UPDATE ON invoices
+  BEGIN SELECT RAISE(ABORT, 'an issued invoice never changes'); END;
+  CREATE TRIGGER invoices_never_go BEFORE DELETE ON invoices
+  BEGIN SELECT RAISE(ABORT, 'an issued invoice never changes'); END;
   `,
 ]

@@ -45,6 +45,8 @@ let engine: ScriptedEngine
 let speech: Server
 let weir: TestWeir
 let document: Document
+/** Of a settled request. */
+let requestId: string
 
 before(async () => {
   engine = await scriptedEngine()
@@ -74,6 +76,9 @@ before(async () => {
       model('meta/without', { serverless: {} }),
     ],
   })
+  const chat = await weir.chat({})
+  await chat.text()
+  requestId = chat.headers.get('x-request-id') ?? ''
   document = (await (await weir.call('/openapi.json', { key: null })).json()) as Document
 })
 after(async () => {
@@ -211,6 +216,12 @@ const asks: Readonly<Record<string, { path?: string; body?: object; form?: Recor
     'get /models/detail': { path: '/models/detail?slug=meta/test-8b' },
     'get /models/{slug}': { path: '/models/meta/reserved' },
     'get /queue/status': {},
+    'get /usage': { path: '/usage?group_by=model' },
+    'get /usage/{request_id}': {
+      get path() {
+        return `/usage/${requestId}`
+      },
+    },
   }
 
 async function ask(method: string, path: string, changes: { body?: unknown; key?: string | null } = {}) {

@@ -1,0 +1,92 @@
+import { capacityAmount } from '../core/invoice.ts'
+import { CAPACITY_ENDPOINT, type LedgerRow } from '../core/ledger.ts'
+import { parseAud } from '../core/money.ts'
+import { noUsage } from '../core/rating.ts'
+import type { Month } from '../core/sydney-time.ts'
+import type { PricedSums } from '../core/usage-sums.ts'
+import type { PriceVersion, Workspace } from '../ports.ts'
+
+/**
+ * Reserved capacity as rows of the ledger: one for each stretch of a month at one rate. A lane's price
+ * versions say since when it has been reserved, at what rate, and (null) that it no longer was.
+ */
+export function capacityRows(
+  prices: readonly PriceVersion[],
+  workspace: Workspace,
+  month: Month,
+  now: number,
+): LedgerRow[] {
+  const lanes = Map.groupBy(
+    prices.filter(({ model }) => model.endsWith(`@${workspace.name}`)),
+    ({ model }) => model,
+  )
+  return [...lanes].flatMap(([lane, versions]) =>
+    versions.flatMap((version, index) => {
+      const perHour = parseAud(version.prices?.per_hour ?? '')
+      const from = Math.max(version.effectiveFrom, month.from, workspace.createdAt)
+      const to = Math.min(versions[index + 1]?.effectiveFrom ?? Infinity, month.to, now)
+      if (perHour === undefined || to <= from) return []
+      return [
+        capacityRow({
+          lane,
+          workspace,
+          month,
+          version: version.id,
+          from,
+          to,
+          amount: capacityAmount(to - from, perHour),
+        }),
+      ]
+    }),
+  )
+}
+
+interface Stretch {
+  readonly lane: string
+  readonly workspace: Workspace
+  readonly month: Month
+  readonly version: number
+  readonly from: number
+  readonly to: number
+  readonly amount: bigint
+}
+
+function capacityRow({ lane, workspace, month, version, from, to, amount }: Stretch): LedgerRow {
+  return {
+    ...noUsage,
+    requestId: `capacity:${version}:${month.name}`,
+    workspaceId: workspace.id,
+    keyId: '',
+    model: lane.slice(0, lane.lastIndexOf('@')),
+    lane,
+    endpoint: CAPACITY_ENDPOINT,
+    priceVersion: version,
+    maxTokens: 0,
+    startedAt: from,
+    estimated: false,
+    outcome: 'completed',
+    amount,
+    queueWaitMs: 0,
+    firstTokenMs: null,
+    durationMs: to - from,
+    capacityMs: to - from,
+    settledAt: month.to - 1,
+  }
+}
+
+export function sumsOfCapacity(rows: readonly LedgerRow[]): PricedSums[] {
+  return rows.map((row) => ({
+    model: row.model,
+    priceVersion: row.priceVersion,
+    rows: 1,
+    requests: 0,
+    estimatedRequests: 0,
+    inputTokens: 0n,
+    cachedInputTokens: 0n,
+    outputTokens: 0n,
+    images: 0n,
+    audioMs: 0n,
+    capacityMs: BigInt(row.capacityMs ?? 0),
+    amount: row.amount,
+  }))
+}

@@ -1,0 +1,246 @@
+import { ApiError } from '../core/errors.ts'
+import { documentOf, type InvoiceDocument, type Party, type Seller } from '../core/invoice-document.ts'
+import { linesOf, type InvoiceLine } from '../core/invoice.ts'
+import { formatAbn } from '../core/abn.ts'
+import { reversalOf } from '../core/ledger.ts'
+import { sydneyMonth, type Month } from '../core/sydney-time.ts'
+import type { PricedSums } from '../core/usage-sums.ts'
+import type { Clock, InvoiceStore, IssuedInvoice, Store, Workspace } from '../ports.ts'
+import { capacityRows, sumsOfCapacity } from './capacity.ts'
+import { versionRates } from './version-rates.ts'
+
+/** Tax invoices and adjustment notes: made, issued and found again. */
+export interface Invoicing {
+  /** What the month comes to so far, or the invoice where it has been issued. */
+  preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  issue(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  /** Takes rows of an issued invoice back, with an adjustment note; null: all that are left. */
+  credit(
+    workspace: Workspace,
+    month: Month,
+    requestIds: readonly string[] | null,
+    reason: string,
+  ): Promise<InvoiceDocument>
+  /** Takes a row back that no invoice has yet. */
+  correct(requestId: string, reason: string): Promise<void>
+  list(workspace?: Workspace): Promise<readonly InvoiceDocument[]>
+  byNumber(number: string): Promise<InvoiceDocument>
+  /** The invoice of a month. */
+  ofMonth(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+}
+
+const PREFIX = { tax_invoice: 'INV', adjustment_note: 'ADJ' } as const
+/** A number or a row may come in between; not this often. */
+const ATTEMPTS = 20
+
+export function openInvoicing(store: Store, clock: Clock, seller: Seller | undefined): Invoicing {
+  async function find(workspace: Workspace, month: Month): Promise<IssuedInvoice | undefined> {
+    const all = await store.invoices({ workspaceId: workspace.id })
+    return all.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)
+  }
+
+  async function found(workspace: Workspace, month: Month): Promise<IssuedInvoice> {
+    const invoice = await find(workspace, month)
+    if (invoice) return invoice
+    throw new ApiError('not_found', `${workspace.name} has no invoice for ${month.name}.`, { param: 'period' })
+  }
+
+  /** Everything about a month but its number. */
+  async function draft(workspace: Workspace, month: Month) {
+    const { prices } = await store.accounts()
+    const capacity = capacityRows(prices, workspace, month, clock.now())
+    const used = await store.pricedSums(workspace.id, month.from, month.to, '')
+    const sums = [...used, ...sumsOfCapacity(capacity)]
+    return { capacity, sums, lines: linesOf(sums, versionRates(prices)), rowsExpected: rowsIn(used) }
+  }
+
+  function document(
+    kind: InvoiceDocument['kind'],
+    workspace: Workspace,
+    month: Month,
+    content: { readonly lines: readonly InvoiceLine[]; readonly sums: readonly PricedSums[] },
+    issued: { readonly number: string; readonly at: number } | null,
+    adjusts?: { readonly number: string; readonly reason: string },
+  ): InvoiceDocument {
+    const { lines, sums } = content
+    return documentOf({
+      kind,
+      number: issued?.number ?? null,
+      workspace: workspace.name,
+      month,
+      issuedAt: issued?.at ?? null,
+      seller,
+      buyer: buyerOf(workspace),
+      lines,
+      counts: {
+        requests: sum(sums, 'requests'),
+        estimatedRequests: sum(sums, 'estimatedRequests'),
+        rows: rowsIn(sums),
+      },
+      ...(adjusts ? { adjusts } : {}),
+    })
+  }
+
+  /** Tries until the number is the next one and no row came in between. */
+  async function issueNext(
+    kind: InvoiceDocument['kind'],
+    workspace: Workspace,
+    month: Month,
+    attempt: (
+      issue: (document: InvoiceDocument) => IssuedInvoice,
+      number: string,
+      at: number,
+    ) => Promise<InvoiceDocument | undefined>,
+  ): Promise<InvoiceDocument> {
+    const { abn } = requireSeller(seller)
+    for (let tries = 0; tries < ATTEMPTS; tries++) {
+      await requireOwnBooks(store, abn)
+      const sequence = (await store.lastSequence(kind)) + 1
+      const number = `${PREFIX[kind]}-${String(sequence).padStart(6, '0')}`
+      const at = clock.now()
+      const record = (it: InvoiceDocument): IssuedInvoice => ({
+        number,
+        kind,
+        sequence,
+        sellerAbn: abn,
+        workspaceId: workspace.id,
+        period: month.name,
+        periodFrom: month.from,
+        periodTo: month.to,
+        issuedAt: at,
+        document: it,
+      })
+      const issued = await attempt(record, number, at)
+      if (issued) return issued
+    }
+    throw new ApiError('conflict', 'Too much happens at once; try again.')
+  }
+
+  return {
+    async preview(workspace, month) {
+      const issued = await find(workspace, month)
+      return issued?.document ?? document('tax_invoice', workspace, month, await draft(workspace, month), null)
+    },
+    async issue(workspace, month) {
+      if (month.to > clock.now()) {
+        throw new ApiError('conflict', `${month.name} is not over yet in Sydney; preview it meanwhile.`, {
+          param: 'period',
+        })
+      }
+      return issueNext('tax_invoice', workspace, month, async (record, number, at) => {
+        const before = await find(workspace, month)
+        if (before)
+          throw new ApiError('conflict', `${month.name} has been invoiced: ${before.number}.`, { param: 'period' })
+        const content = await draft(workspace, month)
+        if (content.lines.length === 0) {
+          throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
+        }
+        const it = document('tax_invoice', workspace, month, content, { number, at })
+        return (await store.issueInvoice(record(it), content.rowsExpected, content.capacity)) ? it : undefined
+      })
+    },
+    async credit(workspace, month, requestIds, reason) {
+      const invoice = await found(workspace, month)
+      return issueNext('adjustment_note', workspace, month, async (record, number, at) => {
+        const { prices } = await store.accounts()
+        const taken = await store.reversibleSums(workspace.id, month.from, month.to, requestIds)
+        requireAll(taken, requestIds, invoice)
+        const sums = taken.map(negated)
+        const content = { sums, lines: linesOf(sums, versionRates(prices)) }
+        const adjusts = { number: invoice.number, reason }
+        const it = document('adjustment_note', workspace, month, content, { number, at }, adjusts)
+        return (await store.issueNote(record(it), invoice.document.ledger_rows, { requestIds, reason }))
+          ? it
+          : undefined
+      })
+    },
+    async correct(requestId, reason) {
+      const row = await store.usageRow(requestId)
+      if (!row) throw new ApiError('not_found', `There is no settled request "${requestId}".`, { param: 'request_id' })
+      const invoices = await store.invoices({ workspaceId: row.workspaceId })
+      const month = sydneyMonth(row.settledAt)
+      const invoice = invoices.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)
+      if (invoice || (row.correction?.creditNote ?? '') !== '') {
+        throw new ApiError(
+          'conflict',
+          `The row has been invoiced${invoice ? ` (${invoice.number})` : ''}: use weir invoice credit.`,
+        )
+      }
+      const id = `correction:${requestId}`
+      if (await store.usageRow(id)) throw new ApiError('conflict', `The row has been taken back: ${id}.`)
+      const reversal = reversalOf(row, id, clock.now(), { of: requestId, reason, creditNote: '' })
+      await store.writeLedger({ intents: [], rows: [reversal] })
+    },
+    async list(workspace) {
+      const all = await store.invoices(workspace ? { workspaceId: workspace.id } : {})
+      return all.map((invoice) => invoice.document)
+    },
+    async byNumber(number) {
+      const [invoice] = await store.invoices({ number })
+      if (!invoice) throw new ApiError('not_found', `There is no invoice "${number}".`, { param: 'number' })
+      return invoice.document
+    },
+    ofMonth: async (workspace, month) => (await found(workspace, month)).document,
+  }
+}
+
+function buyerOf({ name, buyer }: Workspace): Party {
+  return {
+    name: buyer.name ?? name,
+    abn: buyer.abn === null ? null : formatAbn(buyer.abn),
+    address: buyer.address ?? '',
+  }
+}
+
+function requireSeller(seller: Seller | undefined): Seller {
+  if (seller) return seller
+  throw new ApiError('invalid_value', 'A tax invoice needs a seller: give seller (name, abn, address) in weir.yaml.', {
+    param: 'seller',
+  })
+}
+
+/** Numbers are without a gap for a seller, so one data directory is the books of one. */
+async function requireOwnBooks(store: InvoiceStore, abn: string): Promise<void> {
+  const other = (await store.sellers()).find((it) => it !== abn)
+  if (other === undefined) return
+  throw new ApiError(
+    'conflict',
+    `These books are of the seller with ABN ${formatAbn(other)}; another seller needs a data directory of its own.`,
+    { param: 'seller' },
+  )
+}
+
+function requireAll(taken: readonly PricedSums[], requestIds: readonly string[] | null, invoice: IssuedInvoice): void {
+  const rows = rowsIn(taken)
+  if (requestIds !== null && rows !== new Set(requestIds).size) {
+    throw new ApiError(
+      'not_found',
+      `Not all of these requests are in ${invoice.number}, or some were credited before.`,
+      {
+        param: 'requests',
+      },
+    )
+  }
+  if (rows === 0) throw new ApiError('conflict', `Nothing is left to credit of ${invoice.number}.`)
+}
+
+function negated(sums: PricedSums): PricedSums {
+  return {
+    ...sums,
+    inputTokens: -sums.inputTokens,
+    cachedInputTokens: -sums.cachedInputTokens,
+    outputTokens: -sums.outputTokens,
+    images: -sums.images,
+    audioMs: -sums.audioMs,
+    capacityMs: -sums.capacityMs,
+    amount: -sums.amount,
+  }
+}
+
+function rowsIn(sums: readonly PricedSums[]): number {
+  return sum(sums, 'rows')
+}
+
+function sum(sums: readonly PricedSums[], name: 'rows' | 'requests' | 'estimatedRequests'): number {
+  return sums.reduce((total, it) => total + it[name], 0)
+}

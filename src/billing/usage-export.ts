@@ -1,0 +1,72 @@
+import { usageView } from '../accounts/views.ts'
+import type { LedgerRow } from '../core/ledger.ts'
+import type { UsageQuery, UsageStore } from '../ports.ts'
+
+/** Ledger rows as a file, piece by piece, however many there are. */
+
+export const exportFormats = ['csv', 'jsonl'] as const
+export type ExportFormat = (typeof exportFormats)[number]
+
+export const exportTypes: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv; charset=utf-8',
+  jsonl: 'application/x-ndjson',
+}
+
+const COLUMNS = [
+  'request_id',
+  'started',
+  'settled',
+  'model',
+  'endpoint',
+  'lane',
+  'key_id',
+  'outcome',
+  'estimated',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'images',
+  'audio_ms',
+  'capacity_ms',
+  'amount_pico_aud',
+  'price_version',
+  'max_tokens',
+  'queue_wait_ms',
+  'first_token_ms',
+  'duration_ms',
+  'corrects',
+  'credit_note',
+  'reason',
+] as const
+
+const PAGE_ROWS = 5000
+
+/** Every row of a query, page after page. */
+export async function* eachPage(store: UsageStore, query: UsageQuery): AsyncGenerator<readonly LedgerRow[]> {
+  let after = query.after
+  for (;;) {
+    const page = await store.usage({ ...query, after, limit: PAGE_ROWS })
+    if (page.length > 0) yield page
+    const last = page.at(-1)
+    if (!last || page.length < PAGE_ROWS) return
+    after = { settledAt: last.settledAt, requestId: last.requestId }
+  }
+}
+
+export async function* exportRows(store: UsageStore, query: UsageQuery, format: ExportFormat): AsyncGenerator<string> {
+  if (format === 'csv') yield `${COLUMNS.join(',')}\n`
+  for await (const page of eachPage(store, query)) {
+    yield page.map((row) => (format === 'csv' ? csvLine(row) : `${JSON.stringify(usageView(row))}\n`)).join('')
+  }
+}
+
+function csvLine(row: LedgerRow): string {
+  const view = usageView(row) as Readonly<Record<string, string | number | boolean | null | undefined>>
+  return `${COLUMNS.map((column) => csvCell(view[column])).join(',')}\n`
+}
+
+function csvCell(value: string | number | boolean | null | undefined): string {
+  if (value === undefined || value === null) return ''
+  const text = String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -1,0 +1,105 @@
+import type { Intent, LedgerRow, Outcome } from '../core/ledger.ts'
+import { sydneyDay } from '../core/sydney-time.ts'
+import type { Statement } from './sqlite-worker.ts'
+
+/** Intents and ledger rows as the tables have them. */
+
+export type Values = Statement['rows'][number]
+export type Row = Record<string, unknown>
+
+export const INTENT_COLUMNS =
+  'request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, started_at'
+const REQUEST_COLUMNS = `${INTENT_COLUMNS}, input_tokens, cached_input_tokens, output_tokens, images, audio_ms,
+  estimated, outcome, amount_pico_aud, queue_wait_ms, first_token_ms, duration_ms`
+export const ROW_COLUMNS = `${REQUEST_COLUMNS}, capacity_ms, corrects, credit_note, reason, settled_at, settled_day`
+
+export const placeholders = (columns: string): string => columns.replaceAll(/\w+/g, '?')
+
+const SETTLED = `${placeholders(REQUEST_COLUMNS)}, ?, ?, ?, ?`
+const INVOICED_TO = `coalesce((SELECT max(period_to) FROM invoices WHERE workspace_id = ? AND kind = 'tax_invoice'), 0)`
+
+/**
+ * A batch may be written again after an error of unknown effect: a row that is there already stays as it is.
+ * One that comes when its month has been invoiced belongs to the next month, so that each stands in one invoice.
+ */
+export const SETTLE = `INSERT INTO ledger (${ROW_COLUMNS})
+  SELECT ${SETTLED}, max(?, closed), max(?, closed) FROM (SELECT ${INVOICED_TO} AS closed) WHERE true ON CONFLICT DO NOTHING`
+
+export const RECOVER = `INSERT INTO ledger (${ROW_COLUMNS})
+  SELECT ${INTENT_COLUMNS}, 0, 0, 0, 0, 0, 0, 'interrupted', 0, 0, NULL, 0, 0, NULL, '', NULL, ?, ?
+  FROM intents WHERE true ON CONFLICT DO NOTHING`
+
+export function intentValues(it: Intent): Values {
+  return [
+    it.requestId,
+    it.workspaceId,
+    it.keyId,
+    it.model,
+    it.lane,
+    it.endpoint,
+    it.priceVersion,
+    it.maxTokens,
+    it.startedAt,
+  ]
+}
+
+/** In the order of ROW_COLUMNS. */
+export function rowValues(it: LedgerRow): Values {
+  return [
+    ...intentValues(it),
+    it.inputTokens,
+    it.cachedInputTokens,
+    it.outputTokens,
+    it.images,
+    it.audioMs,
+    it.estimated ? 1 : 0,
+    it.outcome,
+    it.amount,
+    it.queueWaitMs,
+    it.firstTokenMs,
+    it.durationMs,
+    it.capacityMs ?? 0,
+    it.correction?.of ?? null,
+    it.correction?.creditNote ?? '',
+    it.correction?.reason ?? null,
+    it.settledAt,
+    sydneyDay(it.settledAt),
+  ]
+}
+
+export function toLedgerRow(row: Row): LedgerRow {
+  const capacityMs = Number(row['capacity_ms'])
+  return {
+    requestId: String(row['request_id']),
+    workspaceId: String(row['workspace_id']),
+    keyId: String(row['key_id']),
+    model: String(row['model']),
+    lane: String(row['lane']),
+    endpoint: String(row['endpoint']),
+    priceVersion: Number(row['price_version']),
+    maxTokens: Number(row['max_tokens']),
+    startedAt: Number(row['started_at']),
+    inputTokens: Number(row['input_tokens']),
+    cachedInputTokens: Number(row['cached_input_tokens']),
+    outputTokens: Number(row['output_tokens']),
+    images: Number(row['images']),
+    audioMs: Number(row['audio_ms']),
+    estimated: row['estimated'] === 1n,
+    outcome: String(row['outcome']) as Outcome,
+    amount: row['amount_pico_aud'] as bigint,
+    queueWaitMs: Number(row['queue_wait_ms']),
+    firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),
+    durationMs: Number(row['duration_ms']),
+    settledAt: Number(row['settled_at']),
+    ...(capacityMs === 0 ? {} : { capacityMs }),
+    ...(row['corrects'] === null
+      ? {}
+      : {
+          correction: {
+            of: row['corrects'] as string,
+            reason: String(row['reason']),
+            creditNote: String(row['credit_note']),
+          },
+        }),
+  }
+}

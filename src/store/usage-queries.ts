@@ -1,0 +1,179 @@
+import type { Grouping, PricedSums, UsageSums } from '../core/usage-sums.ts'
+import { sydneyDay } from '../core/sydney-time.ts'
+import type { SumsQuery, UsageQuery, UsageStore } from '../ports.ts'
+import { ROW_COLUMNS, toLedgerRow, type Row, type Values } from './ledger-rows.ts'
+import { APART, IS_REQUEST, SUMMED } from './schema.ts'
+
+type Read = (sql: string, ...values: Values) => Promise<readonly Row[]>
+
+const HOUR_MS = 3_600_000
+const COUNTS = ['row_count', 'requests', 'estimated_requests'] as const
+const COLUMN_OF: Readonly<Record<Grouping, string>> = {
+  workspace: 'workspace_id',
+  model: 'model',
+  key: 'key_id',
+  day: 'day',
+}
+
+// Some ten million dollars are more than 64 bits of pico-AUD, so a sum of sums comes in two parts.
+export const SUMS = [
+  ...[...COUNTS, ...SUMMED.filter((column) => column !== 'amount_pico_aud')].map(
+    (column) => `coalesce(sum(${column}), 0) AS ${column}`,
+  ),
+  'coalesce(sum(amount_pico_aud / 1000000000), 0) AS amount_high',
+  'coalesce(sum(amount_pico_aud % 1000000000), 0) AS amount_low',
+].join(', ')
+
+/** What a row adds to the sums. */
+const ROW_COUNTS = [
+  '1 AS row_count',
+  `(${IS_REQUEST}) AS requests`,
+  `(${IS_REQUEST} AND estimated = 1) AS estimated_requests`,
+].join(', ')
+
+/** Rows of the ledger in the shape of the tables of sums. */
+export const rowsAsSums = (columns: readonly string[], where: string): string =>
+  `(SELECT ${[...columns, ...SUMMED].join(', ')}, ${ROW_COUNTS} FROM ledger WHERE ${where})`
+
+/** Rows by their index, sums by the tables that are kept beside them. */
+export function usageQueries(read: Read): UsageStore {
+  return {
+    async usage(query) {
+      const { sql, values } = rowsQuery(query)
+      return (await read(sql, ...values)).map(toLedgerRow)
+    },
+    async usageRow(requestId) {
+      const [row] = await read(`SELECT ${ROW_COLUMNS} FROM ledger WHERE request_id = ?`, requestId)
+      return row && toLedgerRow(row)
+    },
+    async usageSums(query) {
+      const column = COLUMN_OF[query.groupBy]
+      const { table, where, values } = sumsSource(query)
+      const after = query.after === undefined ? '' : `AND ${column} > ?`
+      const rows = await read(
+        `SELECT ${column} AS grouped, ${SUMS} FROM ${table} WHERE ${where} ${after} GROUP BY ${column} ORDER BY ${column} LIMIT ?`,
+        ...values,
+        ...(query.after === undefined ? [] : [query.after]),
+        query.limit,
+      )
+      return rows.map((row) => Object.assign(toSums(row), { group: groupOf(row['grouped']) }))
+    },
+    async usageTotal(query) {
+      const { table, where, values } = sumsSource(query)
+      const [row] = await read(`SELECT ${SUMS} FROM ${table} WHERE ${where}`, ...values)
+      return toSums(row ?? {})
+    },
+    async pricedSums(workspaceId, from, to, creditNote) {
+      const rows = await read(
+        `SELECT model, price_version, ${SUMS} FROM usage_days
+         WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = ?
+         GROUP BY model, price_version ORDER BY model, price_version`,
+        workspaceId,
+        from,
+        to,
+        creditNote,
+      )
+      return rows.map(toPricedSums)
+    },
+    async wrongSums(workspaceId) {
+      const wrong = [
+        ...(await read(
+          differences('usage_hours', 'hour', 'settled_at - settled_at % 3600000'),
+          workspaceId,
+          workspaceId,
+        )),
+        ...(await read(differences('usage_days', 'day', 'settled_day'), workspaceId, workspaceId)),
+      ]
+      return wrong.map(
+        (row) =>
+          `${String(row['kept_in'])} ${APART.map((column) => String(row[column])).join(' ')} at ${Number(row['at'])}`,
+      )
+    },
+  }
+}
+
+function rowsQuery(query: UsageQuery): { sql: string; values: Values } {
+  const { workspaceId, from, to, limit, after, model, priceVersions, creditNote } = query
+  const conditions = ['workspace_id = ?', 'settled_at < ?']
+  const values: (string | number)[] = [workspaceId, to]
+  if (after && after.settledAt >= from) {
+    conditions.push('(settled_at, request_id) > (?, ?)')
+    values.push(after.settledAt, after.requestId)
+  } else {
+    conditions.push('settled_at >= ?')
+    values.push(from)
+  }
+  if (model !== undefined) {
+    conditions.push('model = ?')
+    values.push(model)
+  }
+  if (priceVersions !== undefined) {
+    conditions.push(`price_version IN (${priceVersions.map(() => '?').join(', ')})`)
+    values.push(...priceVersions)
+  }
+  if (creditNote !== undefined) {
+    conditions.push('credit_note = ?')
+    values.push(creditNote)
+  }
+  const sql = `SELECT ${ROW_COLUMNS} FROM ledger WHERE ${conditions.join(' AND ')} ORDER BY settled_at, request_id LIMIT ?`
+  return { sql, values: [...values, limit] }
+}
+
+/** Whole days come from the sums by day, of which there are fewer. */
+function sumsSource({ workspaceId, from, to, groupBy }: Omit<SumsQuery, 'limit' | 'after'>): {
+  table: string
+  where: string
+  values: Values
+} {
+  const byDay = groupBy === 'day' || (isMidnight(from) && isMidnight(to))
+  const time = byDay ? 'day' : 'hour'
+  const workspace = workspaceId === undefined ? '' : 'workspace_id = ? AND '
+  return {
+    table: byDay ? 'usage_days' : 'usage_hours',
+    where: `${workspace}${time} >= ? AND ${time} < ?`,
+    values: [...(workspaceId === undefined ? [] : [workspaceId]), from, to],
+  }
+}
+
+/** From the beginning, and without an end, are whole days too. */
+function isMidnight(at: number): boolean {
+  return at === 0 || at === Number.MAX_SAFE_INTEGER || (at % HOUR_MS === 0 && sydneyDay(at) === at)
+}
+
+function groupOf(value: unknown): string | number {
+  return typeof value === 'bigint' ? Number(value) : String(value)
+}
+
+export function toPricedSums(row: Row): PricedSums {
+  return { model: String(row['model']), priceVersion: Number(row['price_version']), ...toSums(row) }
+}
+
+function toSums(row: Row): UsageSums {
+  const sum = (column: string): bigint => (row[column] ?? 0n) as bigint
+  return {
+    rows: Number(sum('row_count')),
+    requests: Number(sum('requests')),
+    estimatedRequests: Number(sum('estimated_requests')),
+    inputTokens: sum('input_tokens'),
+    cachedInputTokens: sum('cached_input_tokens'),
+    outputTokens: sum('output_tokens'),
+    images: sum('images'),
+    audioMs: sum('audio_ms'),
+    capacityMs: sum('capacity_ms'),
+    amount: sum('amount_high') * 1_000_000_000n + sum('amount_low'),
+  }
+}
+
+/** Where the sums that are kept are not those of the rows: in one statement, so that rows may come meanwhile. */
+function differences(table: string, time: string, timeOfRow: string): string {
+  const added = [...COUNTS, ...SUMMED]
+  const columns = [...APART, `${timeOfRow} AS ${time}`]
+  const apart = APART.map((column) => `coalesce(kept.${column}, found.${column}) AS ${column}`)
+  const same = [...APART, time].map((column) => `kept.${column} = found.${column}`)
+  return `SELECT '${table}' AS kept_in, ${apart.join(', ')}, coalesce(kept.${time}, found.${time}) AS at
+    FROM (SELECT * FROM ${table} WHERE workspace_id = ?) AS kept
+    FULL JOIN (SELECT ${[...APART, time].join(', ')}, ${added.map((column) => `sum(${column}) AS ${column}`).join(', ')}
+      FROM ${rowsAsSums(columns, 'workspace_id = ?')} GROUP BY ${[...APART, time].join(', ')}) AS found
+    ON ${same.join(' AND ')}
+    WHERE ${added.map((column) => `kept.${column} IS DISTINCT FROM found.${column}`).join(' OR ')} LIMIT 100`
+}
