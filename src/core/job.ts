@@ -30,10 +30,10 @@ export interface EngineRequest {
   instead?(refusal: ApiError): EngineRequest | undefined
 }
 
-/** A body that stays on disk: opened anew for each attempt. */
+/** A body that stays on disk: opened anew for each attempt. A piece is good until the next is asked for. */
 export interface StreamedBody {
   readonly length: number
-  open(): NodeJS.ReadableStream
+  open(): AsyncIterable<Buffer>
 }
 
 /** A price as a request meets it: fixed at admission, whatever changes later. */

@@ -76,7 +76,9 @@ function runCall(
         method: 'POST',
         path: pathAt(address, call.path),
         headers: { ...headers, ...bodyHeaders(call) },
-        body: Buffer.isBuffer(call.body) ? call.body : (call.body.open() as Readable),
+        // An iterable is asked for its next piece only when the socket has let go of the last one. It is
+        // missing in the types.
+        body: Buffer.isBuffer(call.body) ? call.body : (call.body.open() as unknown as Readable),
       },
       attemptHandler(address),
     )

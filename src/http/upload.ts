@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { Spool, SpooledFile } from '../ports.ts'
 import type { Exchange } from './exchange.ts'
@@ -113,17 +114,53 @@ async function readForm(exchange: Exchange, boundary: string, form: Form): Promi
   const { request } = exchange
   const parser = multipartParser(boundary, form)
   try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    await eachChunk(request, async (chunk) => {
       parser.push(chunk)
       await form.spill()
-    }
+      release(chunk)
+    })
     parser.finish()
   } catch (error) {
-    if (!(error instanceof ApiError)) throw new CallerLeft('', { cause: error })
     // Many clients read an answer only when they have sent everything: the rest is taken and thrown away.
     request.resume()
     throw error
   }
+}
+
+/** Not by an iterator: that joins what has come meanwhile into ever new buffers. */
+function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let taken = Promise.resolve()
+    const receive = (chunk: Buffer): void => {
+      request.pause()
+      taken = take(chunk)
+      taken.then(
+        () => request.resume(),
+        (error: Error) => {
+          request.off('data', receive)
+          reject(error)
+        },
+      )
+    }
+    request.on('data', receive)
+    const leave = (): void => reject(new CallerLeft())
+    // Without an end before it: the caller left, or was cut off.
+    request.once('close', leave)
+    // It comes with the last chunk, also while that is still being taken.
+    request.once('end', () => {
+      request.off('close', leave)
+      taken.then(resolve, reject)
+    })
+  })
+}
+
+/**
+ * Gives the memory of a chunk back at once, where it has it to itself. Left to the collector, an upload's worth
+ * of chunks would gather first.
+ */
+function release(chunk: Buffer): void {
+  const { buffer } = chunk
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) buffer.transfer(0)
 }
 
 function tooLarge(maxFileBytes: number): ApiError {

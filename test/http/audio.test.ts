@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import OpenAI, { toFile } from 'openai'
 import { openSpool } from '../../src/media/spool.ts'
 import { audioStage, clip, spooled, transcriptions, translations } from '../support/audio-stage.ts'
 import { refusalOf } from '../support/chat-stage.ts'
@@ -202,6 +207,29 @@ describe('transcriptions', () => {
   })
 })
 
+describe('the openai SDK', () => {
+  it('[E8, E9, E10] transcribes and translates unchanged', async (t) => {
+    const { weir } = await audioStage(t)
+    const client = new OpenAI({ apiKey: weir.key, baseURL: weir.base, maxRetries: 0 })
+    const model = 'openai/whisper-test'
+    const file = (): Promise<File> => toFile(clip('variable.mp3'), 'speech.mp3')
+    const { text } = await client.audio.transcriptions.create({ file: await file(), model, language: 'en' })
+    assert.equal(text, sentence)
+    const srt = await client.audio.transcriptions.create({ file: await file(), model, response_format: 'srt' })
+    assert.match(srt, /^1\n00:00:00,000 --> /)
+    const verbose = await client.audio.transcriptions.create({
+      file: await file(),
+      model,
+      response_format: 'verbose_json',
+      timestamp_granularities: ['word', 'segment'],
+    })
+    assert.deepEqual([verbose.language, verbose.duration, verbose.segments?.length], ['english', 1.7, 2])
+    assert.equal((await client.audio.translations.create({ file: await file(), model })).text, sentence)
+    const empty = client.audio.transcriptions.create({ file: await toFile(Buffer.alloc(0), 'a.mp3'), model })
+    await assert.rejects(empty, { status: 400, code: 'invalid_value', param: 'file' })
+  })
+})
+
 describe('translations', () => {
   it('[E9] takes the same form and answers in English', async (t) => {
     const { send, engine } = await audioStage(t)
@@ -353,7 +381,7 @@ describe('an upload over the limit', () => {
     assert.ok(engine.calls[0]?.file.bytes.equals(most))
     for (const bytes of [25 * MIB + 1, 40 * MIB]) {
       const refusal = await refusalOf(await send({}, { clip: silentWav(bytes) }))
-      assert.deepEqual([refusal.status, refusal.code, refusal.param], [413, 'request_too_large', 'file'])
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [413, 'request_too_large', 'file'], refusal.message)
       assert.match(refusal.message, /25 MiB/)
     }
     assert.equal(engine.calls.length, 1)
@@ -427,6 +455,29 @@ describe('a caller that leaves', () => {
     await engine.calls[0]?.left
     await eventually('nothing is left on disk', () => spooled(weir).length === 0)
     until.open()
+  })
+})
+
+describe('an engine that takes its time', () => {
+  it('gets every byte as it was, though it reads slowly', async (t) => {
+    const received: Buffer[] = []
+    const slow = createServer(async (request, response) => {
+      if (request.method === 'POST') {
+        for await (const chunk of request as AsyncIterable<Buffer>) {
+          received.push(chunk)
+          if (received.length % 16 === 0) await sleep(2)
+        }
+      }
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"text":"slow"}')
+    })
+    await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
+    t.after(() => slow.close())
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`
+    const serverless = { engine: { kind: 'speaches', urls: [url] }, limits: { token_budget: 1_000_000 } }
+    const { send } = await audioStage(t, { model: { serverless } })
+    const file = Buffer.concat([silentWav(20 * MIB).subarray(0, 44), randomBytes(20 * MIB - 44)])
+    assert.equal((await send({}, { clip: file })).status, 200)
+    assert.ok(Buffer.concat(received).includes(file))
   })
 })
 

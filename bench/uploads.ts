@@ -1,0 +1,156 @@
+import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * npm run bench uploads: what recordings of 25 MiB cost Weir in resident memory, one at a time and a hundred
+ * at once. The peak is the kernel's own (VmHWM), so that nothing between two looks is missed.
+ */
+const MIB = 2 ** 20
+const CROWD = Number(process.argv[3] ?? 100)
+const ROUNDS = 10
+const [port, adminPort] = [18_920, 18_921]
+
+if (process.argv[2] === 'engine') serveEngine()
+else await measure()
+
+/** Takes a form, throws it away, and says a word. */
+function serveEngine(): void {
+  const server = createServer((incoming, response) => {
+    incoming.resume()
+    incoming.on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{"text":"A weir."}'))
+  })
+  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+}
+
+async function measure(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-uploads-'))
+  const children: ChildProcess[] = []
+  try {
+    const engine = fork(new URL(import.meta.url), ['engine'])
+    children.push(engine)
+    const [enginePort] = (await once(engine, 'message')) as [number]
+    const weir = startWeir(folder, enginePort)
+    children.push(weir)
+    const key = await firstKey(weir)
+    const pid = weir.pid ?? 0
+    const large = silentWav(25 * MIB)
+
+    // Code is compiled and buffers are found by doing it once, whatever the size.
+    for (let count = 0; count < 20; count++) await upload(key, silentWav(64 * 1024))
+    await sleep(1000)
+    console.log(`Resident after small uploads: ${mebibytes(resident(pid, 'VmRSS'))}`)
+    const rounds: string[] = []
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await added(pid, () => upload(key, large)))
+    console.log(`One of 25 MiB adds at its peak, ten times: ${rounds.join('  ')}`)
+    const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: CROWD }, () => upload(key, large)))
+    for (let round = 0; round < 3; round++) {
+      const more = await added(pid, crowd)
+      console.log(`${CROWD} at once add ${more}; in all at the peak: ${mebibytes(resident(pid, 'VmHWM'))}`)
+    }
+  } finally {
+    for (const child of children) child.kill()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** How far the peak of the work lies above what was resident before it. */
+async function added(pid: number, work: () => Promise<unknown>): Promise<string> {
+  await sleep(300)
+  const before = resident(pid, 'VmRSS')
+  // Five: the peak begins anew.
+  writeFileSync(`/proc/${pid}/clear_refs`, '5')
+  await work()
+  return mebibytes(resident(pid, 'VmHWM') - before)
+}
+
+function startWeir(folder: string, enginePort: number): ChildProcess {
+  const config = join(folder, 'weir.yaml')
+  writeFileSync(
+    config,
+    JSON.stringify({
+      server: { port, admin_port: adminPort },
+      data_dir: join(folder, 'data'),
+      rate_limit: { requests_per_minute: 100_000_000 },
+      models: [
+        {
+          id: 'bench/whisper',
+          categories: ['audio'],
+          context_length: 448,
+          pricing: { per_audio_minute: '0.006' },
+          serverless: {
+            engine: { kind: 'openai', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
+            limits: { token_budget: 100_000_000, max_concurrent_requests: 1000 },
+          },
+        },
+      ],
+    }),
+  )
+  const main = new URL('../src/main.ts', import.meta.url).pathname
+  return spawn(process.execPath, [main, 'serve', '--config', config], {
+    stdio: ['ignore', 'pipe', openSync(join(folder, 'weir.log'), 'w')],
+  })
+}
+
+async function firstKey(weir: ChildProcess): Promise<string> {
+  let text = ''
+  for await (const chunk of weir.stdout ?? []) {
+    text += String(chunk)
+    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
+    if (key) return key
+  }
+  throw new Error('Weir did not start')
+}
+
+/** From one buffer for all, at the pace at which it is taken. */
+async function upload(key: string, file: Buffer): Promise<void> {
+  const before =
+    '--frontier\r\nContent-Disposition: form-data; name="model"\r\n\r\nbench/whisper\r\n' +
+    '--frontier\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
+  const after = '\r\n--frontier--\r\n'
+  const outgoing = request({
+    port,
+    method: 'POST',
+    path: '/api/v1/audio/transcriptions',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'multipart/form-data; boundary=frontier',
+      'content-length': before.length + file.length + after.length,
+    },
+  })
+  const answered = once(outgoing, 'response')
+  await pipeline(function* () {
+    yield Buffer.from(before)
+    for (let at = 0; at < file.length; at += 65_536) yield file.subarray(at, at + 65_536)
+    yield Buffer.from(after)
+  }, outgoing)
+  const [response] = (await answered) as [import('node:http').IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  if (response.statusCode !== 200) throw new Error(`Weir answered ${response.statusCode}`)
+}
+
+/** 8 kHz, 8 bits. */
+function silentWav(bytes: number): Buffer {
+  const file = Buffer.alloc(bytes, 128)
+  file.write('RIFF\0\0\0\0WAVEfmt ', 'latin1')
+  file.set([16, 0, 0, 0, 1, 0, 1, 0, 0x40, 0x1f, 0, 0, 0x40, 0x1f, 0, 0, 1, 0, 8, 0], 16)
+  file.write('data', 36)
+  file.writeUInt32LE(bytes - 44, 40)
+  return file
+}
+
+function resident(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const text = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(text)?.[1]) * 1024
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / MIB).toFixed(1)} MiB`
+}
