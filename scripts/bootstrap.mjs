@@ -14,7 +14,8 @@ export function ensureInstalled({ development }) {
   const wanted = Object.entries({ ...dependencies, ...(development ? devDependencies : {}) })
   const isThere = ([name, version]) => {
     const file = join(root, 'node_modules', name, 'package.json')
-    return existsSync(file) && readJson(file).version === version
+    // An older major beside the current one stands there under another name, as `npm:NAME@VERSION`.
+    return existsSync(file) && readJson(file).version === version.split('@').at(-1)
   }
   if (wanted.every(isThere) && (pinnedNode() !== undefined || !hasPinnedNode())) return
   process.stderr.write('Installing dependencies (once) …\n')
