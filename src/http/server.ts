@@ -33,7 +33,8 @@ export interface Patience {
   readonly lookMs: number
 }
 
-const usualPatience: Patience = { requestMs: 60_000, lookMs: 5000 }
+/** An upload of 25 MiB takes 210 s at 1 Mbit/s. */
+const usualPatience: Patience = { requestMs: 300_000, lookMs: 5000 }
 
 export async function listen(
   application: Application,

@@ -7,7 +7,6 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import OpenAI, { toFile } from 'openai'
 import { openSpool } from '../../src/media/spool.ts'
@@ -381,7 +380,11 @@ describe('an upload over the limit', () => {
     assert.ok(engine.calls[0]?.file.bytes.equals(most))
     for (const bytes of [25 * MIB + 1, 40 * MIB]) {
       const refusal = await refusalOf(await send({}, { clip: silentWav(bytes) }))
-      assert.deepEqual([refusal.status, refusal.code, refusal.param], [413, 'request_too_large', 'file'], refusal.message)
+      assert.deepEqual(
+        [refusal.status, refusal.code, refusal.param],
+        [413, 'request_too_large', 'file'],
+        refusal.message,
+      )
       assert.match(refusal.message, /25 MiB/)
     }
     assert.equal(engine.calls.length, 1)
@@ -461,14 +464,13 @@ describe('a caller that leaves', () => {
 describe('an engine that takes its time', () => {
   it('gets every byte as it was, though it reads slowly', async (t) => {
     const received: Buffer[] = []
-    const slow = createServer(async (request, response) => {
-      if (request.method === 'POST') {
-        for await (const chunk of request as AsyncIterable<Buffer>) {
-          received.push(chunk)
-          if (received.length % 16 === 0) await sleep(2)
-        }
-      }
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"text":"slow"}')
+    const slow = createServer((request, response) => {
+      request.on('data', (chunk: Buffer) => {
+        if (received.push(chunk) % 16 !== 0) return
+        request.pause()
+        setTimeout(() => request.resume(), 2)
+      })
+      request.on('end', () => response.setHeader('content-type', 'application/json').end('{"text":"slow"}'))
     })
     await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
     t.after(() => slow.close())

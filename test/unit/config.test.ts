@@ -62,6 +62,16 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       `${model}    tokenizer: llama4\n`,
       'weir.yaml:9: models[0].tokenizer: must be one of cl100k_base, o200k_base, llama2, llama3, mistral,',
     ],
+    [
+      'a spool that is smaller than an upload',
+      'audio:\n  max_upload_bytes: 2000000\n  max_spool_bytes: 1000000',
+      'weir.yaml:3: audio.max_spool_bytes: must be at least max_upload_bytes (2000000)',
+    ],
+    [
+      'an upload of nothing',
+      'audio: { max_upload_bytes: 0 }',
+      'weir.yaml:1: audio.max_upload_bytes: must be an integer from 1024 to 1073741824, but is 0',
+    ],
     ['a number for a text', 'data_dir: 5', 'weir.yaml:1: data_dir: must be a non-empty string, but is 5'],
     [
       'a value that is none of those allowed',

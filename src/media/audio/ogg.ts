@@ -1,4 +1,4 @@
-import { opusRate } from './opus.ts'
+import { opusPacketMs, opusRate } from './opus.ts'
 import type { Window } from './window.ts'
 
 /**
@@ -22,7 +22,7 @@ export async function oggSeconds(file: Window): Promise<number | undefined> {
       const ended = streams.get(page.serial)
       if (ended) seconds = (seconds ?? 0) + secondsOf(ended)
       streams.set(page.serial, identify(await file.at(page.content, 64)))
-    } else advance(streams.get(page.serial), page.granule)
+    } else advance(streams.get(page.serial), page, file.peek(page.content, 2) ?? (await file.at(page.content, 2)))
     position = page.content + page.contentBytes
   }
   for (const stream of streams.values()) if (stream) seconds = (seconds ?? 0) + secondsOf(stream)
@@ -32,7 +32,10 @@ export async function oggSeconds(file: Window): Promise<number | undefined> {
 interface Page {
   readonly isFirst: boolean
   readonly serial: number
+  /** Samples up to its end; 0 on pages of headers, -1 where no packet ends. */
   readonly granule: number
+  /** How many packets end on it. */
+  readonly packets: number
   readonly content: number
   readonly contentBytes: number
 }
@@ -41,16 +44,19 @@ interface Stream {
   readonly samplesPerSecond: number
   /** Samples at the beginning that are decoded and thrown away. */
   readonly skipped: number
-  start: number | undefined
+  readonly isOpus: boolean
+  /** The first page with sound: where it ends, its packets, and how long one of them is, where it says so. */
+  first: { readonly granule: number; readonly packets: number; readonly packetSamples: number | undefined } | undefined
   last: number
+  packets: number
 }
 
 const HEADER_BYTES = 27
 /** With the sizes of its segments. */
 const MAX_HEADER_BYTES = HEADER_BYTES + 255
 const LETTER_O = 0x4f
-/** No page holds more; a stream whose first page ends later was cut out of a longer one. */
-const MAX_PAGE_SECONDS = 30
+/** Where no other packet tells how long they are. */
+const USUAL_PACKET_SAMPLES = 512
 
 /** The letters, and the only version there is. */
 function isPage(bytes: Buffer, at: number): boolean {
@@ -65,6 +71,7 @@ function readPage(head: Buffer, position: number): Page | undefined {
     isFirst: ((head[5] ?? 0) & 2) !== 0,
     serial: head.readUInt32LE(14),
     granule: Number(head.readBigInt64LE(6)),
+    packets: sizes.reduce((sum, size) => sum + (size < 255 ? 1 : 0), 0),
     content: position + HEADER_BYTES + segments,
     contentBytes: sizes.reduce((sum, size) => sum + size, 0),
   }
@@ -72,10 +79,10 @@ function readPage(head: Buffer, position: number): Page | undefined {
 
 /** A stream of sound by its first packet; undefined for anything else. */
 function identify(packet: Buffer): Stream | undefined {
-  const stream = (samplesPerSecond: number, skipped = 0): Stream | undefined =>
-    samplesPerSecond > 0 ? { samplesPerSecond, skipped, start: undefined, last: 0 } : undefined
+  const stream = (samplesPerSecond: number, skipped = 0, isOpus = false): Stream | undefined =>
+    samplesPerSecond > 0 ? { samplesPerSecond, skipped, isOpus, first: undefined, last: 0, packets: 0 } : undefined
   const text = packet.toString('latin1')
-  if (text.startsWith('OpusHead') && packet.length >= 12) return stream(opusRate, packet.readUInt16LE(10))
+  if (text.startsWith('OpusHead') && packet.length >= 12) return stream(opusRate, packet.readUInt16LE(10), true)
   if (text.startsWith('\x01vorbis') && packet.length >= 16) return stream(packet.readUInt32LE(12))
   // Nine bytes of its own, then the beginning of a FLAC file.
   if (text.startsWith('\x7fFLAC') && packet.length >= 31) return stream(packet.readUIntBE(27, 3) >>> 4)
@@ -83,13 +90,21 @@ function identify(packet: Buffer): Stream | undefined {
   return undefined
 }
 
-/** Pages of headers are at 0; pages on which no packet ends at -1. */
-function advance(stream: Stream | undefined, granule: number): void {
+function advance(stream: Stream | undefined, { granule, packets }: Page, content: Buffer): void {
   if (!stream || granule <= 0) return
-  stream.start ??= granule > MAX_PAGE_SECONDS * stream.samplesPerSecond ? granule : stream.skipped
+  if (stream.first) stream.packets += packets
+  else {
+    const packetMs = stream.isOpus ? opusPacketMs(content[0] ?? 0, content[1] ?? 0) : 0
+    stream.first = { granule, packets, packetSamples: packetMs > 0 ? (packetMs * opusRate) / 1000 : undefined }
+  }
   stream.last = Math.max(stream.last, granule)
 }
 
-function secondsOf({ samplesPerSecond, start, last }: Stream): number {
-  return Math.max(0, last - (start ?? last)) / samplesPerSecond
+/** A part of a longer recording keeps its positions: it begins before its first page, by as much as that holds. */
+function secondsOf({ samplesPerSecond, skipped, first, last, packets }: Stream): number {
+  if (!first) return 0
+  const average = packets > 0 ? (last - first.granule) / packets : USUAL_PACKET_SAMPLES
+  const start = first.granule - first.packets * (first.packetSamples ?? average)
+  // Packets differ in length, and nobody cuts off less than a second.
+  return Math.max(0, last - (start > samplesPerSecond ? start : skipped)) / samplesPerSecond
 }
