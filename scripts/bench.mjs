@@ -3,7 +3,13 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 
-const benches = { http: 'http/run.ts', admission: 'admission.ts', tokens: 'tokens.ts' }
+const benches = {
+  http: 'http/run.ts',
+  embeddings: 'embeddings.ts',
+  admission: 'admission.ts',
+  tokens: 'tokens.ts',
+  uploads: 'uploads.ts',
+}
 
 ensureInstalled({ development: true })
 const [asked, ...args] = process.argv.slice(2)
