@@ -13,7 +13,7 @@ import { openSpool } from '../../src/media/spool.ts'
 import { audioStage, clip, spooled, transcriptions, translations } from '../support/audio-stage.ts'
 import { refusalOf } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
-import { heard } from '../support/speech-engine.ts'
+import { heard, speechEngine } from '../support/speech-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
 const MIB = 2 ** 20
@@ -480,6 +480,35 @@ describe('an engine that takes its time', () => {
     const file = Buffer.concat([silentWav(20 * MIB).subarray(0, 44), randomBytes(20 * MIB - 44)])
     assert.equal((await send({}, { clip: file })).status, 200)
     assert.ok(Buffer.concat(received).includes(file))
+  })
+})
+
+describe('an engine that fails', () => {
+  it('gives way to the next one, which gets the whole file again', async (t) => {
+    const hasty = createServer((request, response) => {
+      // Does not even look at the upload.
+      response.writeHead(request.method === 'POST' ? 500 : 200, { connection: 'close' }).end('{}')
+    })
+    await new Promise<void>((resolve) => hasty.listen(0, '127.0.0.1', resolve))
+    t.after(() => hasty.close())
+    const good = await speechEngine()
+    t.after(() => good.close())
+    const urls = [`http://127.0.0.1:${(hasty.address() as AddressInfo).port}/v1`, good.url]
+    const serverless = { engine: { kind: 'speaches', urls }, limits: { token_budget: 1_000_000 } }
+    const { send, weir } = await audioStage(t, { model: { serverless } })
+    const file = silentWav(8 * MIB)
+    assert.equal((await send({}, { clip: file })).status, 200)
+    assert.ok(good.calls[0]?.file.bytes.equals(file))
+    assert.deepEqual(spooled(weir), [])
+  })
+
+  it('refuses in words that reach the caller', async (t) => {
+    const { send, engine, weir } = await audioStage(t)
+    engine.answer = () => ({ status: 400, body: { error: { message: 'The audio is silent.' } } })
+    const refusal = await refusalOf(await send())
+    assert.deepEqual([refusal.status, refusal.code, refusal.message], [400, 'invalid_value', 'The audio is silent.'])
+    assert.equal(engine.calls.length, 1)
+    assert.deepEqual(spooled(weir), [])
   })
 })
 
