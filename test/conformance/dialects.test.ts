@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { after, before, describe, it } from 'node:test'
+import { engineKinds } from '../../src/core/catalog.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { dialects } from '../../src/dialects/index.ts'
+import { clip } from '../support/audio-stage.ts'
+import { roomyLimits } from '../support/chat-stage.ts'
+import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
+import { fixtureServer, type FixtureCall, type FixtureServer } from './fixture-server.ts'
+
+/**
+ * One suite over every kind of server: the real service, in front of a server that takes exactly the requests
+ * of fixtures/dialects and answers with exactly their answers. What each format is taken from stands there.
+ */
+interface Fixture {
+  /** Where the server's API begins: /v1 unless it says otherwise. */
+  readonly base?: string
+  readonly ask: { readonly endpoint: string; readonly body?: object; readonly form?: Readonly<Record<string, string>> }
+  readonly calls: readonly FixtureCall[]
+  /** With `test/model` for the model, `…` for the request's id and 0 for the time; for a stream, its events. */
+  readonly answer: unknown
+  readonly ledger: Partial<LedgerRow>
+}
+
+/** Weir's own engine host is tested by running it: see test/embedded. */
+const kinds = engineKinds.filter((kind) => kind !== 'embedded')
+
+const operations: Readonly<Record<string, string>> = {
+  '/chat/completions': 'chat',
+  '/completions': 'completions',
+  '/embeddings': 'embeddings',
+  '/rerank': 'ranking',
+  '/reranking': 'ranking',
+  '/images/generations': 'images',
+  '/audio/transcriptions': 'speech',
+  '/audio/translations': 'speech',
+}
+
+const folder = new URL('../fixtures/dialects/', import.meta.url)
+
+function fixturesOf(kind: string): readonly { name: string; fixture: Fixture }[] {
+  const files = readdirSync(new URL(`${kind}/`, folder)).toSorted()
+  return files.map((file) => ({
+    name: file.replace('.json', ''),
+    fixture: JSON.parse(readFileSync(new URL(`${kind}/${file}`, folder), 'utf8')) as Fixture,
+  }))
+}
+
+let server: FixtureServer
+let weir: TestWeir
+
+/** One model that does everything there is, for each kind and each schema of ranking. */
+function entry(kind: string, schema: 'documents' | 'passages'): object {
+  const [base = '/v1'] = fixturesOf(kind).map(({ fixture }) => fixture.base)
+  return modelEntry([], {
+    id: `${schema}/${kind}`,
+    aliases: [],
+    categories: ['llm', 'embedding', 'reranker', 'image', 'audio'],
+    rerank_schema: schema,
+    supported_parameters: [
+      ...['temperature', 'seed', 'steps', 'negative_prompt'],
+      ...['language', 'response_format', 'timestamp_granularities'],
+    ],
+    pricing: {
+      ...{ input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' },
+      ...{ per_image: '0.04', per_audio_minute: '0.006' },
+    },
+    serverless: { engine: { kind, urls: [server.url + base], model: 'engine-name' }, limits: roomyLimits },
+  })
+}
+
+before(async () => {
+  server = await fixtureServer()
+  weir = await startWeir({
+    rate_limit: { requests_per_minute: 100_000 },
+    models: kinds.flatMap((kind) => [entry(kind, 'documents'), entry(kind, 'passages')]),
+  })
+})
+after(async () => {
+  await weir.stop()
+  await server.close()
+})
+
+function send({ endpoint, body, form }: Fixture['ask'], model: string): Promise<Response> {
+  if (!form) {
+    const headers = { 'content-type': 'application/json' }
+    return weir.call(endpoint, { method: 'POST', headers, body: JSON.stringify({ ...body, model }) })
+  }
+  const data = new FormData()
+  for (const [name, value] of Object.entries({ ...form, model })) data.append(name, value)
+  data.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]), 'speech.ogg')
+  return weir.call(endpoint, { method: 'POST', body: data })
+}
+
+/** The answer, with what differs from one request to the next made the same: where it is what it has to be. */
+function comparable(answer: unknown, model: string, requestId: string): unknown {
+  if (typeof answer !== 'object' || answer === null) return answer
+  const copy: Record<string, unknown> = { ...answer }
+  if ('created' in copy && Math.abs(Number(copy['created']) - Date.now() / 1000) < 60) copy['created'] = 0
+  if (copy['model'] === model) copy['model'] = 'test/model'
+  if (typeof copy['id'] === 'string') copy['id'] = copy['id'].replace(requestId, '…')
+  return copy
+}
+
+async function run(kind: string, fixture: Fixture): Promise<LedgerRow> {
+  const model = `${fixture.ask.endpoint === '/reranking' ? 'passages' : 'documents'}/${kind}`
+  server.expect(fixture.calls)
+  const response = await send(fixture.ask, model)
+  const isStream = Array.isArray(fixture.answer)
+  const parts = isStream ? await readEvents(response) : [await response.text()]
+  server.verify()
+  assert.equal(response.status, 200, parts[0])
+  const requestId = response.headers.get('x-request-id') ?? ''
+  const seen = parts.map((text) => comparable(text === '[DONE]' ? text : JSON.parse(text), model, requestId))
+  const row = (await weir.ledger()).find((it) => it.requestId === requestId)
+  assert.ok(row, 'a row in the ledger')
+  assert.deepEqual(isStream ? seen : seen[0], withEstimate(fixture, row))
+  for (const [name, value] of Object.entries(fixture.ledger)) assert.equal(row[name as keyof LedgerRow], value, name)
+  return row
+}
+
+/** Where a server does not count, Weir does: the caller is told what is billed. */
+function withEstimate({ answer, ledger }: Fixture, { inputTokens }: LedgerRow): unknown {
+  if (!ledger.estimated) return answer
+  assert.ok(inputTokens > 0)
+  return { ...(answer as object), usage: { prompt_tokens: inputTokens, total_tokens: inputTokens } }
+}
+
+for (const kind of kinds) {
+  describe(`a server of the kind ${kind}`, () => {
+    for (const { name, fixture } of fixturesOf(kind)) {
+      it(`${name}: ${fixture.ask.endpoint}`, async () => void (await run(kind, fixture)))
+    }
+
+    it('has a fixture for each thing it does', () => {
+      const seen = new Set(fixturesOf(kind).map(({ fixture }) => operations[fixture.ask.endpoint]))
+      assert.deepEqual([...seen].toSorted(), Object.keys(dialects[kind]).toSorted())
+    })
+  })
+}
+
+describe('cached input', () => {
+  it('[M5] reaches the caller, the ledger and the bill, wherever a server tells of it', async () => {
+    const billed = new Set<string>()
+    for (const kind of kinds) {
+      for (const { fixture } of fixturesOf(kind)) {
+        if (!fixture.ledger.cachedInputTokens) continue
+        const { inputTokens, cachedInputTokens, outputTokens, amount } = await run(kind, fixture)
+        const picoAud =
+          (inputTokens - cachedInputTokens) * 200_000 + cachedInputTokens * 50_000 + outputTokens * 600_000
+        assert.equal(amount, BigInt(picoAud), `${kind} ${fixture.ask.endpoint}`)
+        billed.add(kind)
+      }
+    }
+    assert.deepEqual([...billed], ['openai', 'vllm', 'sglang', 'llamacpp', 'localai'])
+  })
+})

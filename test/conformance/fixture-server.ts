@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** One exchange with a server, as its documentation has it. */
+export interface FixtureCall {
+  readonly path: string
+  /** A JSON body; or the fields of a form, whose file is any. */
+  readonly request?: unknown
+  readonly form?: Readonly<Record<string, readonly string[]>>
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** A whole answer; or the data of its events. */
+  readonly response?: unknown
+  readonly events?: readonly unknown[]
+}
+
+/** Stands where the real server would: it takes exactly what was written down, and answers what was written down. */
+export interface FixtureServer {
+  readonly url: string
+  /** What comes next, in this order. */
+  expect(calls: readonly FixtureCall[]): void
+  /** Throws what was not as written down, or did not come. */
+  verify(): void
+  close(): Promise<void>
+}
+
+export async function fixtureServer(): Promise<FixtureServer> {
+  let pending: FixtureCall[] = []
+  let problem: unknown
+
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') response.writeHead(200).end('{}')
+    else void take(request, response)
+  })
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const call = pending.shift()
+      assert.ok(call, `nothing more was to come, and not ${request.url}`)
+      const { form, json } = await read(request)
+      assert.deepEqual(
+        { path: request.url, form, request: json },
+        { path: call.path, form: call.form, request: call.request },
+      )
+      answer(call, response)
+    } catch (error) {
+      problem ??= error
+      response.writeHead(500).end()
+    }
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    expect(calls) {
+      pending = [...calls]
+      problem = undefined
+    },
+    verify() {
+      if (problem) throw problem
+      assert.deepEqual(pending, [], 'calls that did not come')
+    },
+    close() {
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+function answer(call: FixtureCall, response: ServerResponse): void {
+  if (call.events) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const event of call.events) {
+      response.write(`data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`)
+    }
+    response.end()
+  } else {
+    response.writeHead(call.status ?? 200, { 'content-type': 'application/json', ...call.headers })
+    response.end(JSON.stringify(call.response))
+  }
+}
+
+async function read(request: IncomingMessage): Promise<{ form?: Record<string, string[]>; json?: unknown }> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  const body = Buffer.concat(chunks)
+  const type = request.headers['content-type'] ?? ''
+  if (!type.startsWith('multipart/')) return { json: JSON.parse(body.toString('utf8')) }
+  const data = await new Response(body, { headers: { 'content-type': type } }).formData()
+  assert.ok(data.get('file') instanceof File, 'the form has a file')
+  const names = [...new Set(data.keys())].filter((name) => name !== 'file')
+  return { form: Object.fromEntries(names.map((name) => [name, data.getAll(name).map(String)])) }
+}
