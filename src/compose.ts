@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { memoryAdmission } from './admission/memory.ts'
+import { openInvoicing } from './billing/invoices.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
@@ -151,6 +152,7 @@ async function assemble(
       prices,
       catalog,
       store: reader,
+      invoicing: openInvoicing(reader, clock, config.seller),
       telemetry,
       operatorToken,
       requestsPerMinute: config.requestsPerMinute,

@@ -12,6 +12,8 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   models: async () => (await import('./commands/models.ts')).models,
   prices: async () => (await import('./commands/prices.ts')).prices,
   usage: async () => (await import('./commands/usage.ts')).usage,
+  invoice: async () => (await import('./commands/invoice.ts')).invoice,
+  reconcile: async () => (await import('./commands/reconcile.ts')).reconcile,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 

@@ -5,6 +5,7 @@ import { noUsage } from '../core/rating.ts'
 import type { Month } from '../core/sydney-time.ts'
 import type { PricedSums } from '../core/usage-sums.ts'
 import type { PriceVersion, Workspace } from '../ports.ts'
+import { addTo, emptySums } from './priced-sums.ts'
 
 /**
  * Reserved capacity as rows of the ledger: one for each stretch of a month at one rate. A lane's price
@@ -75,18 +76,5 @@ function capacityRow({ lane, workspace, month, version, from, to, amount }: Stre
 }
 
 export function sumsOfCapacity(rows: readonly LedgerRow[]): PricedSums[] {
-  return rows.map((row) => ({
-    model: row.model,
-    priceVersion: row.priceVersion,
-    rows: 1,
-    requests: 0,
-    estimatedRequests: 0,
-    inputTokens: 0n,
-    cachedInputTokens: 0n,
-    outputTokens: 0n,
-    images: 0n,
-    audioMs: 0n,
-    capacityMs: BigInt(row.capacityMs ?? 0),
-    amount: row.amount,
-  }))
+  return rows.map((row) => addTo(emptySums(row.model, row.priceVersion), row))
 }

@@ -2,10 +2,22 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../accounts/views.ts'
+import { openInvoicing } from '../billing/invoices.ts'
 import { eachPage, exportFormats, exportRows, type ExportFormat } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/ledger.ts'
 import { formatAud } from '../core/money.ts'
-import { parseFlags, print, requiredText, table, text, UsageMistake, withBooks, type Command } from './command.ts'
+import { systemClock } from '../system-clock.ts'
+import {
+  parseFlags,
+  print,
+  requiredText,
+  table,
+  text,
+  UsageMistake,
+  withBooks,
+  type Command,
+  type Flags,
+} from './command.ts'
 
 const COLUMNS = [
   'settled',
@@ -20,13 +32,22 @@ const COLUMNS = [
 export const usage: Command = {
   summary: "a workspace's ledger rows, on screen or into a file",
   help: `weir usage --workspace W [--from DATE] [--to DATE] [--export csv|jsonl FILE]
+weir usage correct REQUEST_ID --reason TEXT
 
-Every request that reached an engine, oldest first, with what it used and cost (AUD, excluding GST).
+Every request that reached an engine, oldest first, with what it used and cost (AUD, excluding GST). A row that is wrong
+and not invoiced yet is taken back by a correction, which points to it; one that is invoiced, by weir invoice credit.
 
-  --from, --to         2026-11-15 is that day in Sydney (--to with the whole day); 2026-11-15T09:00:00Z is a time
+  --from, --to           2026-11-15 is that day in Sydney (--to with the whole day); 2026-11-15T09:00:00Z is a time
   --export FORMAT FILE   writes the rows into a file, however many there are`,
   async run(args) {
-    const flags = parseFlags(args, { workspace: 'string', from: 'string', to: 'string', export: 'string' })
+    const flags = parseFlags(args, {
+      workspace: 'string',
+      from: 'string',
+      to: 'string',
+      export: 'string',
+      reason: 'string',
+    })
+    if (flags.positionals[0] === 'correct') return correct(flags)
     const workspace = requiredText(flags, 'workspace')
     const format = text(flags, 'export')
     const file = flags.positionals[0]
@@ -50,6 +71,15 @@ Every request that reached an engine, oldest first, with what it used and cost (
       )
     })
   },
+}
+
+function correct(flags: Flags): Promise<void> {
+  const id = flags.positionals[1]
+  if (!id) throw new UsageMistake('say which row: weir usage correct REQUEST_ID --reason TEXT')
+  return withBooks(flags, { changes: false }, async ({ config, store }) => {
+    await openInvoicing(store, systemClock, config.seller).correct(id, requiredText(flags, 'reason'))
+    print(flags, { corrects: id }, () => `${id} was taken back`)
+  })
 }
 
 function isFormat(name: string): name is ExportFormat {

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import Type from 'typebox'
 import type { Accounts } from '../accounts/accounts.ts'
 import { keyView, workspaceView } from '../accounts/views.ts'
+import type { Invoicing } from '../billing/invoices.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { priceListSchema } from '../catalog/file.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
@@ -10,6 +11,7 @@ import { groupings } from '../core/usage-sums.ts'
 import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
 import type { Store } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
+import { invoiceRoutes } from './admin-invoices.ts'
 import { readJsonObject } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { mistake, requireValid } from './parameters.ts'
@@ -23,6 +25,7 @@ export interface AdminParts {
   readonly catalog: Catalog
   /** For reading: it has a connection of its own, so that nobody's download delays the ledger. */
   readonly store: Store
+  readonly invoicing: Invoicing
   readonly telemetry: Telemetry
   readonly operatorToken: string
   readonly requestsPerMinute: number
@@ -75,7 +78,7 @@ export function adminApi(parts: AdminParts): Application {
   }
 }
 
-interface Route {
+export interface AdminRoute {
   readonly method: string
   /** `*` stands for one segment; at the end, for the rest. */
   readonly path: readonly string[]
@@ -89,9 +92,13 @@ const limitSchema = Type.Object(
 )
 const keySchema = Type.Object({ workspace: Type.String({ minLength: 1 }) })
 
-function adminRoutes(parts: AdminParts): readonly Route[] {
+function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
   const { accounts, prices, store } = parts
-  const route = (method: string, path: string, handle: Handler): Route => ({ method, path: path.split('/'), handle })
+  const route = (method: string, path: string, handle: Handler): AdminRoute => ({
+    method,
+    path: path.split('/'),
+    handle,
+  })
   const workspaceJson = (name: string): string =>
     JSON.stringify(workspaceView(accounts.workspace(name), parts.requestsPerMinute))
 
@@ -159,6 +166,7 @@ function adminRoutes(parts: AdminParts): readonly Route[] {
       })
     }),
     route('GET', '/admin/v1/usage/*', async (exchange, [id = '']) => sendUsageRow(exchange, store, id, undefined)),
+    ...invoiceRoutes(parts),
   ]
 }
 

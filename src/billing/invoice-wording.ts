@@ -1,0 +1,23 @@
+import type { InvoiceDocument } from '../core/invoice-document.ts'
+
+/** What the page and the PDF of an invoice say alike. */
+
+export function headingOf({ kind, number }: InvoiceDocument): string {
+  if (number === null) return 'Preview: not a tax invoice'
+  return kind === 'tax_invoice' ? 'Tax invoice' : 'Adjustment note'
+}
+
+/** "-9384.8726238" → "-9,384.8726238" */
+export function grouped(amount: string): string {
+  const [whole = '', ...fraction] = amount.split('.')
+  return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
+}
+
+export function noticesOf(invoice: InvoiceDocument): readonly string[] {
+  const { payment, requests, estimated_requests: estimated } = invoice
+  return [
+    payment,
+    'Lines are exact. The subtotal is their sum, rounded once, half up, to cents; GST is 10 % of the subtotal, half up.',
+    `${grouped(String(requests))} requests${estimated > 0 ? `, of which ${grouped(String(estimated))} were estimated because the engine did not count` : ''}. Each line's rows can be downloaded with a key of the workspace.`,
+  ].filter((text) => text !== '')
+}

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { sydneyMonth } from '../../src/core/sydney-time.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { chatStage, stageConfig } from '../support/chat-stage.ts'
+import { cli, type CliResult } from '../support/cli.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { startWeir, type TestWeir } from '../support/weir.ts'
+
+/** Invoices of a running service, by the command line and the operator's API. */
+
+const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street', payment_terms_days: 30 }
+const lastMonth = sydneyMonth(sydneyMonth(Date.now()).from - 1)
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  weir = await startWeir(stageConfig([engine.url], { config: { seller } }))
+  engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
+  await (await weir.chat({})).text()
+  await copyToLastMonth()
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+/** As if the same had been asked a month ago. */
+async function copyToLastMonth(): Promise<void> {
+  const store = await sqliteStore(weir.dataDir, { exclusive: false })
+  const [row] = await weir.ledger()
+  // The price is younger than the copy, so a price of its time is needed.
+  const { prices } = await store.accounts()
+  const list = prices.find(({ model }) => model === 'meta/test-8b')!
+  const version = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from })
+  const at = lastMonth.to - 1
+  const copies = Array.from({ length: 1000 }, (_, index) => ({
+    ...row!,
+    requestId: `copy-${index}`,
+    priceVersion: version,
+    startedAt: at,
+    settledAt: at,
+  }))
+  await store.writeLedger({ intents: [], rows: copies })
+  await store.close()
+}
+
+const run = (...args: string[]): Promise<CliResult> =>
+  cli([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
+const month = ['--workspace', 'default', '--period', lastMonth.name]
+
+describe('weir invoice', () => {
+  it('[M1] previews, issues, lists and shows: AUD with two decimals, GST on top', async () => {
+    const preview = (await run('invoice', 'preview', ...month)).json()
+    // 1000 requests of 1000 tokens in and 2 out: 0.20 + 0.0012.
+    assert.deepEqual(
+      [preview['number'], preview['subtotal'], preview['gst'], preview['total']],
+      [null, '0.20', '0.02', '0.22'],
+    )
+    const files = { pdf: join(weir.dataDir, 'a.pdf'), html: join(weir.dataDir, 'a.html') }
+    const issued = (await run('invoice', 'issue', ...month, '--pdf', files.pdf, '--html', files.html)).json<{
+      number: string
+      lines: { rows: string }[]
+    }>()
+    assert.equal(issued.number, 'INV-000001')
+    assert.equal(readFileSync(files.pdf).subarray(0, 5).toString(), '%PDF-')
+    assert.match(readFileSync(files.html, 'utf8'), /Tax invoice/)
+    assert.deepEqual((await run('invoice', 'show', ...month)).json(), issued)
+    assert.deepEqual((await run('invoice', 'show', 'INV-000001')).json(), issued)
+    assert.deepEqual((await run('invoice', 'list', '--workspace', 'default')).json(), {
+      object: 'list',
+      data: [issued],
+    })
+    // Each line leads to its rows.
+    for (const { rows } of issued.lines) {
+      const csv = await (await weir.call(`${weir.service.url}${rows}`)).text()
+      assert.equal(csv.trimEnd().split('\n').length, 1001)
+    }
+  })
+
+  it('refuses what makes no sense, in a line', async () => {
+    for (const [args, told] of [
+      [['issue', ...month], /has been invoiced: INV-000001/],
+      [['issue', '--workspace', 'default', '--period', sydneyMonth(Date.now()).name], /not over yet/],
+      [['issue', '--workspace', 'default', '--period', '2026-13'], /a month such as/],
+      [['issue', '--workspace', 'nobody', '--period', lastMonth.name], /no workspace "nobody"/],
+      [['credit', ...month, '--reason', 'x'], /either --request ID or --all/],
+      [['credit', ...month, '--reason', 'x', '--request', 'nothing'], /Not all of these requests/],
+      [['show', 'INV-9'], /no invoice "INV-9"/],
+      [['hide'], /say what to do|--workspace is required/],
+    ] as const) {
+      const { code, stderr } = await run('invoice', ...args)
+      assert.notEqual(code, 0, args.join(' '))
+      assert.match(stderr, told)
+      assert.ok(stderr.trimEnd().split('\n').length <= 2, stderr)
+    }
+  })
+
+  it('credits, and the books still fit: weir reconcile', async () => {
+    const note = (await run('invoice', 'credit', ...month, '--reason', 'A test', '--request', 'copy-1,copy-2')).json()
+    assert.deepEqual([note['number'], note['adjusts'], note['ledger_rows']], ['ADJ-000001', 'INV-000001', 2])
+    const row = (await weir.ledger()).find(({ requestId }) => !requestId.includes('copy'))
+    assert.equal((await run('usage', 'correct', row!.requestId, '--reason', 'A test')).code, 0)
+    const proof = (await run('reconcile')).json()
+    assert.deepEqual([proof['fits'], proof['rows'], proof['invoices']], [true, 1004, 2])
+  })
+})
+
+describe("the operator's API", () => {
+  it('does the same', async () => {
+    const asked = { workspace: 'default', period: lastMonth.name }
+    assert.equal((await weir.admin('POST', '/admin/v1/invoices', asked)).status, 409)
+    const preview = (await (await weir.admin('POST', '/admin/v1/invoices/preview', asked)).json()) as { number: string }
+    assert.equal(preview.number, 'INV-000001')
+    const note = await weir.admin('POST', '/admin/v1/invoices/credit', {
+      ...asked,
+      requests: ['copy-3'],
+      reason: 'A test',
+    })
+    assert.equal(note.status, 201)
+    assert.equal((await weir.admin('POST', '/admin/v1/invoices/credit', { ...asked, reason: 'A test' })).status, 400)
+    const listed = (await (await weir.admin('GET', '/admin/v1/invoices')).json()) as { data: { number: string }[] }
+    assert.deepEqual(
+      listed.data.map(({ number }) => number),
+      ['INV-000001', 'ADJ-000001', 'ADJ-000002'],
+    )
+    for (const [format, type] of [
+      ['json', 'application/json'],
+      ['html', 'text/html; charset=utf-8'],
+      ['pdf', 'application/pdf'],
+    ]) {
+      const response = await weir.admin('GET', `/admin/v1/invoices/ADJ-000002?format=${format}`)
+      assert.deepEqual([response.status, response.headers.get('content-type')], [200, type])
+    }
+    const proof = (await (await weir.admin('GET', '/admin/v1/reconcile')).json()) as { fits: boolean }
+    assert.equal(proof.fits, true)
+  })
+})
+
+describe('reserved capacity', () => {
+  it('[C5] is a line of hours at its rate, and its tokens cost nothing', async (t) => {
+    const dedicated = [
+      { workspace: 'default', engine: { kind: 'openai', urls: ['http://127.0.0.1:9/v1'] }, per_hour: '3600' },
+    ]
+    const { weir } = await chatStage(t, { model: { dedicated }, config: { seller } })
+    const asked = { workspace: 'default', period: sydneyMonth(Date.now()).name }
+    const preview = async () =>
+      (await (await weir.admin('POST', '/admin/v1/invoices/preview', asked)).json()) as {
+        lines: { unit: string; rate: string; quantity_ms: string; amount: string }[]
+      }
+    const [line] = (await preview()).lines
+    assert.deepEqual([line?.unit, line?.rate], ['capacity_hours', '3600.00'])
+    // A$1 a second: a thousandth a millisecond.
+    assert.equal(Number(line?.amount), Number(line?.quantity_ms) / 1000)
+    weir.writeConfig(stageConfig(['http://127.0.0.1:9/v1'], { config: { seller } }))
+    await weir.reload()
+    const ended = await preview()
+    assert.deepEqual(await preview(), ended, 'it has ended with its entry in the catalog')
+  })
+})
+
+describe('a seller', () => {
+  it('is refused at the start where its ABN cannot be right', async (t) => {
+    const stage = await chatStage(t)
+    stage.weir.writeConfig({ seller: { ...seller, abn: '51 824 753 557' } })
+    const { code, stderr } = await cli([
+      'invoice',
+      'list',
+      '--config',
+      stage.weir.configFile,
+      '--data',
+      stage.weir.dataDir,
+    ])
+    assert.equal(code, 1)
+    assert.match(stderr, /seller\.abn: must be the 11 digits of an ABN/)
+  })
+})

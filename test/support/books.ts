@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openAccounts } from '../../src/accounts/accounts.ts'
+import { openInvoicing, type Invoicing } from '../../src/billing/invoices.ts'
+import { versionRates } from '../../src/billing/version-rates.ts'
+import type { Seller } from '../../src/core/invoice-document.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { noUsage, rate, type PriceList, type Usage } from '../../src/core/rating.ts'
+import type { PriceVersion, Store, Workspace } from '../../src/ports.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+
+/** A real store with workspaces and prices, a clock to set, and rows at any time of the past. */
+export interface TestBooks {
+  readonly store: Store
+  readonly dataDir: string
+  readonly invoicing: Invoicing
+  now: number
+  workspace(name: string): Promise<Workspace>
+  price(model: string, prices: PriceList | null, at: number, workspaceId?: string): Promise<number>
+  /** A settled row that costs what its usage comes to. */
+  row(workspace: Workspace, model: string, priceVersion: number, at: number, usage: Partial<Usage>): Promise<LedgerRow>
+  settle(rows: readonly LedgerRow[]): Promise<void>
+  close(): Promise<void>
+}
+
+export const seller: Seller = {
+  name: 'Weir Example Pty Ltd',
+  abn: '51824753556',
+  address: '1 Lock Street\nSydney NSW 2000',
+  paymentDays: 14,
+  paymentDetails: 'BSB 000-000, account 12345678.',
+}
+
+export async function testBooks(now: number): Promise<TestBooks> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-books-'))
+  const store = await sqliteStore(dataDir, { exclusive: false })
+  const clock = { now: () => books.now, monotonic: () => 0 }
+  const accounts = await openAccounts(store, clock)
+  let lastId = 0
+  let prices: readonly PriceVersion[] = []
+  const books: TestBooks = {
+    store,
+    dataDir,
+    invoicing: openInvoicing(store, clock, seller),
+    now,
+    workspace: (name) => accounts.createWorkspace(name),
+    async price(model, list, at, workspaceId) {
+      const id = await store.addPriceVersion({
+        model,
+        workspaceId: workspaceId ?? null,
+        prices: list,
+        effectiveFrom: at,
+      })
+      ;({ prices } = await store.accounts())
+      return id
+    },
+    async row(workspace, model, priceVersion, at, usage) {
+      const full = { ...noUsage, ...usage }
+      return {
+        ...full,
+        requestId: `request-${String(++lastId).padStart(9, '0')}`,
+        workspaceId: workspace.id,
+        keyId: 'key_1',
+        model,
+        lane: model,
+        endpoint: '/chat/completions',
+        priceVersion,
+        maxTokens: 100,
+        startedAt: at,
+        estimated: false,
+        outcome: 'completed',
+        amount: rate(full, versionRates(prices)(priceVersion)),
+        queueWaitMs: 0,
+        firstTokenMs: null,
+        durationMs: 1,
+        settledAt: at,
+      }
+    },
+    settle: (rows) => store.writeLedger({ intents: [], rows }),
+    async close() {
+      await store.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+  return books
+}

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import { invoiceHtml } from '../../src/billing/invoice-html.ts'
+import { invoicePdf } from '../../src/billing/invoice-pdf.ts'
+import { openInvoicing } from '../../src/billing/invoices.ts'
+import { reconcile } from '../../src/billing/reconcile.ts'
+import type { InvoiceDocument } from '../../src/core/invoice-document.ts'
+import { ApiError } from '../../src/core/errors.ts'
+import { parseMonth } from '../../src/core/sydney-time.ts'
+import type { Workspace } from '../../src/ports.ts'
+import { seller, testBooks, type TestBooks } from '../support/books.ts'
+
+const october = parseMonth('2026-10')!
+const november = parseMonth('2026-11')!
+const HOUR_MS = 3_600_000
+
+let books: TestBooks
+let acme: Workspace
+let issued: InvoiceDocument
+
+const conflict = (error: unknown): boolean => error instanceof ApiError && error.code === 'conflict'
+
+/** The worked month of docs/billing.md, from its rows. */
+before(async () => {
+  books = await testBooks(september())
+  acme = await books.workspace('acme')
+  const text = await books.price(
+    'meta/llama-3.3-70b',
+    { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' },
+    books.now,
+  )
+  const flux = await books.price('black-forest/flux', { per_image: '0.04' }, books.now)
+  const whisper = await books.price('openai/whisper-large-v3', { per_audio_minute: '0.006' }, books.now)
+  await books.price('meta/llama-3.1-8b-instruct@acme', { per_hour: '12.50' }, books.now)
+  const at = (day: number): number => october.from + day * 24 * HOUR_MS
+  await books.settle([
+    await books.row(acme, 'meta/llama-3.3-70b', text, october.from, {
+      inputTokens: 100_000_000,
+      cachedInputTokens: 90_000_000,
+      outputTokens: 42_000_123,
+    }),
+    await books.row(acme, 'meta/llama-3.3-70b', text, at(5), { inputTokens: 300_000_000, outputTokens: 500_000 }),
+    await books.row(acme, 'black-forest/flux', flux, at(9), { images: 125 }),
+    await books.row(acme, 'openai/whisper-large-v3', whisper, october.to - 1, { audioMs: 3_725_500 }),
+    // Not of this month: the moment before and the moment after.
+    await books.row(acme, 'black-forest/flux', flux, october.from - 1, { images: 1000 }),
+    await books.row(acme, 'black-forest/flux', flux, october.to, { images: 1000 }),
+  ])
+  books.now = november.from + HOUR_MS
+  issued = await books.invoicing.issue(acme, october)
+})
+after(() => books.close())
+
+function september(): number {
+  return parseMonth('2026-09')!.from
+}
+
+describe('the worked month of docs/billing.md', () => {
+  it('[M1] comes to A$9,384.87, GST 938.49, total 10,323.36', () => {
+    const { number, subtotal, gst, total, lines_total: exact, requests, ledger_rows: rows } = issued
+    assert.deepEqual(
+      { number, exact, subtotal, gst, total },
+      { number: 'INV-000001', exact: '9384.8726238', subtotal: '9384.87', gst: '938.49', total: '10323.36' },
+    )
+    assert.deepEqual([requests, rows], [4, 5])
+  })
+
+  it('has a line for each model, unit and rate, with exact amounts', () => {
+    assert.deepEqual(
+      issued.lines.map(({ description, quantity, rate, rate_per: per, amount }) => [
+        description,
+        quantity,
+        `${rate} / ${per}`,
+        amount,
+      ]),
+      [
+        ['black-forest/flux: images', '125', '0.04 / image', '5.00'],
+        ['meta/llama-3.1-8b-instruct: reserved capacity, hours', '743', '12.50 / hour', '9287.50'],
+        ['meta/llama-3.3-70b: input tokens', '310000000', '0.20 / 1M tokens', '62.00'],
+        ['meta/llama-3.3-70b: cached input tokens', '90000000', '0.05 / 1M tokens', '4.50'],
+        ['meta/llama-3.3-70b: output tokens', '42500123', '0.60 / 1M tokens', '25.5000738'],
+        ['openai/whisper-large-v3: audio, minutes', '62.0917', '0.006 / minute', '0.37255'],
+      ],
+    )
+  })
+
+  it('[M1] is a tax invoice that a finance team takes: words, parties, dates, GST', async () => {
+    for (const text of [
+      'Tax invoice',
+      'Weir Example Pty Ltd',
+      'ABN 51 824 753 556',
+      'acme',
+      'INV-000001',
+      '2026-11-01',
+      '2026-11-15',
+      'GST 10 %',
+      '10,323.36',
+      '9,384.87',
+      '938.49',
+      'Payable within 14 days.',
+    ]) {
+      assert.ok(invoiceHtml(issued).includes(text), text)
+    }
+    const pdf = await invoicePdf(issued)
+    assert.equal(pdf.subarray(0, 5).toString(), '%PDF-')
+    assert.deepEqual(await invoicePdf(issued), pdf, 'the same file, whenever it is printed')
+  })
+})
+
+describe('an issued invoice', () => {
+  it('is issued once, and only when the month is over', async () => {
+    await assert.rejects(books.invoicing.issue(acme, october), conflict)
+    await assert.rejects(books.invoicing.issue(acme, november), conflict)
+    assert.deepEqual(await books.invoicing.preview(acme, october), issued)
+    assert.equal((await books.invoicing.preview(acme, november)).number, null)
+  })
+
+  it('never changes: the database refuses it, and so it does for the ledger', () => {
+    const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
+    for (const sql of [
+      "UPDATE invoices SET document = '{}'",
+      'DELETE FROM invoices',
+      'UPDATE ledger SET amount_pico_aud = 0',
+      'DELETE FROM ledger',
+    ]) {
+      assert.throws(() => database.exec(sql), /never changes|append-only/, sql)
+    }
+    database.close()
+  })
+
+  it('takes no row that comes later: it belongs to the next month', async () => {
+    const { prices } = await books.store.accounts()
+    const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
+    const late = await books.row(acme, 'black-forest/flux', version, october.to - 5, { images: 3 })
+    await books.settle([late])
+    assert.equal((await books.store.usageRow(late.requestId))?.settledAt, october.to)
+    assert.equal((await reconcile(books.store)).problems.length, 0)
+  })
+
+  it('stands in the books of one seller', async () => {
+    const other = openInvoicing(
+      books.store,
+      { now: () => books.now, monotonic: () => 0 },
+      { ...seller, abn: '83914571673' },
+    )
+    await assert.rejects(other.issue(acme, parseMonth('2026-09')!), /ABN 51 824 753 556/)
+    const none = openInvoicing(books.store, { now: () => books.now, monotonic: () => 0 }, undefined)
+    await assert.rejects(none.issue(acme, parseMonth('2026-09')!), /needs a seller/)
+  })
+})
+
+describe('an adjustment note', () => {
+  it('takes rows of an invoice back, once, in a document of its own', async () => {
+    const rows = await books.store.usage({ workspaceId: acme.id, from: october.from, to: october.to, limit: 100 })
+    const images = rows.find(({ images }) => images === 125)!
+    const note = await books.invoicing.credit(acme, october, [images.requestId], 'The images were blank.')
+    assert.deepEqual(
+      [note.kind, note.number, note.adjusts, note.reason, note.subtotal, note.gst, note.total],
+      ['adjustment_note', 'ADJ-000001', 'INV-000001', 'The images were blank.', '-5.00', '-0.50', '-5.50'],
+    )
+    assert.ok(invoiceHtml(note).includes('Adjustment note'))
+    await assert.rejects(books.invoicing.credit(acme, october, [images.requestId], 'Again.'), /credited before/)
+    const taken = await books.store.usage({
+      workspaceId: acme.id,
+      from: 0,
+      to: Infinity,
+      limit: 10,
+      creditNote: 'ADJ-000001',
+    })
+    assert.deepEqual(
+      taken.map(({ correction, amount }) => [correction?.of, amount]),
+      [[images.requestId, -images.amount]],
+    )
+  })
+
+  it('of all that is left brings the month to nothing', async () => {
+    const note = await books.invoicing.credit(acme, october, null, 'Goodwill.')
+    assert.equal(note.subtotal, '-9379.87')
+    await assert.rejects(books.invoicing.credit(acme, october, null, 'More.'), conflict)
+    const rows = await books.store.usage({ workspaceId: acme.id, from: 0, to: Infinity, limit: 1000 })
+    const ofOctober = rows.filter(
+      (row) =>
+        (row.correction?.creditNote ?? '') !== '' || (row.settledAt >= october.from && row.settledAt < october.to),
+    )
+    assert.equal(
+      ofOctober.reduce((sum, { amount }) => sum + amount, 0n),
+      0n,
+    )
+  })
+
+  it('stays out of the next invoice, which is numbered without a gap', async () => {
+    books.now = november.to
+    const next = await books.invoicing.issue(acme, november)
+    assert.equal(next.number, 'INV-000002')
+    assert.deepEqual(
+      next.lines.map(({ unit, quantity }) => [unit, quantity]),
+      [
+        ['images', '1003'],
+        ['capacity_hours', '720'],
+      ],
+    )
+    assert.deepEqual((await reconcile(books.store)).problems, [])
+  })
+})
+
+describe('a correction of what is not invoiced', () => {
+  it('is a row of the same month that points to the old one', async () => {
+    const { prices } = await books.store.accounts()
+    const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
+    const wrong = await books.row(acme, 'black-forest/flux', version, november.to + 5, { images: 7 })
+    await books.settle([wrong])
+    await books.invoicing.correct(wrong.requestId, 'Twice by mistake.')
+    await assert.rejects(books.invoicing.correct(wrong.requestId, 'Again.'), conflict)
+    const correction = await books.store.usageRow(`correction:${wrong.requestId}`)
+    assert.deepEqual(
+      [correction?.amount, correction?.images, correction?.settledAt],
+      [-wrong.amount, -7, wrong.settledAt],
+    )
+    const sums = await books.store.pricedSums(acme.id, november.to, november.to + 24 * HOUR_MS, '')
+    assert.deepEqual(
+      sums.map(({ amount, rows, requests }) => [amount, rows, requests]),
+      [[0n, 2, 1]],
+    )
+    assert.deepEqual((await reconcile(books.store)).problems, [])
+  })
+})
+
+describe('weir reconcile', () => {
+  const harm: readonly [check: string, sql: string][] = [
+    ['amount', 'UPDATE ledger SET amount_pico_aud = amount_pico_aud + 1 WHERE images = 1003 OR images = 1000'],
+    ['sums', 'UPDATE usage_days SET images = images + 1'],
+    ['sums', 'DELETE FROM usage_hours'],
+    ['invoice', "UPDATE invoices SET document = replace(document, '938.49', '938.48')"],
+    ['number', "DELETE FROM invoices WHERE number = 'INV-000001'"],
+    ['price_version', 'UPDATE ledger SET price_version = 1 WHERE images = 1000'],
+    ['correction', "UPDATE ledger SET corrects = 'request-000000001' WHERE request_id LIKE 'ADJ-000001:%'"],
+  ]
+  for (const [check, sql] of harm) {
+    it(`finds: ${sql}`, async () => {
+      const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
+      const triggers = database.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
+      for (const { name } of triggers) database.exec(`DROP TRIGGER ${String(name)}`)
+      database.exec('PRAGMA foreign_keys = OFF; DROP INDEX ledger_by_corrected')
+      const tables = ['ledger', 'usage_days', 'usage_hours', 'invoices']
+      for (const table of tables) database.exec(`CREATE TABLE kept_${table} AS SELECT * FROM ${table}`)
+      database.exec(sql)
+      try {
+        const { problems } = await reconcile(books.store)
+        assert.ok(
+          problems.some((problem) => problem.check === check),
+          JSON.stringify(problems),
+        )
+        assert.ok(problems.every(({ subject }) => subject !== ''))
+      } finally {
+        for (const table of tables)
+          database.exec(
+            `DELETE FROM ${table}; INSERT INTO ${table} SELECT * FROM kept_${table}; DROP TABLE kept_${table}`,
+          )
+        database.exec('CREATE UNIQUE INDEX ledger_by_corrected ON ledger (corrects) WHERE corrects IS NOT NULL')
+        for (const trigger of triggers) database.exec(String(trigger['sql']))
+        database.close()
+      }
+      assert.deepEqual((await reconcile(books.store)).problems, [], 'and nothing when all is as it was')
+    })
+  }
+})
