@@ -74,6 +74,7 @@ async function open(whenOver: (close: () => Promise<void>) => void): Promise<End
     })
   const speechParameters = ['language', 'prompt', 'response_format', 'temperature', 'timestamp_granularities']
   const hearing = { supported_parameters: speechParameters, pricing: { per_audio_minute: '0.006' } }
+  const drawing = { supported_parameters: ['seed', 'quality', 'style'], pricing: { per_image: '0.04' } }
   engine.script = usual
   const weir = await startWeir({
     server: { port: 0, admin_port: 0, drain_ms: 500 },
@@ -85,7 +86,7 @@ async function open(whenOver: (close: () => Promise<void>) => void): Promise<End
       model(slugs.embedding, ['embedding'], { supported_parameters: ['dimensions'] }),
       model(slugs.documents, ['reranker'], { rerank_schema: 'documents' }),
       model(slugs.passages, ['reranker'], { rerank_schema: 'passages' }, 'nim'),
-      model(slugs.images, ['image'], { supported_parameters: ['seed'], pricing: { per_image: '0.04' } }),
+      model(slugs.images, ['image'], drawing),
       model(slugs.audio, ['audio'], hearing, 'openai', speech.url),
     ],
   })

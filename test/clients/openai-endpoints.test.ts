@@ -131,7 +131,7 @@ for (const { client, Client, errors, toFile } of majors) {
 
     it('[E8] is transcribed in every format', async () => {
       const { transcriptions } = clientOf(scene).audio
-      const file = (): Promise<File> => toFile(clip('opus.ogg'), 'talk.ogg') as Promise<File>
+      const file = () => toFile(clip('opus.ogg'), 'talk.ogg')
       const common = { model: slugs.audio }
       const text: unknown = await transcriptions.create({ ...common, file: await file(), response_format: 'text' })
       assert.equal(String(text).trim(), heardText)

@@ -1,0 +1,121 @@
+// npm run clients: runs the real SDKs of test/clients against the service, and writes docs/clients.md from the results.
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
+
+/** The name that its suites begin with → the packages it is made of, as package.json names them. */
+const clients = {
+  openai: ['openai'],
+  'openai 6': ['openai-6'],
+  ai: ['ai', '@ai-sdk/openai-compatible'],
+  'ai 6': ['ai-6', 'openai-compatible-2'],
+  langchain: ['@langchain/openai'],
+  llamaindex: ['@llamaindex/openai'],
+  '@ai-sdk/cohere': ['@ai-sdk/cohere', 'ai'],
+  '@ai-sdk/cohere 3': ['ai-cohere-3', 'ai-6'],
+  'cohere-ai': ['cohere-ai'],
+  'cohere-ai 7': ['cohere-ai-7'],
+  CohereRerank: ['@langchain/cohere'],
+  curl: [],
+}
+
+/** What its suites end with → the heading of the column. */
+const features = {
+  chat: 'Chat',
+  streaming: 'Streaming',
+  tools: 'Tools',
+  'structured output': 'Structured output',
+  vision: 'Vision',
+  completions: 'Completions',
+  embeddings: 'Embeddings',
+  rerank: 'Rerank',
+  images: 'Images',
+  audio: 'Audio',
+  models: 'Models',
+  errors: 'Errors',
+  retries: 'Retries',
+  leaving: 'Abort',
+  'an engine that breaks in the middle': 'Broken stream',
+}
+
+ensureInstalled({ development: true })
+if (isRuntime()) await main()
+else runAndExit([fileURLToPath(import.meta.url)])
+
+async function main() {
+  const folder = join(root, 'test', 'clients')
+  const files = readdirSync(folder).filter((file) => file.endsWith('.test.ts'))
+  const cells = new Map()
+  const failures = []
+  const strangers = []
+  let passed = 0
+  for await (const { type, data } of run({
+    files: files.map((file) => join(folder, file)),
+    concurrency: 2,
+    timeout: 120_000,
+    cwd: root,
+  })) {
+    if (type !== 'test:pass' && type !== 'test:fail') continue
+    const isSuite = data.details.type === 'suite'
+    if (type === 'test:fail' && data.details.error?.failureType !== 'subtestsFailed') failures.push(data.name)
+    if (!isSuite) passed += type === 'test:pass' && data.skip === undefined ? 1 : 0
+    const [client, feature] = data.name.split(': ')
+    if (!isSuite || feature === undefined || data.skip !== undefined) continue
+    if (!(client in clients) || !(feature in features)) strangers.push(data.name)
+    // A feature may be spread over several files.
+    const cell = `${client}: ${feature}`
+    cells.set(cell, cells.get(cell) !== '✗' && type === 'test:pass' ? '✓' : '✗')
+  }
+  if (strangers.length > 0) failures.push(`suites that the table does not know: ${strangers.join(', ')}`)
+  const file = join(root, 'docs', 'clients.md')
+  writeFileSync(file, page(cells))
+  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [file], { cwd: root })
+  console.log(`docs/clients.md: ${passed} tests passed${failures.length > 0 ? `, ${failures.length} failed` : ''}`)
+  for (const failure of failures) console.error(`✖ ${failure}`)
+  process.exit(failures.length > 0 ? 1 : 0)
+}
+
+function page(cells) {
+  const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const rows = Object.entries(clients).map(([client, packages]) => [
+    nameOf(client, packages, devDependencies),
+    ...Object.keys(features).map((feature) => cells.get(`${client}: ${feature}`) ?? ''),
+  ])
+  const table = [['Client', ...Object.values(features)], ['---', ...Object.keys(features).map(() => ':-:')], ...rows]
+  return `<!-- Written by \`npm run clients\` from the results of test/clients; do not edit. -->
+
+# Clients
+
+Real SDKs, unchanged, against the real service over real sockets: all they are told is the base address
+\`https://<host>/api/v1\`, a key and a model. ✓ is passed, ✗ is failed; an empty cell has no test, mostly because the
+client has no call for it.
+
+${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}
+
+- **Errors**: the client shows its own class of error with our status and message.
+- **Retries**: the client tries a failed call again, after the pause that \`Retry-After\` asks for.
+- **Abort**: a caller that leaves frees the engine at once.
+- **Broken stream**: an engine that breaks off is an error, never a short answer.
+- **cohere-ai** puts \`v1/\` before its paths itself: its \`baseUrl\` is \`https://<host>/api\`. LangChain's
+  \`CohereRerank\` is given such a client as \`client\`. Only \`rerank\` of its calls has an endpoint here, and only in the
+  v1 client (\`CohereClient\`).
+- **@ai-sdk/cohere** has a call for more than reranking; use \`@ai-sdk/openai-compatible\` for the rest.
+- **LlamaIndex** takes no signal and does not close a stream that its reader has left: to abort, give it a \`fetch\`
+  of your own (\`additionalSessionOptions\`).
+- **LangChain's** \`DallEAPIWrapper\` always sends \`style\` and \`quality\`: the model has to list them in
+  \`supported_parameters\`.
+`
+}
+
+/** With the versions that the tests ran with. */
+function nameOf(client, packages, pinned) {
+  if (packages.length === 0) return client
+  const names = packages.map((name) =>
+    pinned[name].startsWith('npm:') ? pinned[name].slice(4) : `${name}@${pinned[name]}`,
+  )
+  const what = { langchain: ' (LangChain)', CohereRerank: ' (LangChain `CohereRerank`)', llamaindex: ' (LlamaIndex)' }
+  return `${names.map((name) => name.replace(/(.)@/, '$1 ')).join(' + ')}${what[client] ?? ''}`
+}

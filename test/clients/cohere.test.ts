@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { CohereRerank } from '@langchain/cohere'
+import { Document } from '@langchain/core/documents'
+import { CohereClient, CohereError, Cohere } from 'cohere-ai'
+import * as cohere7 from 'cohere-ai-7'
+import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { endpoints, failOnce, holding, ownEndpoints, ranked, reasonOf, slugs, type Endpoints } from './endpoints.ts'
+
+/** Each major's v1 client, unchanged. It puts `v1/` before its paths itself, so it is told the address up to there. */
+const majors = [
+  { client: 'cohere-ai', Client: CohereClient, CohereError, Cohere },
+  {
+    client: 'cohere-ai 7',
+    Client: cohere7.CohereClient as unknown as typeof CohereClient,
+    CohereError: cohere7.CohereError,
+    Cohere: cohere7.Cohere,
+  },
+] as const
+
+const scene = endpoints()
+const question = { model: slugs.documents, query: ranked.query, documents: [...ranked.documents] }
+
+type Settings = Partial<ConstructorParameters<typeof CohereClient>[0]>
+
+function optionsFor({ weir }: Endpoints, settings: Settings = {}) {
+  return { baseUrl: weir.base.replace(/\/v1$/, ''), token: weir.key, ...settings }
+}
+
+for (const { client, Client, CohereError, Cohere } of majors) {
+  const clientOf = (scene: Endpoints, settings: Settings = {}): CohereClient => new Client(optionsFor(scene, settings))
+
+  describe(`${client}: rerank`, () => {
+    it('[E5] ranks, best first, with the units', async () => {
+      const answer = await clientOf(scene).rerank(question)
+      assert.deepEqual(
+        answer.results.map(({ index, relevanceScore }) => ({ index, score: relevanceScore })),
+        ranked.results,
+      )
+      assert.match(answer.id ?? '', /^rerank-/)
+      assert.equal(answer.meta?.billedUnits?.searchUnits, 1)
+      assert.equal(answer.meta?.apiVersion?.version, '1')
+    })
+
+    it('[E5] takes documents as objects, keeps to topN and sends the documents back', async () => {
+      const documents = ranked.documents.map((text) => ({ text }))
+      const { results } = await clientOf(scene).rerank({ ...question, documents, topN: 2, returnDocuments: true })
+      assert.deepEqual(
+        results.map(({ index, document }) => [index, document?.text]),
+        [
+          [1, ranked.documents[1]],
+          [2, ranked.documents[2]],
+        ],
+      )
+    })
+  })
+
+  describe(`${client}: errors`, () => {
+    it('[K1][X1] have their class, status and words', async () => {
+      const wrongKey = await reasonOf(clientOf(scene, { token: 'weir-wrong' }).rerank(question))
+      assert.ok(wrongKey instanceof Cohere.UnauthorizedError)
+      const unknown = await reasonOf(clientOf(scene).rerank({ ...question, model: 'baai/none' }))
+      assert.ok(unknown instanceof Cohere.NotFoundError)
+      assert.match(unknown.message, /baai\/none/)
+      const empty = await reasonOf(clientOf(scene).rerank({ ...question, documents: [] }))
+      assert.ok(empty instanceof Cohere.BadRequestError)
+      assert.match((empty.body as { message: string }).message, /documents/)
+      const misplaced = await reasonOf(clientOf(scene).rerank({ ...question, model: slugs.passages }))
+      assert.ok(misplaced instanceof CohereError)
+      assert.equal(misplaced.statusCode, 400)
+      assert.match(misplaced.message, /\/reranking/)
+    })
+  })
+
+  describe(`${client}: leaving`, () => {
+    it('[E5] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
+      scene.engine.script = holding()
+      const controller = new AbortController()
+      // The SDK forgets to clear the timer of its own timeout (300 s) when it is aborted, and the process waits for it.
+      const options = { abortSignal: controller.signal, timeoutInSeconds: 2 }
+      const attempt = reasonOf(clientOf(scene).rerank(question, options))
+      await scene.engine.arrived(1)
+      controller.abort()
+      await attempt
+      await scene.engine.left(1)
+      assert.equal(scene.engine.calls.length, 1)
+    })
+  })
+}
+
+/** LangChain's compressor takes a ready client for an address of one's own; it brings the 7th major along. */
+function compressorOf(scene: Endpoints, settings: Settings & { model?: string } = {}): CohereRerank {
+  const { model = slugs.documents, ...rest } = settings
+  const client = new cohere7.CohereClient(optionsFor(scene, rest) as never)
+  return new CohereRerank({ model, topN: 2, client })
+}
+
+describe('CohereRerank: rerank', () => {
+  it('[E5] compresses documents to the best', async () => {
+    const documents = ranked.documents.map((pageContent) => new Document({ pageContent }))
+    const kept = await compressorOf(scene).compressDocuments(documents, ranked.query)
+    assert.deepEqual(
+      kept.map(({ pageContent, metadata }) => [pageContent, metadata['relevanceScore']]),
+      [
+        [ranked.documents[1], 0.875],
+        [ranked.documents[2], 0.5],
+      ],
+    )
+  })
+
+  it('[E5] ranks texts', async () => {
+    const results = await compressorOf(scene).rerank([...ranked.documents], ranked.query, { topN: 3 })
+    assert.deepEqual(
+      results.map(({ index, relevanceScore }) => ({ index, score: relevanceScore })),
+      ranked.results,
+    )
+  })
+})
+
+describe('CohereRerank: errors', () => {
+  it('[X1] are told in our own words', async () => {
+    const compressor = compressorOf(scene, { model: 'baai/none' })
+    await assert.rejects(compressor.rerank([...ranked.documents], ranked.query), {
+      statusCode: 404,
+      message: /baai\/none/,
+    })
+  })
+})
+
+// The SDK's own first pause is 1 s, so one of 2 s is Retry-After at work.
+describe('all at the same time', { concurrency: true }, () => {
+  const calls: Record<string, (scene: Endpoints) => PromiseLike<unknown>> = {
+    'cohere-ai 7: retries': (own) => new cohere7.CohereClient(optionsFor(own) as never).rerank(question),
+    'CohereRerank: retries': (own) => compressorOf(own).rerank([...ranked.documents], ranked.query),
+  }
+  for (const [title, send] of Object.entries(calls)) {
+    describe(title, () => {
+      it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+        const own = await ownEndpoints(t)
+        failOnce(own, 500)
+        await send(own)
+        const [first, second] = own.engine.calls
+        const pause = (second?.arrivedAt ?? 0) - (first?.arrivedAt ?? 0)
+        assert.ok(pause >= 1990, `it paused ${pause} ms`)
+      })
+    })
+  }
+
+  describe('cohere-ai: retries', () => {
+    it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+      const own = await ownEndpoints(t)
+      failOnce(own, 500)
+      const { fetch, attempts } = notingFetch()
+      await new CohereClient(optionsFor(own, { fetch })).rerank(question)
+      assert.deepEqual(outcomes(attempts), [
+        [502, '2'],
+        [200, null],
+      ])
+      assert.ok(pauseMs(attempts) >= 1990, `it paused ${pauseMs(attempts)} ms`)
+    })
+  })
+})
