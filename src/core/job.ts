@@ -26,6 +26,8 @@ export interface EngineRequest {
   readonly path: string
   readonly contentType: string
   readonly body: Buffer | StreamedBody
+  /** The parameter to name where an engine finds the input too long. */
+  readonly inputName?: string
   /** What to ask an engine that refused this; undefined: the refusal stands. */
   instead?(refusal: ApiError): EngineRequest | undefined
 }

@@ -119,7 +119,10 @@ function visitEnum(node: Node, value: unknown, path: Path): Problem | undefined 
 
 /** Picks the alternative that the value was meant to be, so that the message is about that one. */
 function visitAny(options: readonly Node[], value: unknown, path: Path): Problem | undefined {
-  const meant = options.filter((option) => sameType(option, value))
+  const meant = ofSameItems(
+    options.filter((option) => sameType(option, value)),
+    value,
+  )
   if (meant.length === 0) return { path, kind: 'type', expected: describeAll(options) }
   if (isObject(value) && meant.length > 1) {
     const tag = tagOf(meant)
@@ -137,6 +140,13 @@ function visitAny(options: readonly Node[], value: unknown, path: Path): Problem
   }
   if (meant.length === 1 || Array.isArray(value)) return first
   return { path, kind: 'value', expected: describeAll(options) }
+}
+
+/** Of several lists, those of what this one begins with. */
+function ofSameItems(options: readonly Node[], value: unknown): readonly Node[] {
+  if (!Array.isArray(value) || value.length === 0) return options
+  const meant = options.filter(({ items }) => items && sameType(items, value[0]))
+  return meant.length > 0 ? meant : options
 }
 
 /** The property whose value tells the alternatives apart. */

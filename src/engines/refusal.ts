@@ -7,7 +7,7 @@ const CONTEXT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|lengt
  * What an engine's refusal means to the caller. The caller's own mistakes keep the engine's words; an
  * engine that refuses Weir itself (401, 403, 404) is the operator's affair and says nothing outside.
  */
-export function refusalFrom(status: number, body: string): ApiError {
+export function refusalFrom(status: number, body: string, inputName?: string): ApiError {
   const { message, param } = readRefusal(body)
   const details = param === undefined ? {} : { param }
   switch (status) {
@@ -17,9 +17,7 @@ export function refusalFrom(status: number, body: string): ApiError {
         ? new ApiError(
             'context_length_exceeded',
             `The request is over the model's maximum context length: ${message}`,
-            {
-              param: 'messages',
-            },
+            inputName === undefined ? {} : { param: inputName },
           )
         : new ApiError('invalid_value', message || 'The engine refused the request as invalid.', details)
     case 413:

@@ -112,7 +112,7 @@ function runCall(
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
         refusal = []
-        const error = refusalFrom(status, body)
+        const error = refusalFrom(status, body, call.inputName)
         if (!worthAnotherAddress(status)) return finish({ kind: 'failed', error, started })
         events.callFailed(address.url, `status ${status}`)
         attempt(error)

@@ -52,7 +52,7 @@ export async function chatJob(
     cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
+    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'messages')],
     answer: request.stream
       ? { kind: 'streamed', relay: (head) => chatStream(head, { includeUsage, choices, cachedTokens }) }
       : { kind: 'whole', read: (bodies, head) => chatCompletion(bodies, head, cachedTokens) },

@@ -48,7 +48,7 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     cost: input.charged + maxTokens * generated,
     maxTokens: maxTokens * generated,
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields))],
+    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
     answer: request.stream
       ? { kind: 'streamed', relay: (head) => textStream(head, { includeUsage, choices, cachedTokens }) }
       : { kind: 'whole', read: (bodies, head) => textCompletion(bodies, head, cachedTokens) },

@@ -40,7 +40,7 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
         dimensions: request.dimensions ?? undefined,
         base64,
       })
-      return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)))
+      return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'input')
     }),
     answer: {
       kind: 'whole',

@@ -100,7 +100,7 @@ function callsFor(
       size,
       parameters: { ...parameters, ...seeded },
     })
-    calls.push(jsonRequest(call.path, Buffer.from(JSON.stringify(call.body))))
+    calls.push(jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'prompt'))
   }
   return calls
 }

@@ -17,8 +17,8 @@ export function operationOf<Name extends keyof Dialect>(
   })
 }
 
-export function jsonRequest(path: string, body: Buffer): EngineRequest {
-  return { path, contentType: 'application/json', body }
+export function jsonRequest(path: string, body: Buffer, inputName: string): EngineRequest {
+  return { path, contentType: 'application/json', body, inputName }
 }
 
 /** What an engine answered; undefined where it is no JSON. */

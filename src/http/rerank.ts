@@ -80,7 +80,9 @@ function rankJob(
     cost: tokens.charged,
     maxTokens: 0,
     likelyInputTokens: tokens.likely,
-    calls: batches.map((documents) => engineCall(dialect, { ...input, documents })),
+    calls: batches.map((documents) =>
+      engineCall(dialect, { ...input, documents }, endpoint === '/rerank' ? 'documents' : 'passages'),
+    ),
     answer: {
       kind: 'whole',
       read(bodies, head, headers): ReadAnswer | undefined {
@@ -98,13 +100,13 @@ function rankJob(
   }
 }
 
-function engineCall(dialect: RankingDialect, input: RankingInput): EngineRequest {
+function engineCall(dialect: RankingDialect, input: RankingInput, inputName: string): EngineRequest {
   const { path, body } = dialect.request(input)
   return {
-    ...jsonRequest(path, Buffer.from(JSON.stringify(body))),
+    ...jsonRequest(path, Buffer.from(JSON.stringify(body)), inputName),
     instead({ message }) {
       const other = dialect.instead?.(input, message)
-      return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)))
+      return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
     },
   }
 }

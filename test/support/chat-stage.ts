@@ -44,11 +44,12 @@ export function stageConfig(urls: readonly string[], options: StageOptions = {})
 export async function chatStage(t: TestContext, options: StageOptions = {}): Promise<ChatStage> {
   const engine = await scriptedEngine()
   engine.script = options.script ?? {}
-  const weir = await startWeir(stageConfig([engine.url], options))
+  let weir: TestWeir | undefined
   t.after(async () => {
-    await weir.stop()
+    await weir?.stop()
     await engine.close()
   })
+  weir = await startWeir(stageConfig([engine.url], options))
   return { weir, engine }
 }
 

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
+import { jsonStage, type JsonStage } from '../support/json-stage.ts'
+import type { EngineCallSeen } from '../support/scripted-engine.ts'
+
+const embedder = {
+  categories: ['embedding'],
+  context_length: 100,
+  max_completion_tokens: undefined,
+  default_max_tokens: undefined,
+  supported_parameters: ['dimensions'],
+  pricing: { input_per_million: '0.02' },
+}
+
+interface Embeddings {
+  readonly object: string
+  readonly data: readonly { readonly object: string; readonly index: number; readonly embedding: number[] | string }[]
+  readonly model: string
+  readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number }
+}
+
+/** A vector that tells which text it is of. */
+function vectorOf(text: string): number[] {
+  return [text.length, text.codePointAt(0) ?? 0, 0.5]
+}
+
+function base64(vector: readonly number[]): string {
+  return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
+}
+
+/** As an OpenAI-compatible server answers, two tokens a text. */
+function embed(call: EngineCallSeen): Embeddings {
+  const texts = call.body['input'] as string[]
+  const inBase64 = call.body['encoding_format'] === 'base64'
+  return {
+    object: 'list',
+    data: texts.map((text, index) => {
+      const vector = vectorOf(text)
+      return { object: 'embedding', index, embedding: inBase64 ? base64(vector) : vector }
+    }),
+    model: 'engine-name',
+    usage: { prompt_tokens: 2 * texts.length, total_tokens: 2 * texts.length },
+  }
+}
+
+async function stage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
+  const made = await jsonStage(t, { ...options, model: { ...embedder, ...options.model } })
+  made.answer(embed)
+  return made
+}
+
+async function vectorsOf(response: Response): Promise<unknown[]> {
+  const { data } = (await response.json()) as Embeddings
+  return data.map(({ embedding }) => embedding)
+}
+
+describe('embeddings', () => {
+  it('[E4] answers with a vector for each text, in their order, as numbers', async (t) => {
+    const { post, engine } = await stage(t)
+    const response = await post('/embeddings', { input: ['one', 'three'] })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('x-queue-wait-ms'), '0')
+    assert.deepEqual(await response.json(), {
+      object: 'list',
+      data: [
+        { object: 'embedding', index: 0, embedding: vectorOf('one') },
+        { object: 'embedding', index: 1, embedding: vectorOf('three') },
+      ],
+      model: 'meta/test-8b',
+      usage: { prompt_tokens: 4, total_tokens: 4 },
+    })
+    assert.deepEqual(engine.calls[0]?.body, {
+      model: 'engine-name',
+      input: ['one', 'three'],
+      encoding_format: 'float',
+    })
+  })
+
+  it('[E4, C3] takes one text, a short id, null for what is absent, and fields it does not know', async (t) => {
+    const { post, engine } = await stage(t)
+    const response = await post('/embeddings', {
+      model: 'test-8b',
+      input: 'one',
+      dimensions: null,
+      user: 'u',
+      color: 1,
+    })
+    assert.deepEqual(await vectorsOf(response), [vectorOf('one')])
+    assert.deepEqual(engine.calls[0]?.body, { model: 'engine-name', input: ['one'], encoding_format: 'float' })
+  })
+
+  it('[E4] gives little-endian float32 in base64 where it is asked for', async (t) => {
+    const { post, engine } = await stage(t)
+    const response = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'base64' })
+    assert.deepEqual(await vectorsOf(response), [base64(vectorOf('one')), base64(vectorOf('three'))])
+    assert.equal(engine.calls[0]?.body['encoding_format'], 'base64')
+  })
+
+  it('[E4] turns one encoding into the other for an engine that knows only one', async (t) => {
+    const { post, answer } = await stage(t)
+    answer((call) => embed({ ...call, body: { ...call.body, encoding_format: 'float' } }))
+    const asked = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'base64' })
+    assert.deepEqual(await vectorsOf(asked), [base64(vectorOf('one')), base64(vectorOf('three'))])
+    answer((call) => embed({ ...call, body: { ...call.body, encoding_format: 'base64' } }))
+    const other = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'float' })
+    assert.deepEqual(await vectorsOf(other), [vectorOf('one'), vectorOf('three')])
+  })
+
+  it('[E4] puts vectors back in order by their index, in both encodings', async (t) => {
+    const { post, answer } = await stage(t)
+    answer((call) => ({ ...embed(call), data: embed(call).data.toReversed() }))
+    for (const encoding_format of ['float', 'base64']) {
+      const response = await post('/embeddings', { input: ['a', 'bb', 'ccc'], encoding_format })
+      assert.deepEqual(
+        await vectorsOf(response),
+        ['a', 'bb', 'ccc'].map(vectorOf).map((it) => (encoding_format === 'float' ? it : base64(it))),
+      )
+    }
+  })
+
+  it('[E4] decodes token ids of cl100k_base, alone and in lists', async (t) => {
+    const { post, engine } = await stage(t)
+    await post('/embeddings', { input: [15339, 1917] })
+    await post('/embeddings', { input: [[15339, 1917], [15339]] })
+    assert.deepEqual(
+      engine.calls.map(({ body }) => body['input']),
+      [['hello world'], ['hello world', 'hello']],
+    )
+    const refusal = await refusalOf(await post('/embeddings', { input: [[15339], [199_999]] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'input[1]'])
+  })
+
+  it('[E4, L4] hands dimensions on where the model has them, and refuses them where it does not', async (t) => {
+    const { post, engine } = await stage(t)
+    assert.equal((await post('/embeddings', { input: 'one', dimensions: 3 })).status, 200)
+    assert.equal(engine.calls[0]?.body['dimensions'], 3)
+    const other = await stage(t, { model: { supported_parameters: [] } })
+    const refusal = await refusalOf(await other.post('/embeddings', { input: 'one', dimensions: 3 }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_parameter', 'dimensions'])
+    assert.equal(other.engine.calls.length, 0)
+  })
+})
+
+describe('a batch', () => {
+  it('[E4] is split to the limit of the engine, one call after the other, and joined again', async (t) => {
+    const { post, answer, engine, weir } = await stage(t, {
+      engine: { kind: 'tei' },
+      limits: { max_concurrent_requests: 1 },
+    })
+    answer((call) => (call.body['inputs'] as string[]).map(vectorOf))
+    const input = Array.from({ length: 70 }, (_, index) => `${'x'.repeat(index)}.`)
+    const response = await post('/embeddings', { input })
+    assert.deepEqual(await vectorsOf(response), input.map(vectorOf))
+    assert.deepEqual(
+      engine.calls.map(({ body }) => (body['inputs'] as string[]).length),
+      [32, 32, 6],
+    )
+    assert.equal(engine.maxRunning, 1)
+    assert.equal((await weir.ledger()).length, 1)
+  })
+
+  it('[E4] has its usage summed', async (t) => {
+    const { post, engine, weir } = await stage(t, { engine: { kind: 'tei' } })
+    engine.script = {
+      handle(call, response) {
+        const texts = call.body['inputs'] as string[]
+        response.writeHead(200, { 'x-compute-tokens': String(texts.length * 3) })
+        response.end(JSON.stringify(texts.map(vectorOf)))
+      },
+    }
+    const response = await post('/embeddings', { input: Array.from({ length: 40 }, () => 'one') })
+    const { usage } = (await response.json()) as Embeddings
+    assert.deepEqual(usage, { prompt_tokens: 120, total_tokens: 120 })
+    const [row] = await weir.ledger()
+    assert.deepEqual([row?.inputTokens, row?.outputTokens, row?.estimated], [120, 0, false])
+  })
+
+  it('[E4] of 2048 texts is taken, and one more is refused', async (t) => {
+    const { post, engine } = await stage(t)
+    const input = Array.from({ length: 2048 }, (_, index) => `text ${index}`)
+    const response = await post('/embeddings', { input, encoding_format: 'base64' })
+    assert.deepEqual(await vectorsOf(response), input.map(vectorOf).map(base64))
+    assert.equal(engine.calls.length, 1)
+    const refusal = await refusalOf(await post('/embeddings', { input: [...input, 'more'] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'input'])
+  })
+
+  it('that fails in the middle is an error, and costs nothing', async (t) => {
+    const { post, engine, weir } = await stage(t, { engine: { kind: 'tei' } })
+    engine.script = (call) =>
+      (call.body['inputs'] as string[]).length === 32
+        ? { handle: (_, response) => void response.end(JSON.stringify(Array.from({ length: 32 }, () => [1]))) }
+        : { refuse: { status: 500, body: {} } }
+    const refusal = await refusalOf(await post('/embeddings', { input: Array.from({ length: 40 }, () => 'one') }))
+    assert.deepEqual([refusal.status, refusal.code], [502, 'upstream_error'])
+    const [row] = await weir.ledger()
+    assert.deepEqual([row?.outcome, row?.amount], ['engine_failed', 0n])
+  })
+})
+
+describe('a wrong request for embeddings', () => {
+  const wrong: readonly [string, object, string, string][] = [
+    ['no input', {}, 'missing_required_parameter', 'input'],
+    ['an empty text', { input: '' }, 'invalid_value', 'input'],
+    ['an empty text among others', { input: ['one', ''] }, 'invalid_value', 'input[1]'],
+    ['no texts', { input: [] }, 'invalid_value', 'input'],
+    ['an empty list of ids', { input: [[1], []] }, 'invalid_value', 'input[1]'],
+    ['a number among texts', { input: ['one', 2] }, 'invalid_type', 'input[1]'],
+    ['a negative id', { input: [-1] }, 'invalid_value', 'input[0]'],
+    ['an object', { input: { text: 'one' } }, 'invalid_type', 'input'],
+    ['another encoding', { input: 'one', encoding_format: 'int8' }, 'invalid_value', 'encoding_format'],
+    ['no dimensions', { input: 'one', dimensions: 0 }, 'invalid_value', 'dimensions'],
+  ]
+  for (const [what, body, code, param] of wrong) {
+    it(`[E4] ${what}: ${code} (${param})`, async (t) => {
+      const { post, engine } = await stage(t)
+      const refusal = await refusalOf(await post('/embeddings', body))
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, code, param])
+      assert.equal(engine.calls.length, 0)
+    })
+  }
+
+  it('[E12] a text over the context is refused by its place; many that fit are not', async (t) => {
+    const { post } = await stage(t)
+    const long = 'river '.repeat(400)
+    const refusal = await refusalOf(await post('/embeddings', { input: ['one', long] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'input'])
+    assert.match(refusal.message, /maximum context length is 100 tokens, but input 1 /)
+    const response = await post('/embeddings', { input: Array.from({ length: 50 }, () => 'river '.repeat(20)) })
+    assert.equal(response.status, 200)
+  })
+
+  it('[E12] what the engine finds too long names the input too', async (t) => {
+    const { post, engine } = await stage(t)
+    engine.script = { refuse: { status: 400, body: { error: { message: 'maximum context length is 512 tokens' } } } }
+    const refusal = await refusalOf(await post('/embeddings', { input: 'one' }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'input'])
+  })
+
+  it('[C6] a model of another category is named its endpoint', async (t) => {
+    const { post } = await stage(t, { model: { categories: ['llm'], supported_parameters: [] } })
+    const refusal = await refusalOf(await post('/embeddings', { input: 'one' }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'wrong_endpoint', 'model'])
+    assert.match(refusal.message, /\/api\/v1\/chat\/completions/)
+  })
+})
+
+describe('an engine that does not answer what was asked', () => {
+  const item = { object: 'embedding', index: 0, embedding: [1] }
+  const answers: readonly [string, unknown][] = [
+    ['fewer vectors', { data: [item] }],
+    ['more vectors', { data: [item, { ...item, index: 1 }, { ...item, index: 2 }] }],
+    ['the first twice', { data: [item, item] }],
+    [
+      'the second twice',
+      {
+        data: [
+          { ...item, index: 1 },
+          { ...item, index: 1 },
+        ],
+      },
+    ],
+    ['an index far off', { data: [item, { ...item, index: 4_000_000_000 }] }],
+    ['no numbers', { data: [item, { ...item, index: 1, embedding: ['x'] }] }],
+    ['an empty vector', { data: [item, { ...item, index: 1, embedding: [] }] }],
+    ['no base64', { data: [item, { ...item, index: 1, embedding: '"},{"x":"' }] }],
+    ['half a number', { data: [item, { ...item, index: 1, embedding: 'AAA=' }] }],
+    ['something else', { results: [] }],
+    ['no object', []],
+  ]
+  for (const encoding_format of ['float', 'base64']) {
+    for (const [what, body] of answers) {
+      it(`[E4] ${what} instead of ${encoding_format}: 502, and no bill`, async (t) => {
+        const { post, answer, weir } = await stage(t)
+        answer(() => body)
+        const response = await post('/embeddings', { input: ['one', 'two'], encoding_format })
+        const refusal = await refusalOf(response)
+        assert.deepEqual([refusal.status, refusal.code, refusal.retryAfter], [502, 'upstream_error', '2'])
+        const [row] = await weir.ledger()
+        assert.deepEqual([row?.outcome, row?.amount], ['engine_failed', 0n])
+      })
+    }
+  }
+
+  it('[E4] usage that makes no sense is estimated', async (t) => {
+    const { post, answer, weir } = await stage(t)
+    answer((call) => ({ ...embed(call), usage: { prompt_tokens: -1 } }))
+    const response = await post('/embeddings', { input: 'A weir in a river.' })
+    const { usage } = (await response.json()) as Embeddings
+    const [row] = await weir.ledger()
+    assert.equal(row?.estimated, true)
+    assert.deepEqual(usage, { prompt_tokens: row.inputTokens, total_tokens: row.inputTokens })
+    assert.ok(row.inputTokens > 0)
+  })
+})

@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
+import { jsonStage, type JsonStage } from '../support/json-stage.ts'
+import type { EngineCallSeen } from '../support/scripted-engine.ts'
+
+const reranker = {
+  categories: ['reranker'],
+  rerank_schema: 'documents',
+  context_length: 100,
+  max_completion_tokens: undefined,
+  default_max_tokens: undefined,
+  supported_parameters: [],
+  pricing: { input_per_million: '0.02' },
+}
+
+/** A document that is a number has that score: as a Cohere-style server answers, in the order of the input. */
+function byRelevance(call: EngineCallSeen): unknown {
+  const documents = call.body['documents'] as string[]
+  return {
+    results: documents.map((text, index) => ({ index, relevance_score: Number(text) })),
+    usage: { prompt_tokens: 7, total_tokens: 7 },
+  }
+}
+
+/** The same as logits, in the words of NIM. */
+function byLogit(call: EngineCallSeen): unknown {
+  const passages = call.body['passages'] as { text: string }[]
+  return {
+    rankings: passages.map(({ text }, index) => ({ index, logit: Number(text) })),
+    usage: { prompt_tokens: 7, total_tokens: 7 },
+  }
+}
+
+/** A model of the schema of /rerank. */
+async function documentsStage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
+  const made = await jsonStage(t, { ...options, model: { ...reranker, ...options.model } })
+  made.answer(byRelevance)
+  return made
+}
+
+/** A model of the schema of /reranking. */
+async function passagesStage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
+  const model = { ...reranker, rerank_schema: 'passages', ...options.model }
+  const made = await jsonStage(t, { engine: { kind: 'nim' }, ...options, model })
+  made.answer(byLogit)
+  return made
+}
+
+interface Results {
+  readonly id: string
+  readonly results: readonly { readonly index: number; readonly relevance_score: number; readonly document?: unknown }[]
+}
+
+interface Rankings {
+  readonly rankings: readonly { readonly index: number; readonly logit: number }[]
+}
+
+const passages = (...texts: readonly string[]): object[] => texts.map((text) => ({ text }))
+
+describe('POST /rerank', () => {
+  it('[E5] answers with the documents best first, scored from 0 to 1', async (t) => {
+    const { post, engine, weir } = await documentsStage(t)
+    const response = await post('/rerank', { query: 'q', documents: ['0.25', '0.75', '0.5'] })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('x-queue-wait-ms'), '0')
+    const requestId = response.headers.get('x-request-id')
+    assert.deepEqual(await response.json(), {
+      id: `rerank-${requestId}`,
+      model: 'meta/test-8b',
+      results: [
+        { index: 1, relevance_score: 0.75 },
+        { index: 2, relevance_score: 0.5 },
+        { index: 0, relevance_score: 0.25 },
+      ],
+      meta: { api_version: { version: '1' }, billed_units: { search_units: 1 } },
+      usage: { prompt_tokens: 7, total_tokens: 7 },
+    })
+    assert.deepEqual(engine.calls[0]?.body, { model: 'engine-name', query: 'q', documents: ['0.25', '0.75', '0.5'] })
+    const [row] = await weir.ledger()
+    assert.deepEqual([row?.inputTokens, row?.outputTokens, row?.amount], [7, 0, 140_000n])
+  })
+
+  it('[E5] takes documents as objects, alone or among texts, and returns them where it is asked to', async (t) => {
+    const { post, engine } = await documentsStage(t)
+    const documents = ['0.25', { text: '0.75', title: 'ignored' }]
+    const response = await post('/rerank', { query: 'q', documents, return_documents: true })
+    const { results } = (await response.json()) as Results
+    assert.deepEqual(results, [
+      { index: 1, relevance_score: 0.75, document: { text: '0.75' } },
+      { index: 0, relevance_score: 0.25, document: { text: '0.25' } },
+    ])
+    assert.deepEqual(engine.calls[0]?.body['documents'], ['0.25', '0.75'])
+  })
+
+  it('[E5] returns the best top_n of them, and all where that is more than there are', async (t) => {
+    const { post, engine } = await documentsStage(t)
+    const indexes = async (top_n: number | null): Promise<number[]> => {
+      const response = await post('/rerank', { query: 'q', documents: ['0.25', '0.75', '0.5'], top_n })
+      return ((await response.json()) as Results).results.map(({ index }) => index)
+    }
+    assert.deepEqual(await indexes(1), [1])
+    assert.deepEqual(await indexes(2), [1, 2])
+    assert.deepEqual(await indexes(1000), [1, 2, 0])
+    assert.deepEqual(await indexes(null), [1, 2, 0])
+    // The engine scores them all, so that each is accounted for.
+    assert.ok(engine.calls.every(({ body }) => body['top_n'] === undefined))
+  })
+
+  it('[E5] makes probabilities of logits, keeps equal scores in order, and holds what is out of bounds to them', async (t) => {
+    const { post, answer } = await documentsStage(t, { engine: { kind: 'llamacpp' } })
+    const documents = ['0', '2', '0', '-800', '800']
+    const response = await post('/rerank', { query: 'q', documents })
+    const { results } = (await response.json()) as Results
+    assert.deepEqual(
+      results.map(({ index, relevance_score: score }) => [index, score]),
+      [
+        [4, 1],
+        [1, 1 / (1 + Math.exp(-2))],
+        [0, 0.5],
+        [2, 0.5],
+        [3, 0],
+      ],
+    )
+    answer(byRelevance)
+    const other = await documentsStage(t)
+    const clamped = await other.post('/rerank', { query: 'q', documents: ['-0.5', '1.5'] })
+    assert.deepEqual(
+      ((await clamped.json()) as Results).results.map(({ relevance_score: score }) => score),
+      [1, 0],
+    )
+  })
+
+  it('[E5] hands max_tokens_per_doc on', async (t) => {
+    const { post, engine } = await documentsStage(t)
+    await post('/rerank', { query: 'q', documents: ['1'], max_tokens_per_doc: 64 })
+    assert.equal(engine.calls[0]?.body['max_tokens_per_doc'], 64)
+  })
+
+  it('[E5] takes 1000 documents, split to the limit of the engine, and no more', async (t) => {
+    const { post, answer, engine } = await documentsStage(t, { engine: { kind: 'tei' } })
+    answer((call) => (call.body['texts'] as string[]).map((text, index) => ({ index, score: Number(text) })))
+    const documents = Array.from({ length: 1000 }, (_, index) => String((index * 7) % 1000))
+    const response = await post('/rerank', { query: 'q', documents })
+    const { results } = (await response.json()) as Results
+    assert.deepEqual(
+      results.map(({ index }) => Number(documents[index])),
+      Array.from({ length: 1000 }, (_, rank) => 999 - rank),
+    )
+    assert.equal(engine.calls.length, 32)
+    const refusal = await refusalOf(await post('/rerank', { query: 'q', documents: [...documents, '1'] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'documents'])
+  })
+
+  it('[E5] cuts long documents instead of refusing them', async (t) => {
+    const { post, engine } = await documentsStage(t, { engine: { kind: 'tei' } })
+    engine.script = { handle: (_, response) => void response.end('[{"index":0,"score":1}]') }
+    const response = await post('/rerank', { query: 'q', documents: ['river '.repeat(400)] })
+    assert.equal(response.status, 200)
+    assert.equal(engine.calls[0]?.body['truncate'], true)
+  })
+})
+
+describe('POST /reranking', () => {
+  it('[E6] answers with the passages best first, with raw logits', async (t) => {
+    const { post, engine } = await passagesStage(t)
+    const response = await post('/reranking', { query: { text: 'q' }, passages: passages('-7.5', '2.5', '0') })
+    assert.equal(response.status, 200)
+    assert.deepEqual(await response.json(), {
+      rankings: [
+        { index: 1, logit: 2.5 },
+        { index: 2, logit: 0 },
+        { index: 0, logit: -7.5 },
+      ],
+      usage: { prompt_tokens: 7, total_tokens: 7 },
+    })
+    assert.equal(engine.calls[0]?.path, '/v1/ranking')
+  })
+
+  it('[E6] makes logits of probabilities; 0 and 1 have finite ones', async (t) => {
+    const { post, answer } = await passagesStage(t, { engine: { kind: 'vllm' } })
+    answer(byRelevance)
+    const response = await post('/reranking', { query: { text: 'q' }, passages: passages('0', '0.75', '1') })
+    const { rankings } = (await response.json()) as Rankings
+    assert.deepEqual(
+      rankings.map(({ index }) => index),
+      [2, 1, 0],
+    )
+    assert.equal(rankings[1]?.logit, Math.log(3))
+    assert.ok(rankings.every(({ logit }) => Number.isFinite(logit)))
+  })
+
+  it('[E6] returns the best top_n, and takes 512 passages but not more', async (t) => {
+    const { post, engine } = await passagesStage(t)
+    const all = passages(...Array.from({ length: 512 }, (_, index) => String(index)))
+    const response = await post('/reranking', { query: { text: 'q' }, passages: all, top_n: 2 })
+    assert.deepEqual(((await response.json()) as Rankings).rankings, [
+      { index: 511, logit: 511 },
+      { index: 510, logit: 510 },
+    ])
+    assert.equal(engine.calls.length, 1)
+    const more = await post('/reranking', { query: { text: 'q' }, passages: [...all, { text: '0' }] })
+    const refusal = await refusalOf(more)
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'passages'])
+  })
+
+  it('[E6, E12] refuses a passage over the context with truncate NONE, and cuts it with END', async (t) => {
+    const { post, engine } = await passagesStage(t)
+    const body = { query: { text: 'q' }, passages: passages('1', 'river '.repeat(400)) }
+    for (const truncate of [undefined, 'NONE']) {
+      const refusal = await refusalOf(await post('/reranking', { ...body, truncate }))
+      assert.deepEqual(
+        [refusal.status, refusal.code, refusal.param],
+        [400, 'context_length_exceeded', 'passages[1].text'],
+      )
+      assert.match(refusal.message, /maximum context length/)
+    }
+    assert.equal(engine.calls.length, 0)
+    engine.script = {
+      handle: (_, response) => void response.end('{"rankings":[{"index":0,"logit":1},{"index":1,"logit":0}]}'),
+    }
+    assert.equal((await post('/reranking', { ...body, truncate: 'END' })).status, 200)
+    assert.equal(engine.calls[0]?.body['truncate'], 'END')
+  })
+})
+
+describe('the two schemas', () => {
+  it('[C8, C6] each model takes exactly one, and names its endpoint on the other', async (t) => {
+    const one = await documentsStage(t)
+    const refusal = await refusalOf(await one.post('/reranking', { query: { text: 'q' }, passages: passages('1') }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'wrong_endpoint', 'model'])
+    assert.match(refusal.message, /\/api\/v1\/rerank\./)
+    const other = await passagesStage(t)
+    const back = await refusalOf(await other.post('/rerank', { query: 'q', documents: ['1'] }))
+    assert.deepEqual([back.status, back.code, back.param], [400, 'wrong_endpoint', 'model'])
+    assert.match(back.message, /\/api\/v1\/reranking\./)
+    assert.equal(one.engine.calls.length + other.engine.calls.length, 0)
+  })
+
+  it('[X1] errors of /rerank say their message at the top too, whatever they are; those of /reranking do not', async (t) => {
+    const { post, weir } = await documentsStage(t)
+    const refused = [
+      await post('/rerank', { query: 'q' }),
+      await post('/rerank', { model: 'nobody/nothing', query: 'q', documents: ['1'] }),
+      await post('/rerank', {}, { body: '{' }),
+      await post('/rerank', {}, { headers: { 'content-type': 'text/plain' } }),
+      await weir.call('/rerank', { method: 'POST', key: null }),
+    ]
+    assert.deepEqual(
+      refused.map(({ status }) => status),
+      [400, 404, 400, 415, 401],
+    )
+    for (const response of refused) {
+      const body = (await response.json()) as { message?: string; error: { message: string } }
+      assert.ok(body.error.message)
+      assert.equal(body.message, body.error.message)
+    }
+    const other = await passagesStage(t)
+    const body = (await (await other.post('/reranking', {})).json()) as object
+    assert.deepEqual(Object.keys(body), ['error'])
+  })
+})
+
+describe('a wrong request to rerank', () => {
+  const wrong: readonly [string, string, object, string, string][] = [
+    ['no query', '/rerank', { documents: ['1'] }, 'missing_required_parameter', 'query'],
+    ['an empty query', '/rerank', { query: '', documents: ['1'] }, 'invalid_value', 'query'],
+    ['a query as an object', '/rerank', { query: { text: 'q' }, documents: ['1'] }, 'invalid_type', 'query'],
+    ['no documents', '/rerank', { query: 'q', documents: [] }, 'invalid_value', 'documents'],
+    ['a number among documents', '/rerank', { query: 'q', documents: ['1', 2] }, 'invalid_type', 'documents[1]'],
+    [
+      'a document without text',
+      '/rerank',
+      { query: 'q', documents: [{ title: 'x' }] },
+      'missing_required_parameter',
+      'documents[0].text',
+    ],
+    ['top_n 0', '/rerank', { query: 'q', documents: ['1'], top_n: 0 }, 'invalid_value', 'top_n'],
+    [
+      'return_documents as text',
+      '/rerank',
+      { query: 'q', documents: ['1'], return_documents: 'yes' },
+      'invalid_type',
+      'return_documents',
+    ],
+    [
+      'max_tokens_per_doc 0',
+      '/rerank',
+      { query: 'q', documents: ['1'], max_tokens_per_doc: 0 },
+      'invalid_value',
+      'max_tokens_per_doc',
+    ],
+    ['a query as text', '/reranking', { query: 'q', passages: passages('1') }, 'invalid_type', 'query'],
+    [
+      'a query without text',
+      '/reranking',
+      { query: {}, passages: passages('1') },
+      'missing_required_parameter',
+      'query.text',
+    ],
+    ['passages as texts', '/reranking', { query: { text: 'q' }, passages: ['1'] }, 'invalid_type', 'passages[0]'],
+    [
+      'truncate START',
+      '/reranking',
+      { query: { text: 'q' }, passages: passages('1'), truncate: 'START' },
+      'invalid_value',
+      'truncate',
+    ],
+  ]
+  for (const [what, path, body, code, param] of wrong) {
+    it(`[E5, E6] ${what} on ${path}: ${code} (${param})`, async (t) => {
+      const { post, engine } = await (path === '/rerank' ? documentsStage(t) : passagesStage(t))
+      const refusal = await refusalOf(await post(path, body))
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, code, param])
+      assert.equal(engine.calls.length, 0)
+    })
+  }
+})
+
+describe('an engine that does not score what was asked', () => {
+  const answers: readonly [string, unknown][] = [
+    ['a document left out', [{ index: 0, relevance_score: 1 }]],
+    ['a document twice', [0, 0].map((index) => ({ index, relevance_score: 1 }))],
+    ['one document more', [0, 1, 2].map((index) => ({ index, relevance_score: 1 }))],
+    ['an index out of range', [0, 2].map((index) => ({ index, relevance_score: 1 }))],
+    ['a negative index', [0, -1].map((index) => ({ index, relevance_score: 1 }))],
+    ['a score that is text', [0, 1].map((index) => ({ index, relevance_score: '1' }))],
+    ['a score that is missing', [{ index: 0, relevance_score: 1 }, { index: 1 }]],
+    ['no list', { 0: 1 }],
+  ]
+  for (const [what, results] of answers) {
+    it(`[E5] ${what}: 502, and no bill`, async (t) => {
+      const { post, answer, weir } = await documentsStage(t)
+      answer(() => ({ results }))
+      const refusal = await refusalOf(await post('/rerank', { query: 'q', documents: ['1', '2'] }))
+      assert.deepEqual([refusal.status, refusal.code, refusal.retryAfter], [502, 'upstream_error', '2'])
+      const [row] = await weir.ledger()
+      assert.deepEqual([row?.outcome, row?.amount], ['engine_failed', 0n])
+    })
+  }
+
+  it('[E5, E12] what the engine finds too long names the documents', async (t) => {
+    const { post, engine } = await documentsStage(t)
+    engine.script = { refuse: { status: 422, body: { error: 'maximum context length exceeded' } } }
+    const refusal = await refusalOf(await post('/rerank', { query: 'q', documents: ['1'] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'documents'])
+  })
+})
