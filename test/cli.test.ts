@@ -104,7 +104,9 @@ describe('a command', () => {
     const set = await json('prices', 'set', ...own, ...flags)
     assert.deepEqual(set, { model: 'meta/test-8b', workspace: 'acme', pricing })
     const priced = await json('prices', 'list', '--workspace', 'acme')
-    assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing }] })
+    // What the price does not name stays at the list's.
+    const whole = { ...pricing, cached_input_per_million: '0.05' }
+    assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing: whole }] })
     assert.equal((await json('prices', 'clear', ...own))['pricing'], null)
     assert.deepEqual(await json('usage', '--workspace', 'acme'), { object: 'list', data: [], total_pico_aud: '0' })
 
@@ -255,7 +257,7 @@ describe('weir usage', () => {
   it('sums up for people', async () => {
     const { stdout } = await usageOf()
     assert.match(stdout, /^SETTLED +MODEL +INPUT_TOKENS/)
-    assert.match(stdout, /\n\n3 requests, A\$0\.0000064 excluding GST\n$/)
+    assert.match(stdout, /\n\n3 rows, A\$0\.0000064 excluding GST\n$/)
   })
 })
 

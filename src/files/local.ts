@@ -68,9 +68,12 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
     const file = files.get(name)
     if (!file) return
     files.delete(name)
-    await rm(join(folder, name), { force: true })
+    await discard(join(folder, name))
     total -= file.bytes
   }
+
+  /** What cannot be deleted now is found by the next start. */
+  const discard = (path: string): Promise<void> => rm(path, { force: true }).catch(() => {})
 
   const sign = (name: string, expires: string): string =>
     createHmac('sha256', secret).update(`${name}\n${expires}`).digest('base64url')
@@ -90,7 +93,7 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
         await writeFile(`${path}.part`, bytes, { mode: 0o600 })
         await rename(`${path}.part`, path)
       } catch (cause) {
-        await rm(`${path}.part`, { force: true })
+        await discard(`${path}.part`)
         await drop(name)
         throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', {
           cause,

@@ -236,7 +236,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
     assert.equal(set.json()['model'], 'meta/test-8b')
     const response = await weir.call('/models/detail?slug=test-8b', { key })
     const { pricing } = (await response.json()) as { pricing: { per_million_tokens: object } }
-    assert.deepEqual(pricing.per_million_tokens, { input: '0.10', output: '0.30', cached_input: null })
+    assert.deepEqual(pricing.per_million_tokens, { input: '0.10', output: '0.30', cached_input: '0.05' })
   })
 })
 
