@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 
 ensureInstalled({ development: true })
+ensureTools(['curl'])
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)
 const tests = readdirSync(join(root, 'test'), { recursive: true })
@@ -31,6 +32,20 @@ else {
   )
   // Real weights take every core there is, so these run alone and one after the other.
   runTests('models', tests.filter(inFolder('embedded')), 1)
+}
+
+/** Programs that tests run as users do. Debian's packages have the same names. */
+function ensureTools(names) {
+  const missing = names.filter((name) => spawnSync(name, ['--version']).error !== undefined)
+  if (missing.length === 0) return
+  process.stdout.write(`Installing ${missing.join(', ')} …\n`)
+  spawnSync('apt-get', ['update', '-q'], { stdio: 'ignore' })
+  const { status } = spawnSync('apt-get', ['install', '-y', '-q', ...missing], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (status === 0) return
+  process.stdout.write(`The tests need ${missing.join(', ')}; install it and try again.\n`)
+  process.exit(1)
 }
 
 function runTests(name, files, concurrency) {
