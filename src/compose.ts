@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
+import { openSpending } from './billing/spending.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
@@ -12,6 +13,7 @@ import { deploymentFor, deploymentsOf, type Deployment, type EngineDescription, 
 import { FileMistake } from './core/checked-yaml.ts'
 import { localModels, type FetchEvents, type LocalModels } from './embedded/local-models.ts'
 import { findModel } from './embedded/manifest.ts'
+import { formatAud } from './core/money.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
@@ -76,6 +78,13 @@ async function assemble(
 
   const accounts = await openAccounts(store, clock)
   const prices = await openPriceBook(store, clock)
+  const spending = await openSpending(store, clock, {
+    limitReached({ name, spendLimit }, spent) {
+      telemetry.spendLimitReached(name)
+      const limit = formatAud(spendLimit?.amount ?? 0n)
+      log.warn({ workspace: name, limit, spent: formatAud(spent), soft: spendLimit?.isSoft }, 'spend limit reached')
+    },
+  })
   const engineEvents: UpstreamEvents = {
     healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is back' : 'engine is down'),
     callFailed: (url, reason) => log.warn({ url, reason }, 'engine failed a call'),
@@ -110,6 +119,7 @@ async function assemble(
   const pipeline = createPipeline({
     admission,
     ledger,
+    spending,
     clock,
     engineOf: engines.of,
     settled: telemetry.settled,
@@ -138,6 +148,7 @@ async function assemble(
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: reader,
+      spending,
       limits: config,
       isUp,
       isReady,

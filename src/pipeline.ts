@@ -13,6 +13,7 @@ import type {
   WholeAnswer,
 } from './core/job.ts'
 import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
+import { mostOwed } from './core/most-owed.ts'
 import { noUsage, rate, type Usage } from './core/rating.ts'
 import { likelyOutputTokens } from './core/token-estimate.ts'
 import type {
@@ -23,9 +24,11 @@ import type {
   Engine,
   EngineCall,
   EngineReceiver,
+  Hold,
   Ledger,
   Reply,
   RunningCall,
+  Spending,
   Ticket,
 } from './ports.ts'
 
@@ -34,6 +37,7 @@ import type {
 export interface PipelineParts {
   readonly admission: Admission
   readonly ledger: Ledger
+  readonly spending: Spending
   readonly clock: Clock
   engineOf(deployment: Deployment): Engine | undefined
   /** A row was settled, whatever the outcome. */
@@ -49,19 +53,22 @@ const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 const AFTER_DONE_MS = 1000
 
 export function createPipeline(parts: PipelineParts): Pipeline {
-  const { admission, ledger, clock } = parts
+  const { admission, ledger, clock, spending } = parts
 
   return async (job, caller, reply) => {
     const engine = usableEngine(job)
+    const hold = spending.hold(caller.workspace, mostOwed(job))
     const letGo = engine.hold()
     try {
-      return await visitEngine(engine, job, caller, reply)
+      return await visitEngine(engine, hold, job, caller, reply)
     } finally {
       letGo()
+      // Nothing, where it was never settled.
+      hold.settle(0n)
     }
   }
 
-  async function visitEngine(engine: Engine, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
+  async function visitEngine(engine: Engine, hold: Hold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
     const { ticket, waitMs } = await admit(job, reply)
     try {
       const intent = await recordIntent(job, caller, reply)
@@ -72,6 +79,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         waitMs,
         admittedAt: clock.monotonic(),
         sentBytes: 0,
+        hold,
         release: () => ticket.leave(),
       }
       return job.answer.kind === 'streamed'
@@ -165,6 +173,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     running?: RunningCall
     /** Of the bodies of all calls made so far. */
     sentBytes: number
+    readonly hold: Hold
     /** Gives the lane's capacity back: as soon as the engine call has ended. */
     release(): void
   }
@@ -310,7 +319,11 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   function abandoned({ job, running, sentBytes }: Visit): Usage {
     if (!running?.isWithEngine()) return noUsage
     const share = sentBytes / Math.max(1, bytesOf(job.calls))
-    return { ...noUsage, inputTokens: Math.ceil(job.likelyInputTokens * share) }
+    return {
+      ...noUsage,
+      inputTokens: Math.ceil(job.likelyInputTokens * share),
+      audioMs: job.media?.audioMs ?? 0,
+    }
   }
 
   /** The caller did not stay for the end; or was cut off by a stop of the service, which costs nothing. */
@@ -344,8 +357,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     try {
       await ledger.settle(row, ifLate && { ...row, ...noUsage, estimated: false, outcome: ifLate, amount: 0n })
     } catch (cause) {
+      visit.hold.settle(ifLate ? 0n : row.amount)
       throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
     }
+    visit.hold.settle(row.amount)
     return row
   }
 }

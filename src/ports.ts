@@ -115,6 +115,8 @@ export interface SumsQuery {
   readonly from: number
   readonly to: number
   readonly groupBy: Grouping
+  /** Without the rows of adjustment notes, where it is ''. */
+  readonly creditNote?: '' | undefined
   readonly limit: number
   /** Only groups behind this one. */
   readonly after?: string | number | undefined
@@ -218,6 +220,17 @@ export interface Ledger {
   status(): { readonly healthy: boolean; readonly waiting: number; readonly lagMs: number }
   /** Resolves when nothing is waiting to be written. */
   flush(): Promise<void>
+}
+
+/** Spend limits. What a request may come to is held while it runs, so that many at once cannot overdraw. */
+export interface Spending {
+  /** Throws `spend_limit_exceeded` where a hard limit has no room for it. */
+  hold(workspace: Workspace, most: PicoAud): Hold
+}
+
+export interface Hold {
+  /** Ends it with what the request came to. Only the first call counts. */
+  settle(amount: PicoAud): void
 }
 
 /** Requests per minute, for workspaces and for addresses that showed no good key. */

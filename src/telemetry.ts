@@ -10,6 +10,8 @@ export interface Telemetry {
   readonly log: Logger
   requestOver(status: number, code: string | undefined): void
   settled(row: LedgerRow): void
+  /** A workspace has spent what it may, or what it wanted to be told of. */
+  spendLimitReached(workspace: string): void
   /** The Prometheus text of everything. */
   metrics(): string
   close(): Promise<void>
@@ -23,6 +25,7 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
   const metrics = createMetrics()
   const requests = metrics.counter('weir_requests_total', 'Responses by status')
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
+  const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
   const settled = settledFigures(metrics)
   laneGauges(metrics, parts.admission)
   ledgerGauges(metrics, parts.ledger)
@@ -37,6 +40,7 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
       if (code !== undefined) rejections.add(byCode(code))
     },
     settled,
+    spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     metrics: metrics.text,
     async close() {
       delay.disable()

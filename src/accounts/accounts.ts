@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { formatKey, hashKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
-import type { ApiKey, Caller, Clock, Store, Workspace } from '../ports.ts'
+import type { ApiKey, Buyer, Caller, Clock, SpendLimit, Store, Workspace } from '../ports.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 
@@ -14,6 +14,8 @@ export interface Accounts {
   workspace(nameOrId: string): Workspace
   createWorkspace(name: string): Promise<Workspace>
   setRequestsPerMinute(nameOrId: string, limit: number | null): Promise<Workspace>
+  setSpendLimit(nameOrId: string, limit: SpendLimit | null): Promise<Workspace>
+  setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** The only time the key itself is seen. */
   createKey(workspace: string): Promise<{ readonly id: string; readonly key: string; readonly workspace: string }>
   revokeKey(id: string): Promise<ApiKey>
@@ -81,6 +83,18 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
       }
       const { id } = find(nameOrId)
       await store.setRequestsPerMinute(id, limit)
+      await reload()
+      return find(id)
+    },
+    async setSpendLimit(nameOrId, limit) {
+      const { id } = find(nameOrId)
+      await store.setSpendLimit(id, limit)
+      await reload()
+      return find(id)
+    },
+    async setBuyer(nameOrId, buyer) {
+      const { id } = find(nameOrId)
+      await store.setBuyer(id, buyer)
       await reload()
       return find(id)
     },

@@ -1,4 +1,5 @@
 import { ApiError } from '../core/errors.ts'
+import { formatAud } from '../core/money.ts'
 import type { LedgerRow } from '../core/ledger.ts'
 import { sydneyDate, sydneyMidnight } from '../core/sydney-time.ts'
 import type { ApiKey, UsageQuery, Workspace } from '../ports.ts'
@@ -11,6 +12,9 @@ export function workspaceView(workspace: Workspace, defaultLimit: number): objec
     id: workspace.id,
     name: workspace.name,
     requests_per_minute: workspace.requestsPerMinute ?? defaultLimit,
+    spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
+    spend_limit_kind: workspace.spendLimit && (workspace.spendLimit.isSoft ? 'soft' : 'hard'),
+    buyer: workspace.buyer,
     created: new Date(workspace.createdAt).toISOString(),
   }
 }

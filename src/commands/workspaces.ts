@@ -1,19 +1,31 @@
 import { workspaceView } from '../accounts/views.ts'
-import { parseFlags, print, requiredText, table, UsageMistake, withBooks, type Command } from './command.ts'
+import { changeWorkspace, type WorkspaceChange } from '../accounts/workspace-change.ts'
+import { parseFlags, print, table, text, UsageMistake, withBooks, type Command, type Flags } from './command.ts'
 
-const COLUMNS = ['name', 'requests_per_minute', 'created', 'id']
+const COLUMNS = ['name', 'requests_per_minute', 'spend_limit', 'spend_limit_kind', 'created', 'id']
 
 export const workspaces: Command = {
   summary: 'create, list and adjust workspaces',
   help: `weir workspaces create NAME
 weir workspaces list
-weir workspaces set NAME --requests-per-minute N|default
+weir workspaces set NAME [--requests-per-minute N|default] [--spend-limit AUD|none [--soft]]
+                         [--buyer-name TEXT] [--buyer-abn ABN] [--buyer-address TEXT]
 
 A workspace is a customer: its keys share one rate allowance and one bill.
 
-  --requests-per-minute N   what all keys of the workspace may send in a minute; "default" for the service's`,
+  --requests-per-minute N   what all keys of the workspace may send in a minute; "default" for the service's
+  --spend-limit AUD         what it may spend in a month in Sydney, excluding GST; requests that could go beyond it are
+                            refused with 402. With --soft they are served, and the log, /metrics and a header tell of it
+  --buyer-…                 who its invoices are made out to`,
   async run(args) {
-    const flags = parseFlags(args, { 'requests-per-minute': 'string' })
+    const flags = parseFlags(args, {
+      'requests-per-minute': 'string',
+      'spend-limit': 'string',
+      soft: 'boolean',
+      'buyer-name': 'string',
+      'buyer-abn': 'string',
+      'buyer-address': 'string',
+    })
     const [action, name] = flags.positionals
     switch (action) {
       case 'list':
@@ -29,9 +41,9 @@ A workspace is a customer: its keys share one rate allowance and one bill.
         })
       case 'set': {
         if (!name) throw new UsageMistake('give the name of the workspace: weir workspaces set NAME …')
-        const limit = requiredText(flags, 'requests-per-minute')
+        const change = changeIn(flags)
         return withBooks(flags, { changes: true }, async ({ accounts, config }) => {
-          const changed = await accounts.setRequestsPerMinute(name, limit === 'default' ? null : Number(limit))
+          const changed = await changeWorkspace(accounts, name, change)
           const view = workspaceView(changed, config.requestsPerMinute)
           print(flags, view, () => table([view], COLUMNS))
         })
@@ -40,4 +52,22 @@ A workspace is a customer: its keys share one rate allowance and one bill.
         throw new UsageMistake('say what to do: create, list or set')
     }
   },
+}
+
+function changeIn(flags: Flags): WorkspaceChange {
+  const perMinute = text(flags, 'requests-per-minute')
+  const spend = text(flags, 'spend-limit')
+  const buyer = Object.fromEntries(
+    (['name', 'abn', 'address'] as const).flatMap((part) => {
+      const value = text(flags, `buyer-${part}`)
+      return value === undefined ? [] : [[part, value] as const]
+    }),
+  )
+  const change = {
+    ...(perMinute === undefined ? {} : { requests_per_minute: perMinute === 'default' ? null : Number(perMinute) }),
+    ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
+    ...(Object.keys(buyer).length === 0 ? {} : { buyer }),
+  }
+  if (Object.keys(change).length === 0) throw new UsageMistake('say what to set, such as --requests-per-minute N')
+  return { ...change, spend_limit_kind: flags.values['soft'] ? 'soft' : 'hard' }
 }

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import Type from 'typebox'
 import type { Accounts } from '../accounts/accounts.ts'
 import { keyView, workspaceView } from '../accounts/views.ts'
+import { changeWorkspace, type WorkspaceChange } from '../accounts/workspace-change.ts'
 import type { Invoicing } from '../billing/invoices.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { priceListSchema } from '../catalog/file.ts'
@@ -86,8 +87,19 @@ export interface AdminRoute {
 }
 
 const nameSchema = Type.Object({ name: Type.String({ minLength: 1 }) })
-const limitSchema = Type.Object(
-  { requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })) },
+const text = (): Type.TString => Type.String({ minLength: 1, maxLength: 1000 })
+const changeSchema = Type.Object(
+  {
+    requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+    spend_limit: Type.Optional(text()),
+    spend_limit_kind: Type.Optional(Type.Enum(['soft', 'hard'])),
+    buyer: Type.Optional(
+      Type.Object(
+        { name: Type.Optional(text()), abn: Type.Optional(text()), address: Type.Optional(text()) },
+        { additionalProperties: false },
+      ),
+    ),
+  },
   { additionalProperties: false },
 )
 const keySchema = Type.Object({ workspace: Type.String({ minLength: 1 }) })
@@ -125,14 +137,14 @@ function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
       exchange.send(201, 'application/json', workspaceJson(name))
     }),
     route('PATCH', '/admin/v1/workspaces/*', async (exchange, [name = '']) => {
-      const change = await body<{ requests_per_minute?: number | null }>(exchange, limitSchema)
+      const change = await body<WorkspaceChange>(exchange, changeSchema)
       // null takes the workspace's own limit away, so saying nothing must not.
-      if (change.requests_per_minute === undefined) {
+      if (Object.keys(change).length === 0) {
         throw new ApiError('missing_required_parameter', "Missing required parameter: 'requests_per_minute'.", {
           param: 'requests_per_minute',
         })
       }
-      await accounts.setRequestsPerMinute(name, change.requests_per_minute)
+      await changeWorkspace(accounts, name, change)
       exchange.sendJson(workspaceJson(name))
     }),
     route('GET', '/admin/v1/workspaces/*/prices', async (exchange, [name = '']) => {

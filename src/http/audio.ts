@@ -79,6 +79,7 @@ function audioJob(
     cost: chargedTokens(durationMs, model, deployment),
     maxTokens: 0,
     likelyInputTokens: 0,
+    media: { audioMs: durationMs },
     calls: [engineCall(dialect, input, recording)],
     answer: {
       kind: 'whole',

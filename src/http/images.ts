@@ -47,6 +47,7 @@ export function imagesJob(
     cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
     maxTokens: 0,
     likelyInputTokens: input.likely,
+    media: { images: count },
     calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),
     answer: {
       kind: 'whole',

@@ -61,6 +61,7 @@ const inference: readonly ErrorCode[] = [
   'wrong_endpoint',
   'context_length_exceeded',
   'token_budget_exceeded',
+  'spend_limit_exceeded',
   'model_access_denied',
   'model_not_found',
   'request_timeout',

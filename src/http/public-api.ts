@@ -1,4 +1,5 @@
 import type { Accounts } from '../accounts/accounts.ts'
+import type { SpendControl } from '../billing/spending.ts'
 import { ownGroupings } from '../billing/usage-report.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PriceBook } from '../catalog/price-book.ts'
@@ -33,6 +34,7 @@ export interface PublicParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly usage: UsageStore
+  readonly spending: SpendControl
   readonly fetchImages: FetchImages
   readonly imageLimits: ImageLimits
   /** Where images are kept that a caller wants by link. */
@@ -117,6 +119,7 @@ export function publicApi(parts: PublicParts): Application {
         'X-RateLimit-Limit': String(limit),
         'X-RateLimit-Remaining': String(remaining),
         'X-RateLimit-Reset': String(resetAt),
+        ...(caller?.workspace.spendLimit ? parts.spending.headers(caller.workspace) : undefined),
       }
     },
     errorBody(exchange, error) {

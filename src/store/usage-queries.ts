@@ -120,7 +120,7 @@ function rowsQuery(query: UsageQuery): { sql: string; values: Values } {
 }
 
 /** Whole days come from the sums by day, of which there are fewer. */
-function sumsSource({ workspaceId, from, to, groupBy }: Omit<SumsQuery, 'limit' | 'after'>): {
+function sumsSource({ workspaceId, from, to, groupBy, creditNote }: Omit<SumsQuery, 'limit' | 'after'>): {
   table: string
   where: string
   values: Values
@@ -130,7 +130,7 @@ function sumsSource({ workspaceId, from, to, groupBy }: Omit<SumsQuery, 'limit' 
   const workspace = workspaceId === undefined ? '' : 'workspace_id = ? AND '
   return {
     table: byDay ? 'usage_days' : 'usage_hours',
-    where: `${workspace}${time} >= ? AND ${time} < ?`,
+    where: `${workspace}${time} >= ? AND ${time} < ?${creditNote === undefined ? '' : " AND credit_note = ''"}`,
     values: [...(workspaceId === undefined ? [] : [workspaceId]), from, to],
   }
 }

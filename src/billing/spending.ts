@@ -1,0 +1,98 @@
+import { ApiError } from '../core/errors.ts'
+import { formatCents, toCents, type PicoAud } from '../core/money.ts'
+import { sydneyMonth, type Month } from '../core/sydney-time.ts'
+import type { Clock, Hold, Spending, UsageStore, Workspace } from '../ports.ts'
+
+/**
+ * What each workspace has spent this month, and what its running requests may still come to. One process
+ * serves a data directory, so its memory decides; the ledger is read once, at the start.
+ */
+export interface SpendControl extends Spending {
+  /** What responses say to a workspace that has a limit. */
+  headers(workspace: Workspace): Record<string, string>
+  spent(workspaceId: string): PicoAud
+}
+
+interface Account {
+  spent: PicoAud
+  held: PicoAud
+  /** The limit that was told of: once for each limit and month. */
+  toldOf: PicoAud | undefined
+}
+
+export interface SpendEvents {
+  /** Soft or hard, a limit was reached. */
+  limitReached(workspace: Workspace, spent: PicoAud): void
+}
+
+export async function openSpending(store: UsageStore, clock: Clock, events: SpendEvents): Promise<SpendControl> {
+  let month: Month = sydneyMonth(clock.now())
+  const accounts = new Map<string, Account>()
+  for (const { group, amount } of await store.usageSums({
+    from: month.from,
+    to: month.to,
+    groupBy: 'workspace',
+    limit: Number.MAX_SAFE_INTEGER,
+    creditNote: '',
+  })) {
+    accounts.set(String(group), { spent: amount, held: 0n, toldOf: undefined })
+  }
+
+  function accountOf(id: string): Account {
+    if (clock.now() >= month.to) {
+      month = sydneyMonth(clock.now())
+      for (const account of accounts.values()) Object.assign(account, { spent: 0n, toldOf: undefined })
+    }
+    let account = accounts.get(id)
+    if (!account) accounts.set(id, (account = { spent: 0n, held: 0n, toldOf: undefined }))
+    return account
+  }
+
+  function tell(workspace: Workspace, account: Account): void {
+    const limit = workspace.spendLimit?.amount
+    if (limit === undefined || account.spent < limit || account.toldOf === limit) return
+    account.toldOf = limit
+    events.limitReached(workspace, account.spent)
+  }
+
+  return {
+    hold(workspace, most): Hold {
+      const account = accountOf(workspace.id)
+      const limit = workspace.spendLimit
+      if (limit && !limit.isSoft && account.spent + account.held + most > limit.amount)
+        throw refusal(limit.amount, account, most)
+      account.held += most
+      let open = true
+      return {
+        settle(amount) {
+          if (!open) return
+          open = false
+          const current = accountOf(workspace.id)
+          current.held -= most
+          current.spent += amount
+          tell(workspace, current)
+        },
+      }
+    },
+    headers(workspace) {
+      const limit = workspace.spendLimit
+      if (!limit) return {}
+      const { spent } = accountOf(workspace.id)
+      return {
+        'X-Spend-Limit': formatCents(toCents(limit.amount)),
+        'X-Spend-Used': formatCents(toCents(spent)),
+        ...(spent >= limit.amount ? { 'X-Spend-Alert': limit.isSoft ? 'soft limit reached' : 'limit reached' } : {}),
+      }
+    },
+    spent: (workspaceId) => accountOf(workspaceId).spent,
+  }
+}
+
+function refusal(limit: PicoAud, { spent, held }: Account, most: PicoAud): ApiError {
+  const aud = (amount: PicoAud): string => `A$${formatCents(toCents(amount))}`
+  const running = held > 0n ? `, requests under way may come to ${aud(held)}` : ''
+  return new ApiError(
+    'spend_limit_exceeded',
+    `The workspace's spend limit for this month is ${aud(limit)} (excluding GST): ${aud(spent)} are spent${running}, and this request may come to ${aud(most)}. Ask the operator to raise it, lower max_tokens, or wait for the next month.`,
+  )
+}
