@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { openApiDocument } from '../../src/http/openapi.ts'
+import { roomyLimits } from '../support/chat-stage.ts'
+import { fieldsOf, outOfBounds, wrongTypes, type Field, type Schema } from '../support/schema-samples.ts'
+import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+
+/**
+ * Every field of every JSON endpoint, as the OpenAPI document has them, with everything that it is not: never a
+ * 5xx, never a hang, never an unhandled rejection (the runner fails on one), always the one shape of errors, and
+ * always the right parameter. SEED=… repeats a run.
+ */
+const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
+const RUNS = 12
+const HANG_MS = 10_000
+
+interface Documented {
+  readonly paths: Readonly<
+    Record<string, { post?: { requestBody?: { content: Readonly<Record<string, { schema: Schema }>> } } }>
+  >
+}
+
+/** What each endpoint takes, without anything that it does not need. */
+const good: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  '/chat/completions': { model: 'bad/chat', messages: [{ role: 'user', content: 'Hi' }] },
+  '/completions': { model: 'bad/chat', prompt: 'Hi' },
+  '/embeddings': { model: 'bad/embedder', input: 'Hi' },
+  '/rerank': { model: 'bad/reranker', query: 'q', documents: ['a', 'b'] },
+  '/reranking': { model: 'bad/ranker', query: { text: 'q' }, passages: [{ text: 'a' }] },
+  '/images/generations': { model: 'bad/painter', prompt: 'A weir' },
+}
+
+/** The document as callers get it: served over HTTP below, and read here to name the tests. */
+const schemas = schemasOf(JSON.parse(JSON.stringify(openApiDocument())) as Documented)
+
+function schemasOf({ paths }: Documented): Readonly<Record<string, Schema>> {
+  const found = Object.entries(paths).flatMap(([path, { post }]) => {
+    const schema = post?.requestBody?.content['application/json']?.schema
+    return schema ? [[path, schema] as const] : []
+  })
+  return Object.fromEntries(found)
+}
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  engine.script = honestAnswer
+  const entry = (id: string, categories: string[], kind = 'openai', changes: object = {}): object =>
+    modelEntry([], {
+      id,
+      aliases: [],
+      categories,
+      supported_parameters: Object.values(schemas).flatMap(({ properties }) => Object.keys(properties ?? {})),
+      pricing: { input_per_million: '0.20', output_per_million: '0.60', per_image: '0.04' },
+      serverless: {
+        engine: { kind, urls: [engine.url], model: 'engine-name' },
+        limits: { ...roomyLimits, token_budget: 10_000_000 },
+      },
+      ...changes,
+    })
+  weir = await startWeir({
+    rate_limit: { requests_per_minute: 10_000_000 },
+    models: [
+      entry('bad/chat', ['llm', 'vision']),
+      entry('bad/embedder', ['embedding']),
+      entry('bad/reranker', ['reranker'], 'openai', { rerank_schema: 'documents' }),
+      entry('bad/ranker', ['reranker'], 'nim', { rerank_schema: 'passages' }),
+      entry('bad/painter', ['image']),
+    ],
+  })
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+/** An engine that does what it is asked, so that whatever goes wrong is Weir's. */
+function honestAnswer(call: EngineCallSeen): Script {
+  const { input, documents, passages } = call.body as Record<string, unknown[]>
+  const answer =
+    (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
+    (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
+    (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) })
+  return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
+}
+
+async function send(path: string, body: string | Buffer<ArrayBuffer>): Promise<{ status: number; text: string }> {
+  const response = await weir.call(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+    signal: AbortSignal.timeout(HANG_MS),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+function sendWith(path: string, changes: Readonly<Record<string, unknown>>): ReturnType<typeof send> {
+  return send(path, JSON.stringify({ ...good[path], ...changes }))
+}
+
+interface Refusal {
+  readonly message?: unknown
+  readonly error: {
+    readonly message: string
+    readonly type: string
+    readonly param: string | null
+    readonly code: string
+  }
+}
+
+/** The one shape of errors, for the caller's own mistake. */
+function refusal(path: string, { status, text }: { status: number; text: string }): Refusal['error'] {
+  assert.ok(status >= 400 && status < 500, `${status}: ${text.slice(0, 300)}`)
+  const body = JSON.parse(text) as Refusal
+  assert.deepEqual(Object.keys(body), path === '/rerank' ? ['message', 'error'] : ['error'])
+  assert.deepEqual(Object.keys(body.error).toSorted(byName), ['code', 'message', 'param', 'type'])
+  const { message, type, param, code } = body.error
+  assert.ok(message !== '' && typeof message === 'string')
+  assert.equal(type, 'invalid_request_error')
+  assert.equal(typeof code, 'string')
+  assert.ok(param === null || typeof param === 'string')
+  return body.error
+}
+
+const byName = (one: string, other: string): number => one.localeCompare(other)
+
+/** The parameter itself; or, where the value has parts, one of those. */
+function requireParam(param: string | null, place: string, value: unknown): void {
+  const isPart = typeof value === 'object' && (param?.startsWith(`${place}[`) || param?.startsWith(`${place}.`))
+  assert.ok(param === place || isPart, `param is ${param}, not ${place}, for ${JSON.stringify(value).slice(0, 100)}`)
+}
+
+function check<Values extends [unknown, ...unknown[]]>(
+  property: fc.IAsyncProperty<Values>,
+  runs = RUNS,
+): Promise<void> {
+  return fc.assert(property, { seed, numRuns: runs })
+}
+
+for (const [path, schema] of Object.entries(schemas)) {
+  describe(`bad input to ${path}`, () => {
+    for (const field of fieldsOf(schema)) {
+      const { path: place, schema: node, isRequired, around } = field
+      it(`${place} of another type`, () =>
+        check(
+          fc.asyncProperty(wrongTypes(node), async (value) => {
+            const { param, code } = refusal(path, await sendWith(path, around(value)))
+            requireParam(param, place, value)
+            assert.match(code, /^(invalid_type|invalid_value|missing_required_parameter|unsupported_content)$/)
+          }),
+        ))
+
+      const beyond = alternativesOf(node).flatMap(outOfBounds)
+      if (beyond.length > 0) {
+        it(`${place} out of bounds`, async () => {
+          for (const value of beyond) {
+            const { param } = refusal(path, await sendWith(path, around(value)))
+            requireParam(param, place, value)
+          }
+        })
+      }
+
+      it(`${place} as null`, () => expectNull(path, field))
+
+      if (isRequired && !place.endsWith(']')) {
+        it(`${place} missing`, async () => {
+          const { param, code } = refusal(path, await sendWith(path, around(undefined)))
+          assert.deepEqual([code, param], ['missing_required_parameter', place])
+        })
+      }
+
+      it(`${place} as anything at all`, () =>
+        check(
+          fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (value) => {
+            const answer = await sendWith(path, around(value))
+            if (answer.status !== 200) refusal(path, answer)
+          }),
+        ))
+    }
+
+    it('fields it does not know are ignored, and go no further', () =>
+      check(
+        fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), async (unknown) => {
+          const strange = Object.fromEntries(Object.entries(unknown).map(([name, value]) => [`x-${name}`, value]))
+          engine.calls.length = 0
+          assert.equal((await sendWith(path, strange)).status, 200)
+          const forwarded = Object.keys(engine.calls[0]?.body ?? {})
+          assert.deepEqual(
+            forwarded.filter((name) => name.startsWith('x-')),
+            [],
+          )
+        }),
+      ))
+
+    it('a body that is no JSON object', () =>
+      check(
+        fc.asyncProperty(fc.oneof(fc.string(), fc.json(), fc.constant('')), async (text) => {
+          fc.pre(!isObject(text))
+          const { code, param } = refusal(path, await send(path, text))
+          assert.deepEqual([code, param], ['invalid_json', null])
+        }),
+        40,
+      ))
+
+    it('a body that is cut off anywhere, or has a byte that is none of UTF-8', async () => {
+      const bytes = Buffer.from(JSON.stringify(good[path]))
+      for (let length = 1; length < bytes.length; length += 3) {
+        assert.equal(refusal(path, await send(path, Buffer.from(bytes.subarray(0, length)))).code, 'invalid_json')
+        const broken = Buffer.from(bytes)
+        broken[length] = 0xff
+        assert.equal(refusal(path, await send(path, broken)).code, 'invalid_json')
+      }
+    })
+
+    it('a number that no float holds, and a field given twice', async () => {
+      const text = JSON.stringify(good[path])
+      for (const name of Object.keys(schema.properties ?? {})) {
+        const rest = text.slice(0, -1)
+        const huge = refusal(path, await send(path, `${withoutField(rest, path, name)},"${name}":1e999}`))
+        if (huge.code !== 'invalid_json') requireParam(huge.param, name, 1)
+        const twice = refusal(path, await send(path, `${rest},"${name}":null,"${name}":null}`))
+        assert.equal(twice.code, 'invalid_json')
+      }
+    })
+
+    it('depth and crowds, wherever they stand', async () => {
+      const rest = JSON.stringify(good[path]).slice(0, -1)
+      const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+      const crowd = `[${'0,'.repeat(300_000)}0]`
+      for (const name of ['strange', ...Object.keys(schema.properties ?? {}).slice(0, 3)]) {
+        for (const value of [deep, crowd]) {
+          const answer = await send(path, `${withoutField(rest, path, name)},"${name}":${value}}`)
+          assert.equal(refusal(path, answer).code, 'invalid_json')
+        }
+      }
+    })
+
+    it('a body over the limit', async () => {
+      const answer = await sendWith(path, { strange: 'x'.repeat(21 * 2 ** 20) })
+      assert.deepEqual([answer.status, refusal(path, answer).code], [413, 'request_too_large'])
+    })
+
+    it('has done no harm', async () => {
+      assert.equal((await sendWith(path, {})).status, 200)
+    })
+  })
+}
+
+describe('the generated tests', () => {
+  it('cover every endpoint of the served document that takes JSON', async (t) => {
+    t.diagnostic(`SEED=${seed}`)
+    const served = (await (await weir.call('/openapi.json', { key: null })).json()) as Documented
+    assert.deepEqual(schemasOf(served), schemas)
+    assert.deepEqual(Object.keys(schemas), Object.keys(good))
+  })
+})
+
+function alternativesOf(schema: Schema): readonly Schema[] {
+  return schema.anyOf ? schema.anyOf.flatMap(alternativesOf) : [schema]
+}
+
+/** Nothing is what null stands for: refused only where something is needed. */
+async function expectNull(path: string, { path: place, isRequired, around }: Field): Promise<void> {
+  const answer = await sendWith(path, around(null))
+  if (!isRequired && answer.status === 200) return
+  const { param, code } = refusal(path, answer)
+  if (isRequired) requireParam(param, place, null)
+  else assert.notEqual(code, 'invalid_type')
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}
+
+/** The good request without a field, and without its end. */
+function withoutField(rest: string, path: string, name: string): string {
+  if (!(name in (good[path] ?? {}))) return rest
+  const { [name]: _, ...others } = good[path] ?? {}
+  return JSON.stringify(others).slice(0, -1)
+}
