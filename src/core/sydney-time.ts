@@ -52,10 +52,13 @@ export function parseMonth(name: string): Month | undefined {
   return { name, from: sydneyMidnight(year, month, 1), to: sydneyMidnight(year, month + 1, 1) }
 }
 
+let latestMonth: Month = { name: '', from: 0, to: 0 }
+
 export function sydneyMonth(at: number): Month {
+  if (at >= latestMonth.from && at < latestMonth.to) return latestMonth
   const month = parseMonth(sydneyDate(at).slice(0, 7))
   if (!month) throw new RangeError(`${at} is no time of this century`)
-  return month
+  return (latestMonth = month)
 }
 
 function offsetAt(at: number): number {

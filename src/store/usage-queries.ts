@@ -164,16 +164,17 @@ function toSums(row: Row): UsageSums {
   }
 }
 
-/** Where the sums that are kept are not those of the rows: in one statement, so that rows may come meanwhile. */
+/**
+ * Where the sums that are kept are not those of the rows: each less the other is nothing. In one statement, so
+ * that rows may come meanwhile.
+ */
 function differences(table: string, time: string, timeOfRow: string): string {
-  const added = [...COUNTS, ...SUMMED]
-  const columns = [...APART, `${timeOfRow} AS ${time}`]
-  const apart = APART.map((column) => `coalesce(kept.${column}, found.${column}) AS ${column}`)
-  const same = [...APART, time].map((column) => `kept.${column} = found.${column}`)
-  return `SELECT '${table}' AS kept_in, ${apart.join(', ')}, coalesce(kept.${time}, found.${time}) AS at
-    FROM (SELECT * FROM ${table} WHERE workspace_id = ?) AS kept
-    FULL JOIN (SELECT ${[...APART, time].join(', ')}, ${added.map((column) => `sum(${column}) AS ${column}`).join(', ')}
-      FROM ${rowsAsSums(columns, 'workspace_id = ?')} GROUP BY ${[...APART, time].join(', ')}) AS found
-    ON ${same.join(' AND ')}
-    WHERE ${added.map((column) => `kept.${column} IS DISTINCT FROM found.${column}`).join(' OR ')} LIMIT 100`
+  const summed = [...COUNTS, ...SUMMED]
+  const apart = [...APART, time].join(', ')
+  const found = rowsAsSums([...APART, `${timeOfRow} AS ${time}`], 'workspace_id = ?')
+  return `SELECT '${table}' AS kept_in, ${APART.join(', ')}, ${time} AS at FROM (
+      SELECT ${apart}, ${summed.join(', ')} FROM ${table} WHERE workspace_id = ?
+      UNION ALL SELECT ${apart}, ${summed.map((column) => `-${column}`).join(', ')} FROM ${found} AS found
+    ) AS both_sides GROUP BY ${apart}
+    HAVING ${summed.map((column) => `sum(${column}) <> 0`).join(' OR ')} LIMIT 100`
 }

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { stringify } from 'yaml'
+import { usageQuery } from '../../src/accounts/views.ts'
+import { eachPage } from '../../src/billing/usage-export.ts'
+import { reconcile } from '../../src/billing/reconcile.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { seededRandom } from '../../src/core/seeded-random.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { stageConfig } from './chat-stage.ts'
+import { collect, startCli } from './cli.ts'
+import { scriptedEngine } from './scripted-engine.ts'
+import { eventually } from './waiting.ts'
+
+/** A service in a process of its own that is killed without warning, again and again, under load. */
+
+interface Received {
+  readonly id: string
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+const CALLERS = 16
+
+export async function killAgainAndAgain(rounds: number): Promise<{ received: number; interrupted: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-killed-'))
+  const dataDir = join(folder, 'data')
+  const engine = await scriptedEngine()
+  const random = seededRandom(9)
+  engine.script = () => ({
+    tokens: ['a', 'b', 'c', 'd'],
+    tokenMs: 2,
+    promptTokens: 1 + Math.floor(random() * 1000),
+    continuousUsage: true,
+  })
+  const configFile = join(folder, 'weir.yaml')
+  writeFileSync(
+    configFile,
+    stringify({ ...stageConfig([engine.url], { limits: { max_concurrent_requests: 64 } }), log: { level: 'silent' } }),
+  )
+  const received: Received[] = []
+  let key = ''
+  let child: ChildProcess | undefined
+  try {
+    for (let round = 0; round < rounds; round++) {
+      child = startCli(['serve', '--config', configFile, '--data', dataDir])
+      const stdout = collect(child.stdout)
+      await eventually('the service runs', () => /API +(\S+)/.test(stdout()), 30_000)
+      key = /^ +(weir_\w+)$/m.exec(stdout())?.[1] ?? key
+      const base = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(stdout())
+      const before = received.length
+      const load = { isOver: false }
+      const callers = Array.from({ length: CALLERS }, async (_, index) => {
+        while (!load.isOver)
+          await askOnce(base, key, index % 2 === 0).then(
+            (it) => received.push(it),
+            () => sleep(5),
+          )
+      })
+      await eventually('answers come', () => received.length > before + CALLERS, 30_000)
+      await sleep(random() * 300)
+      child.kill('SIGKILL')
+      load.isOver = true
+      await Promise.all(callers)
+    }
+    return { received: received.length, interrupted: await check(dataDir, received) }
+  } finally {
+    child?.kill('SIGKILL')
+    await engine.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Resolves only when the answer was received to its last byte. */
+async function askOnce(base: string, key: string, stream: boolean): Promise<Received> {
+  const response = await fetch(`${base}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'meta/test-8b',
+      messages: [{ role: 'user', content: 'Hi' }],
+      ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
+    }),
+  })
+  const text = await response.text()
+  assert.equal(response.status, 200)
+  if (stream) assert.ok(text.endsWith('data: [DONE]\n\n'))
+  const json = stream ? (text.split('\n\n').at(-3) ?? '').slice('data: '.length) : text
+  const { usage } = JSON.parse(json) as { usage: { prompt_tokens: number; completion_tokens: number } }
+  return {
+    id: response.headers.get('x-request-id') ?? '',
+    inputTokens: usage.prompt_tokens,
+    outputTokens: usage.completion_tokens,
+  }
+}
+
+/** Every answer has its one row, with the same figures, and the books fit. Returns how many were cut off. */
+async function check(dataDir: string, received: readonly Received[]): Promise<number> {
+  const store = await sqliteStore(dataDir, { exclusive: true })
+  try {
+    await store.recoverIntents(Date.now())
+    const { workspaces } = await store.accounts()
+    const rows = new Map<string, LedgerRow>()
+    for await (const page of eachPage(store, usageQuery(workspaces[0]?.id ?? '', {}))) {
+      for (const row of page) rows.set(row.requestId, row)
+    }
+    for (const { id, inputTokens, outputTokens } of received) {
+      const row = rows.get(id) ?? assert.fail(`${id} was received and has no row`)
+      assert.deepEqual([row.outcome, row.inputTokens, row.outputTokens], ['completed', inputTokens, outputTokens])
+    }
+    const proof = await reconcile(store)
+    assert.deepEqual(proof.problems, [])
+    assert.equal(proof.rows, rows.size)
+    return [...rows.values()].filter(({ outcome }) => outcome === 'interrupted').length
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { eachPage } from '../../src/billing/usage-export.ts'
+import { reconcile } from '../../src/billing/reconcile.ts'
+import type { LedgerRow } from '../../src/core/ledger.ts'
+import { formatCents, parseAud } from '../../src/core/money.ts'
+import { seededRandom } from '../../src/core/seeded-random.ts'
+import { parseMonth } from '../../src/core/sydney-time.ts'
+import type { Workspace } from '../../src/ports.ts'
+import { testBooks, type TestBooks } from '../support/books.ts'
+
+/** A year of three workspaces in the real store: prices change, some have their own, rows are taken back. */
+
+const ROWS = 30_000
+const random = seededRandom(2026)
+const whole = (below: number): number => Math.floor(random() * below)
+const months = Array.from({ length: 12 }, (_, index) => parseMonth(`2028-${String(index + 1).padStart(2, '0')}`)!)
+const [first, last] = [months[0]!, months[11]!]
+
+let books: TestBooks
+const workspaces: Workspace[] = []
+
+before(async () => {
+  books = await testBooks(first.from)
+  for (const name of ['one', 'two', 'three']) workspaces.push(await books.workspace(name))
+  const prices: { model: string; id: number; from: number; workspaceId: string | undefined }[] = []
+  for (let version = 0; version < 40; version++) {
+    const model = `meta/model-${version % 4}`
+    const from = version < 4 ? first.from : first.from + whole(last.to - first.from)
+    const workspaceId = version >= 4 && version % 3 === 0 ? workspaces[whole(3)]!.id : undefined
+    const list = {
+      input_per_million: `${whole(100)}.${100_000 + whole(900_000)}`,
+      output_per_million: '0.000001',
+      per_audio_minute: `0.${1 + whole(9)}00000000001`,
+      per_image: `0.0${whole(9)}`,
+      ...(version % 2 ? { cached_input_per_million: '0.05' } : {}),
+    }
+    prices.push({ model, id: await books.price(model, list, from, workspaceId), from, workspaceId })
+  }
+  const rows: LedgerRow[] = []
+  for (let index = 0; index < ROWS; index++) {
+    // Every tenth at the very first or last moment of a month.
+    const month = months[whole(12)]!
+    const at = index % 10 > 0 ? first.from + whole(last.to - first.from) : index % 20 ? month.from : month.to - 1
+    const workspace = workspaces[whole(3)]!
+    const fitting = prices.filter(
+      (it) => it.from <= at && (it.workspaceId === undefined || it.workspaceId === workspace.id),
+    )
+    const price = fitting[whole(fitting.length)]!
+    const inputTokens = whole(100_000)
+    const usage = {
+      inputTokens,
+      cachedInputTokens: whole(inputTokens),
+      outputTokens: whole(5000),
+      images: whole(2),
+      audioMs: whole(90_000),
+    }
+    rows.push(await books.row(workspace, price.model, price.id, at, usage))
+  }
+  for (let from = 0; from < ROWS; from += 2000) await books.settle(rows.slice(from, from + 2000))
+  // What is written twice counts once.
+  await books.settle(rows.slice(0, 2000))
+  books.now = last.to
+})
+after(() => books.close())
+
+describe('a random year', () => {
+  it('is invoiced to the pico-dollar, each row once, and proves itself', async () => {
+    let exact = 0n
+    let inInvoices = 0
+    for (const month of months) {
+      for (const workspace of workspaces) {
+        const {
+          lines_total: total,
+          ledger_rows: rows,
+          subtotal,
+          gst,
+          total: printed,
+        } = await books.invoicing.issue(workspace, month)
+        exact += parseAud(total)!
+        inInvoices += rows
+        const cents = (text: string): bigint => BigInt(text.replace('.', ''))
+        assert.equal(formatCents((cents(subtotal) * 10n + 50n) / 100n), gst)
+        assert.equal(cents(subtotal) + cents(gst), cents(printed))
+      }
+    }
+    let amount = 0n
+    for (const { id } of workspaces) {
+      for await (const page of eachPage(books.store, { workspaceId: id, from: 0, to: Infinity, limit: 0 })) {
+        for (const row of page) amount += row.amount
+      }
+    }
+    assert.deepEqual([exact, inInvoices], [amount, ROWS])
+    const proof = await reconcile(books.store)
+    assert.deepEqual([proof.problems, proof.rows, proof.invoices, proof.amount], [[], ROWS, 36, amount])
+  })
+
+  it('still does when rows are taken back', async () => {
+    for (let note = 0; note < 10; note++) {
+      const workspace = workspaces[whole(3)]!
+      const month = months[note]!
+      const rows = await books.store.usage({
+        workspaceId: workspace.id,
+        from: month.from,
+        to: month.to,
+        limit: 500,
+        creditNote: '',
+      })
+      const some = rows.filter(() => random() < 0.2).map(({ requestId }) => requestId)
+      const credit = await books.invoicing.credit(workspace, month, some, 'A test')
+      assert.equal(credit.ledger_rows, some.length)
+    }
+    const proof = await reconcile(books.store)
+    assert.deepEqual([proof.problems, proof.invoices], [[], 46])
+  })
+})
