@@ -15,6 +15,8 @@ export interface ReportScope {
   readonly workspaceId: string | undefined
   /** What this caller may group by. */
   readonly groupings: readonly Grouping[]
+  /** What a workspace is called, by its id. */
+  workspaceName?(id: string): string
 }
 
 /** The groupings of somebody who sees one workspace. */
@@ -86,15 +88,16 @@ async function groupedReport(store: UsageStore, scope: ReportScope, query: URLSe
   return {
     object: 'list',
     group_by: groupBy,
-    data: groups.slice(0, limit).map((it) => Object.assign({ [groupBy]: nameOf(it, groupBy) }, sumsView(it))),
+    data: groups.slice(0, limit).map((it) => Object.assign({ [groupBy]: nameOf(it, groupBy, scope) }, sumsView(it))),
     total: sumsView(total),
     has_more: last !== undefined,
     next: last ? String(last.group) : null,
   }
 }
 
-function nameOf({ group }: GroupedSums, groupBy: Grouping): string {
-  return groupBy === 'day' ? sydneyDate(Number(group)) : String(group)
+function nameOf({ group }: GroupedSums, groupBy: Grouping, scope: ReportScope): string {
+  if (groupBy === 'day') return sydneyDate(Number(group))
+  return groupBy === 'workspace' ? (scope.workspaceName?.(String(group)) ?? String(group)) : String(group)
 }
 
 export function sumsView(sums: UsageSums): object {

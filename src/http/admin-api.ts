@@ -175,6 +175,7 @@ function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
       await sendUsage(exchange, store, {
         workspaceId: name === null ? undefined : accounts.workspace(name).id,
         groupings,
+        workspaceName: (id) => accounts.workspace(id).name,
       })
     }),
     route('GET', '/admin/v1/usage/*', async (exchange, [id = '']) => sendUsageRow(exchange, store, id, undefined)),

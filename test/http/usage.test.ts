@@ -165,6 +165,7 @@ describe('the operator', () => {
       (await (await weir.admin('GET', path)).json()) as List & Record<string, unknown>
     const { data, total } = await get('/admin/v1/usage?group_by=workspace')
     assert.deepEqual(new Set(data.map((it) => it['requests'])), new Set([1, 5]))
+    assert.deepEqual(new Set(data.map((it) => it['workspace'])), new Set(['acme', 'default']))
     assert.equal(total?.['requests'], 6)
     assert.equal((await get('/admin/v1/usage?workspace=acme')).data[0]?.['request_id'], otherId)
     assert.equal((await get(`/admin/v1/usage/${otherId}`))['request_id'], otherId)
