@@ -4,7 +4,7 @@ import { scanObject, type Scan } from '../core/json-scan.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Room before the body for the fields that Weir puts in front of it: see core/forward.ts. */
-export const HEADROOM = 1024
+export const HEADROOM = 256
 const FIRST_BYTES = 65_536
 const MAX_DEPTH = 100
 const MAX_VALUES = 250_000
@@ -74,20 +74,30 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
     // A declared length is a claim: memory is taken as the bytes arrive.
     let bytes: Buffer = Buffer.allocUnsafe(HEADROOM + Math.min(declared || FIRST_BYTES, FIRST_BYTES))
     let end = HEADROOM
-    request.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       if (end + chunk.length - HEADROOM > maxBytes) {
-        request.removeAllListeners('data')
+        request.off('data', take)
         request.resume()
         return reject(tooLarge())
       }
       if (end + chunk.length > bytes.length) bytes = grown(bytes, end, chunk.length)
       end += chunk.copy(bytes, end)
-    })
-    request.on('end', () => resolve(bytes.subarray(0, end)))
-    // Without an end before it: the request was cut off, and has been answered (408) already.
-    request.on('close', () => reject(new CallerLeft()))
-    exchange.onGone(() => reject(new CallerLeft()))
+    }
+    const finish = (): void => {
+      // Whoever listens on keeps the first buffer, and the request may wait for minutes.
+      request.off('data', take).off('end', finish).off('close', cutOff)
+      resolve(fitted(bytes, end))
+    }
+    /** Without an end before it, a request that closes was cut off, and has been answered (408) already. */
+    const cutOff = (): void => reject(new CallerLeft())
+    request.on('data', take).on('end', finish).on('close', cutOff)
+    exchange.onGone(cutOff)
   })
+}
+
+/** A first buffer may be much larger than the body, and is held as long as the request. */
+function fitted(bytes: Buffer, used: number): Buffer {
+  return used > bytes.length / 2 ? bytes.subarray(0, used) : Buffer.from(bytes.subarray(0, used))
 }
 
 function grown(bytes: Buffer, used: number, more: number): Buffer {

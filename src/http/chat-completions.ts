@@ -22,7 +22,6 @@ export async function chatJob(
   images: ImageParts,
 ): Promise<Omit<Job, 'price'>> {
   const dialect = operationOf(model, deployment, 'chat')
-  const { cachedTokens } = dialect
   requireValid(chatRequestSchema, body.value)
   const request = body.value as ChatRequest
   requireConsistent(request)
@@ -43,7 +42,6 @@ export async function chatJob(
     ...(rewritten ? { messages: rewritten } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || (name === 'messages' && !rewritten)
-  const includeUsage = request.stream_options?.include_usage === true
   return {
     endpoint: CHAT_PATH,
     model,
@@ -53,10 +51,19 @@ export async function chatJob(
     maxTokens: maxTokens * choices,
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'messages')],
-    answer: request.stream
-      ? { kind: 'streamed', relay: (head) => chatStream(head, { includeUsage, choices, cachedTokens }) }
-      : { kind: 'whole', read: (bodies, head) => chatCompletion(bodies, head, cachedTokens) },
+    answer: answerOf(request.stream === true, {
+      includeUsage: request.stream_options?.include_usage === true,
+      choices,
+      cachedTokens: dialect.cachedTokens,
+    }),
   }
+}
+
+/** Apart, so that what reads the answer keeps nothing of the request while it waits. */
+function answerOf(isStream: boolean, options: Parameters<typeof chatStream>[1]): Job['answer'] {
+  return isStream
+    ? { kind: 'streamed', relay: (head) => chatStream(head, options) }
+    : { kind: 'whole', read: (bodies, head) => chatCompletion(bodies, head, options.cachedTokens) }
 }
 
 /** What a schema cannot say: rules between parameters. */

@@ -36,10 +36,21 @@ export const jobMakers: Readonly<Record<string, MakeJob>> = {
 
 export function inference(parts: PublicParts, path: string, makeJob: MakeJob) {
   return async (exchange: Exchange, caller: Caller): Promise<void> => {
-    const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
-    const { model, deployment } = resolveFor(parts, path, modelName(body.value), caller)
-    await runJob(parts, exchange, caller, await makeJob(body, model, deployment, parts))
+    await runJob(parts, exchange, caller, await readJob(parts, path, makeJob, exchange, caller))
   }
+}
+
+/** Apart, because an async function that waits keeps all it has named, and a job may wait for minutes. */
+async function readJob(
+  parts: PublicParts,
+  path: string,
+  makeJob: MakeJob,
+  exchange: Exchange,
+  caller: Caller,
+): Promise<UnpricedJob> {
+  const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
+  const { model, deployment } = resolveFor(parts, path, modelName(body.value), caller)
+  return makeJob(body, model, deployment, parts)
 }
 
 /** The model a caller named, if it may be called on this path. */

@@ -1,0 +1,62 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** `weir serve` in a process of its own, on loopback and an empty data directory. */
+export interface WeirProcess {
+  readonly origin: string
+  readonly key: string
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** `config` is the rest of weir.yaml. The ports are whatever is free. */
+export async function startWeir(config: object): Promise<WeirProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
+  const file = join(folder, 'weir.yaml')
+  const server = { port: 0, admin_port: 0, drain_ms: 0 }
+  const rateLimit = { requests_per_minute: 100_000_000 }
+  writeFileSync(file, JSON.stringify({ server, data_dir: join(folder, 'data'), rate_limit: rateLimit, ...config }))
+  const main = new URL('../src/main.ts', import.meta.url).pathname
+  const log = join(folder, 'weir.log')
+  const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
+  const child = spawn(process.execPath, [main, 'serve', '--config', file], { stdio: [...stdio] })
+  return {
+    ...(await greeting(child, log)),
+    pid: child.pid ?? 0,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill()
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** What a first start prints: where it is, and the first key. */
+async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key: string }> {
+  let text = ''
+  for await (const chunk of child.stdout ?? []) {
+    text += String(chunk)
+    const origin = /API\s+(\S+)\/api\/v1/.exec(text)?.[1]
+    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
+    if (origin !== undefined && key !== undefined) return { origin, key }
+  }
+  throw new Error(`Weir did not start:\n${readFileSync(logFile, 'utf8')}`)
+}
+
+export function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
+
+/** A chat model as weir.yaml has it. */
+export function benchModel(engineUrl: string, limits: object, id = 'bench/model'): object {
+  return {
+    id,
+    categories: ['llm'],
+    context_length: 131_072,
+    pricing: { input_per_million: '0.20', output_per_million: '0.60' },
+    serverless: { engine: { kind: 'openai', urls: [engineUrl], model: 'engine-name' }, limits },
+  }
+}
