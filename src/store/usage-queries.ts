@@ -8,6 +8,8 @@ type Read = (sql: string, ...values: Values) => Promise<readonly Row[]>
 
 const HOUR_MS = 3_600_000
 const COUNTS = ['row_count', 'requests', 'estimated_requests'] as const
+/** What a stretch of sums is told apart by. */
+const GROUPABLE = ['workspace_id', 'model', 'key_id'] as const
 const COLUMN_OF: Readonly<Record<Grouping, string>> = {
   workspace: 'workspace_id',
   model: 'model',
@@ -48,10 +50,10 @@ export function usageQueries(read: Read): UsageStore {
     },
     async usageSums(query) {
       const column = COLUMN_OF[query.groupBy]
-      const { table, where, values } = sumsSource(query)
-      const after = query.after === undefined ? '' : `AND ${column} > ?`
+      const { table, values } = sumsSource(query)
+      const after = query.after === undefined ? '' : `WHERE ${column} > ?`
       const rows = await read(
-        `SELECT ${column} AS grouped, ${SUMS} FROM ${table} WHERE ${where} ${after} GROUP BY ${column} ORDER BY ${column} LIMIT ?`,
+        `SELECT ${column} AS grouped, ${SUMS} FROM ${table} ${after} GROUP BY ${column} ORDER BY ${column} LIMIT ?`,
         ...values,
         ...(query.after === undefined ? [] : [query.after]),
         query.limit,
@@ -59,8 +61,8 @@ export function usageQueries(read: Read): UsageStore {
       return rows.map((row) => Object.assign(toSums(row), { group: groupOf(row['grouped']) }))
     },
     async usageTotal(query) {
-      const { table, where, values } = sumsSource(query)
-      const [row] = await read(`SELECT ${SUMS} FROM ${table} WHERE ${where}`, ...values)
+      const { table, values } = sumsSource(query)
+      const [row] = await read(`SELECT ${SUMS} FROM ${table}`, ...values)
       return toSums(row ?? {})
     },
     async pricedSums(workspaceId, from, to, creditNote) {
@@ -119,20 +121,39 @@ function rowsQuery(query: UsageQuery): { sql: string; values: Values } {
   return { sql, values: [...values, limit] }
 }
 
-/** Whole days come from the sums by day, of which there are fewer. */
-function sumsSource({ workspaceId, from, to, groupBy, creditNote }: Omit<SumsQuery, 'limit' | 'after'>): {
+/** Whole days come from the sums by day, of which there are fewer; only what is left at the ends from those by hour. */
+function sumsSource({ workspaceId, from, to, creditNote }: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>): {
   table: string
-  where: string
   values: Values
 } {
-  const byDay = groupBy === 'day' || (isMidnight(from) && isMidnight(to))
-  const time = byDay ? 'day' : 'hour'
-  const workspace = workspaceId === undefined ? '' : 'workspace_id = ? AND '
+  const where = [
+    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(creditNote === undefined ? [] : ["credit_note = ''"]),
+  ]
+  const firstDay = isMidnight(from) ? from : sydneyDay(sydneyDay(from) + 26 * HOUR_MS)
+  const lastDay = isMidnight(to) ? to : sydneyDay(to)
+  const hours = (start: number, end: number): Stretch => ({ table: 'usage_hours', time: 'hour', start, end })
+  const stretches: readonly Stretch[] =
+    firstDay >= lastDay
+      ? [hours(from, to)]
+      : [hours(from, firstDay), { table: 'usage_days', time: 'day', start: firstDay, end: lastDay }, hours(lastDay, to)]
+  const used = stretches.filter(({ start, end }) => start < end || stretches.length === 1)
+  const parts = used.map(
+    ({ table, time }) =>
+      `SELECT ${GROUPABLE.join(', ')}, ${time} AS day, ${[...COUNTS, ...SUMMED].join(', ')} FROM ${table}
+       WHERE ${[...where, `${time} >= ?`, `${time} < ?`].join(' AND ')}`,
+  )
   return {
-    table: byDay ? 'usage_days' : 'usage_hours',
-    where: `${workspace}${time} >= ? AND ${time} < ?${creditNote === undefined ? '' : " AND credit_note = ''"}`,
-    values: [...(workspaceId === undefined ? [] : [workspaceId]), from, to],
+    table: `(${parts.join(' UNION ALL ')}) AS used`,
+    values: used.flatMap(({ start, end }) => [...(workspaceId === undefined ? [] : [workspaceId]), start, end]),
   }
+}
+
+interface Stretch {
+  readonly table: string
+  readonly time: string
+  readonly start: number
+  readonly end: number
 }
 
 /** From the beginning, and without an end, are whole days too. */

@@ -95,6 +95,20 @@ describe('a random year', () => {
     assert.deepEqual([proof.problems, proof.rows, proof.invoices, proof.amount], [[], ROWS, 36, amount])
   })
 
+  it('is summed up alike by days, by hours and by rows, over any hours', async () => {
+    const [{ id: workspaceId }] = workspaces as [Workspace]
+    const rows: LedgerRow[] = []
+    for await (const page of eachPage(books.store, { workspaceId, from: 0, to: Infinity, limit: 0 })) rows.push(...page)
+    for (let query = 0; query < 100; query++) {
+      const hour = (): number => first.from + whole(366 * 24) * 3_600_000
+      const from = hour()
+      const to = query % 2 ? hour() : from + whole(60) * 3_600_000
+      const expected = rows.filter(({ settledAt }) => settledAt >= from && settledAt < to)
+      const { amount, rows: count } = await books.store.usageTotal({ workspaceId, from, to, groupBy: 'model' })
+      assert.deepEqual([count, amount], [expected.length, expected.reduce((sum, row) => sum + row.amount, 0n)])
+    }
+  })
+
   it('still does when rows are taken back', async () => {
     for (let note = 0; note < 10; note++) {
       const workspace = workspaces[whole(3)]!
