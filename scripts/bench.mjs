@@ -8,6 +8,8 @@ const benches = {
   embeddings: 'embeddings.ts',
   admission: 'admission.ts',
   tokens: 'tokens.ts',
+  held: 'held.ts',
+  overload: 'overload.ts',
   uploads: 'uploads.ts',
 }
 
