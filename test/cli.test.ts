@@ -84,7 +84,15 @@ describe('a command', () => {
       return result.json()
     }
     const workspace = await json('workspaces', 'create', 'acme')
-    assert.deepEqual(Object.keys(workspace), ['id', 'name', 'requests_per_minute', 'created'])
+    assert.deepEqual(Object.keys(workspace), [
+      'id',
+      'name',
+      'requests_per_minute',
+      'spend_limit',
+      'spend_limit_kind',
+      'buyer',
+      'created',
+    ])
     assert.deepEqual(await json('workspaces', 'list'), { object: 'list', data: [workspace] })
     const changed = await json('workspaces', 'set', 'acme', '--requests-per-minute', '5')
     assert.deepEqual(changed, { ...workspace, requests_per_minute: 5 })
@@ -111,7 +119,7 @@ describe('a command', () => {
     assert.deepEqual(await json('usage', '--workspace', 'acme'), { object: 'list', data: [], total_pico_aud: '0' })
 
     const table = await weir('workspaces', 'list')
-    assert.match(table.stdout, /^NAME +REQUESTS_PER_MINUTE +CREATED +ID\nacme +600 /)
+    assert.match(table.stdout, /^NAME +REQUESTS_PER_MINUTE +SPEND_LIMIT +SPEND_LIMIT_KIND +CREATED +ID\nacme +600 /)
   })
 
   it('ends with 2 where it was typed wrongly and with 1 where it cannot be done, and says why in a line', async () => {
@@ -123,7 +131,7 @@ describe('a command', () => {
       ['workspaces create two words', 2, /"words" is one word too many/],
       ['workspaces create a/b', 1, /A workspace's name has 1 to 64 letters/],
       ['workspaces create taken', 1, /There is a workspace "taken" already/],
-      ['workspaces set taken', 2, /--requests-per-minute is required/],
+      ['workspaces set taken', 2, /say what to set, such as --requests-per-minute N/],
       ['workspaces set taken --requests-per-minute many', 1, /must be an integer from 1 to 100000000/],
       ['workspaces set none --requests-per-minute 5', 1, /There is no workspace "none"/],
       ['keys', 2, /say what to do: create, list or revoke/],
