@@ -2,8 +2,8 @@
  * What is left of a model's capacity when ten times as many requests come as it can serve, and how fast the rest is told so.
  * The baseline is the same service in the same run: quiet first, then exactly as busy as the lane allows.
  */
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { benchModel, startWeir } from './weir-process.ts'
@@ -11,14 +11,10 @@ import { benchModel, startWeir } from './weir-process.ts'
 const seconds = Number(process.argv[2] ?? 60)
 const LANE = 16
 const DEPTH = 64
-const ENGINE_MS = 100
+const ENGINE_MS = 200
 const OVERLOAD = 10
 const capacity = (LANE / ENGINE_MS) * 1000
 
-const answer = JSON.stringify({
-  choices: [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 },
-})
 const body = JSON.stringify({
   model: 'bench/model',
   messages: [{ role: 'user', content: 'Tell me about the river and its weir. '.repeat(25) }],
@@ -32,17 +28,12 @@ interface Outcome {
   readonly endedAtMs: number
 }
 
-const engine = createServer((request, response) => {
-  request.resume().on('end', () => setTimeout(finish, ENGINE_MS, response))
-})
-function finish(response: ServerResponse): void {
-  response.setHeader('content-type', 'application/json').end(answer)
-}
-await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve))
+const engine = fork(new URL('slow-engine.ts', import.meta.url), [String(ENGINE_MS)])
+const [enginePort] = (await once(engine, 'message')) as [number]
 const weir = await startWeir({
   log: { level: 'warn' },
   models: [
-    benchModel(`http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`, {
+    benchModel(`http://127.0.0.1:${enginePort}/v1`, {
       token_budget: 1_000_000,
       max_concurrent_requests: LANE,
       max_queue_depth: DEPTH,
@@ -69,8 +60,7 @@ try {
 } finally {
   await pool.close()
   await weir.stop()
-  engine.closeAllConnections()
-  engine.close()
+  engine.kill()
 }
 
 /** Requests that come whether or not earlier ones have been answered. */
