@@ -55,7 +55,8 @@ function banner(service: Service): string {
 }
 
 function tryChat(service: Service, model: Model): string {
-  const body = JSON.stringify({ model: model.id, messages: [{ role: 'user', content: 'Say hello.' }] })
+  const messages = [{ role: 'user', content: 'What is the capital of France?' }]
+  const body = JSON.stringify({ model: model.id, messages, max_tokens: 40 })
   return `curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${keyOf(service)}" -H "Content-Type: application/json" -d '${body}'`
 }
 
