@@ -11,7 +11,7 @@ export interface WeirProcess {
   stop(): Promise<void>
 }
 
-/** `config` is the rest of weir.yaml. The ports are whatever is free. */
+/** `config` is the rest of weir.yaml. The ports are whatever is free; Node's own options are those of the bench. */
 export async function startWeir(config: object): Promise<WeirProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
   const file = join(folder, 'weir.yaml')
@@ -21,7 +21,8 @@ export async function startWeir(config: object): Promise<WeirProcess> {
   const main = new URL('../src/main.ts', import.meta.url).pathname
   const log = join(folder, 'weir.log')
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
-  const child = spawn(process.execPath, [main, 'serve', '--config', file], { stdio: [...stdio] })
+  const args = [...process.execArgv, main, 'serve', '--config', file]
+  const child = spawn(process.execPath, args, { stdio: [...stdio] })
   return {
     ...(await greeting(child, log)),
     pid: child.pid ?? 0,

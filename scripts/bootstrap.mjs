@@ -57,7 +57,7 @@ export function isRuntime() {
 
 /** Runs the right Node with this process's terminal, passes signals on, and ends as it ends. */
 export function runAndExit(args) {
-  const child = spawn(runtime(), args, { stdio: 'inherit' })
+  const child = spawn(runtime(), [...process.execArgv, ...args], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)))
 }
