@@ -23,6 +23,8 @@ export async function startWeir(config: object): Promise<WeirProcess> {
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
   const args = [...process.execArgv, main, 'serve', '--config', file]
   const child = spawn(process.execPath, args, { stdio: [...stdio] })
+  // A bench that fails leaves nothing running.
+  process.once('exit', () => child.kill())
   return {
     ...(await greeting(child, log)),
     pid: child.pid ?? 0,
