@@ -12,7 +12,7 @@ import type { Exchange } from './exchange.ts'
 import { mistake, requireValid } from './parameters.ts'
 import { readJsonObject } from './body.ts'
 
-/** Invoices, adjustment notes and the proof of the books, for the operator. */
+/** Invoices, adjustment notes, corrections and the proof of the books, for the operator. */
 export interface InvoiceParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
@@ -22,12 +22,14 @@ export interface InvoiceParts {
 const MAX_BODY_BYTES = 1024 * 1024
 
 const monthSchema = Type.Object({ workspace: Type.String({ minLength: 1 }), period: Type.String() })
+const reason = Type.String({ minLength: 1, maxLength: 1000 })
 const creditSchema = Type.Object({
   ...monthSchema.properties,
-  reason: Type.String({ minLength: 1, maxLength: 1000 }),
+  reason,
   all: Type.Optional(Type.Boolean()),
   requests: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 10_000 })),
 })
+const correctionSchema = Type.Object({ reason })
 
 export function invoiceRoutes({ accounts, invoicing, store }: InvoiceParts): readonly AdminRoute[] {
   const route = (method: string, path: string, handle: AdminRoute['handle']): AdminRoute => ({
@@ -35,10 +37,8 @@ export function invoiceRoutes({ accounts, invoicing, store }: InvoiceParts): rea
     path: path.split('/'),
     handle,
   })
-  async function asked(exchange: Exchange, schema: Parameters<typeof requireValid>[0]) {
-    const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
-    requireValid(schema, value)
-    const body = value as unknown as Asked
+  async function asked(exchange: Exchange, schema: Schema) {
+    const body = await bodyOf<Asked>(exchange, schema)
     return { body, workspace: accounts.workspace(body.workspace), month: monthIn(body.period) }
   }
 
@@ -66,6 +66,11 @@ export function invoiceRoutes({ accounts, invoicing, store }: InvoiceParts): rea
     route('GET', '/admin/v1/invoices/*', async (exchange, [number = '']) =>
       send(exchange, await invoicing.byNumber(number)),
     ),
+    route('POST', '/admin/v1/usage/*/correct', async (exchange, [id = '']) => {
+      const body = await bodyOf<{ reason: string }>(exchange, correctionSchema)
+      await invoicing.correct(id, body.reason)
+      exchange.send(201, 'application/json', JSON.stringify({ corrects: id }))
+    }),
     route('GET', '/admin/v1/reconcile', async (exchange) =>
       exchange.sendJson(JSON.stringify(reconciliationView(await reconcile(store)))),
     ),
@@ -78,6 +83,14 @@ interface Asked {
   readonly reason?: string
   readonly all?: boolean
   readonly requests?: readonly string[]
+}
+
+type Schema = Parameters<typeof requireValid>[0]
+
+async function bodyOf<Body>(exchange: Exchange, schema: Schema): Promise<Body> {
+  const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
+  requireValid(schema, value)
+  return value as Body
 }
 
 /** As JSON, or with ?format= as a page or a PDF. */

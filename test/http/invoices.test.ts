@@ -140,6 +140,40 @@ describe("the operator's API", () => {
   })
 })
 
+describe("a correction by the operator's API", () => {
+  const correct = (id: string, body: object): Promise<Response> =>
+    weir.admin('POST', `/admin/v1/usage/${id}/correct`, body)
+
+  it('is a new row that points to the old one and takes back what it cost', async () => {
+    engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
+    const response = await weir.chat({})
+    await response.text()
+    const id = response.headers.get('x-request-id') ?? assert.fail('no request id')
+    const done = await correct(id, { reason: 'Asked by mistake' })
+    assert.deepEqual([done.status, await done.json()], [201, { corrects: id }])
+    const rows = await weir.ledger()
+    const row = rows.find(({ requestId }) => requestId === id)
+    const taken = rows.find(({ correction }) => correction?.of === id)
+    assert.equal(taken?.amount, -row!.amount)
+    assert.deepEqual(taken?.correction, { of: id, reason: 'Asked by mistake', creditNote: '' })
+
+    const again = await correct(id, { reason: 'Asked by mistake' })
+    assert.deepEqual([again.status, (await weir.ledger()).length], [409, rows.length])
+  })
+
+  it('is refused where there is no such row, where it was invoiced, and without a reason', async () => {
+    const rows = (await weir.ledger()).length
+    assert.equal((await correct('nothing', { reason: 'A test' })).status, 404)
+    const invoiced = await correct('copy-9', { reason: 'A test' })
+    assert.equal(invoiced.status, 409)
+    assert.match(await invoiced.text(), /has been invoiced \(INV-000001\): use weir invoice credit/)
+    assert.equal((await correct('copy-9', {})).status, 400)
+    assert.equal((await weir.ledger()).length, rows)
+    const proof = (await (await weir.admin('GET', '/admin/v1/reconcile')).json()) as { fits: boolean }
+    assert.equal(proof.fits, true)
+  })
+})
+
 describe('reserved capacity', () => {
   it('[C5] is a line of hours at its rate, and its tokens cost nothing', async (t) => {
     const dedicated = [
