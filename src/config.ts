@@ -145,6 +145,7 @@ const schema = Type.Object(
           address: Type.Optional(Type.String()),
           payment_terms_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 365 })),
           payment_details: Type.Optional(Type.String({ maxLength: 1000 })),
+          public_url: Type.Optional(webAddress()),
         },
         closed,
       ),
@@ -309,6 +310,7 @@ function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {
     address: seller.address ?? '',
     paymentDays: seller.payment_terms_days ?? 14,
     paymentDetails: seller.payment_details ?? '',
+    publicUrl: seller.public_url?.replace(/\/$/, ''),
   }
 }
 

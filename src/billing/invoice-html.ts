@@ -1,5 +1,5 @@
 import type { DocumentLine, InvoiceDocument, Party } from '../core/invoice-document.ts'
-import { grouped, headingOf, noticesOf } from './invoice-wording.ts'
+import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
 /** An invoice as one page of HTML that needs nothing from elsewhere, and prints well. */
 export function invoiceHtml(invoice: InvoiceDocument): string {
@@ -36,7 +36,7 @@ address{font-style:normal;white-space:pre-line}
 <dl>${facts.join('')}</dl>
 </header>
 <table><thead><tr><th>Description</th><th class="n">Quantity</th><th class="n">Rate (AUD)</th><th class="n">Amount (AUD)</th></tr></thead>
-<tbody>${invoice.lines.map(line).join('')}</tbody>
+<tbody>${invoice.lines.map((it) => line(it, invoice)).join('')}</tbody>
 <tfoot>
 <tr><td colspan="3" class="n">Sum of the lines</td><td class="n">${grouped(invoice.lines_total)}</td></tr>
 <tr><td colspan="3" class="n">Subtotal, excluding GST</td><td class="n">${grouped(invoice.subtotal)}</td></tr>
@@ -57,8 +57,8 @@ function party({ name, abn, address }: Party): string {
     .join('\n')}</address>`
 }
 
-function line(it: DocumentLine): string {
-  return `<tr><td>${escape(it.description)} (<a href="${escape(it.rows)}">rows</a>)</td><td class="n">${grouped(it.quantity)}</td><td class="n">${grouped(it.rate)} / ${it.rate_per}</td><td class="n">${grouped(it.amount)}</td></tr>`
+function line(it: DocumentLine, invoice: InvoiceDocument): string {
+  return `<tr><td>${escape(it.description)} (<a href="${escape(rowsLink(invoice, it) ?? it.rows)}">rows</a>)</td><td class="n">${grouped(it.quantity)}</td><td class="n">${grouped(it.rate)} / ${it.rate_per}</td><td class="n">${grouped(it.amount)}</td></tr>`
 }
 
 function escape(text: string): string {

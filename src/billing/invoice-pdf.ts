@@ -1,6 +1,6 @@
 import PDFDocument from 'pdfkit'
 import type { DocumentLine, InvoiceDocument, Party } from '../core/invoice-document.ts'
-import { grouped, headingOf, noticesOf } from './invoice-wording.ts'
+import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
 /** An invoice as a PDF on A4: as many pages as it needs, each with its number. */
 
@@ -34,7 +34,7 @@ export function invoicePdf(invoice: InvoiceDocument): Promise<Buffer> {
   })
   head(page, invoice)
   tableHead(page)
-  for (const line of invoice.lines) tableLine(page, line)
+  for (const line of invoice.lines) tableLine(page, line, rowsLink(invoice, line))
   totals(page, invoice)
   notices(page, invoice)
   pageNumbers(page, title)
@@ -90,19 +90,23 @@ function tableHead(page: Page): void {
   rule(page, 1)
 }
 
-function tableLine(page: Page, line: DocumentLine): void {
+function tableLine(page: Page, line: DocumentLine, link: string | undefined): void {
   page.font('Helvetica').fontSize(9)
   if (page.y + page.heightOfString(line.description, { width: COLUMNS.description[1] }) > BOTTOM - 20) {
     page.addPage()
     tableHead(page)
     page.font('Helvetica').fontSize(9)
   }
-  row(page, {
-    description: line.description,
-    quantity: grouped(line.quantity),
-    rate: `${grouped(line.rate)} / ${line.rate_per}`,
-    amount: grouped(line.amount),
-  })
+  row(
+    page,
+    {
+      description: line.description,
+      quantity: grouped(line.quantity),
+      rate: `${grouped(line.rate)} / ${line.rate_per}`,
+      amount: grouped(line.amount),
+    },
+    link,
+  )
   rule(page, 0.3)
 }
 
@@ -131,12 +135,14 @@ function notices(page: Page, invoice: InvoiceDocument): void {
   for (const notice of noticesOf(invoice)) page.text(notice, MARGIN, page.y, { width: WIDTH }).moveDown(0.4)
 }
 
-function row(page: Page, cells: Readonly<Record<Column, string>>): void {
+function row(page: Page, cells: Readonly<Record<Column, string>>, link?: string): void {
   const y = page.y
   let bottom = y
   for (const column of Object.keys(COLUMNS) as Column[]) {
     const [x, width] = COLUMNS[column]
-    page.text(cells[column], x, y, { width: width - 4, align: column === 'description' ? 'left' : 'right' })
+    const isFirst = column === 'description'
+    const linked = isFirst && link !== undefined ? { link, underline: true } : {}
+    page.text(cells[column], x, y, { width: width - 4, align: isFirst ? 'left' : 'right', ...linked })
     bottom = Math.max(bottom, page.y)
   }
   page.y = bottom + 2

@@ -1,4 +1,4 @@
-import type { InvoiceDocument } from '../core/invoice-document.ts'
+import type { DocumentLine, InvoiceDocument } from '../core/invoice-document.ts'
 
 /** What the page and the PDF of an invoice say alike. */
 
@@ -11,6 +11,11 @@ export function headingOf({ kind, number }: InvoiceDocument): string {
 export function grouped(amount: string): string {
   const [whole = '', ...fraction] = amount.split('.')
   return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
+}
+
+/** The whole address of a line's rows; undefined where the invoice does not say where the API is. */
+export function rowsLink({ public_url: base }: InvoiceDocument, { rows }: DocumentLine): string | undefined {
+  return base ? base + rows : undefined
 }
 
 export function noticesOf(invoice: InvoiceDocument): readonly string[] {

@@ -19,6 +19,8 @@ export interface InvoiceDocument {
   readonly seller: Party | null
   readonly buyer: Party
   readonly payment: string
+  /** Where the buyer reaches the API, so that the lines can lead there; null: it was not said. */
+  readonly public_url: string | null
   /** Of an adjustment note: the invoice it adjusts, and why. */
   readonly adjusts: string | null
   readonly reason: string | null
@@ -53,7 +55,7 @@ export interface DocumentLine {
   /** Exact. */
   readonly amount: string
   readonly price_versions: readonly number[]
-  /** Where the rows of the line can be downloaded, with the workspace's key. */
+  /** Where the rows of the line can be downloaded, with the workspace's key: below `public_url`. */
   readonly rows: string
 }
 
@@ -65,6 +67,8 @@ export interface Seller {
   readonly paymentDays: number
   /** How to pay: an account, a reference. */
   readonly paymentDetails: string
+  /** Where buyers reach the API. */
+  readonly publicUrl: string | undefined
 }
 
 export interface DocumentParts {
@@ -112,6 +116,7 @@ export function documentOf(parts: DocumentParts): InvoiceDocument {
     seller: seller ? { name: seller.name, abn: formatAbn(seller.abn), address: seller.address } : null,
     buyer: parts.buyer,
     payment: seller ? paymentOf(parts.kind, seller) : '',
+    public_url: seller?.publicUrl ?? null,
     adjusts: parts.adjusts?.number ?? null,
     reason: parts.adjusts?.reason ?? null,
     lines: lines.map((line) => documentLine(line, rowsQuery)),

@@ -11,7 +11,13 @@ import { startWeir, type TestWeir } from '../support/weir.ts'
 
 /** Invoices of a running service, by the command line and the operator's API. */
 
-const seller = { name: 'Example Pty Ltd', abn: '51 824 753 556', address: '1 Lock Street', payment_terms_days: 30 }
+const seller = {
+  name: 'Example Pty Ltd',
+  abn: '51 824 753 556',
+  address: '1 Lock Street',
+  payment_terms_days: 30,
+  public_url: 'https://api.example.com/',
+}
 const lastMonth = sydneyMonth(sydneyMonth(Date.now()).from - 1)
 let engine: ScriptedEngine
 let weir: TestWeir
@@ -66,7 +72,9 @@ describe('weir invoice', () => {
       lines: { rows: string }[]
     }>()
     assert.equal(issued.number, 'INV-000001')
-    assert.equal(readFileSync(files.pdf).subarray(0, 5).toString(), '%PDF-')
+    const pdf = readFileSync(files.pdf, 'latin1')
+    assert.equal(pdf.slice(0, 5), '%PDF-')
+    assert.ok(pdf.includes(`/URI (https://api.example.com${issued.lines[0]?.rows})`))
     assert.match(readFileSync(files.html, 'utf8'), /Tax invoice/)
     assert.deepEqual((await run('invoice', 'show', ...month)).json(), issued)
     assert.deepEqual((await run('invoice', 'show', 'INV-000001')).json(), issued)

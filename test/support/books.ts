@@ -30,6 +30,7 @@ export const seller: Seller = {
   address: '1 Lock Street\nSydney NSW 2000',
   paymentDays: 14,
   paymentDetails: 'BSB 000-000, account 12345678.',
+  publicUrl: 'https://api.example.com/weir',
 }
 
 export async function testBooks(now: number): Promise<TestBooks> {

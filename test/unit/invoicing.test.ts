@@ -57,6 +57,12 @@ function september(): number {
   return parseMonth('2026-09')!.from
 }
 
+/** The addresses that a PDF's annotations open: once each, since a text of two rows has two annotations. */
+function linksIn(pdf: Buffer): ReadonlySet<string> {
+  const actions = pdf.toString('latin1').matchAll(/\/S \/URI\n\/URI \(([^)]*)\)/g)
+  return new Set([...actions].map(([, address = '']) => address))
+}
+
 describe('the worked month of docs/billing.md', () => {
   it('[M1] comes to A$9,384.87, GST 938.49, total 10,323.36', () => {
     const { number, subtotal, gst, total, lines_total: exact, requests, ledger_rows: rows } = issued
@@ -106,6 +112,20 @@ describe('the worked month of docs/billing.md', () => {
     const pdf = await invoicePdf(issued)
     assert.equal(pdf.subarray(0, 5).toString(), '%PDF-')
     assert.deepEqual(await invoicePdf(issued), pdf, 'the same file, whenever it is printed')
+  })
+
+  it('leads from each line to its rows, on the page and in the PDF', async () => {
+    const links = issued.lines.map(({ rows }) => `https://api.example.com/weir${rows}`)
+    assert.match(links[0] ?? '', /\/api\/v1\/usage\?from=2026-10-01&to=2026-10-31&model=black-forest%2Fflux/)
+    // The units of a model share their rows.
+    assert.deepEqual(linksIn(await invoicePdf(issued)), new Set(links))
+    assert.equal(new Set(links).size, 4)
+    const page = invoiceHtml(issued)
+    for (const link of links) assert.ok(page.includes(`href="${link.replaceAll('&', '&#38;')}"`), link)
+  })
+
+  it('has no links in the PDF where nobody said where the API is: half an address leads nowhere', async () => {
+    assert.equal(linksIn(await invoicePdf({ ...issued, public_url: null })).size, 0)
   })
 })
 
