@@ -115,6 +115,14 @@ describe('a command', () => {
     // What the price does not name stays at the list's.
     const whole = { ...pricing, cached_input_per_million: '0.05' }
     assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing: whole }] })
+    const sizes = ['--per-image', '0.04', '--image-prices', '1024x1792=0.08,1024x1792:hd=0.12']
+    assert.deepEqual((await json('prices', 'set', ...own, ...sizes))['pricing'], {
+      per_image: '0.04',
+      image_prices: [
+        { size: '1024x1792', per_image: '0.08' },
+        { size: '1024x1792', quality: 'hd', per_image: '0.12' },
+      ],
+    })
     assert.equal((await json('prices', 'clear', ...own))['pricing'], null)
     assert.deepEqual(await json('usage', '--workspace', 'acme'), { object: 'list', data: [], total_pico_aud: '0' })
 
@@ -145,6 +153,12 @@ describe('a command', () => {
       ['prices set --workspace taken --model test-8b', 2, /give at least one price/],
       ['prices set --workspace taken --model none --per-image 1', 1, /The model 'none' is not in the catalog/],
       ['prices set --workspace taken --model test-8b --per-image cheap', 2, /per_image must be AUD/],
+      [
+        'prices set --workspace taken --model test-8b --image-prices 64x64:best=1',
+        2,
+        /quality must be one of standard, hd/,
+      ],
+      ['prices set --workspace taken --model test-8b --image-prices 64x64=1', 2, /per_image must be given beside/],
       ['usage', 2, /--workspace is required/],
       ['usage --workspace taken --from yesterday', 1, /'from' must be a date such as/],
       ['usage --workspace taken --to 2026-02-30', 1, /'to' must be a date such as/],

@@ -1,6 +1,7 @@
 import { documentOf, type DocumentParts } from '../core/invoice-document.ts'
 import { capacityAmount, linesOf, totalsOf, type VersionRates } from '../core/invoice.ts'
 import type { LedgerRow } from '../core/ledger.ts'
+import { readPricedName } from '../core/image-prices.ts'
 import { formatCents } from '../core/money.ts'
 import { rate } from '../core/rating.ts'
 import { parseMonth, sydneyMonth } from '../core/sydney-time.ts'
@@ -136,7 +137,7 @@ function checkPrice(row: LedgerRow, version: PriceVersion | undefined, problem: 
   const about = row.capacityMs === undefined ? row.model : row.lane
   const isFor = version.workspaceId === null || version.workspaceId === row.workspaceId
   const isThere = row.correction !== undefined || version.effectiveFrom <= row.startedAt
-  if (version.model === about && isFor && isThere) return
+  if (readPricedName(version.model).model === about && isFor && isThere) return
   problem(
     'price_version',
     row.requestId,

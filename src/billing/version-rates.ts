@@ -1,3 +1,4 @@
+import { readPricedName } from '../core/image-prices.ts'
 import type { VersionRates } from '../core/invoice.ts'
 import { parseAud } from '../core/money.ts'
 import { FREE_VERSION, freeRates, parsePriceList } from '../core/rating.ts'
@@ -6,7 +7,7 @@ import type { PriceVersion } from '../ports.ts'
 /** The rates of every price version there ever was. */
 export function versionRates(prices: readonly PriceVersion[]): (version: number) => VersionRates {
   const byId = new Map(prices.map((version) => [version.id, version]))
-  const read = new Map<number, VersionRates>([[FREE_VERSION, { ...freeRates, perHour: null }]])
+  const read = new Map<number, VersionRates>([[FREE_VERSION, { ...freeRates, perHour: null, imageKind: '' }]])
   return (id) => {
     let rates = read.get(id)
     if (!rates) read.set(id, (rates = ratesOf(id, byId.get(id))))
@@ -17,5 +18,9 @@ export function versionRates(prices: readonly PriceVersion[]): (version: number)
 function ratesOf(id: number, version: PriceVersion | undefined): VersionRates {
   const rates = version && parsePriceList(version.prices ?? {})
   if (!rates || 'badKey' in rates) throw new Error(`there is no readable price version ${id}`)
-  return { ...rates, perHour: parseAud(version.prices?.per_hour ?? '') ?? null }
+  return {
+    ...rates,
+    perHour: parseAud(version.prices?.per_hour ?? '') ?? null,
+    imageKind: readPricedName(version.model).kind,
+  }
 }

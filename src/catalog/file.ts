@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { categories, engineKinds, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission.ts'
+import { pricesByKind } from '../core/image-prices.ts'
 import { parsePriceList, priceRule } from '../core/rating.ts'
 import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
 import type { Path } from '../core/schema-check.ts'
@@ -17,6 +18,22 @@ export const priceListSchema = Type.Object(
     output_per_million: Type.Optional(decimal()),
     cached_input_per_million: Type.Optional(decimal()),
     per_image: Type.Optional(decimal()),
+    image_prices: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            size: Type.String({
+              pattern: '^(auto|[1-9][0-9]{1,3}x[1-9][0-9]{1,3})$',
+              expected: 'a size such as 1024x1024; or auto, for requests that name none',
+            }),
+            quality: Type.Optional(Type.Enum(['standard', 'hd', 'low', 'medium', 'high'])),
+            per_image: decimal(),
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 100 },
+      ),
+    ),
     per_audio_minute: Type.Optional(decimal()),
   },
   { additionalProperties: false },
@@ -154,10 +171,11 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   if (entry.tokenizer !== undefined && !isTokenizer(entry.tokenizer)) {
     throw yaml.mistake([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
   }
-  const rates = parsePriceList(entry.pricing ?? {})
-  if ('badKey' in rates) {
-    throw yaml.mistake([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
-  }
+  const { image_prices: imagePrices = [], ...pricing } = entry.pricing ?? {}
+  const rates = parsePriceList(pricing)
+  if ('badKey' in rates) throw yaml.mistake([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
+  const lists = pricesByKind(entry.pricing ?? {})
+  if ('badKey' in lists) throw yaml.mistake([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
   const dedicated = (entry.dedicated ?? []).map((deployment, index): Deployment => {
     const where = [...path, 'dedicated', index]
     if (entry.dedicated?.findIndex((other) => other.workspace === deployment.workspace) !== index) {
@@ -190,6 +208,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     rerankSchema: entry.rerank_schema,
     visibleTo: entry.visible_to,
     rates,
+    imagePrices,
     serverless: entry.serverless && {
       lane: entry.id,
       mode: 'serverless',

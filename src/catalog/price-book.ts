@@ -1,4 +1,13 @@
 import type { Deployment, Model } from '../core/catalog.ts'
+import {
+  asModelPrices,
+  closestKinds,
+  pricedName,
+  pricesByKind,
+  readPricedName,
+  type ModelPrices,
+  type PricesByKind,
+} from '../core/image-prices.ts'
 import type { Price } from '../core/job.ts'
 import { formatAud, parseAud } from '../core/money.ts'
 import { FREE_VERSION, freeRates, formatPriceList, parsePriceList, type PriceList, type Rates } from '../core/rating.ts'
@@ -6,22 +15,32 @@ import type { Clock, PriceVersion, Store } from '../ports.ts'
 
 /** The current prices: of the catalog, and of workspaces that have their own. History stays in the store. */
 export interface PriceBook {
-  /** What a workspace pays for a model. */
-  priceFor(model: Model, workspaceId: string): Price
+  /** What a workspace pays for a model; with a kind of image, for that. */
+  priceFor(model: Model, workspaceId: string, imageKind?: string): Price
   /** The same on one deployment of it: reserved capacity is paid for by the hour, so its tokens cost nothing. */
-  priceOn(deployment: Deployment, model: Model, workspaceId: string): Price
+  priceOn(deployment: Deployment, model: Model, workspaceId: string, imageKind?: string): Price
+  /** All that a workspace pays for a model, as an operator would write it. */
+  pricesFor(model: Model, workspaceId: string): ModelPrices
   /** Unix ms at which the model first had a price. */
   firstPricedAt(model: Model): number
   /** Makes a new version of every list price that differs from the last one. */
   syncListPrices(models: readonly Model[]): Promise<void>
   /** Gives a workspace its own price, or with null the list price again. What it does not name stays at the list's. */
-  setWorkspacePrice(model: Model, workspaceId: string, prices: PriceList | null): Promise<void>
-  workspacePrices(workspaceId: string): ReadonlyMap<string, PriceList>
+  setWorkspacePrice(model: Model, workspaceId: string, prices: ModelPrices | null): Promise<void>
+  workspacePrices(workspaceId: string): ReadonlyMap<string, ModelPrices>
   reload(): Promise<void>
 }
 
+/** The catalog's prices of a model, as they would be written. */
+export function listPrices({ rates, imagePrices }: Model): ModelPrices {
+  return { ...formatPriceList(rates), ...(imagePrices.length === 0 ? {} : { image_prices: imagePrices }) }
+}
+
+/** The current version for each kind of image, and under '' for all else. */
+type Versions = ReadonlyMap<string, PriceVersion>
+
 export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBook> {
-  let current = new Map<string, PriceVersion>()
+  let current = new Map<string, Versions>()
   let firstAt = new Map<string, number>()
   const parsed = new WeakMap<PriceVersion, Rates>()
 
@@ -29,7 +48,15 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
 
   async function reload(): Promise<void> {
     const { prices } = await store.accounts()
-    current = new Map(prices.map((version) => [address(version.model, version.workspaceId), version]))
+    const latest = new Map<string, Map<string, PriceVersion>>()
+    for (const version of prices) {
+      const { model, kind } = readPricedName(version.model)
+      const where = address(model, version.workspaceId)
+      const kinds = latest.get(where)
+      if (kinds) kinds.set(kind, version)
+      else latest.set(where, new Map([[kind, version]]))
+    }
+    current = latest
     firstAt = new Map(prices.toReversed().map((version) => [version.model, version.effectiveFrom]))
   }
 
@@ -43,15 +70,34 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
     return rates
   }
 
-  function priceFor(model: Model, workspaceId: string): Price {
+  function versionsFor(model: Model, workspaceId: string): Versions {
     const own = current.get(address(model.id, workspaceId))
-    const version = own?.prices ? own : current.get(address(model.id, null))
+    const versions = own?.get('')?.prices ? own : current.get(address(model.id, null))
+    if (!versions) throw new Error(`${model.id} has no price version`)
+    return versions
+  }
+
+  function priceFor(model: Model, workspaceId: string, imageKind?: string): Price {
+    const versions = versionsFor(model, workspaceId)
+    const kind = imageKind && closestKinds(imageKind).find((it) => versions.get(it)?.prices)
+    const version = versions.get(kind ?? '')
     if (!version) throw new Error(`${model.id} has no price version`)
     return { version: version.id, rates: ratesOf(version) }
   }
 
-  async function add(model: string, workspaceId: string | null, prices: PriceList | null): Promise<void> {
-    await store.addPriceVersion({ model, workspaceId, prices, effectiveFrom: clock.now() })
+  async function add(name: string, workspaceId: string | null, prices: PriceList | null): Promise<void> {
+    await store.addPriceVersion({ model: name, workspaceId, prices, effectiveFrom: clock.now() })
+  }
+
+  /** New versions of what differs, and an end of what is no longer there: '' last, since the others count with it. */
+  async function replace(model: string, workspaceId: string | null, lists: PricesByKind): Promise<void> {
+    const before = current.get(address(model, workspaceId))
+    const kinds = new Set([...(before?.keys() ?? []), ...lists.keys()])
+    kinds.delete('')
+    for (const kind of [...kinds, '']) {
+      const [last, next] = [before?.get(kind)?.prices ?? null, lists.get(kind) ?? null]
+      if (!samePrices(last, next)) await add(pricedName(model, kind), workspaceId, next)
+    }
   }
 
   /** What is reserved, since when and at what rate an hour: a lane's price begins, changes and ends with the catalog. */
@@ -61,11 +107,10 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
       const rate = perHour === undefined ? undefined : parseAud(perHour)
       if (rate !== undefined) reserved.set(lane, formatAud(rate))
     }
-    for (const [lane, perHour] of reserved) {
-      if (current.get(address(lane, null))?.prices?.per_hour !== perHour) await add(lane, null, { per_hour: perHour })
-    }
-    for (const { model: lane, prices } of current.values()) {
-      if (prices?.per_hour !== undefined && !reserved.has(lane)) await add(lane, null, null)
+    for (const [lane, perHour] of reserved) await replace(lane, null, new Map([['', { per_hour: perHour }]]))
+    for (const versions of current.values()) {
+      const version = versions.get('')
+      if (version?.prices?.per_hour !== undefined && !reserved.has(version.model)) await add(version.model, null, null)
     }
   }
 
@@ -73,35 +118,46 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
   return {
     reload,
     priceFor,
-    priceOn(deployment, model, workspaceId) {
-      const price = priceFor(model, workspaceId)
+    priceOn(deployment, model, workspaceId, imageKind) {
+      const price = priceFor(model, workspaceId, imageKind)
       return deployment.mode === 'dedicated' ? { version: FREE_VERSION, rates: freeRates } : price
     },
+    pricesFor: (model, workspaceId) => asModelPrices(listsIn(versionsFor(model, workspaceId))),
     firstPricedAt: (model) => firstAt.get(model.id) ?? 0,
     async syncListPrices(models) {
-      for (const model of models) {
-        const prices = formatPriceList(model.rates)
-        const last = current.get(address(model.id, null))
-        if (!last?.prices || !samePrices(last.prices, prices)) await add(model.id, null, prices)
-      }
+      for (const model of models) await replace(model.id, null, checked(listPrices(model)))
       await syncReservations(models)
       await reload()
     },
     async setWorkspacePrice(model, workspaceId, prices) {
-      await add(model.id, workspaceId, prices && { ...formatPriceList(model.rates), ...prices })
+      await replace(model.id, workspaceId, prices ? checked({ ...listPrices(model), ...prices }) : new Map())
       await reload()
     },
     workspacePrices(workspaceId) {
-      const own = new Map<string, PriceList>()
-      for (const version of current.values()) {
-        if (version.workspaceId === workspaceId && version.prices) own.set(version.model, version.prices)
+      const own = new Map<string, ModelPrices>()
+      for (const versions of current.values()) {
+        const version = versions.get('')
+        if (version?.workspaceId === workspaceId && version.prices) {
+          own.set(version.model, asModelPrices(listsIn(versions)))
+        }
       }
       return own
     },
   }
 }
 
-function samePrices(one: PriceList, other: PriceList): boolean {
-  const keys = new Set([...Object.keys(one), ...Object.keys(other)]) as Set<keyof PriceList>
-  return [...keys].every((key) => one[key] === other[key])
+function listsIn(versions: Versions): PricesByKind {
+  return new Map([...versions].flatMap(([kind, { prices }]) => (prices ? [[kind, prices] as const] : [])))
+}
+
+/** Prices come here from those who have refused what is wrong with them. */
+function checked(prices: ModelPrices): PricesByKind {
+  const lists = pricesByKind(prices)
+  if ('badKey' in lists) throw new Error(`${lists.badKey} must be ${lists.rule}`)
+  return lists
+}
+
+function samePrices(one: PriceList | null, other: PriceList | null): boolean {
+  const keys = new Set([...Object.keys(one ?? {}), ...Object.keys(other ?? {})]) as Set<keyof PriceList>
+  return (one === null) === (other === null) && [...keys].every((key) => one?.[key] === other?.[key])
 }

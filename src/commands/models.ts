@@ -1,7 +1,7 @@
+import { listPrices } from '../catalog/price-book.ts'
 import { modelFiles, type ModelFiles } from '../embedded/model-files.ts'
 import { findModel, modelBytes } from '../embedded/manifest.ts'
 import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
-import { formatPriceList } from '../core/rating.ts'
 import { configOf, parseFlags, print, table, UsageMistake, type Command, type Flags } from './command.ts'
 import { bar } from './fetch-display.ts'
 
@@ -59,7 +59,7 @@ function view(model: Model, files: ModelFiles): object {
     modes: modesOf(model),
     endpoints: endpointsOf(model),
     context_length: model.contextLength,
-    pricing: formatPriceList(model.rates),
+    pricing: listPrices(model),
     engine: engine?.kind ?? null,
     state: local ? (files.isPresent(local.catalog.id) ? 'ready' : 'to pull') : engine ? 'remote' : 'no engine',
     size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,

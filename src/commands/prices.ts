@@ -1,5 +1,9 @@
 import { ApiError } from '../core/errors.ts'
-import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
+import { priceListSchema } from '../catalog/file.ts'
+import { listPrices } from '../catalog/price-book.ts'
+import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/image-prices.ts'
+import type { PriceList } from '../core/rating.ts'
+import { check, formatPath } from '../core/schema-check.ts'
 import {
   parseFlags,
   print,
@@ -24,15 +28,17 @@ export const prices: Command = {
   summary: "give a workspace its own price of a model, or the catalog's again",
   help: `weir prices list --workspace W
 weir prices set --workspace W --model SLUG --input-per-million 0.15 --output-per-million 0.45 …
+weir prices set --workspace W --model SLUG --per-image 0.04 --image-prices 1024x1792=0.08,1024x1792:hd=0.12
 weir prices clear --workspace W --model SLUG
 
 AUD, excluding GST. The price replaces the catalog's for that workspace from the next request on; what was
 used before keeps its price.
 
-  --input-per-million, --output-per-million, --cached-input-per-million, --per-image, --per-audio-minute`,
+  --input-per-million, --output-per-million, --cached-input-per-million, --per-image, --per-audio-minute
+  --image-prices SIZE[:QUALITY]=PRICE[,…]   instead of the catalog's list by size; every other image is at --per-image`,
   async run(args) {
     const priceFlags = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, 'string' as const]))
-    const flags = parseFlags(args, { workspace: 'string', model: 'string', ...priceFlags })
+    const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags })
     const workspace = requiredText(flags, 'workspace')
     const [action] = flags.positionals
     switch (action) {
@@ -52,11 +58,13 @@ used before keeps its price.
   },
 }
 
-function change(flags: Flags, workspace: string, pricing: PriceList | null): Promise<void> {
+function change(flags: Flags, workspace: string, pricing: ModelPrices | null): Promise<void> {
   const slug = requiredText(flags, 'model')
   return withBooks(flags, { changes: true }, async ({ config, accounts, prices: book }) => {
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
+    const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
+    if ('badKey' in lists) throw new UsageMistake(`${lists.badKey} must be ${lists.rule}`)
     await book.setWorkspacePrice(model, accounts.workspace(workspace).id, pricing)
     print(
       flags,
@@ -66,14 +74,26 @@ function change(flags: Flags, workspace: string, pricing: PriceList | null): Pro
   })
 }
 
-function priceList(flags: Flags): PriceList {
+function priceList(flags: Flags): ModelPrices {
   const given = Object.entries(FLAGS).flatMap(([flag, key]) => {
     const value = text(flags, flag)
     return value === undefined ? [] : [[key, value] as const]
   })
-  if (given.length === 0) throw new UsageMistake('give at least one price, such as --input-per-million 0.15')
-  const pricing = Object.fromEntries(given) as PriceList
-  const rates = parsePriceList(pricing)
-  if ('badKey' in rates) throw new UsageMistake(`${rates.badKey} must be ${priceRule}`)
-  return pricing
+  const ofImages = text(flags, 'image-prices')
+  if (given.length === 0 && ofImages === undefined)
+    throw new UsageMistake('give at least one price, such as --input-per-million 0.15')
+  return { ...Object.fromEntries(given), ...(ofImages === undefined ? {} : { image_prices: imagePrices(ofImages) }) }
+}
+
+function imagePrices(list: string): readonly ImagePrice[] {
+  const prices = list.split(',').map((entry) => {
+    const [kind = '', price = ''] = entry.split('=')
+    const [size = '', quality] = kind.split(':')
+    return { size, ...(quality === undefined ? {} : { quality }), per_image: price }
+  })
+  const problem = check(priceListSchema, { image_prices: prices })
+  if (!problem) return prices
+  throw new UsageMistake(
+    `--image-prices takes SIZE[:QUALITY]=PRICE, such as 1024x1792:hd=0.12; ${formatPath(problem.path)} must be ${problem.expected}`,
+  )
 }

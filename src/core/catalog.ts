@@ -1,4 +1,5 @@
 import type { LaneLimits } from './admission.ts'
+import type { ImagePrice } from './image-prices.ts'
 import type { Rates } from './rating.ts'
 
 export const categories = ['llm', 'vision', 'embedding', 'reranker', 'image', 'audio'] as const
@@ -66,6 +67,8 @@ export interface Model {
   /** Only these workspaces see the model at all; undefined means everyone. */
   readonly visibleTo: readonly string[] | undefined
   readonly rates: Rates
+  /** Of the sizes and qualities that have a price of their own. */
+  readonly imagePrices: readonly ImagePrice[]
   readonly serverless: Deployment | undefined
   readonly dedicated: readonly Deployment[]
 }

@@ -143,7 +143,7 @@ function documentLine(line: InvoiceLine, rowsQuery: URLSearchParams): DocumentLi
   query.set('price_versions', line.priceVersions.join(','))
   query.set('format', 'csv')
   return {
-    description: `${line.model}: ${name}`,
+    description: `${line.model}: ${name}${line.imageKind === '' ? '' : `, ${line.imageKind}`}`,
     model: line.model,
     unit: line.unit,
     ...quantityOf(line),

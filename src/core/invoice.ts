@@ -17,6 +17,8 @@ export type Unit = (typeof units)[number]
 export interface InvoiceLine {
   readonly model: string
   readonly unit: Unit
+  /** Of images at a price of their own: their size and quality; else ''. */
+  readonly imageKind: string
   /** Tokens or images; milliseconds where the unit is a time. */
   readonly quantity: bigint
   /** For one token, image, minute or hour. */
@@ -38,17 +40,19 @@ export interface Totals {
 /** The rates behind a version of a price; `perHour` is that of reserved capacity. */
 export interface VersionRates extends Rates {
   readonly perHour: PicoAud | null
+  /** The kind of image that `perImage` is for; '': every kind without a price of its own. */
+  readonly imageKind: string
 }
 
 export const HOUR_MS = 3_600_000n
 
-/** One line for each model, unit and rate, in the order of the models and units. What is free has no line. */
+/** One line for each model, unit (of images, each kind) and rate, in the order of the models and units. What is free has no line. */
 export function linesOf(sums: readonly PricedSums[], ratesOf: (version: number) => VersionRates): InvoiceLine[] {
   const lines = new Map<string, InvoiceLine>()
   for (const sum of sums) {
     for (const part of partsOf(sum, ratesOf(sum.priceVersion))) {
       if (part.rate === 0n || (part.quantity === 0n && part.amount === 0n)) continue
-      const address = `${part.model} ${part.unit} ${part.rate}`
+      const address = `${part.model} ${part.unit} ${part.imageKind} ${part.rate}`
       const line = lines.get(address)
       lines.set(address, line ? joined(line, part) : part)
     }
@@ -65,6 +69,7 @@ function partsOf(sum: PricedSums, rates: VersionRates): InvoiceLine[] {
   const part = (unit: Unit, quantity: bigint, rate: PicoAud, amount = quantity * rate): InvoiceLine => ({
     model,
     unit,
+    imageKind: unit === 'images' ? rates.imageKind : '',
     quantity,
     rate,
     amount,
@@ -100,6 +105,7 @@ function joined(one: InvoiceLine, other: InvoiceLine): InvoiceLine {
 function byModelAndUnit(one: InvoiceLine, other: InvoiceLine): number {
   if (one.model !== other.model) return one.model < other.model ? -1 : 1
   if (one.unit !== other.unit) return units.indexOf(one.unit) - units.indexOf(other.unit)
+  if (one.imageKind !== other.imageKind) return one.imageKind < other.imageKind ? -1 : 1
   return one.rate < other.rate ? -1 : 1
 }
 

@@ -15,8 +15,8 @@ export interface Job {
   readonly maxTokens: number
   /** For an engine that reports no usage. */
   readonly likelyInputTokens: number
-  /** Beyond tokens: the images asked for, and the audio handed in, to the millisecond. */
-  readonly media?: { readonly images?: number; readonly audioMs?: number }
+  /** Beyond tokens: the images asked for and of what kind, and the audio handed in, to the millisecond. */
+  readonly media?: { readonly images?: number; readonly imageKind?: string; readonly audioMs?: number }
   /** What the engine is sent: one call, or several where it takes less at a time; one after the other. */
   readonly calls: readonly EngineRequest[]
   readonly answer: WholeAnswer | StreamedAnswer

@@ -6,10 +6,10 @@ import { changeWorkspace, type WorkspaceChange } from '../accounts/workspace-cha
 import type { Invoicing } from '../billing/invoices.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { priceListSchema } from '../catalog/file.ts'
-import type { PriceBook } from '../catalog/price-book.ts'
+import { listPrices, type PriceBook } from '../catalog/price-book.ts'
 import { ApiError } from '../core/errors.ts'
 import { groupings } from '../core/usage-sums.ts'
-import { parsePriceList, priceRule, type PriceList } from '../core/rating.ts'
+import { pricesByKind, type ModelPrices } from '../core/image-prices.ts'
 import type { Store } from '../ports.ts'
 import type { Telemetry } from '../telemetry.ts'
 import { invoiceRoutes } from './admin-invoices.ts'
@@ -152,7 +152,7 @@ function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
       exchange.sendJson(list([...own].map(([model, pricing]) => ({ model, pricing }))))
     }),
     route('PUT', '/admin/v1/workspaces/*/prices/*', async (exchange, [name = '', , ...slug]) => {
-      const pricing = await body<PriceList>(exchange, priceListSchema)
+      const pricing = await body<ModelPrices>(exchange, priceListSchema)
       await setPrice(parts, name, slug.join('/'), pricing)
       exchange.sendJson(JSON.stringify({ model: slug.join('/'), pricing }))
     }),
@@ -183,12 +183,17 @@ function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
   ]
 }
 
-async function setPrice(parts: AdminParts, workspace: string, slug: string, pricing: PriceList | null): Promise<void> {
+async function setPrice(
+  parts: AdminParts,
+  workspace: string,
+  slug: string,
+  pricing: ModelPrices | null,
+): Promise<void> {
   const { id } = parts.accounts.workspace(workspace)
   const model = parts.catalog.models().find((it) => it.id === slug || it.aliases.includes(slug))
   if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`, { param: 'model' })
-  const rates = parsePriceList(pricing ?? {})
-  if ('badKey' in rates) throw mistake('invalid_value', rates.badKey, priceRule)
+  const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
+  if ('badKey' in lists) throw mistake('invalid_value', lists.badKey, lists.rule)
   await parts.prices.setWorkspacePrice(model, id, pricing)
 }
 

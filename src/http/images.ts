@@ -2,6 +2,7 @@ import { decodeBase64, isBase64 } from '../core/base64.ts'
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { readImageHeader } from '../core/image-header.ts'
+import { imageKind } from '../core/image-prices.ts'
 import type { EngineRequest, ReadAnswer } from '../core/job.ts'
 import { liftJson } from '../core/lifted-json.ts'
 import { noUsage } from '../core/rating.ts'
@@ -47,7 +48,7 @@ export function imagesJob(
     cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
     maxTokens: 0,
     likelyInputTokens: input.likely,
-    media: { images: count },
+    media: { images: count, imageKind: imageKind(request.size ?? undefined, request.quality ?? undefined) },
     calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),
     answer: {
       kind: 'whole',

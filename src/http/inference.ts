@@ -70,7 +70,7 @@ export async function runJob(parts: PublicParts, exchange: Exchange, caller: Cal
   const { notes } = exchange
   notes['model'] = model.id
   notes['lane'] = deployment.lane
-  const price = parts.prices.priceOn(deployment, model, caller.workspace.id)
+  const price = parts.prices.priceOn(deployment, model, caller.workspace.id, job.media?.imageKind)
   const row = await parts.pipeline({ ...job, price }, caller, exchange)
   notes['outcome'] = row.outcome
   notes['queue_wait_ms'] = row.queueWaitMs

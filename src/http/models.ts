@@ -138,6 +138,7 @@ function architectureOf(model: Model): object {
 function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): object {
   const { rates } = parts.prices.priceFor(model, workspace.id)
   const list = formatPriceList(rates)
+  const { image_prices: ofImages = [] } = parts.prices.pricesFor(model, workspace.id)
   const own = model.dedicated.find((deployment) => deployment.workspace === workspace.name)
   const perHour = (own ?? model.dedicated.find((deployment) => deployment.perHour))?.perHour
   return {
@@ -152,6 +153,7 @@ function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): obje
       cached_input: list.cached_input_per_million ?? null,
     },
     per_image: list.per_image ?? null,
+    image_prices: ofImages.map((it) => ({ size: it.size, quality: it.quality ?? null, per_image: it.per_image })),
     per_audio_minute: list.per_audio_minute ?? null,
     dedicated_per_hour: perHour ?? null,
     ...(perHour === undefined ? {} : { dedicated_per_hour_indicative: true }),

@@ -40,6 +40,14 @@ export const modelEntrySchema = Type.Object({
     input_cache_read: decimalOrNull(),
     per_million_tokens: Type.Object({ input: decimal(), output: decimal(), cached_input: decimalOrNull() }),
     per_image: decimalOrNull(),
+    image_prices: Type.Array(
+      Type.Object({
+        size: Type.String({ description: 'auto: where a request names none.' }),
+        quality: Type.Union([Type.String(), Type.Null()], { description: 'null: any that is not listed.' }),
+        per_image: decimal(),
+      }),
+      { description: 'Prices by size and quality; every other image is at per_image.' },
+    ),
     per_audio_minute: decimalOrNull(),
     dedicated_per_hour: decimalOrNull(),
     dedicated_per_hour_indicative: Type.Optional(Type.Boolean()),

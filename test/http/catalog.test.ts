@@ -102,6 +102,7 @@ describe('GET /models', () => {
         input_cache_read: '0.00000005',
         per_million_tokens: { input: '0.20', output: '0.60', cached_input: '0.05' },
         per_image: null,
+        image_prices: [],
         per_audio_minute: null,
         dedicated_per_hour: null,
       },

@@ -37,6 +37,15 @@ before(async () => {
       model('sd/plain', 'openai', { supported_parameters: [] }),
       model('sd/cpp', 'sdcpp'),
       model('sd/local', 'localai'),
+      model('sd/sized', 'openai', {
+        pricing: {
+          per_image: '0.04',
+          image_prices: [
+            { size: '1024x1792', per_image: '0.08' },
+            { size: '1024x1792', quality: 'hd', per_image: '0.12' },
+          ],
+        },
+      }),
       model('sd/narrow', 'openai', {}, { token_budget: 3000 }),
     ],
   })
@@ -226,6 +235,49 @@ describe('several images', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'token_budget_exceeded', null])
     assert.doesNotMatch(refusal.message, /max_tokens/)
     await generated({ model: 'sd/narrow', n: 2 })
+  })
+})
+
+describe('a model with prices by size', () => {
+  const cost = async (body: object): Promise<bigint> => {
+    await generated({ model: 'sd/sized', ...body })
+    return (await lastRow()).amount / (PRICE / 4n)
+  }
+
+  it('[M3] bills each image at the price of the size and quality that were asked for', async () => {
+    assert.equal(await cost({ size: '1024x1792', quality: 'hd', n: 3 }), 36n)
+    assert.equal(await cost({ size: '1024x1792' }), 8n)
+    assert.equal(await cost({ size: '512x512', quality: 'hd' }), 4n, 'a size that is not listed')
+    assert.equal(await cost({}), 4n)
+  })
+
+  it('[L1, M6] says so in the model list, and a workspace may have its own', async () => {
+    const listed = async (): Promise<object> => {
+      const answer = (await (await weir.call('/models/detail?slug=sd/sized')).json()) as { pricing: object }
+      return answer.pricing
+    }
+    const { image_prices: prices, per_image: other } = (await listed()) as Record<string, unknown>
+    assert.deepEqual(
+      [other, prices],
+      [
+        '0.04',
+        [
+          { size: '1024x1792', quality: null, per_image: '0.08' },
+          { size: '1024x1792', quality: 'hd', per_image: '0.12' },
+        ],
+      ],
+    )
+    const own = '/admin/v1/workspaces/default/prices/sd/sized'
+    const image_prices = [{ size: '512x512', per_image: '0.01' }]
+    assert.equal((await weir.admin('PUT', own, { image_prices })).status, 200)
+    assert.equal(await cost({ size: '512x512', n: 2 }), 2n)
+    assert.equal(await cost({ size: '1024x1792', quality: 'hd' }), 4n)
+    const twice = await weir.admin('PUT', own, { image_prices: [...image_prices, ...image_prices] })
+    assert.deepEqual([twice.status, (await refusalOf(twice)).param], [400, 'image_prices'])
+    assert.equal((await weir.admin('DELETE', own)).status, 200)
+    assert.equal(await cost({ size: '1024x1792', quality: 'hd' }), 12n)
+    const proof = (await (await weir.admin('GET', '/admin/v1/reconcile')).json()) as { fits: boolean }
+    assert.equal(proof.fits, true)
   })
 })
 

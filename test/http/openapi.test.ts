@@ -63,7 +63,10 @@ before(async () => {
     models: [
       modelEntry([engine.url]),
       model('meta/embed', { categories: ['embedding'], pricing: { input_per_million: '0.10' } }),
-      model('meta/images', { categories: ['image'], pricing: { per_image: '0.04' } }),
+      model('meta/images', {
+        categories: ['image'],
+        pricing: { per_image: '0.04', image_prices: [{ size: '512x512', per_image: '0.01' }] },
+      }),
       model('meta/speech', { categories: ['audio'], serverless: { ...serverless, engine: engineAt(speechUrl) } }),
       model('meta/mute', { categories: ['audio'], serverless: {} }),
       model('meta/documents', { categories: ['reranker'], rerank_schema: 'documents' }),

@@ -182,6 +182,26 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       'weir.yaml:9: models[0].pricing.per_image: must be AUD in plain decimals, at most 10000',
     ],
     [
+      'prices by size and none for the other sizes',
+      `${model}    pricing: { image_prices: [{ size: 512x512, per_image: "0.01" }] }`,
+      'weir.yaml:9: models[0].pricing.per_image: must be given beside image_prices: it is the price of every other image',
+    ],
+    [
+      'a price of no size',
+      `${model}    pricing: { per_image: "1", image_prices: [{ size: 9x9, per_image: "1" }] }`,
+      'weir.yaml:9: models[0].pricing.image_prices[0].size: must be a size such as 1024x1024; or auto',
+    ],
+    [
+      'a size that is priced twice',
+      `${model}    pricing: { per_image: "1", image_prices: [{ size: 64x64, per_image: "1" }, { size: 64x64, per_image: "2" }] }`,
+      'weir.yaml:9: models[0].pricing.image_prices: must be a list that has 64x64 once',
+    ],
+    [
+      'a size at a price too high',
+      `${model}    pricing: { per_image: "1", image_prices: [{ size: 64x64, per_image: "10001" }] }`,
+      'weir.yaml:9: models[0].pricing.image_prices: must be AUD in plain decimals, at most 10000',
+    ],
+    [
       'an unknown price',
       `${model}    pricing: { per_word: "1" }`,
       'weir.yaml:9: models[0].pricing.per_word: is not a known key; allowed here: input_per_million, output_per_million',

@@ -32,6 +32,7 @@ const versions: readonly VersionRates[] = Array.from({ length: 60 }, (_, index) 
   perImage: perThing[index % 5]!,
   perAudioMinute: perThing[(index + 2) % 5]!,
   perHour: null,
+  imageKind: '',
 }))
 const ratesOf = (version: number): VersionRates => versions[version]!
 

@@ -225,6 +225,37 @@ describe('an adjustment note', () => {
   })
 })
 
+describe('images at prices by size', () => {
+  it('[M3] are a line for each size and quality, which leads to its rows alone; the books fit', async () => {
+    const buyer = await books.workspace('painters')
+    const at = november.from + HOUR_MS
+    const all = await books.price('sd/sized', { per_image: '0.04' }, september())
+    const tall = await books.price('sd/sized#1024x1792', { per_image: '0.08' }, september())
+    const fine = await books.price('sd/sized#1024x1792 hd', { per_image: '0.08' }, september())
+    await books.settle([
+      await books.row(buyer, 'sd/sized', all, at, { images: 1 }),
+      await books.row(buyer, 'sd/sized', tall, at, { images: 2 }),
+      await books.row(buyer, 'sd/sized', tall, at, { images: 3 }),
+      await books.row(buyer, 'sd/sized', fine, at, { images: 4 }),
+    ])
+    const { lines, subtotal } = await books.invoicing.issue(buyer, november)
+    assert.deepEqual(
+      lines.map(({ description, quantity, rate, amount }) => [description, quantity, rate, amount]),
+      [
+        ['sd/sized: images', '1', '0.04', '0.04'],
+        ['sd/sized: images, 1024x1792', '5', '0.08', '0.40'],
+        ['sd/sized: images, 1024x1792 hd', '4', '0.08', '0.32'],
+      ],
+    )
+    assert.equal(subtotal, '0.76')
+    assert.deepEqual(
+      lines.map(({ rows }) => new URLSearchParams(rows.split('?')[1]).get('price_versions')),
+      [all, tall, fine].map(String),
+    )
+    assert.deepEqual((await reconcile(books.store)).problems, [])
+  })
+})
+
 describe('a correction of what is not invoiced', () => {
   it('is a row of the same month that points to the old one', async () => {
     const { prices } = await books.store.accounts()

@@ -3,10 +3,10 @@ import { describe, it } from 'node:test'
 import { openPriceBook } from '../../src/catalog/price-book.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/core/catalog.ts'
-import type { PriceList } from '../../src/core/rating.ts'
+import { imageKind, type ModelPrices } from '../../src/core/image-prices.ts'
 import type { PriceVersion, Store } from '../../src/ports.ts'
 
-function catalogOf(pricing: PriceList, id = 'meta/a'): Model[] {
+function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
   const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated: [{ workspace: 'acme' }] }
   return [...parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)]
 }
@@ -106,5 +106,73 @@ describe('the price book', () => {
     assert.equal(reopened.firstPricedAt(model!), versions[0]?.effectiveFrom)
     assert.deepEqual(reopened.priceFor(model!, 'ws_1'), book.priceFor(model!, 'ws_1'))
     assert.deepEqual(reopened.priceFor(model!, 'ws_2'), book.priceFor(model!, 'ws_2'))
+  })
+})
+
+describe('prices of images by size and quality', () => {
+  const bySize: ModelPrices = {
+    per_image: '0.04',
+    image_prices: [
+      { size: '1024x1792', per_image: '0.08' },
+      { size: '1024x1792', quality: 'hd', per_image: '0.12' },
+      { size: 'auto', quality: 'hd', per_image: '0.10' },
+    ],
+  }
+  const CENT = 10_000_000_000n
+
+  it('[M3] are those of the size and quality, else of the size, else per_image', async () => {
+    const { book } = await emptyBook()
+    const [model] = catalogOf(bySize)
+    await book.syncListPrices([model!])
+    const cents = (...asked: Parameters<typeof imageKind>): bigint =>
+      book.priceFor(model!, 'ws_1', imageKind(...asked)).rates.perImage! / CENT
+    assert.equal(cents('1024x1792', 'hd'), 12n)
+    assert.equal(cents('1024x1792', 'low'), 8n)
+    assert.equal(cents('1024x1792', 'auto'), 8n)
+    assert.equal(cents('1024x1792', undefined), 8n)
+    assert.equal(cents('512x512', 'hd'), 4n, 'a size that is not listed, at any quality')
+    assert.equal(cents(undefined, 'hd'), 10n, 'no size is the size auto')
+    assert.equal(cents(undefined, undefined), 4n)
+    assert.equal(book.priceFor(model!, 'ws_1').rates.perImage! / CENT, 4n)
+  })
+
+  it('[M6] have versions of their own: a change of one leaves the others as they are', async () => {
+    const { book, versions, again } = await emptyBook()
+    const [model] = catalogOf(bySize)
+    await book.syncListPrices([model!])
+    await book.syncListPrices(catalogOf({ ...bySize, image_prices: bySize.image_prices!.toReversed() }))
+    await book.syncListPrices(
+      catalogOf({
+        ...bySize,
+        image_prices: bySize.image_prices!.map((it) => ({ ...it, per_image: `${it.per_image}0` })),
+      }),
+    )
+    assert.equal(versions.length, 4, 'in another order, or written differently, it is the same price')
+    const before = book.priceFor(model!, 'ws_1', '1024x1792')
+    await book.syncListPrices(
+      catalogOf({ per_image: '0.04', image_prices: [{ size: '1024x1792', per_image: '0.09' }] }),
+    )
+    const price = book.priceFor(model!, 'ws_1', '1024x1792 hd')
+    assert.deepEqual([before.rates.perImage, price.rates.perImage], [8n * CENT, 9n * CENT])
+    assert.equal(book.priceFor(model!, 'ws_1', 'auto hd').rates.perImage, 4n * CENT, 'it is no longer in the list')
+    assert.deepEqual((await again()).priceFor(model!, 'ws_1', '1024x1792 hd'), price)
+  })
+
+  it("[M6] are a workspace's own with its own price: the list's, unless it brings another", async () => {
+    const { book } = await emptyBook()
+    const [model] = catalogOf(bySize)
+    await book.syncListPrices([model!])
+    await book.setWorkspacePrice(model!, 'ws_1', { per_image: '0.03' })
+    const cents = (kind: string): bigint => book.priceFor(model!, 'ws_1', kind).rates.perImage! / CENT
+    assert.deepEqual([cents('512x512'), cents('1024x1792')], [3n, 8n])
+    await book.setWorkspacePrice(model!, 'ws_1', { image_prices: [{ size: '512x512', per_image: '0.01' }] })
+    assert.deepEqual([cents('512x512'), cents('1024x1792'), cents('auto hd')], [1n, 4n, 4n])
+    assert.deepEqual(book.workspacePrices('ws_1').get('meta/a')?.image_prices, [{ size: '512x512', per_image: '0.01' }])
+    await book.setWorkspacePrice(model!, 'ws_1', { image_prices: [] })
+    assert.equal(cents('512x512'), 4n)
+    await book.setWorkspacePrice(model!, 'ws_1', null)
+    assert.equal(cents('1024x1792'), 8n)
+    assert.deepEqual(book.pricesFor(model!, 'ws_1').image_prices, bySize.image_prices)
+    assert.deepEqual([...book.workspacePrices('ws_1')], [])
   })
 })
