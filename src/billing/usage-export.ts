@@ -12,7 +12,7 @@ export const exportTypes: Readonly<Record<ExportFormat, string>> = {
   jsonl: 'application/x-ndjson',
 }
 
-const COLUMNS = [
+export const exportColumns = [
   'request_id',
   'started',
   'settled',
@@ -38,6 +38,7 @@ const COLUMNS = [
   'credit_note',
   'reason',
 ] as const
+export type ExportColumn = (typeof exportColumns)[number]
 
 const PAGE_ROWS = 5000
 
@@ -54,7 +55,7 @@ export async function* eachPage(store: UsageStore, query: UsageQuery): AsyncGene
 }
 
 export async function* exportRows(store: UsageStore, query: UsageQuery, format: ExportFormat): AsyncGenerator<string> {
-  if (format === 'csv') yield `${COLUMNS.join(',')}\n`
+  if (format === 'csv') yield `${exportColumns.join(',')}\n`
   for await (const page of eachPage(store, query)) {
     yield page.map((row) => (format === 'csv' ? csvLine(row) : `${JSON.stringify(usageView(row))}\n`)).join('')
   }
@@ -62,7 +63,7 @@ export async function* exportRows(store: UsageStore, query: UsageQuery, format: 
 
 function csvLine(row: LedgerRow): string {
   const view = usageView(row) as Readonly<Record<string, string | number | boolean | null | undefined>>
-  return `${COLUMNS.map((column) => csvCell(view[column])).join(',')}\n`
+  return `${exportColumns.map((column) => csvCell(view[column])).join(',')}\n`
 }
 
 function csvCell(value: string | number | boolean | null | undefined): string {

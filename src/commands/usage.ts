@@ -3,9 +3,10 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../accounts/views.ts'
 import { openInvoicing } from '../billing/invoices.ts'
-import { eachPage, exportFormats, exportRows, type ExportFormat } from '../billing/usage-export.ts'
+import { eachPage, exportFormats, exportRows } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/ledger.ts'
 import { formatAud } from '../core/money.ts'
+import type { UsageQuery, UsageStore } from '../ports.ts'
 import { systemClock } from '../system-clock.ts'
 import {
   parseFlags,
@@ -29,9 +30,12 @@ const COLUMNS = [
   'amount_pico_aud',
 ]
 
+const fileFormats = [...exportFormats, 'parquet'] as const
+type FileFormat = (typeof fileFormats)[number]
+
 export const usage: Command = {
   summary: "a workspace's ledger rows, on screen or into a file",
-  help: `weir usage --workspace W [--from DATE] [--to DATE] [--export csv|jsonl FILE]
+  help: `weir usage --workspace W [--from DATE] [--to DATE] [--export csv|jsonl|parquet FILE]
 weir usage correct REQUEST_ID --reason TEXT
 
 Every request that reached an engine, oldest first, with what it used and cost (AUD, excluding GST). A row that is wrong
@@ -52,12 +56,12 @@ and not invoiced yet is taken back by a correction, which points to it; one that
     const format = text(flags, 'export')
     const file = flags.positionals[0]
     if (format !== undefined && !isFormat(format))
-      throw new UsageMistake(`--export takes ${exportFormats.join(' or ')}`)
+      throw new UsageMistake(`--export takes one of ${fileFormats.join(', ')}`)
     if (format !== undefined && !file) throw new UsageMistake('say which file: --export csv FILE')
     await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
       const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
       if (format !== undefined && file !== undefined) {
-        await pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
+        await exportTo(file, format, store, query)
         return print(flags, { file, format }, () => `written to ${file}`)
       }
       const rows: LedgerRow[] = []
@@ -82,6 +86,13 @@ function correct(flags: Flags): Promise<void> {
   })
 }
 
-function isFormat(name: string): name is ExportFormat {
-  return exportFormats.some((it) => it === name)
+async function exportTo(file: string, format: FileFormat, store: UsageStore, query: UsageQuery): Promise<void> {
+  if (format !== 'parquet') return pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
+  // Few need it, so nobody else loads it.
+  const { writeParquet } = await import('../billing/usage-parquet.ts')
+  await writeParquet(store, query, file)
+}
+
+function isFormat(name: string): name is FileFormat {
+  return fileFormats.some((it) => it === name)
 }

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { sydneyDate } from '../../src/core/sydney-time.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
@@ -175,12 +176,17 @@ describe('the operator', () => {
   it('takes the rows out into a file', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-export-'))
     try {
-      for (const format of ['csv', 'jsonl']) {
+      for (const format of ['csv', 'jsonl', 'parquet']) {
         const file = join(folder, `usage.${format}`)
         const where = ['--config', weir.configFile, '--data', weir.dataDir]
         const { code, stderr } = await cli(['usage', '--workspace', 'default', '--export', format, file, ...where])
         assert.equal(code, 0, stderr)
-        const text = readFileSync(file, 'utf8')
+        const text =
+          format === 'parquet'
+            ? JSON.stringify(
+                await parquetReadObjects({ file: await asyncBufferFromFile(file), columns: ['request_id'] }),
+              )
+            : readFileSync(file, 'utf8')
         for (const id of ids) assert.ok(text.includes(id))
         assert.ok(!text.includes(otherId))
       }
