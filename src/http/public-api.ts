@@ -127,7 +127,6 @@ export function publicApi(parts: PublicParts): Application {
       return exchange.path === `${PREFIX}/rerank` ? { message: error.message, ...error.body() } : error.body()
     },
     over(exchange, failure) {
-      telemetry.requestOver(exchange.status, exchange.notes['code'] as string | undefined)
       const line = {
         request_id: exchange.requestId,
         method: exchange.method,
@@ -137,8 +136,7 @@ export function publicApi(parts: PublicParts): Application {
         key_id: exchange.caller?.keyId,
         ...exchange.notes,
       }
-      if (failure !== undefined) telemetry.log.error({ ...line, err: failure }, 'request failed')
-      else telemetry.log.info(line, 'request')
+      telemetry.requestOver(line, failure)
     },
   }
 }

@@ -25,9 +25,16 @@ const INVOICED_TO = `coalesce((SELECT max(period_to) FROM invoices WHERE workspa
 export const SETTLE = `INSERT INTO ledger (${ROW_COLUMNS})
   SELECT ${SETTLED}, max(?, closed), max(?, closed) FROM (SELECT ${INVOICED_TO} AS closed) WHERE true ON CONFLICT DO NOTHING`
 
+/** Requests that were opened and never settled. */
+const OPEN_REQUESTS = `FROM intents, json_each(intents.requests) AS request
+  WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = request.value ->> 0)`
+
+export const COUNT_OPEN = `SELECT count(*) AS count ${OPEN_REQUESTS}`
+
+const INTENT_VALUES = INTENT_COLUMNS.split(',').map((_column, index) => `request.value ->> ${index}`)
+
 export const RECOVER = `INSERT INTO ledger (${ROW_COLUMNS})
-  SELECT ${INTENT_COLUMNS}, 0, 0, 0, 0, 0, 0, 'interrupted', 0, 0, NULL, 0, 0, NULL, '', NULL, ?, ?
-  FROM intents WHERE true ON CONFLICT DO NOTHING`
+  SELECT ${INTENT_VALUES.join(', ')}, 0, 0, 0, 0, 0, 0, 'interrupted', 0, 0, NULL, 0, 0, NULL, '', NULL, ?, ? ${OPEN_REQUESTS}`
 
 export function intentValues(it: Intent): Values {
   return [

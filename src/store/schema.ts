@@ -32,22 +32,30 @@ function sumsTable(table: string, time: string): string {
   ) STRICT, WITHOUT ROWID;`
 }
 
-/** Adds each new row to its sums, in the same transaction and exactly once, whoever writes it. */
-function sumsTrigger(table: string, time: string, timeOfRow: string): string {
-  const isRequest = `(NEW.corrects IS NULL AND NEW.capacity_ms = 0)`
-  const added = ['row_count', 'requests', 'estimated_requests', ...SUMMED]
-  return `
-  CREATE TRIGGER ledger_adds_to_${table} AFTER INSERT ON ledger BEGIN
-    INSERT INTO ${table} (${[...APART, time, ...added].join(', ')})
-    VALUES (${APART.map((column) => `NEW.${column}`).join(', ')}, ${timeOfRow}, 1, ${isRequest},
-      ${isRequest} AND NEW.estimated, ${SUMMED.map((column) => `NEW.${column}`).join(', ')})
-    ON CONFLICT DO UPDATE SET ${added.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')};
-  END;`
+/** What the rows beyond those that were summed up add to a table of sums. */
+function addUp(table: string, time: string, timeOfRow: string): string {
+  const counted = { row_count: '1', requests: IS_REQUEST, estimated_requests: `${IS_REQUEST} AND estimated` }
+  const added = [...Object.keys(counted), ...SUMMED]
+  return `INSERT INTO ${table} (${[...APART, time, ...added].join(', ')})
+    SELECT ${APART.join(', ')}, ${timeOfRow} AS at,
+      ${[...Object.values(counted), ...SUMMED].map((column) => `sum(${column})`).join(', ')}
+    FROM ledger WHERE position > (SELECT position FROM usage_summed) GROUP BY ${APART.join(', ')}, at
+    ON CONFLICT DO UPDATE SET ${added.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`
 }
 
 /**
+ * Belongs to the end of every transaction that adds rows, and sums each up exactly once: what one has left
+ * out, the next one catches up on.
+ */
+export const ADD_UP: readonly string[] = [
+  addUp('usage_hours', 'hour', 'settled_at - settled_at % 3600000'),
+  addUp('usage_days', 'day', 'settled_day'),
+  'UPDATE usage_summed SET position = (SELECT coalesce(max(position), 0) FROM ledger)',
+]
+
+/**
  * The tables, one step a version. A step, once released, never changes; a new one is added at the end.
- * The ledger is append-only: what is open stands in `intents` and moves to `ledger` when it is settled.
+ * The ledger is append-only. What stands in `intents` and not in `ledger` is open.
  */
 export const migrations: readonly string[] = [
   `
@@ -82,20 +90,16 @@ export const migrations: readonly string[] = [
     effective_from INTEGER NOT NULL
   ) STRICT;
 
+  -- What one transaction opened, as JSON: a list of requests, each a list of values.
   CREATE TABLE intents (
-    request_id TEXT PRIMARY KEY,
-    workspace_id TEXT NOT NULL,
-    key_id TEXT NOT NULL,
-    model TEXT NOT NULL,
-    lane TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    price_version INTEGER NOT NULL,
-    max_tokens INTEGER NOT NULL,
-    started_at INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;
+    id INTEGER PRIMARY KEY,
+    requests TEXT NOT NULL
+  ) STRICT;
 
   CREATE TABLE ledger (
-    request_id TEXT PRIMARY KEY,
+    -- In the order of writing.
+    position INTEGER PRIMARY KEY,
+    request_id TEXT NOT NULL UNIQUE,
     workspace_id TEXT NOT NULL,
     key_id TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -126,7 +130,7 @@ export const migrations: readonly string[] = [
     reason TEXT,
     CHECK (corrects IS NOT NULL OR (cached_input_tokens BETWEEN 0 AND input_tokens AND output_tokens >= 0
       AND images >= 0 AND audio_ms >= 0 AND capacity_ms >= 0 AND amount_pico_aud >= 0))
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
 
   CREATE INDEX ledger_by_workspace ON ledger (workspace_id, settled_at, request_id);
   CREATE INDEX ledger_by_lane ON ledger (lane, started_at);
@@ -139,8 +143,9 @@ export const migrations: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   ${sumsTable('usage_hours', 'hour')}
   ${sumsTable('usage_days', 'day')}
-  ${sumsTrigger('usage_hours', 'hour', 'NEW.settled_at - NEW.settled_at % 3600000')}
-  ${sumsTrigger('usage_days', 'day', 'NEW.settled_day')}
+  -- The last row that is in the sums.
+  CREATE TABLE usage_summed (position INTEGER NOT NULL) STRICT;
+  INSERT INTO usage_summed VALUES (0);
 
   -- Invoices and adjustment notes. The document is what was issued; the rest finds it.
   CREATE TABLE invoices (

@@ -3,25 +3,20 @@ import type { PriceList } from '../core/rating.ts'
 import { sydneyDay } from '../core/sydney-time.ts'
 import type { AccountsSnapshot, ArrivalsQuery, LedgerBatch, Store } from '../ports.ts'
 import { invoiceQueries } from './invoice-queries.ts'
-import {
-  INTENT_COLUMNS,
-  intentValues,
-  placeholders,
-  RECOVER,
-  rowValues,
-  SETTLE,
-  type Row,
-  type Values,
-} from './ledger-rows.ts'
+import { intentJournal } from './intent-journal.ts'
+import { COUNT_OPEN, intentValues, RECOVER, rowValues, SETTLE, type Row, type Values } from './ledger-rows.ts'
+import { ADD_UP } from './schema.ts'
 import type { Statement, StoreReply, StoreRequest } from './sqlite-worker.ts'
 import { usageQueries } from './usage-queries.ts'
 
-const OPEN = `INSERT INTO intents (${INTENT_COLUMNS}) VALUES (${placeholders(INTENT_COLUMNS)}) ON CONFLICT DO NOTHING`
-const CLOSE_INTENT = 'DELETE FROM intents WHERE request_id = ?'
+const OPEN = 'INSERT INTO intents VALUES (?, ?)'
+const CLOSE = 'DELETE FROM intents WHERE id = ?'
 // Nobody is admitted before arriving, so the first bound finds the rows by their index.
 const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
   WHERE lane = ? AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?
   ORDER BY started_at, request_id LIMIT ? OFFSET ?`
+
+const addUp: readonly Statement[] = ADD_UP.map((sql) => ({ sql, rows: [[]] }))
 
 /** Opens the store in a directory. A service takes it exclusively; commands share it with the service. */
 export async function sqliteStore(dataDir: string, options: { exclusive: boolean }): Promise<Store> {
@@ -53,7 +48,8 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
   function transact(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
     if (failure) return Promise.reject(failure)
     const id = ++lastId
-    worker.postMessage({ id, statements } satisfies StoreRequest)
+    const addsRows = statements.some(({ sql, rows }) => rows.length > 0 && sql.startsWith('INSERT INTO ledger'))
+    worker.postMessage({ id, statements: addsRows ? [...statements, ...addUp] : statements } satisfies StoreRequest)
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }))
   }
   const write = async (sql: string, ...values: Values): Promise<void> =>
@@ -62,6 +58,7 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
     (await transact([{ sql, rows: [values], read: true }]))[0] ?? []
 
   await opened
+  const journal = intentJournal()
   return {
     async accounts() {
       const [workspaces, keys, prices] = await transact([
@@ -105,15 +102,18 @@ export async function sqliteStore(dataDir: string, options: { exclusive: boolean
       return Number((await read(sql, ...values))[0]?.['id'])
     },
     async writeLedger(batch: LedgerBatch) {
+      const { intents, rows } = batch
+      const { id, closed } = journal.next()
       await transact([
-        { sql: OPEN, rows: batch.intents.map(intentValues) },
-        { sql: SETTLE, rows: batch.rows.map((row) => [...rowValues(row), row.workspaceId]) },
-        { sql: CLOSE_INTENT, rows: batch.rows.map((row) => [row.requestId]) },
+        { sql: OPEN, rows: intents.length === 0 ? [] : [[id, JSON.stringify(intents.map(intentValues))]] },
+        { sql: SETTLE, rows: rows.map((row) => [...rowValues(row), row.workspaceId]) },
+        { sql: CLOSE, rows: closed.map((it) => [it]) },
       ])
+      journal.written(id, closed, batch)
     },
     async recoverIntents(now) {
       const [open] = await transact([
-        { sql: 'SELECT count(*) AS count FROM intents', rows: [], read: true },
+        { sql: COUNT_OPEN, rows: [], read: true },
         { sql: RECOVER, rows: [[now, sydneyDay(now)]] },
         { sql: 'DELETE FROM intents', rows: [[]] },
       ])

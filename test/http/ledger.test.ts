@@ -7,6 +7,7 @@ import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/ledger.ts'
 import type { Store } from '../../src/ports.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
+import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -34,8 +35,7 @@ function rowNow(database: DatabaseSync, requestId: string): Record<string, unkno
   return database.prepare('SELECT * FROM ledger WHERE request_id = ?').get(requestId)
 }
 
-const openIntents = (database: DatabaseSync): number =>
-  Number(database.prepare('SELECT count(*) AS count FROM intents').get()?.['count'])
+const openIntents = (database: DatabaseSync): number => Number(database.prepare(COUNT_OPEN).get()?.['count'])
 
 /** Nobody else can write to the ledger meanwhile. */
 async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>): Promise<Value> {
@@ -452,6 +452,18 @@ describe('the ledger: nobody there to be told', () => {
     const counted = async (): Promise<string> => (await weir.admin('GET', '/metrics')).text()
     await eventually('it is counted', async () => /weir_requests_total\{status="499"\} 1/.test(await counted()))
     assert.doesNotMatch(await counted(), /status="0"/)
+  })
+})
+
+describe('the ledger: what is open', () => {
+  it('is cleared away as requests are settled, so that it does not grow with them', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    for (let round = 0; round < 10; round++) await Promise.all([weir.chat({}), weir.chat({}), weir.chat({})])
+    await rowsOf(weir, 30)
+    assert.equal(openIntents(database), 0)
+    const kept = Number(database.prepare('SELECT count(*) AS count FROM intents').get()?.['count'])
+    assert.ok(kept <= 4, `${kept} batches of intents are left of 30 settled requests`)
   })
 })
 
