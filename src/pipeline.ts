@@ -329,7 +329,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   /** The caller did not stay for the end; or was cut off by a stop of the service, which costs nothing. */
   function settleLeft(visit: Visit, usage: Usage, estimated: boolean, firstTokenAt: number | null): Promise<LedgerRow> {
     if (visit.reply.isCut) return settle(visit, 'interrupted', noUsage, false, firstTokenAt)
-    return settle(visit, 'caller_left', usage, estimated && usage !== noUsage, firstTokenAt)
+    // Tokens are what is estimated: the length of audio was measured.
+    const hasTokens = usage.inputTokens > 0 || usage.outputTokens > 0
+    return settle(visit, 'caller_left', usage, estimated && hasTokens, firstTokenAt)
   }
 
   /** `ifLate`: what becomes of the row, at no cost, where it cannot be written in time and the caller gets nothing. */

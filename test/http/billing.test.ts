@@ -4,11 +4,14 @@ import { describe, it, type TestContext } from 'node:test'
 import { noUsage } from '../../src/core/rating.ts'
 import type { LedgerRow } from '../../src/core/ledger.ts'
 import { groupCommit } from '../../src/store/group-commit.ts'
+import { audioStage, clip, transcriptions } from '../support/audio-stage.ts'
 import { chatStage, stageConfig, type ChatStage } from '../support/chat-stage.ts'
-import { rawChat, rawClient } from '../support/raw-client.ts'
-import { scriptedEngine } from '../support/scripted-engine.ts'
+import { rawChat, rawClient, rawPost } from '../support/raw-client.ts'
+import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
+import { heard } from '../support/speech-engine.ts'
+import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
-import { readEvents, startWeir, type TestWeir } from '../support/weir.ts'
+import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
 /** docs/billing.md, cut point by cut point, against the engine's own count. */
 
@@ -219,6 +222,103 @@ describe('billing: nobody waited for the engine’s count', () => {
     const row = await onlyRow(weir)
     if (row.outcome === 'caller_left') assert.deepEqual(billed(row), nothing('caller_left'))
     else assert.deepEqual(billed(row), nothing('engine_failed'))
+  })
+})
+
+describe('billing: images that nobody waited for', () => {
+  const PRICE = 40_000_000_000n
+
+  /** Images by link, so that there is a while between the engine's end and the delivery. */
+  async function imageStage(t: TestContext, script: Script) {
+    const [engine, bucket] = [await scriptedEngine(), await s3Stub()]
+    engine.script = script
+    const { access, secret, region } = s3Secrets
+    const weir = await startWeir(
+      {
+        models: [modelEntry([engine.url], { id: 'sd/x', categories: ['image'], pricing: { per_image: '0.04' } })],
+        files: {
+          kind: 's3',
+          endpoint: bucket.url,
+          bucket: 'pictures',
+          region,
+          access_key_env: 'KEY',
+          secret_key_env: 'SECRET',
+        },
+      },
+      { KEY: access, SECRET: secret },
+    )
+    t.after(async () => {
+      await weir.stop()
+      await engine.close()
+      await bucket.close()
+    })
+    const delivery = gate()
+    bucket.until = delivery.opened
+    const client = await rawClient(weir.base)
+    const body = { model: 'sd/x', prompt: 'A weir', n: 3, response_format: 'url' }
+    client.send(rawPost('/api/v1/images/generations', weir.key, body))
+    return { weir, engine, bucket, client, delivery }
+  }
+
+  const billedImages = ({ outcome, images, estimated, amount }: LedgerRow): object => ({
+    outcome,
+    images,
+    estimated,
+    amount,
+  })
+
+  it('left when the engine had made them, before they were delivered: each of them', async (t) => {
+    const { weir, bucket, client, delivery } = await imageStage(t, {})
+    await eventually('the images are made', () => bucket.arrived === 1)
+    client.leave()
+    await client.closed()
+    // Whoever answers a later request has seen that the one before it is gone.
+    await (await weir.call('/queue/status')).text()
+    delivery.open()
+    assert.deepEqual(billedImages(await onlyRow(weir)), {
+      outcome: 'caller_left',
+      images: 3,
+      estimated: false,
+      amount: 3n * PRICE,
+    })
+  })
+
+  it('left while the engine was at work: none of them', async (t) => {
+    const hold = { afterTokens: 0, until: gate().opened }
+    const { weir, engine, client } = await imageStage(t, { hold })
+    await engine.arrived(1)
+    client.leave()
+    await engine.left(1)
+    const row = await onlyRow(weir)
+    assert.deepEqual([row.outcome, row.images, row.amount], ['caller_left', 0, 0n])
+  })
+})
+
+describe('billing: a recording that nobody waited for', () => {
+  it('left while the engine was at work: its whole length, measured and no estimate', async (t) => {
+    const { weir, engine } = await audioStage(t)
+    engine.answer = async () => {
+      await gate().opened
+      return { body: heard }
+    }
+    const form = new FormData()
+    form.append('model', 'whisper-1')
+    form.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    const abort = new AbortController()
+    const answer = weir.call(transcriptions, { method: 'POST', body: form, signal: abort.signal })
+    await eventually('the engine has the upload', () => engine.calls.length === 1)
+    abort.abort()
+    await assert.rejects(answer)
+    const left = await onlyRow(weir)
+    engine.answer = () => ({ body: heard })
+    form.set('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    assert.equal((await weir.call(transcriptions, { method: 'POST', body: form })).status, 200)
+    const heardOut = (await weir.ledger()).find(({ outcome }) => outcome === 'completed')
+    assert.ok(left.audioMs > 0)
+    assert.deepEqual(
+      [left.outcome, left.audioMs, left.amount, left.estimated],
+      ['caller_left', heardOut?.audioMs, heardOut?.amount, false],
+    )
   })
 })
 

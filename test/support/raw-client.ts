@@ -45,7 +45,18 @@ export async function rawClient(url: string): Promise<RawClient> {
 
 /** A chat request as bytes. */
 export function rawChat(key: string, body: object, headers: Readonly<Record<string, string>> = {}): string {
-  const text = JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body })
+  const whole = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }
+  return rawPost('/api/v1/chat/completions', key, whole, headers)
+}
+
+/** A request with a JSON body as bytes. */
+export function rawPost(
+  path: string,
+  key: string,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): string {
+  const text = JSON.stringify(body)
   const lines = Object.entries({
     Host: 'weir.test',
     Authorization: `Bearer ${key}`,
@@ -53,5 +64,5 @@ export function rawChat(key: string, body: object, headers: Readonly<Record<stri
     'Content-Length': String(Buffer.byteLength(text)),
     ...headers,
   }).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `POST /api/v1/chat/completions HTTP/1.1\r\n${lines.join('')}\r\n${text}`
+  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
 }

@@ -15,6 +15,10 @@ export interface S3Stub {
   readonly failures: number[]
   /** Puts the clock on. */
   laterMs: number
+  /** What an upload that has arrived waits for. */
+  until: Promise<void>
+  /** How many uploads have arrived. */
+  arrived: number
   close(): Promise<void>
 }
 
@@ -23,7 +27,14 @@ const SECRET_KEY = 'stub/secret+key'
 export const s3Secrets = { access: ACCESS_KEY, secret: SECRET_KEY, region: 'ap-southeast-2' }
 
 export async function s3Stub(): Promise<S3Stub> {
-  const stub: Omit<S3Stub, 'url' | 'close'> = { objects: new Map(), refused: [], failures: [], laterMs: 0 }
+  const stub: Omit<S3Stub, 'url' | 'close'> = {
+    objects: new Map(),
+    refused: [],
+    failures: [],
+    laterMs: 0,
+    until: Promise.resolve(),
+    arrived: 0,
+  }
   const server = createServer((request, response) => {
     void (async () => {
       const chunks: Buffer[] = []
@@ -38,6 +49,8 @@ export async function s3Stub(): Promise<S3Stub> {
         return void response.writeHead(403).end('<Error><Code>SignatureDoesNotMatch</Code></Error>')
       }
       if (request.method === 'PUT') {
+        stub.arrived++
+        await stub.until
         stub.objects.set(path, { bytes: body, contentType: request.headers['content-type'] ?? '' })
         return void response.writeHead(200).end()
       }
