@@ -2,8 +2,6 @@ import type { Intent, LedgerRow } from '../core/ledger.ts'
 import type { Clock, Ledger, LedgerBatch } from '../ports.ts'
 
 const MAX_BATCH = 2000
-/** A commit costs much the same for one as for a hundred: under load, this is the time from one to the next. */
-const COMPANY_MS = 2
 const RETRY_MS = 250
 /** How long a caller's last byte waits for a store in trouble. The row itself is kept until it is written. */
 const SETTLE_PATIENCE_MS = 5000
@@ -19,8 +17,7 @@ interface Waiting<Item> {
 
 /**
  * Many requests, one transaction: whatever arrives while a batch is being written makes up the next one,
- * so a lone request waits for one fsync and a thousand share one. Where they follow each other closely, a
- * batch also waits for its time, which saves more work than it costs patience.
+ * so a lone request waits for one fsync and a thousand share one.
  *
  * When the store fails, intents are refused at once (nothing is served that cannot be recorded) and rows
  * are tried again until they are written (what was served is never forgotten while the process lives).
@@ -32,28 +29,16 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
   let writing:
     | { readonly intents: readonly Waiting<Intent>[]; readonly rows: readonly Waiting<LedgerRow>[] }
     | undefined
-  let lastStart = -Infinity
-  let timer: NodeJS.Timeout | undefined
   let failure: Error | undefined
   let retryAt = 0
   let emptied: (() => void)[] = []
 
   function pump(): void {
-    if (writing || timer) return
+    if (writing) return
     if (intents.length === 0 && rows.length === 0) {
       for (const done of emptied.splice(0)) done()
       return
     }
-    const early = lastStart + COMPANY_MS - clock.monotonic()
-    if (early <= 0) return writeBatch()
-    timer = setTimeout(() => {
-      timer = undefined
-      writeBatch()
-    }, early)
-  }
-
-  function writeBatch(): void {
-    lastStart = clock.monotonic()
     const batch = { intents: intents.splice(0, MAX_BATCH), rows: rows.splice(0, MAX_BATCH) }
     writing = batch
     write({ intents: batch.intents.map(itemOf), rows: batch.rows.map(itemOf) }).then(

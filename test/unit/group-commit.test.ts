@@ -87,13 +87,12 @@ const idsOf = (batch: LedgerBatch | undefined): string[] =>
 
 describe('group commit', () => {
   it('nobody hears of success before it is durable', async (t) => {
-    const { ledger, clock, succeed } = bench(t)
+    const { ledger, succeed } = bench(t)
     const opened = watch(ledger.open(intent('a')))
     await turn()
     assert.equal(opened.state, 'waiting')
     await succeed()
     assert.equal(opened.state, 'done')
-    clock.advance(2)
     const settled = watch(ledger.settle(row('a')))
     await turn()
     assert.equal(settled.state, 'waiting')
@@ -102,12 +101,11 @@ describe('group commit', () => {
   })
 
   it('whatever comes while a batch is written makes up the next one, in order', async (t) => {
-    const { ledger, clock, batches, succeed } = bench(t)
+    const { ledger, batches, succeed } = bench(t)
     const all = [watch(ledger.open(intent('a')))]
     for (const id of ['b', 'c', 'd']) all.push(watch(ledger.open(intent(id))))
     all.push(watch(ledger.settle(row('z'))))
     assert.deepEqual(batches.map(idsOf), [['a']])
-    clock.advance(2)
     await succeed()
     assert.deepEqual(batches.map(idsOf), [['a'], ['b', 'c', 'd', 'z']])
     assert.deepEqual(
@@ -119,31 +117,10 @@ describe('group commit', () => {
     assert.equal(batches.length, 2)
   })
 
-  it('one that comes alone is written at once; those that follow closely wait for each other, for 2 ms', async (t) => {
-    const { ledger, clock, batches, succeed } = bench(t)
-    void ledger.open(intent('a'))
-    assert.deepEqual(batches.map(idsOf), [['a']])
-    clock.advance(0.5)
-    await succeed()
-    void ledger.open(intent('b'))
-    clock.advance(1)
-    void ledger.open(intent('c'))
-    assert.deepEqual(batches.map(idsOf), [['a']])
-    clock.advance(0.5)
-    assert.deepEqual(batches.map(idsOf), [['a'], ['b', 'c']])
-    await succeed()
-    clock.advance(2)
-    void ledger.open(intent('d'))
-    assert.deepEqual(batches.map(idsOf), [['a'], ['b', 'c'], ['d']])
-  })
-
   it('a batch has an end: thousands are written in several', async (t) => {
-    const { ledger, clock, batches, succeed } = bench(t)
+    const { ledger, batches, succeed } = bench(t)
     const all = Array.from({ length: 5001 }, (_, index) => watch(ledger.open(intent(String(index)))))
-    for (let written = 0; written < 4; written++) {
-      clock.advance(2)
-      await succeed()
-    }
+    for (let written = 0; written < 4; written++) await succeed()
     assert.ok(batches.every((batch) => batch.intents.length <= 2000))
     assert.deepEqual(
       batches.flatMap(idsOf),
@@ -252,7 +229,6 @@ describe('group commit', () => {
     assert.equal(flushed.state, 'waiting')
     clock.advance(250)
     watch(ledger.settle(row('b')))
-    clock.advance(2)
     await succeed()
     assert.equal(flushed.state, 'waiting')
     await succeed()
