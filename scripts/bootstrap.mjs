@@ -6,6 +6,9 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
+/** Where it cannot be written, it is done without. */
+const runtimeEnvironment = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'), ...process.env }
+
 const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'))
 
 /** Installs the pinned dependencies unless they are there. Nothing of theirs is run. */
@@ -29,6 +32,7 @@ export function ensureInstalled({ development }) {
     process.stderr.write('npm could not install the dependencies; see its messages above.\n')
     process.exit(1)
   }
+  spawnSync(runtime(), [join(root, 'scripts', 'compile.mjs')], { env: runtimeEnvironment, stdio: 'ignore' })
 }
 
 /** The platforms whose Node comes as a package; elsewhere the user's own has to be new enough. */
@@ -57,7 +61,10 @@ export function isRuntime() {
 
 /** Runs the right Node with this process's terminal, passes signals on, and ends as it ends. */
 export function runAndExit(args) {
-  const child = spawn(runtime(), [...process.execArgv, ...args], { stdio: 'inherit' })
+  const child = spawn(runtime(), [...process.execArgv, ...args], {
+    stdio: 'inherit',
+    env: runtimeEnvironment,
+  })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)))
 }
