@@ -1,6 +1,6 @@
 import type { Decision } from './core/admission.ts'
 import type { Deployment } from './core/catalog.ts'
-import { collectBytes } from './core/collected-bytes.ts'
+import { collectBytes, type CollectedBytes } from './core/collected-bytes.ts'
 import { ApiError, CallerLeft } from './core/errors.ts'
 import type {
   AnswerHead,
@@ -189,13 +189,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   async function wholeAnswer(visit: Visit, answer: WholeAnswer, engine: Engine): Promise<LedgerRow> {
     const { job, reply, waitMs } = visit
-    const bodies: Buffer[] = []
+    const bodies: CollectedBytes[] = []
     const headers: AnswerHeaders[] = []
     let bytes = 0
     let firstByteAt: number | null = null
     let end: CallEnd = { kind: 'ended' }
     for (const call of job.calls) {
-      const body = collectBytes(MAX_ANSWER_BYTES)
+      const body = collectBytes(MAX_ANSWER_BYTES, answer.reads)
       const receiver: EngineReceiver = {
         start(answerHeaders) {
           firstByteAt ??= clock.monotonic()
@@ -212,7 +212,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const instead = end.kind === 'failed' && !end.started ? call.instead?.(end.error) : undefined
       if (instead) end = await callEngine(visit, engine, { ...instead, receiver })
       if (end.kind !== 'ended') break
-      bodies.push(body.whole())
+      bodies.push(body)
     }
     visit.release()
     const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, headers, firstByteAt) : undefined
@@ -234,7 +234,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   async function readAnswer(
     visit: Visit,
     answer: WholeAnswer,
-    bodies: readonly Buffer[],
+    bodies: readonly CollectedBytes[],
     headers: readonly AnswerHeaders[],
     firstByteAt: number | null,
   ): Promise<ReadAnswer | undefined> {

@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer'
 import { decodedLength, isBase64, type Base64 } from './base64.ts'
+import { byteChain, type ByteChain } from './byte-chain.ts'
 import { scanObject } from './json-scan.ts'
 
 /**
@@ -8,7 +9,7 @@ import { scanObject } from './json-scan.ts'
  */
 export interface EmbeddingList {
   /** `[{"object":"embedding","index":0,"embedding":…},…]`, in order. */
-  readonly data: Buffer
+  readonly data: readonly Buffer[]
   /** The answer with an empty list in its place. */
   readonly rest: unknown
 }
@@ -20,53 +21,55 @@ const FIRST_INDEX = '"index":0'
 const FRAME_BYTES = 1024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-const CLOSE_BRACKET = 0x5d
 
 /**
  * `count` vectors in base64, all of one length and in one wording, as programs write them; undefined where
  * anything is otherwise, which is not to say that it is wrong. Each string is known to end where it should,
  * and the first to be base64; what the numbers are is the engine's affair.
  */
-export function base64List(bytes: Buffer, count: number): EmbeddingList | undefined {
+export function base64List(pieces: readonly Buffer[], count: number): EmbeddingList | undefined {
+  const bytes = byteChain(pieces)
   // A quote inside a string is escaped, so this can only be a field.
-  const start = latin1(bytes, 0, FRAME_BYTES).indexOf(DATA) + DATA.length - 1
+  const start = bytes.text(0, FRAME_BYTES).indexOf(DATA) + DATA.length - 1
   const frame = start < DATA.length - 1 ? undefined : frameOf(bytes, start + 1)
   if (!frame) return undefined
+  const { head, tail, length } = frame
   let at = start + 1
+  let between = head.join(`"index":0`)
   for (let index = 0; index < count; index++) {
-    const head = (index === 0 ? '' : ',') + frame.head.join(`"index":${index}`)
-    const tail = frame.tail.join(`"index":${index}`)
-    const end = at + head.length + frame.length
-    if (latin1(bytes, at, at + head.length) !== head) return undefined
-    if (bytes.indexOf(QUOTE, at + head.length) !== end) return undefined
-    if (latin1(bytes, end, end + tail.length) !== tail) return undefined
-    at = end + tail.length
+    if (bytes.text(at, at + between.length) !== between) return undefined
+    at += between.length + length
+    if (bytes.indexOf(QUOTE, at - length) !== at || !isPlain(bytes.slices(at - length, at))) return undefined
+    between = tail.join(`"index":${index}`) + (index + 1 < count ? `,${head.join(`"index":${index + 1}`)}` : ']')
   }
-  if (bytes[at] !== CLOSE_BRACKET) return undefined
-  const data = bytes.subarray(start, at + 1)
-  if (!isAscii(data) || data.includes(BACKSLASH)) return undefined
-  const rest = parsed(`${bytes.toString('utf8', 0, start)}[]${bytes.toString('utf8', at + 1)}`)
+  if (bytes.text(at, at + between.length) !== between) return undefined
+  const end = at + between.length
+  const data = bytes.slices(start, end)
+  const rest = parsed(`${utf8(bytes.slices(0, start))}[]${utf8(bytes.slices(end, Infinity))}`)
   const place: unknown = (rest as { data?: unknown } | undefined)?.data
   return Array.isArray(place) && place.length === 0 ? { data, rest } : undefined
 }
 
 /** What stands around the first vector, cut where the index is, and the vector's length. */
 function frameOf(
-  bytes: Buffer,
+  bytes: ByteChain,
   start: number,
 ): { head: readonly string[]; tail: readonly string[]; length: number } | undefined {
-  const before = latin1(bytes, start, start + FRAME_BYTES)
+  const before = bytes.text(start, start + FRAME_BYTES)
   const open = before.indexOf(EMBEDDING) + EMBEDDING.length
   if (open < EMBEDDING.length) return undefined
-  const vector = bytes.subarray(start + open)
-  const length = vector.indexOf(QUOTE)
-  if (length < 0 || !isBase64Vector(vector.subarray(0, length))) return undefined
-  const close = start + open + length
+  const close = bytes.indexOf(QUOTE, start + open)
+  if (close < 0 || !isBase64Vector(bytes.text(start + open, close))) return undefined
   const head = before.slice(0, open)
-  const tail = `${latin1(bytes, close, close + FRAME_BYTES).split('}', 1)[0]}}`
+  const tail = `${bytes.text(close, close + FRAME_BYTES).split('}', 1)[0]}}`
   const item = parsed(head + tail)
   if (!isItem(item, 0) || item.embedding !== '') return undefined
-  return { head: head.split(FIRST_INDEX), tail: tail.split(FIRST_INDEX), length }
+  return { head: head.split(FIRST_INDEX), tail: tail.split(FIRST_INDEX), length: close - start - open }
+}
+
+/** What a JSON string says as it stands. Looked at vector by vector, while its bytes are at hand. */
+function isPlain(slices: readonly Buffer[]): boolean {
+  return slices.every((slice) => isAscii(slice) && !slice.includes(BACKSLASH))
 }
 
 /** Base64 of whole float32 numbers. */
@@ -89,8 +92,8 @@ function isItem(item: unknown, index: number): item is { embedding: unknown } {
   return object === 'embedding' && given === index && embedding !== undefined
 }
 
-function latin1(bytes: Buffer, from: number, to: number): string {
-  return bytes.toString('latin1', from, to)
+function utf8(slices: readonly Buffer[]): string {
+  return Buffer.concat(slices).toString('utf8')
 }
 
 function parsed(text: string): unknown {

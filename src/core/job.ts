@@ -1,4 +1,5 @@
 import type { Deployment, Model } from './catalog.ts'
+import type { CollectedBytes } from './collected-bytes.ts'
 import type { ApiError } from './errors.ts'
 import type { Rates, Usage } from './rating.ts'
 
@@ -60,12 +61,14 @@ export type AnswerHeaders = Readonly<Record<string, string | readonly string[] |
 
 export interface WholeAnswer {
   readonly kind: 'whole'
+  /** Whether it reads a body whole or as the pieces it came in. */
+  readonly reads: 'whole' | 'pieces'
   /**
    * One body for each call, and its headers: some servers count there. undefined: the engine's bytes are not what was asked for. It may take its time,
    * to put files where links lead to; where that fails, it throws, and nothing is billed.
    */
   read(
-    bodies: readonly Buffer[],
+    bodies: readonly CollectedBytes[],
     head: AnswerHead,
     headers: readonly AnswerHeaders[],
   ): ReadAnswer | undefined | Promise<ReadAnswer | undefined>

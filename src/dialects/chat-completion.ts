@@ -11,11 +11,11 @@ const wording: AnswerWording = {
 
 /** A whole chat completion. */
 export function chatCompletion(
-  bodies: readonly Buffer[],
+  body: Buffer,
   head: AnswerHead,
   cachedTokens?: GenerationDialect['cachedTokens'],
 ): ReadAnswer | undefined {
-  return generationAnswer(bodies, head, cachedTokens, wording)
+  return generationAnswer(body, head, cachedTokens, wording)
 }
 
 function toMessage(message: Json): object {

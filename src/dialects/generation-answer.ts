@@ -13,14 +13,14 @@ export interface AnswerWording {
 
 /** An engine's whole answer in our shape; `undefined` where it is none. */
 export function generationAnswer(
-  [body]: readonly Buffer[],
+  body: Buffer,
   head: AnswerHead,
   cachedTokens: GenerationDialect['cachedTokens'],
   wording: AnswerWording,
 ): ReadAnswer | undefined {
   let parsed: Json
   try {
-    parsed = record(JSON.parse(body?.toString('utf8') ?? ''))
+    parsed = record(JSON.parse(body.toString('utf8')))
   } catch {
     return undefined
   }

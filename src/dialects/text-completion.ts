@@ -10,9 +10,9 @@ const wording: AnswerWording = {
 
 /** A whole legacy completion. */
 export function textCompletion(
-  bodies: readonly Buffer[],
+  body: Buffer,
   head: AnswerHead,
   cachedTokens?: GenerationDialect['cachedTokens'],
 ): ReadAnswer | undefined {
-  return generationAnswer(bodies, head, cachedTokens, wording)
+  return generationAnswer(body, head, cachedTokens, wording)
 }

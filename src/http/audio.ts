@@ -83,8 +83,9 @@ function audioJob(
     calls: [engineCall(dialect, input, recording)],
     answer: {
       kind: 'whole',
+      reads: 'whole',
       read([body]): ReadAnswer | undefined {
-        const output = body && dialect.response(parsedJson(body))
+        const output = body && dialect.response(parsedJson(body.whole()))
         if (!output) return undefined
         const transcript = toTranscript(output, { task, durationMs, language, temperature, words })
         return {

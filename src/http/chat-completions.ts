@@ -63,7 +63,11 @@ export async function chatJob(
 function answerOf(isStream: boolean, options: Parameters<typeof chatStream>[1]): Job['answer'] {
   return isStream
     ? { kind: 'streamed', relay: (head) => chatStream(head, options) }
-    : { kind: 'whole', read: (bodies, head) => chatCompletion(bodies, head, options.cachedTokens) }
+    : {
+        kind: 'whole',
+        reads: 'whole',
+        read: ([body], head) => body && chatCompletion(body.whole(), head, options.cachedTokens),
+      }
 }
 
 /** What a schema cannot say: rules between parameters. */

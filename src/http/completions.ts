@@ -51,7 +51,11 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
     answer: request.stream
       ? { kind: 'streamed', relay: (head) => textStream(head, { includeUsage, choices, cachedTokens }) }
-      : { kind: 'whole', read: (bodies, head) => textCompletion(bodies, head, cachedTokens) },
+      : {
+          kind: 'whole',
+          reads: 'whole',
+          read: ([body], head) => body && textCompletion(body.whole(), head, cachedTokens),
+        },
   }
 }
 

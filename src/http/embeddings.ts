@@ -1,4 +1,5 @@
 import type { Deployment, Model } from '../core/catalog.ts'
+import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { base64List, isBase64Vector, listInBytes } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
 import type { AnswerHeaders, ReadAnswer } from '../core/job.ts'
@@ -44,6 +45,7 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
     }),
     answer: {
       kind: 'whole',
+      reads: base64 && batches.length === 1 ? 'pieces' : 'whole',
       read(bodies, head, headers) {
         const [only] = bodies
         const one = base64 && bodies.length === 1 && only
@@ -76,15 +78,20 @@ function toAnswer({ inputTokens, data }: Read, model: string): ReadAnswer {
 }
 
 /** One call, base64 asked, and the engine words it as Weir does: passed on unparsed. */
-function passedOn(dialect: EmbeddingsDialect, body: Buffer, headers: AnswerHeaders, count: number): Read | undefined {
-  const list = base64List(body, count)
+function passedOn(
+  dialect: EmbeddingsDialect,
+  body: CollectedBytes,
+  headers: AnswerHeaders,
+  count: number,
+): Read | undefined {
+  const list = base64List(body.pieces(), count)
   const output = list && dialect.response(list.rest, headers)
-  return output && { inputTokens: output.inputTokens, data: () => [list.data] }
+  return output && { inputTokens: output.inputTokens, data: () => list.data }
 }
 
 function readAll(
   dialect: EmbeddingsDialect,
-  bodies: readonly Buffer[],
+  bodies: readonly CollectedBytes[],
   headers: readonly AnswerHeaders[],
   batches: readonly (readonly string[])[],
   base64: boolean,
@@ -92,7 +99,8 @@ function readAll(
   const vectors: Vector[] = []
   let inputTokens: number | undefined = 0
   let asItCame: Buffer | undefined
-  for (const [position, body] of bodies.entries()) {
+  for (const [position, collected] of bodies.entries()) {
+    const body = collected.whole()
     const parsed = parsedJson(body)
     const output = dialect.response(parsed, headers[position] ?? {})
     if (output?.vectors.length !== batches[position]?.length) return undefined

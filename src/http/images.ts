@@ -1,5 +1,6 @@
 import { decodeBase64, isBase64 } from '../core/base64.ts'
 import type { Deployment, Model } from '../core/catalog.ts'
+import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { ApiError } from '../core/errors.ts'
 import { readImageHeader } from '../core/image-header.ts'
 import { imageKind } from '../core/image-prices.ts'
@@ -52,6 +53,7 @@ export function imagesJob(
     calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),
     answer: {
       kind: 'whole',
+      reads: 'whole',
       async read(bodies, head) {
         const images = imagesIn(bodies, dialect)?.slice(0, count)
         if (!images || images.length === 0) return undefined
@@ -111,10 +113,10 @@ function callsFor(
  * What the engine made, in order. Fewer than were asked for are delivered, and billed, as they are; an
  * answer without any, or with something else in an image's place, is none.
  */
-function imagesIn(bodies: readonly Buffer[], dialect: ImagesDialect): readonly Image[] | undefined {
+function imagesIn(bodies: readonly CollectedBytes[], dialect: ImagesDialect): readonly Image[] | undefined {
   const images: Image[] = []
   for (const body of bodies) {
-    const lifted = liftJson(body)
+    const lifted = liftJson(body.whole())
     const output = lifted && dialect.response(lifted.value)
     if (!output) return undefined
     for (const { base64, revisedPrompt: text } of output.images) {

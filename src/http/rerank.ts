@@ -1,4 +1,5 @@
 import type { Deployment, Model } from '../core/catalog.ts'
+import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { ApiError } from '../core/errors.ts'
 import type { AnswerHeaders, EngineRequest, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
@@ -85,6 +86,7 @@ function rankJob(
     ),
     answer: {
       kind: 'whole',
+      reads: 'whole',
       read(bodies, head, headers): ReadAnswer | undefined {
         const output = joinedScores(dialect, bodies, headers, batches)
         const ranked = output && rank(output.scores, dialect.scale)
@@ -114,7 +116,7 @@ function engineCall(dialect: RankingDialect, input: RankingInput, inputName: str
 /** The scores of all calls, by the places of all documents; undefined where one was not scored exactly once. */
 function joinedScores(
   dialect: RankingDialect,
-  bodies: readonly Buffer[],
+  bodies: readonly CollectedBytes[],
   headers: readonly AnswerHeaders[],
   batches: readonly (readonly string[])[],
 ): RankingOutput | undefined {
@@ -122,7 +124,7 @@ function joinedScores(
   let inputTokens: number | undefined = 0
   for (const [position, documents] of batches.entries()) {
     const body = bodies[position]
-    const output = body && dialect.response(parsedJson(body), headers[position] ?? {})
+    const output = body && dialect.response(parsedJson(body.whole()), headers[position] ?? {})
     if (!output || !coversAll(output.scores, documents.length)) return undefined
     const before = position * dialect.batchSize
     for (const { index, score } of output.scores) scores.push({ index: before + index, score })

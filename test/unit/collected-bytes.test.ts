@@ -8,13 +8,14 @@ describe('bytes that come in pieces', () => {
     const pieces = fc.array(fc.uint8Array({ maxLength: 70_000 }), { maxLength: 5 })
     const lengths = fc.oneof(fc.integer({ min: -1, max: 300_000 }), fc.constant(Number.NaN), fc.constant('right'))
     fc.assert(
-      fc.property(pieces, lengths, (arrays, expected) => {
+      fc.property(pieces, lengths, fc.constantFrom('whole', 'pieces'), (arrays, expected, wanted) => {
         const buffers = arrays.map((array) => Buffer.from(array))
         const all = Buffer.concat(buffers)
-        const collected = collectBytes(250_000)
+        const collected = collectBytes(250_000, wanted)
         collected.expect(typeof expected === 'number' ? expected : all.length)
         for (const buffer of buffers) collected.push(buffer)
         assert.ok(collected.whole().equals(all))
+        assert.ok(Buffer.concat(collected.pieces()).equals(all))
       }),
       { numRuns: 50 },
     )
@@ -22,9 +23,17 @@ describe('bytes that come in pieces', () => {
 
   it('one small piece is not copied', () => {
     const piece = Buffer.from('{}')
-    const collected = collectBytes(1000)
+    const collected = collectBytes(1000, 'whole')
     collected.expect(2)
     collected.push(piece)
     assert.equal(collected.whole(), piece)
+  })
+
+  it('where pieces are wanted, none is copied, however many are expected', () => {
+    const pieces = [Buffer.alloc(70_000), Buffer.alloc(70_000)]
+    const collected = collectBytes(1_000_000, 'pieces')
+    collected.expect(140_000)
+    for (const piece of pieces) collected.push(piece)
+    assert.ok(collected.pieces().every((piece, index) => piece === pieces[index]))
   })
 })
