@@ -122,6 +122,8 @@ async function assemble(
     spending,
     clock,
     engineOf: engines.of,
+    priceOf: ({ deployment, model, media }, { workspace }) =>
+      prices.priceOn(deployment, model, workspace.id, media?.imageKind),
     settled: telemetry.settled,
     random: Math.random,
   })

@@ -7,6 +7,7 @@ import type {
   AnswerHeaders,
   EngineRequest,
   Job,
+  Price,
   ReadAnswer,
   StreamedAnswer,
   StreamRelay,
@@ -40,6 +41,8 @@ export interface PipelineParts {
   readonly spending: Spending
   readonly clock: Clock
   engineOf(deployment: Deployment): Engine | undefined
+  /** As of now. */
+  priceOf(job: Job, caller: Caller): Price
   /** A row was settled, whatever the outcome. */
   settled(row: LedgerRow): void
   /** A number from 0 up to 1, for delays that must not be the same for all. */
@@ -57,7 +60,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   return async (job, caller, reply) => {
     const engine = usableEngine(job)
-    const hold = spending.hold(caller.workspace, mostOwed(job))
+    const hold = spending.hold(caller.workspace, mostOwed(job, parts.priceOf(job, caller)))
     const letGo = engine.hold()
     try {
       return await visitEngine(engine, hold, job, caller, reply)
@@ -71,11 +74,14 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   async function visitEngine(engine: Engine, hold: Hold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
     const { ticket, waitMs } = await admit(job, reply)
     try {
-      const intent = await recordIntent(job, caller, reply)
+      // It may have changed while the request waited.
+      const price = parts.priceOf(job, caller)
+      const intent = await recordIntent(job, caller, reply, price)
       const visit: Visit = {
         job,
         reply,
         intent,
+        price,
         waitMs,
         admittedAt: clock.monotonic(),
         sentBytes: 0,
@@ -141,7 +147,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
   }
 
-  async function recordIntent(job: Job, caller: Caller, reply: Reply): Promise<Intent> {
+  async function recordIntent(job: Job, caller: Caller, reply: Reply, price: Price): Promise<Intent> {
     const intent = {
       requestId: reply.requestId,
       workspaceId: caller.workspace.id,
@@ -149,7 +155,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       model: job.model.id,
       lane: job.deployment.lane,
       endpoint: job.endpoint,
-      priceVersion: job.price.version,
+      priceVersion: price.version,
       maxTokens: job.maxTokens,
       startedAt: clock.now(),
     }
@@ -168,6 +174,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     readonly job: Job
     readonly reply: Reply
     readonly intent: Intent
+    readonly price: Price
     readonly waitMs: number
     readonly admittedAt: number
     running?: RunningCall
@@ -343,13 +350,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     firstTokenAt: number | null,
     ifLate?: Outcome,
   ): Promise<LedgerRow> {
-    const { job, intent, admittedAt } = visit
+    const { intent, admittedAt } = visit
     const row: LedgerRow = {
       ...intent,
       ...usage,
       estimated,
       outcome,
-      amount: rate(usage, job.price.rates),
+      amount: rate(usage, visit.price.rates),
       queueWaitMs: visit.waitMs,
       firstTokenMs: firstTokenAt === null ? null : Math.round(firstTokenAt - admittedAt),
       durationMs: Math.round(clock.monotonic() - admittedAt),

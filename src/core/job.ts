@@ -9,7 +9,6 @@ export interface Job {
   readonly endpoint: string
   readonly model: Model
   readonly deployment: Deployment
-  readonly price: Price
   /** What admission charges: input and allowed output, in tokens. */
   readonly cost: number
   /** The allowed output of all choices together; 0 where the endpoint generates no text. */

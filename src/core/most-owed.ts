@@ -1,4 +1,4 @@
-import type { Job } from './job.ts'
+import type { Job, Price } from './job.ts'
 import type { PicoAud } from './money.ts'
 import { noUsage, rate } from './rating.ts'
 
@@ -7,8 +7,7 @@ import { noUsage, rate } from './rating.ts'
  * No tokenizer makes more tokens of a text than it has bytes, and what surrounds it in the request outweighs
  * a chat template; nor does a model read more than its context.
  */
-export function mostOwed(job: Job): PicoAud {
-  const { rates } = job.price
+export function mostOwed(job: Job, { rates }: Price): PicoAud {
   const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)
   const cachedRate = rates.cachedInputPerToken ?? 0n
   const dearest = { ...rates, inputPerToken: rates.inputPerToken > cachedRate ? rates.inputPerToken : cachedRate }

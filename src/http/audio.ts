@@ -1,6 +1,6 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
-import type { EngineRequest, ReadAnswer } from '../core/job.ts'
+import type { EngineRequest, Job, ReadAnswer } from '../core/job.ts'
 import { isLanguageCode } from '../core/language-names.ts'
 import { noUsage } from '../core/rating.ts'
 import type { SpeechDialect, SpeechInput } from '../dialects/dialect.ts'
@@ -8,7 +8,7 @@ import type { ByteSource, Caller, MeasuredAudio, Spool } from '../ports.ts'
 import { audioRequestSchema, type AudioRequest } from './audio-schema.ts'
 import { engineForm } from './engine-form.ts'
 import type { Exchange } from './exchange.ts'
-import { resolveFor, runJob, type UnpricedJob } from './inference.ts'
+import { resolveFor, runJob } from './inference.ts'
 import { operationOf, parsedJson } from './operation.ts'
 import { acceptedParameters, mistake, requireValid } from './parameters.ts'
 import type { PublicParts } from './public-api.ts'
@@ -58,7 +58,7 @@ function audioJob(
   recording: Recording,
   model: Model,
   deployment: Deployment,
-): UnpricedJob {
+): Job {
   const dialect = operationOf(model, deployment, 'speech')
   const { durationMs } = recording
   const words = request.timestamp_granularities?.includes('word') ?? false

@@ -15,12 +15,7 @@ const CHAT_PATH = '/chat/completions'
 const required = new Set(['messages'])
 
 /** From a caller's body to a job: every rule of CONTRACT for /chat/completions. */
-export async function chatJob(
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-  images: ImageParts,
-): Promise<Omit<Job, 'price'>> {
+export async function chatJob(body: JsonBody, model: Model, deployment: Deployment, images: ImageParts): Promise<Job> {
   const dialect = operationOf(model, deployment, 'chat')
   requireValid(chatRequestSchema, body.value)
   const request = body.value as ChatRequest

@@ -1,12 +1,12 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { forwardBody } from '../core/forward.ts'
+import type { Job } from '../core/job.ts'
 import { sumOf, textTokens } from '../core/token-estimate.ts'
 import { textCompletion } from '../dialects/text-completion.ts'
 import { textStream } from '../dialects/text-stream.ts'
 import { HEADROOM, type JsonBody } from './body.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './completions-schema.ts'
-import type { UnpricedJob } from './inference.ts'
 import { jsonRequest, operationOf } from './operation.ts'
 import { outputAllowed } from './output-limit.ts'
 import { acceptedParameters, mistake, requireValid } from './parameters.ts'
@@ -15,7 +15,7 @@ const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
 
 /** POST /completions: text continued, the older way. */
-export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): UnpricedJob {
+export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): Job {
   const dialect = operationOf(model, deployment, 'completions')
   const { cachedTokens } = dialect
   requireValid(completionsRequestSchema, body.value)

@@ -2,13 +2,12 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { base64List, isBase64Vector, listInBytes } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
-import type { AnswerHeaders, ReadAnswer } from '../core/job.ts'
+import type { AnswerHeaders, Job, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { EmbeddingsDialect } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './embeddings-schema.ts'
-import type { UnpricedJob } from './inference.ts'
 import { jsonRequest, operationOf, parsedJson, split, sum } from './operation.ts'
 import { acceptedParameters, requireValid } from './parameters.ts'
 
@@ -17,7 +16,7 @@ type Vector = readonly number[] | string
 const always = new Set(['input', 'encoding_format'])
 
 /** POST /embeddings: texts in, vectors out, in the same order; split where the engine takes fewer at a time. */
-export async function embeddingsJob(body: JsonBody, model: Model, deployment: Deployment): Promise<UnpricedJob> {
+export async function embeddingsJob(body: JsonBody, model: Model, deployment: Deployment): Promise<Job> {
   const dialect = operationOf(model, deployment, 'embeddings')
   requireValid(embeddingsRequestSchema, body.value)
   const request = body.value as EmbeddingsRequest

@@ -4,7 +4,7 @@ import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { ApiError } from '../core/errors.ts'
 import { readImageHeader } from '../core/image-header.ts'
 import { imageKind } from '../core/image-prices.ts'
-import type { EngineRequest, ReadAnswer } from '../core/job.ts'
+import type { EngineRequest, Job, ReadAnswer } from '../core/job.ts'
 import { liftJson } from '../core/lifted-json.ts'
 import { noUsage } from '../core/rating.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
@@ -12,7 +12,6 @@ import type { ImagesDialect } from '../dialects/dialect.ts'
 import type { FileStore } from '../ports.ts'
 import type { JsonBody } from './body.ts'
 import { imagesRequestSchema, type ImagesRequest } from './images-schema.ts'
-import type { UnpricedJob } from './inference.ts'
 import { jsonRequest, operationOf } from './operation.ts'
 import { acceptedParameters, requireValid } from './parameters.ts'
 
@@ -32,7 +31,7 @@ export function imagesJob(
   model: Model,
   deployment: Deployment,
   { files }: { readonly files: FileStore | undefined },
-): UnpricedJob {
+): Job {
   const dialect = operationOf(model, deployment, 'images')
   requireValid(imagesRequestSchema, body.value)
   const request = body.value as ImagesRequest

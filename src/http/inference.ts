@@ -15,15 +15,12 @@ import { rankingJob, rerankJob } from './rerank.ts'
 
 /** What the endpoints with a JSON body share: body → model → endpoint fits → job → pipeline. */
 
-/** A job before it is known what it costs. */
-export type UnpricedJob = Omit<Job, 'price'>
-
 export type MakeJob = (
   body: JsonBody,
   model: Model,
   deployment: Deployment,
   parts: ImageParts & { readonly files: FileStore | undefined },
-) => UnpricedJob | Promise<UnpricedJob>
+) => Job | Promise<Job>
 
 export const jobMakers: Readonly<Record<string, MakeJob>> = {
   '/chat/completions': chatJob,
@@ -47,7 +44,7 @@ async function readJob(
   makeJob: MakeJob,
   exchange: Exchange,
   caller: Caller,
-): Promise<UnpricedJob> {
+): Promise<Job> {
   const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
   const { model, deployment } = resolveFor(parts, path, modelName(body.value), caller)
   return makeJob(body, model, deployment, parts)
@@ -65,13 +62,12 @@ export function resolveFor(
   return found
 }
 
-export async function runJob(parts: PublicParts, exchange: Exchange, caller: Caller, job: UnpricedJob): Promise<void> {
+export async function runJob(parts: PublicParts, exchange: Exchange, caller: Caller, job: Job): Promise<void> {
   const { model, deployment } = job
   const { notes } = exchange
   notes['model'] = model.id
   notes['lane'] = deployment.lane
-  const price = parts.prices.priceOn(deployment, model, caller.workspace.id, job.media?.imageKind)
-  const row = await parts.pipeline({ ...job, price }, caller, exchange)
+  const row = await parts.pipeline(job, caller, exchange)
   notes['outcome'] = row.outcome
   notes['queue_wait_ms'] = row.queueWaitMs
   notes['first_token_ms'] = row.firstTokenMs

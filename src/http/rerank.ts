@@ -1,12 +1,11 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { ApiError } from '../core/errors.ts'
-import type { AnswerHeaders, EngineRequest, ReadAnswer } from '../core/job.ts'
+import type { AnswerHeaders, EngineRequest, Job, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
 import { sumOf, textTokens, times, type TokenEstimate } from '../core/token-estimate.ts'
 import type { RankingDialect, RankingInput, RankingOutput } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
-import type { UnpricedJob } from './inference.ts'
 import { jsonRequest, operationOf, parsedJson, split, sum } from './operation.ts'
 import { requireValid } from './parameters.ts'
 import { rankingRequestSchema, rerankRequestSchema, type RankingRequest, type RerankRequest } from './rerank-schema.ts'
@@ -20,7 +19,7 @@ interface Ranked {
 }
 
 /** POST /rerank: query and documents in, relevance from 0 to 1 out. */
-export function rerankJob(body: JsonBody, model: Model, deployment: Deployment): UnpricedJob {
+export function rerankJob(body: JsonBody, model: Model, deployment: Deployment): Job {
   requireValid(rerankRequestSchema, body.value)
   const request = body.value as RerankRequest
   const documents = request.documents.map((it) => (typeof it === 'string' ? it : it.text))
@@ -46,7 +45,7 @@ export function rerankJob(body: JsonBody, model: Model, deployment: Deployment):
 }
 
 /** POST /reranking: query.text and passages in, raw logits out. */
-export function rankingJob(body: JsonBody, model: Model, deployment: Deployment): UnpricedJob {
+export function rankingJob(body: JsonBody, model: Model, deployment: Deployment): Job {
   requireValid(rankingRequestSchema, body.value)
   const request = body.value as RankingRequest
   const input: RankingInput = {
@@ -70,7 +69,7 @@ function rankJob(
   deployment: Deployment,
   top: number | undefined,
   render: (ranked: readonly Ranked[], id: string, inputTokens: number) => object,
-): UnpricedJob {
+): Job {
   const dialect = operationOf(model, deployment, 'ranking')
   const batches = split(input.documents, dialect.batchSize)
   const tokens = tokensOf(input, model)

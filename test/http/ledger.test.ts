@@ -9,6 +9,7 @@ import type { Store } from '../../src/ports.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { laneHolds } from '../support/lane.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -295,6 +296,29 @@ describe('the ledger: what a row says', () => {
     const later = await newRow()
     assert.equal(later.amount, 7n * 1_000_000n + 5n * 2_000_000n)
     assert.ok(later.priceVersion > before.priceVersion)
+  })
+
+  it('[M6] a price that changes while a request waits is the one it is admitted at', async (t) => {
+    const held = gate()
+    let calls = 0
+    const { weir, engine } = await chatStage(t, {
+      limits: { max_concurrent_requests: 1 },
+      script: () => (calls++ === 0 ? { hold: { afterTokens: 0, until: held.opened } } : {}),
+    })
+    const first = weir.chat({})
+    await engine.arrived(1)
+    const second = weir.chat({})
+    await laneHolds(weir, 1, 1)
+    const path = `/admin/v1/workspaces/default/prices/meta/test-8b`
+    const pricing = { input_per_million: '1.00', output_per_million: '2.00' }
+    assert.equal((await weir.admin('PUT', path, pricing)).status, 200)
+    held.open()
+    await Promise.all([first, second].map(async (answer) => (await answer).text()))
+    const rows = await rowsOf(weir, 2)
+    assert.deepEqual(
+      rows.map(({ amount }) => amount),
+      [10n * INPUT + 3n * OUTPUT, 10n * 1_000_000n + 3n * 2_000_000n],
+    )
   })
 
   it('what is refused before an engine is called has no row', async (t) => {

@@ -131,24 +131,25 @@ describe('what has been spent', () => {
   })
 
   it('never comes to more than was held: a token is a byte at least', () => {
-    const job = {
-      price: {
-        rates: {
-          inputPerToken: 2n,
-          outputPerToken: 3n,
-          cachedInputPerToken: 5n,
-          perImage: 7n,
-          perAudioMinute: 60_000n,
-        },
+    const price = {
+      version: 1,
+      rates: {
+        inputPerToken: 2n,
+        outputPerToken: 3n,
+        cachedInputPerToken: 5n,
+        perImage: 7n,
+        perAudioMinute: 60_000n,
       },
+    }
+    const job = {
       model: { contextLength: 100 },
       maxTokens: 10,
       media: { images: 2, audioMs: 3 },
       calls: [{ body: Buffer.alloc(40) }, { body: Buffer.alloc(2) }],
     } as unknown as Job
-    assert.equal(mostOwed(job), 42n * 5n + 30n + 14n + 3n)
+    assert.equal(mostOwed(job, price), 42n * 5n + 30n + 14n + 3n)
     assert.equal(
-      mostOwed({ ...job, calls: [{ path: '', contentType: '', body: Buffer.alloc(1000) }] }),
+      mostOwed({ ...job, calls: [{ path: '', contentType: '', body: Buffer.alloc(1000) }] }, price),
       100n * 5n + 30n + 14n + 3n,
     )
   })
