@@ -20,6 +20,8 @@ export interface Scan {
   readonly depth: number
   /** Separators and openings: a measure of how many values the parsed tree would hold. */
   readonly values: number
+  /** Names in all of its objects, at every depth, each as often as it is given. */
+  readonly names: number
 }
 
 const QUOTE = 0x22
@@ -36,6 +38,7 @@ export function scanObject(bytes: Buffer, start = 0): Scan {
   let depth = 0
   let deepest = 0
   let values = 0
+  let names = 0
   let nameStart = -1
   let nameEnd = -1
   let valueStart = -1
@@ -55,6 +58,7 @@ export function scanObject(bytes: Buffer, start = 0): Scan {
         break
       }
       case COLON:
+        names++
         if (depth === 1 && nameStart >= 0 && valueStart < 0) valueStart = index + 1
         break
       case COMMA:
@@ -75,7 +79,31 @@ export function scanObject(bytes: Buffer, start = 0): Scan {
       default:
     }
   }
-  return { fields, depth: deepest, values }
+  return { fields, depth: deepest, values, names }
+}
+
+/**
+ * Whether an object of the parsed tree has lost a value to another of the same name, however spelled: the
+ * text has a colon for each name, the tree keeps one of them. The walk is over as soon as all are found, so
+ * what comes behind the last name (thousands of numbers to embed) costs nothing.
+ */
+export function hasRepeatedName(tree: unknown, names: number): boolean {
+  let missing = names
+  const look = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    if (Array.isArray(value)) {
+      for (const item of value) {
+        if (missing === 0) return
+        look(item)
+      }
+      return
+    }
+    const object = value as Readonly<Record<string, unknown>>
+    for (const _ in object) missing--
+    if (missing > 0) for (const name in object) look(object[name])
+  }
+  look(tree)
+  return missing > 0
 }
 
 /** Offset just past the closing quote. Long strings (images) are crossed by the native search. */

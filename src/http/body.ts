@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { scanObject, type Scan } from '../core/json-scan.ts'
+import { hasRepeatedName, scanObject, type Scan } from '../core/json-scan.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Room before the body for the fields that Weir puts in front of it: see core/forward.ts. */
@@ -27,7 +27,7 @@ export async function readJsonObject(exchange: Exchange, maxBytes: number): Prom
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ApiError('invalid_json', 'The body must be a JSON object.')
   }
-  refuseRepeated(scan)
+  refuseRepeated(scan, value)
   return { bytes, scan, value: value as Record<string, unknown> }
 }
 
@@ -55,11 +55,14 @@ function parse(text: string): unknown {
 }
 
 /** Parsers differ on which of two equal names wins, and what is checked must be what the engine reads. */
-function refuseRepeated(scan: Scan): void {
+function refuseRepeated(scan: Scan, value: unknown): void {
   const names = new Set<string>()
   for (const { name } of scan.fields) {
     if (names.has(name)) throw new ApiError('invalid_json', `The field "${name.slice(0, 64)}" is given twice.`)
     names.add(name)
+  }
+  if (hasRepeatedName(value, scan.names)) {
+    throw new ApiError('invalid_json', 'An object in the body has the same name twice.')
   }
 }
 

@@ -820,6 +820,8 @@ describe('chat: the body', () => {
       `{"model":"meta/test-8b","messages":${messages},"max_tokens":1,"max_\\u0074okens":4096}`,
       `{"model":"meta/test-8b","model":"meta/plain","messages":${messages}}`,
       `{"model":"meta/test-8b","messages":${messages},"messages":[]}`,
+      '{"model":"meta/test-8b","messages":[{"role":"user","content":"short","content":"much longer"}]}',
+      '{"model":"meta/test-8b","messages":[{"role":"user","content":"short","\\u0063ontent":"much longer"}]}',
     ]) {
       const calls = engine.calls.length
       const refusal = await refusalOf(await sendRaw(body))

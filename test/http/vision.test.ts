@@ -148,6 +148,26 @@ describe('an image in a data URL', () => {
   })
 })
 
+describe('an image with two addresses', () => {
+  it('[C7] is refused, however the second is spelled: an engine may take the other one, and go and fetch it', async () => {
+    const inline = JSON.stringify(dataUrl('png', png()))
+    const elsewhere = JSON.stringify('http://169.254.169.254/latest/meta-data')
+    for (const image of [
+      `{"type":"image_url","image_url":{"url":${elsewhere},"url":${inline}}}`,
+      `{"type":"image_url","image_url":{"\\u0075rl":${elsewhere},"url":${inline}}}`,
+      `{"type":"image_url","image_url":{"url":${elsewhere}},"image_url":{"url":${inline}}}`,
+      `{"type":"image_url","image\\u005furl":{"url":${elsewhere}},"image_url":{"url":${inline}}}`,
+    ]) {
+      const body = `{"model":"meta/vision","messages":[{"role":"user","content":[${image}]}]}`
+      const headers = { 'content-type': 'application/json' }
+      const refusal = await refusalOf(await weir.call('/chat/completions', { method: 'POST', headers, body }))
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_json', null], image)
+      assert.match(refusal.message, /twice/)
+    }
+    assert.equal(engine.calls.length, 0)
+  })
+})
+
 describe('an image at an address', () => {
   const at = (path: string): string => `http://${host}${path}`
   const where = 'messages[0].content[0]'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { forwardBody } from '../../src/core/forward.ts'
-import { scanObject } from '../../src/core/json-scan.ts'
+import { hasRepeatedName, scanObject } from '../../src/core/json-scan.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -71,6 +71,27 @@ describe('the fields of an object, found in its bytes', () => {
     assert.deepEqual(
       scanObject(Buffer.from(text)).fields.map(({ name }) => name),
       ['a', 'b', 'a'],
+    )
+  })
+
+  it('are counted at every depth: a tree with fewer names than its text has lost one to another of the same name', () => {
+    const repeated = (text: string): boolean => hasRepeatedName(JSON.parse(text), scanObject(Buffer.from(text)).names)
+    for (const text of [
+      '{"a":{"b":1,"b":2}}',
+      '{"a":{"b":1,"\\u0062":2}}',
+      '{"a":[[[{"b":1,"b":1}]]]}',
+      '{"a":[1,"x",null,{"c":{}},{"b":{"d":1,"e":2,"d":3}}]}',
+      '{"a":{"__proto__":1,"__proto__":2}}',
+      '{"a":{"":1,"":2}}',
+    ]) {
+      assert.ok(repeated(text), text)
+    }
+    fc.assert(
+      fc.property(spellings, ([, text]) => {
+        assert.ok(!repeated(text), text)
+        assert.ok(repeated(`{"outer":[0,{"name":${text},"n\\u0061me":${text}}]}`))
+      }),
+      { numRuns: 1000 },
     )
   })
 
