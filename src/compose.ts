@@ -47,6 +47,8 @@ export interface Service {
 }
 
 const FIRST_WORKSPACE = 'default'
+/** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
+const SAT_OUT_MS = 240_000
 /** A store that fails to the last must not keep the service from stopping. */
 const LAST_FLUSH_MS = 10_000
 
@@ -110,7 +112,12 @@ async function assemble(
       engines.update(deployments)
       const lanes = new Set(deployments.map((deployment) => deployment.lane))
       for (const lane of admission.status().keys()) if (!lanes.has(lane)) admission.retire(lane)
-      for (const { lane, limits } of deployments) admission.setLimits(lane, limits)
+      for (const { lane, limits } of deployments) {
+        admission.setLimits(lane, limits)
+        if (limits.maxWaitMs > SAT_OUT_MS) {
+          log.warn({ lane, max_wait_ms: limits.maxWaitMs }, 'max_wait_ms is above 240 s: many clients give up at 300 s')
+        }
+      }
     }
   })
   const images = remoteImages(config.imageHosts, config.imageLimits)

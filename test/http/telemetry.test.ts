@@ -170,22 +170,52 @@ describe('the log', () => {
     const shown = stdout.replaceAll(service.firstKey, '')
     for (const secret of [prompt, 'weir_', OPERATOR_TOKEN, 'engine-secret']) assert.ok(!shown.includes(secret), secret)
   })
+
+  it('warns of a wait that clients do not sit out, on the start and on a reload', async (t) => {
+    const limits = (seconds: number) => ({ limits: { max_wait_ms: seconds * 1000 } })
+    const service = await childService(t, {
+      serverless: limits(241),
+      dedicated: [
+        { workspace: 'acme', ...limits(240) },
+        { workspace: 'zenith', ...limits(300) },
+      ],
+    })
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` }
+    await fetch(`${service.adminUrl}/admin/v1/catalog/reload`, { method: 'POST', headers })
+    const { stderr } = await service.stop()
+    const warnings = stderr
+      .split('\n')
+      .filter((line) => line.includes('max_wait_ms'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .map(({ level, lane, max_wait_ms }) => [level, lane, max_wait_ms])
+    const [warn] = warnings[0] ?? assert.fail('no warning')
+    const expected = [
+      [warn, 'meta/test-8b', 241_000],
+      [warn, 'meta/test-8b@zenith', 300_000],
+    ]
+    assert.deepEqual(warnings, [...expected, ...expected])
+    assert.ok(warn === 'warn' || warn === 40, `of the level ${String(warn)}`)
+  })
 })
 
 /** `weir serve` in a process of its own, with everything it logs. */
-async function childService(t: TestContext) {
+async function childService(
+  t: TestContext,
+  lanes: { readonly serverless?: object; readonly dedicated?: readonly object[] } = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), 'weir-log-'))
   const engine = await scriptedEngine()
   const config = join(folder, 'weir.yaml')
   const serverless = {
     engine: { kind: 'openai', urls: [engine.url], model: 'engine-name', api_key_env: 'ENGINE_KEY' },
+    ...lanes.serverless,
   }
   writeFileSync(
     config,
     stringify({
       server: { port: 0, admin_port: 0, drain_ms: 1000 },
       log: { level: 'debug' },
-      models: [modelEntry([], { serverless })],
+      models: [modelEntry([], { serverless, dedicated: lanes.dedicated ?? [] })],
     }),
   )
   const environment = { ENGINE_KEY: 'engine-secret', WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN }
