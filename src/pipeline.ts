@@ -73,11 +73,12 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   async function visitEngine(engine: Engine, hold: Hold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
     const { ticket, waitMs } = await admit(job, reply)
+    let visit: Visit | undefined
     try {
       // It may have changed while the request waited.
       const price = parts.priceOf(job, caller)
       const intent = await recordIntent(job, caller, reply, price)
-      const visit: Visit = {
+      visit = {
         job,
         reply,
         intent,
@@ -92,7 +93,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         ? await streamAnswer(visit, job.answer, engine)
         : await wholeAnswer(visit, job.answer, engine)
     } finally {
-      ticket.leave()
+      // A stream is over for its caller when the engine has said so; the engine may take a moment longer.
+      if (visit?.running) void visit.running.ended.then(() => ticket.leave())
+      else ticket.leave()
     }
   }
 
@@ -262,7 +265,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const [call] = job.calls
     if (!call) throw new Error('a streamed answer needs a call')
     const end = await callEngine(visit, engine, { ...call, receiver: streamReceiver() }, done.promise)
-    visit.release()
+    void visit.running?.ended.then(() => visit.release())
 
     const { usage, isEstimated } = streamedUsage(job, relay)
     if (reply.isGone) {

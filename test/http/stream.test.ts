@@ -4,6 +4,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
+import { laneHolds, laneOf } from '../support/lane.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 import { readEvents, startWeir, type TestWeir } from '../support/weir.ts'
@@ -293,7 +294,9 @@ describe('streaming: engines and their habits', () => {
     await chunksOf(await within(10_000, 'the stream ends', weir.chat({ stream: true })))
     const call = engine.calls[seen]
     assert.equal(call?.leftAt, undefined, 'the caller waited until the engine was cut off')
+    assert.equal((await laneOf(weir)).in_flight_requests, 1, 'the engine is still at it')
     await eventually('the engine’s connection is let go', () => call?.leftAt !== undefined)
+    await laneHolds(weir, 0, 0)
   })
 
   it('[E2] more words after [DONE] reach nobody', async () => {
