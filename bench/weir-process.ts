@@ -8,6 +8,7 @@ export interface WeirProcess {
   readonly origin: string
   readonly key: string
   readonly pid: number
+  readonly dataDir: string
   stop(): Promise<void>
 }
 
@@ -15,9 +16,10 @@ export interface WeirProcess {
 export async function startWeir(config: object): Promise<WeirProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
   const file = join(folder, 'weir.yaml')
+  const dataDir = join(folder, 'data')
   const server = { port: 0, admin_port: 0, drain_ms: 0 }
   const rateLimit = { requests_per_minute: 100_000_000 }
-  writeFileSync(file, JSON.stringify({ server, data_dir: join(folder, 'data'), rate_limit: rateLimit, ...config }))
+  writeFileSync(file, JSON.stringify({ server, data_dir: dataDir, rate_limit: rateLimit, ...config }))
   const main = new URL('../src/main.ts', import.meta.url).pathname
   const log = join(folder, 'weir.log')
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
@@ -28,6 +30,7 @@ export async function startWeir(config: object): Promise<WeirProcess> {
   return {
     ...(await greeting(child, log)),
     pid: child.pid ?? 0,
+    dataDir,
     async stop() {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill()

@@ -11,6 +11,7 @@ const benches = {
   held: 'held.ts',
   overload: 'overload.ts',
   uploads: 'uploads.ts',
+  usage: 'usage.ts',
   embedded: 'embedded-engine.ts',
 }
 
