@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from 'undici'
+import { isServiceRunning } from './store/service-lock.ts'
 
 /**
  * How commands and the service that runs on the same data directory find each other: the service leaves
@@ -22,8 +23,12 @@ export function publishService(dataDir: string, note: ServiceNote): () => void {
   return () => rmSync(noteIn(dataDir), { force: true })
 }
 
-/** The note of the service on a data directory; one that was killed leaves its own behind. */
+/**
+ * The note of the service that runs on a data directory. One that was killed leaves its own behind, and whoever
+ * listens at its address by now must not get the operator's token.
+ */
 export function findService(dataDir: string): ServiceNote | undefined {
+  if (!isServiceRunning(dataDir)) return undefined
   try {
     return JSON.parse(readFileSync(noteIn(dataDir), 'utf8')) as ServiceNote
   } catch {
@@ -45,7 +50,7 @@ export async function refreshService(dataDir: string): Promise<void> {
     status = response.statusCode
     await response.body.dump()
   } catch {
-    // A note left behind by a service that was killed: there is nobody to tell.
+    // It ended meanwhile: there is nobody to tell.
     return
   }
   if (status !== 200) throw new Error(`the running service did not take the change (status ${status}); restart it`)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -203,13 +204,22 @@ describe('a command', () => {
     assert.deepEqual([code, stderr()], [0, ''])
   })
 
-  it('works beside the note of a service that was killed', async () => {
+  it('works beside the note of a service that was killed, and tells nobody who listens there now', async (t) => {
+    let calls = 0
+    const stranger = createServer((socket) => {
+      calls++
+      socket.destroy()
+    }).listen(0, '127.0.0.1')
+    t.after(() => stranger.close())
+    await once(stranger, 'listening')
     const data = join(folder, 'killed')
     mkdirSync(data)
-    const note = { adminUrl: 'http://127.0.0.1:9', operatorToken: 'x'.repeat(16), pid: 1 }
+    const adminUrl = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
+    const note = { adminUrl, operatorToken: 'x'.repeat(16), pid: 1 }
     writeFileSync(join(data, 'service.json'), JSON.stringify(note))
     const result = await weir('workspaces', 'create', 'after', '--json', '--data', data)
     assert.equal(result.json()['name'], 'after')
+    assert.equal(calls, 0, 'the operator’s token was shown to somebody else')
   })
 })
 

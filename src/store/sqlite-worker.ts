@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { migrations } from './schema.ts'
+import { takeServiceLock } from './service-lock.ts'
 
 /**
  * SQLite on a thread of its own: its calls are synchronous and end in an fsync, which has no place on the
@@ -48,15 +49,12 @@ parentPort?.on('message', (request: StoreRequest | 'close') => {
 })
 parentPort?.postMessage({ id: 0 } satisfies StoreReply)
 
-/** Two services over one file would each settle the other's open requests. The lock dies with its process. */
-function lockDirectory(): DatabaseSync {
-  const file = new DatabaseSync(join(dataDir, 'serve.lock'))
+function lockDirectory(): { close(): void } {
   try {
-    file.exec('BEGIN EXCLUSIVE')
+    return takeServiceLock(dataDir)
   } catch (cause) {
     throw refusal('ERR_DATA_DIR_TAKEN', `another service is running on ${dataDir}`, cause)
   }
-  return file
 }
 
 /** What an operator can do something about: it has a code, so that it is told without a stack. */
