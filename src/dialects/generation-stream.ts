@@ -1,18 +1,20 @@
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
 import type { GenerationDialect } from './dialect.ts'
 import { eventSplitter } from './event-stream.ts'
-import { readUsage, toWireUsage } from './usage.ts'
+import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './usage.ts'
 
 /** What a caller asked of a stream. */
 export interface StreamOptions {
   readonly includeUsage: boolean
-  /** How many the caller asked for. */
+  /** How many the caller asked for, of all prompts together. */
   readonly choices: number
+  /** One, unless it says otherwise. */
+  readonly prompts?: number
   readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
 }
 
 /** What chat and text completion word differently. */
-export interface StreamWording<Choice> {
+export interface StreamWording<Choice extends Indexed> {
   readonly idPrefix: string
   readonly object: string
   /** A choice with text and nothing else to see may go out as it came. */
@@ -26,6 +28,10 @@ export interface Rewritten {
   readonly hasContent: boolean
   /** The choice that has its finish_reason with this. */
   readonly finished: number | undefined
+}
+
+interface Indexed {
+  index?: number
 }
 
 interface Chunk<Choice> {
@@ -42,7 +48,7 @@ const CHOICES_FIELD = '"choices":['
  *
  * Text is latin1 in and out: see event-stream.ts.
  */
-export function generationStream<Choice>(
+export function generationStream<Choice extends Indexed>(
   head: AnswerHead,
   options: StreamOptions,
   wording: StreamWording<Choice>,
@@ -51,7 +57,9 @@ export function generationStream<Choice>(
   const headText = `data: {"id":"${wording.idPrefix}${head.id}","object":"${wording.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
   const tailText = options.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const finished = new Set<number>()
-  let reported: ReturnType<typeof readUsage>
+  /** Of everything; and where there is none yet, of each choice alone. */
+  let whole: ReportedUsage | undefined
+  const ofChoices = new Map<number, ReportedUsage>()
   let deltas = 0
   let deltasReported = 0
   let done = false
@@ -80,10 +88,21 @@ export function generationStream<Choice>(
     const text = relayChoices(data, chunk.choices ?? [])
     const usage = readUsage(chunk['usage'], options.cachedTokens?.(chunk))
     if (usage) {
-      reported = usage
+      takeCount(usage, chunk.choices ?? [])
       deltasReported = deltas
     }
     return text
+  }
+
+  /** What vLLM and SGLang count while they stream is the choice in that chunk and its prompt, and no other. */
+  function takeCount(usage: ReportedUsage, [only]: readonly Choice[]): void {
+    if (only === undefined || options.choices === 1) whole = usage
+    else ofChoices.set(only.index ?? 0, usage)
+  }
+
+  function reported(): ReportedUsage | undefined {
+    if (whole || ofChoices.size === 0) return whole
+    return sumOfChoices(ofChoices, options.choices / (options.prompts ?? 1))
   }
 
   function relayChoices(data: string, choices: readonly Choice[]): string {
@@ -118,12 +137,12 @@ export function generationStream<Choice>(
     isDone: () => done,
     isBroken: () => broken,
     isComplete: () => !broken && finished.size >= options.choices,
-    reportedUsage: () => reported?.usage,
+    reportedUsage: () => reported()?.usage,
     deltaCount: () => deltas,
     deltasSinceReport: () => deltas - deltasReported,
     closing(usage) {
       if (!options.includeUsage) return 'data: [DONE]\n\n'
-      const wire = toWireUsage(usage, reported?.reasoningTokens ?? 0)
+      const wire = toWireUsage(usage, reported()?.reasoningTokens ?? 0)
       return `${headText}"choices":[],"usage":${JSON.stringify(wire)}}\n\ndata: [DONE]\n\n`
     },
   }

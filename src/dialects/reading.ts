@@ -26,8 +26,11 @@ export function tokenCount(value: unknown): number | undefined {
   return count === undefined || count > MAX_TOKENS ? undefined : count
 }
 
-/** `usage.prompt_tokens`, or the total where only that is told: ranking and embedding have no output. */
+/**
+ * `usage.prompt_tokens`, or the total where only that is told: ranking and embedding have no output. Every text
+ * has a token at least, so a count of 0 is none: some servers fill the field in and do not count.
+ */
 export function inputTokensOf(body: unknown): number | undefined {
   const usage = record(record(body)['usage'])
-  return tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['total_tokens'])
+  return (tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['total_tokens'])) || undefined
 }

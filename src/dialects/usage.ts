@@ -10,28 +10,58 @@ export interface WireUsage {
   readonly completion_tokens_details: { readonly reasoning_tokens: number }
 }
 
+export interface ReportedUsage {
+  readonly usage: Usage
+  readonly reasoningTokens: number
+}
+
 /** What an engine reported, or undefined where it makes no sense. */
-export function readUsage(
-  reported: unknown,
-  cachedElsewhere?: number,
-): { usage: Usage; reasoningTokens: number } | undefined {
+export function readUsage(reported: unknown, cachedElsewhere?: number): ReportedUsage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined
-  const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } = reported as {
-    prompt_tokens?: unknown
-    completion_tokens?: unknown
-    prompt_tokens_details?: { cached_tokens?: unknown } | null
-    completion_tokens_details?: { reasoning_tokens?: unknown } | null
-  }
+  const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details, reasoning_tokens } =
+    reported as {
+      prompt_tokens?: unknown
+      completion_tokens?: unknown
+      prompt_tokens_details?: { cached_tokens?: unknown } | null
+      completion_tokens_details?: { reasoning_tokens?: unknown } | null
+      /** SGLang puts it here. */
+      reasoning_tokens?: unknown
+    }
   const inputTokens = tokenCount(prompt_tokens)
   // Not every operation has an output; but one that cannot be counted is not none.
   const outputTokens = tokenCount(completion_tokens ?? 0)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
+  // Some servers put an empty usage into every chunk: that is no count, and nothing could be billed by it.
+  if (inputTokens === 0 && outputTokens === 0) return undefined
   const cachedInputTokens = Math.min(
     inputTokens,
     tokenCount(prompt_tokens_details?.cached_tokens) ?? cachedElsewhere ?? 0,
   )
-  const reasoningTokens = Math.min(outputTokens, tokenCount(completion_tokens_details?.reasoning_tokens) ?? 0)
+  const reasoningTokens = Math.min(
+    outputTokens,
+    tokenCount(completion_tokens_details?.reasoning_tokens) ?? tokenCount(reasoning_tokens) ?? 0,
+  )
   return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens }
+}
+
+/**
+ * Counts of single choices added up, by their index. The choices of one prompt stand side by side, and each
+ * of them tells the prompt's tokens again.
+ */
+export function sumOfChoices(counts: ReadonlyMap<number, ReportedUsage>, choicesPerPrompt: number): ReportedUsage {
+  const prompts = new Set<number>()
+  let { inputTokens, cachedInputTokens, outputTokens } = noUsage
+  let reasoning = 0
+  for (const [index, { usage, reasoningTokens }] of counts) {
+    outputTokens += usage.outputTokens
+    reasoning += reasoningTokens
+    const prompt = Math.floor(index / choicesPerPrompt)
+    if (prompts.has(prompt)) continue
+    prompts.add(prompt)
+    inputTokens += usage.inputTokens
+    cachedInputTokens += usage.cachedInputTokens
+  }
+  return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens: reasoning }
 }
 
 export function toWireUsage(usage: Usage, reasoningTokens: number): WireUsage {

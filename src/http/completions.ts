@@ -50,7 +50,10 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
     answer: request.stream
-      ? { kind: 'streamed', relay: (head) => textStream(head, { includeUsage, choices, cachedTokens }) }
+      ? {
+          kind: 'streamed',
+          relay: (head) => textStream(head, { includeUsage, choices, prompts: prompts.length, cachedTokens }),
+        }
       : {
           kind: 'whole',
           reads: 'whole',

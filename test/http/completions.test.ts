@@ -162,6 +162,19 @@ describe('a streamed completion', () => {
     const [row] = await made.weir.ledger()
     assert.equal(row?.outcome, 'engine_broke')
   })
+
+  it('[M2] that breaks off is billed by the sum of what was counted for each choice and each prompt', async (t) => {
+    const made = await stage(t)
+    const counted = (index: number, input: number, output: number): object => ({
+      ...piece(' x', null, index),
+      usage: { prompt_tokens: input, completion_tokens: output },
+    })
+    // Two choices for each prompt: 0 and 1 are of the first, 2 and 3 of the second.
+    streams(made, [counted(0, 5, 1), counted(1, 5, 1), counted(2, 7, 1), counted(0, 5, 2), counted(3, 7, 4)])
+    await readEvents(await made.post('/completions', { prompt: ['one', 'two'], n: 2, stream: true }))
+    const [row] = await made.weir.ledger()
+    assert.deepEqual([row?.outcome, row?.inputTokens, row?.outputTokens], ['engine_broke', 12, 8])
+  })
 })
 
 describe('a wrong request to complete', () => {

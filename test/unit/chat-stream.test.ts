@@ -392,6 +392,30 @@ describe('the relay of a chat stream', () => {
     }
   })
 
+  it('[M2] usage of several choices, counted one by one while they run: what an abort is billed by is their sum', () => {
+    const usage = (tokens: number): object => ({ usage: { prompt_tokens: 5, completion_tokens: tokens } })
+    const piece = (index: number, tokens: number): object =>
+      chunk([{ index, delta: { content: 'x' }, finish_reason: null }], usage(tokens))
+    const relay = relayOf({ choices: 2 })
+    push(relay, piece(0, 1), piece(1, 1), piece(0, 2), piece(0, 3), piece(1, 2))
+    assert.deepEqual([relay.reportedUsage()?.inputTokens, relay.reportedUsage()?.outputTokens], [5, 5])
+    assert.equal(relay.deltasSinceReport(), 0)
+    push(relay, chunk([], usage(6)))
+    assert.equal(relay.reportedUsage()?.outputTokens, 6, 'the count of everything')
+  })
+
+  it('[M2] a usage of nothing, which some servers put into every chunk, is no count', () => {
+    const nothing = { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }
+    const relay = relayOf()
+    push(
+      relay,
+      chunk([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: '' }], nothing),
+      chunk([{ index: 0, delta: { content: 'a' }, finish_reason: '' }], nothing),
+    )
+    assert.equal(relay.reportedUsage(), undefined)
+    assert.equal(relay.deltaCount(), 1)
+  })
+
   it('only deltas that say something are counted', () => {
     const relay = relayOf()
     push(
