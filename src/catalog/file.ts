@@ -50,6 +50,7 @@ const engineSchema = Type.Object(
     ),
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     api_key_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+    scores: Type.Optional(Type.Enum(['probability', 'logit'])),
     first_byte_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
     idle_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
   },
@@ -248,6 +249,7 @@ function toEngine(
     urls,
     model: engine.model ?? slug,
     apiKey,
+    scores: engine.scores,
     // Long generations answer late when they do not stream, and pause while they think.
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
     idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,

@@ -34,6 +34,8 @@ export interface EngineDescription {
   /** The model's name at the engine. */
   readonly model: string
   readonly apiKey: string | undefined
+  /** What the scores of a reranker are, where the operator knows better than its kind. */
+  readonly scores: 'probability' | 'logit' | undefined
   readonly firstByteTimeoutMs: number
   readonly idleTimeoutMs: number
 }

@@ -48,6 +48,21 @@ export function textTokens(text: string, tokenizer: string | undefined): TokenEs
   return { charged: Math.ceil((highest / 100) * (1 + MARGIN)), likely: Math.ceil((lowest / 100) * (1 - MARGIN)) }
 }
 
+/** As much of the beginning of a text as costs no more than `limit` even at the high end; a character at least. */
+export function firstTokens(text: string, limit: number, tokenizer: string | undefined): string {
+  const { most } = costsOf(tokenizer)
+  const room = (limit * 100) / (1 + MARGIN)
+  let cost = 0
+  for (let index = 0; index < text.length; index++) {
+    cost += most[slotOf(text.charCodeAt(index))]!
+    if (cost <= room) continue
+    const first = text.codePointAt(0)! > 0xffff ? 2 : 1
+    const isInsidePair = /[\ud800-\udbff]/.test(text.charAt(index - 1))
+    return text.slice(0, Math.max(first, isInsidePair ? index - 1 : index))
+  }
+  return text
+}
+
 export function messageTokens(messages: number): TokenEstimate {
   return times(MESSAGE, messages)
 }

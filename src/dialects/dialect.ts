@@ -59,14 +59,21 @@ export interface RankingInput {
   readonly maxTokensPerDocument: number | undefined
 }
 
+/** What scores are: probabilities from 0 to 1, or the logits before. */
+export type ScoreScale = 'probability' | 'logit'
+
 export interface RankingOutput {
   readonly scores: readonly { readonly index: number; readonly score: number }[]
   readonly inputTokens: number | undefined
+  /** Where the answer itself tells. */
+  readonly scale?: ScoreScale
 }
 
 export interface RankingDialect {
-  /** What its scores are: probabilities from 0 to 1, or the logits before. */
-  readonly scale: 'probability' | 'logit'
+  /** What its scores usually are. */
+  readonly scale: ScoreScale
+  /** It cuts documents to `maxTokensPerDocument` itself; for the others Weir does. */
+  readonly cutsDocuments?: true
   /** The most documents a call may have. */
   readonly batchSize: number
   request(input: RankingInput): DialectRequest
@@ -121,7 +128,11 @@ export interface SpeechDialect {
     readonly path: string
     readonly fields: Readonly<Record<string, string | readonly string[]>>
   }
+  /** It knows no translation. */
+  readonly transcribesOnly?: true
   /** Whether a refusal in these words means that the server gives text and nothing else. */
   offersTextOnly(refusal: string): boolean
   response(body: unknown): SpeechOutput | undefined
+  /** Whether the answer, though its status is that of success, says that the recording cannot be read. */
+  isUnreadable?(body: unknown): boolean
 }

@@ -1,5 +1,14 @@
-import type { Dialect, ImagesDialect } from './dialect.ts'
-import { cohereRanking, generation, includeUsage, openaiEmbeddings, openaiImages, openaiSpeech } from './openai.ts'
+import type { Dialect, ImagesDialect, RankingDialect, SpeechDialect } from './dialect.ts'
+import {
+  generation,
+  includeUsage,
+  openaiEmbeddings,
+  openaiImages,
+  openaiSpeech,
+  plainRanking,
+  readSpeech,
+} from './openai.ts'
+import type { Json } from './reading.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
@@ -15,13 +24,40 @@ const localaiImages: ImagesDialect = {
   },
 }
 
+/** Its usage counts words, and as the prompt's those of the query alone. Weir's own estimate is nearer. */
+const localaiRanking: RankingDialect = {
+  ...plainRanking('probability'),
+  response(body, headers) {
+    const output = plainRanking('probability').response(body, headers)
+    return output && { ...output, inputTokens: undefined }
+  },
+}
+
+/** No recording ends later, in seconds; in nanoseconds, none so early. */
+const MOST_SECONDS = 1_000_000
+
+/** It has no path for translations, and tells times in nanoseconds. */
+const localaiSpeech: SpeechDialect = {
+  ...openaiSpeech,
+  transcribesOnly: true,
+  response(body) {
+    const heard = readSpeech(body)
+    if (!heard?.segments?.some((segment) => Number(segment['end']) > MOST_SECONDS)) return heard
+    return { ...heard, segments: heard.segments.map(inSeconds), words: heard.words?.map(inSeconds) }
+  },
+}
+
+function inSeconds(timed: Json): Json {
+  return { ...timed, start: Number(timed['start']) / 1e9, end: Number(timed['end']) / 1e9 }
+}
+
 export const localai: Dialect = {
   chat: generation('/chat/completions', includeUsage),
   completions: generation('/completions', includeUsage),
   embeddings: openaiEmbeddings,
-  ranking: cohereRanking('/rerank', 'probability'),
+  ranking: localaiRanking,
   images: localaiImages,
-  speech: openaiSpeech,
+  speech: localaiSpeech,
 }
 
 const SDCPP_TAG = /<\/?sd_cpp_extra_args>/g

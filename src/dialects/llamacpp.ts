@@ -1,5 +1,5 @@
 import type { Dialect, GenerationDialect } from './dialect.ts'
-import { cohereRanking, generation, includeUsage, openaiEmbeddings } from './openai.ts'
+import { generation, includeUsage, openaiEmbeddings, plainRanking } from './openai.ts'
 import { record, wholeNumber } from './reading.ts'
 
 /** llama.cpp's server tells what its prompt cache saved in `timings`, beside the usage. */
@@ -11,5 +11,5 @@ export const llamacpp: Dialect = {
   chat: withTimings(generation('/chat/completions', includeUsage)),
   completions: withTimings(generation('/completions', includeUsage)),
   embeddings: openaiEmbeddings,
-  ranking: cohereRanking('/rerank', 'logit'),
+  ranking: plainRanking('logit'),
 }

@@ -1,6 +1,22 @@
-import type { Dialect } from './dialect.ts'
+import type { Dialect, RankingDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, readScores } from './openai.ts'
 import { inputTokensOf, list, record } from './reading.ts'
+
+/** NVIDIA's own schema. */
+export const nimRanking: RankingDialect = {
+  scale: 'logit',
+  batchSize: 512,
+  request: ({ model, query, documents, truncate }) => ({
+    path: '/ranking',
+    body: {
+      model,
+      query: { text: query },
+      passages: documents.map((text) => ({ text })),
+      truncate: truncate ? 'END' : 'NONE',
+    },
+  }),
+  response: (body) => readScores(list(record(body)['rankings']), 'logit', inputTokensOf(body)),
+}
 
 /** NVIDIA's NIM containers. */
 export const nim: Dialect = {
@@ -14,18 +30,5 @@ export const nim: Dialect = {
       return { path, body: { ...body, input_type: 'passage', truncate: 'NONE' } }
     },
   },
-  ranking: {
-    scale: 'logit',
-    batchSize: 512,
-    request: ({ model, query, documents, truncate }) => ({
-      path: '/ranking',
-      body: {
-        model,
-        query: { text: query },
-        passages: documents.map((text) => ({ text })),
-        truncate: truncate ? 'END' : 'NONE',
-      },
-    }),
-    response: (body) => readScores(list(record(body)['rankings']), 'logit', inputTokensOf(body)),
-  },
+  ranking: nimRanking,
 }

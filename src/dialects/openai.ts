@@ -45,22 +45,29 @@ export const openaiEmbeddings: EmbeddingsDialect = {
 /** As many documents as a caller may send: a server that takes fewer at a time says so. */
 export const ALL_DOCUMENTS = 1000
 
-/** Cohere's and Jina's schema, which vLLM, llama.cpp and others took over. */
-export function cohereRanking(path: string, scale: RankingDialect['scale']): RankingDialect {
+/** Cohere's and Jina's schema as most servers took it over. */
+export function plainRanking(scale: RankingDialect['scale']): RankingDialect {
   return {
     scale,
     batchSize: ALL_DOCUMENTS,
-    request: ({ model, query, documents, maxTokensPerDocument }) => ({
-      path,
-      body: {
-        model,
-        query,
-        documents,
-        ...(maxTokensPerDocument === undefined ? {} : { max_tokens_per_doc: maxTokensPerDocument }),
-      },
-    }),
+    request: ({ model, query, documents }) => ({ path: '/rerank', body: { model, query, documents } }),
     response: (body) => readScores(list(record(body)['results']), 'relevance_score', inputTokensOf(body)),
   }
+}
+
+/** The same with Cohere's limit for a document. */
+export const cohereRanking: RankingDialect = {
+  ...plainRanking('probability'),
+  cutsDocuments: true,
+  request: ({ model, query, documents, maxTokensPerDocument }) => ({
+    path: '/rerank',
+    body: {
+      model,
+      query,
+      documents,
+      ...(maxTokensPerDocument === undefined ? {} : { max_tokens_per_doc: maxTokensPerDocument }),
+    },
+  }),
 }
 
 /** `[{index, <name>: score}]`, in any order. */
@@ -121,7 +128,7 @@ export function refusesVerboseJson(refusal: string): boolean {
   return /response_?format|verbose_json/i.test(refusal)
 }
 
-/** verbose_json, or plain json from a server that knows nothing better; whisper.cpp keeps words in their segments. */
+/** verbose_json, or plain json from a server that knows nothing better. */
 export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
   const { text, language, segments, words } = record(body)
   if (typeof text !== 'string') return undefined
@@ -138,7 +145,7 @@ export const openai: Dialect = {
   chat: generation('/chat/completions', runningUsage),
   completions: generation('/completions', runningUsage),
   embeddings: openaiEmbeddings,
-  ranking: cohereRanking('/rerank', 'probability'),
+  ranking: plainRanking('probability'),
   images: openaiImages,
   speech: openaiSpeech,
 }

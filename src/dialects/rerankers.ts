@@ -1,8 +1,8 @@
 import type { Dialect, EmbeddingsDialect, RankingDialect } from './dialect.ts'
-import { cohereRanking, openaiEmbeddings } from './openai.ts'
+import { cohereRanking, openaiEmbeddings, plainRanking } from './openai.ts'
 
 /** Cohere's own API: https://…/v2 as the address. */
-export const cohere: Dialect = { ranking: cohereRanking('/rerank', 'probability') }
+export const cohere: Dialect = { ranking: cohereRanking }
 
 /** Jina's own API says `embedding_type`, and sends the documents back unless told not to. */
 const jinaEmbeddings: EmbeddingsDialect = {
@@ -19,7 +19,7 @@ const jinaEmbeddings: EmbeddingsDialect = {
 }
 
 const jinaRanking: RankingDialect = {
-  ...cohereRanking('/rerank', 'probability'),
+  ...plainRanking('probability'),
   request: ({ model, query, documents }) => ({
     path: '/rerank',
     body: { model, query, documents, return_documents: false },

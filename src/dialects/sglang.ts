@@ -6,7 +6,8 @@ export const sglang: Dialect = {
   chat: generation('/chat/completions', runningUsage),
   completions: generation('/completions', runningUsage),
   embeddings: openaiEmbeddings,
-  // A bare list, with the score's own name, and the tokens of each pair beside it.
+  // A bare list, with the score's own name. Only a cross-encoder tells something about each pair (its tokens too),
+  // and its score is what the model gives, a logit; a decoder that answers yes or no gives the probability of yes.
   ranking: {
     scale: 'probability',
     batchSize: ALL_DOCUMENTS,
@@ -14,7 +15,10 @@ export const sglang: Dialect = {
       path: '/rerank',
       body: { model, query, documents, return_documents: false },
     }),
-    response: (body) => readScores(list(body), 'score', tokensOfPairs(list(body) ?? [])),
+    response(body) {
+      const output = readScores(list(body), 'score', tokensOfPairs(list(body) ?? []))
+      return output && { ...output, scale: output.inputTokens === undefined ? 'probability' : 'logit' }
+    },
   },
 }
 

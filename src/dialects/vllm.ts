@@ -11,15 +11,23 @@ const vllmSpeech: SpeechDialect = {
   },
 }
 
-const rerank = cohereRanking('/rerank', 'probability')
-
-/** Cross-encoders answer with their activation applied. Servers from before /rerank score the same pairs by /score. */
+/**
+ * Cross-encoders answer with their activation applied. What is too long is refused unless it is told to cut; only
+ * newer servers know how to cut to what fits. Servers from before /rerank score the same pairs by /score.
+ */
 const vllmRanking: RankingDialect = {
-  ...rerank,
-  instead: ({ model, query, documents }, refusal) =>
-    /status 40[45]/.test(refusal) ? { path: '/score', body: { model, text_1: query, text_2: documents } } : undefined,
+  ...cohereRanking,
+  instead(input, refusal) {
+    const { path, body } = cohereRanking.request(input)
+    if (input.truncate && /maximum context length/.test(refusal)) {
+      return { path, body: { ...body, truncate_prompt_tokens: -1 } }
+    }
+    if (!/status 40[45]/.test(refusal)) return undefined
+    const { query, documents, ...rest } = body as { query: string; documents: readonly string[] }
+    return { path: '/score', body: { ...rest, text_1: query, text_2: documents } }
+  },
   response: (body, headers) =>
-    rerank.response(body, headers) ?? readScores(list(record(body)['data']), 'score', inputTokensOf(body)),
+    cohereRanking.response(body, headers) ?? readScores(list(record(body)['data']), 'score', inputTokensOf(body)),
 }
 
 export const vllm: Dialect = {

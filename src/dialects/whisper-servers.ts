@@ -1,5 +1,6 @@
 import type { Dialect } from './dialect.ts'
 import { openaiSpeech, readSpeech } from './openai.ts'
+import { record, type Json } from './reading.ts'
 
 /** faster-whisper behind speaches. */
 export const speaches: Dialect = { speech: openaiSpeech }
@@ -19,6 +20,28 @@ export const whispercpp: Dialect = {
     }),
     // It always knows the segments.
     offersTextOnly: () => false,
-    response: readSpeech,
+    response(body) {
+      const heard = readSpeech(body)
+      if (!heard?.words || withoutSpaces.has(heard.language ?? '')) return heard
+      return { ...heard, words: joinedTokens(heard.words) }
+    },
+    // "failed to read audio data" comes with the status 200; without --convert it reads wav, mp3, flac and vorbis.
+    isUnreadable: (body) => typeof record(body)['error'] === 'string',
   },
+}
+
+/** Languages that put no spaces between words: each token stands for itself, as OpenAI's Whisper has it. */
+const withoutSpaces = new Set(['chinese', 'japanese', 'thai', 'lao', 'myanmar', 'cantonese'])
+
+/** What it calls words are tokens: one that does not begin with a space goes on with the word before it. */
+function joinedTokens(tokens: readonly Json[]): readonly Json[] {
+  const words: Json[] = []
+  for (const token of tokens) {
+    const text = String(token['word'])
+    const last = words.at(-1)
+    if (last && !text.startsWith(' '))
+      words.splice(-1, 1, { ...last, word: `${String(last['word'])}${text}`, end: token['end'] })
+    else words.push(token)
+  }
+  return words
 }

@@ -60,6 +60,9 @@ function audioJob(
   deployment: Deployment,
 ): Job {
   const dialect = operationOf(model, deployment, 'speech')
+  if (task === 'translate' && dialect.transcribesOnly) {
+    throw new ApiError('model_not_configured', `${model.id} has no engine for translation.`, { param: 'model' })
+  }
   const { durationMs } = recording
   const words = request.timestamp_granularities?.includes('word') ?? false
   const { language, temperature, response_format: format = 'json' } = request
@@ -85,7 +88,15 @@ function audioJob(
       kind: 'whole',
       reads: 'whole',
       read([body]): ReadAnswer | undefined {
-        const output = body && dialect.response(parsedJson(body.whole()))
+        const answer = body && parsedJson(body.whole())
+        if (dialect.isUnreadable?.(answer)) {
+          throw new ApiError(
+            'unsupported_content',
+            'The engine cannot read the recording. Send it as wav, mp3 or flac, or see that it is whole.',
+            { param: 'file' },
+          )
+        }
+        const output = dialect.response(answer)
         if (!output) return undefined
         const transcript = toTranscript(output, { task, durationMs, language, temperature, words })
         return {

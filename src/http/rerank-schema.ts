@@ -20,7 +20,13 @@ export const rerankRequestSchema = Type.Object({
   }),
   top_n: top,
   return_documents: Type.Optional(Type.Boolean()),
-  max_tokens_per_doc: Type.Optional(Type.Integer({ minimum: 1 })),
+  max_tokens_per_doc: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description:
+        'Documents are cut to so many tokens before they are ranked. Where the engine does not know how, they are cut by an estimate that is rather too short.',
+    }),
+  ),
 })
 
 export type RerankRequest = Static<typeof rerankRequestSchema>

@@ -3,8 +3,8 @@ import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { ApiError } from '../core/errors.ts'
 import type { AnswerHeaders, EngineRequest, Job, ReadAnswer } from '../core/job.ts'
 import { noUsage } from '../core/rating.ts'
-import { sumOf, textTokens, times, type TokenEstimate } from '../core/token-estimate.ts'
-import type { RankingDialect, RankingInput, RankingOutput } from '../dialects/dialect.ts'
+import { firstTokens, sumOf, textTokens, times, type TokenEstimate } from '../core/token-estimate.ts'
+import type { RankingDialect, RankingInput, RankingOutput, ScoreScale } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
 import { jsonRequest, operationOf, parsedJson, split, sum } from './operation.ts'
 import { requireValid } from './parameters.ts'
@@ -71,7 +71,7 @@ function rankJob(
   render: (ranked: readonly Ranked[], id: string, inputTokens: number) => object,
 ): Job {
   const dialect = operationOf(model, deployment, 'ranking')
-  const batches = split(input.documents, dialect.batchSize)
+  const batches = split(documentsFor(dialect, input, model), dialect.batchSize)
   const tokens = tokensOf(input, model)
   return {
     endpoint,
@@ -88,7 +88,7 @@ function rankJob(
       reads: 'whole',
       read(bodies, head, headers): ReadAnswer | undefined {
         const output = joinedScores(dialect, bodies, headers, batches)
-        const ranked = output && rank(output.scores, dialect.scale)
+        const ranked = output && rank(output.scores, deployment.engine?.scores ?? scaleOf(output, dialect))
         if (!ranked) return undefined
         const { inputTokens } = output
         return {
@@ -99,6 +99,16 @@ function rankJob(
       },
     },
   }
+}
+
+/** Where the engine knows no limit for a document, Weir keeps to it: no document is left with more tokens than asked for. */
+function documentsFor(
+  dialect: RankingDialect,
+  { documents, maxTokensPerDocument: limit }: RankingInput,
+  model: Model,
+): readonly string[] {
+  if (limit === undefined || dialect.cutsDocuments) return documents
+  return documents.map((text) => firstTokens(text, limit, model.tokenizer))
 }
 
 function engineCall(dialect: RankingDialect, input: RankingInput, inputName: string): EngineRequest {
@@ -121,6 +131,7 @@ function joinedScores(
 ): RankingOutput | undefined {
   const scores: { index: number; score: number }[] = []
   let inputTokens: number | undefined = 0
+  let scale: ScoreScale | undefined
   for (const [position, documents] of batches.entries()) {
     const body = bodies[position]
     const output = body && dialect.response(parsedJson(body.whole()), headers[position] ?? {})
@@ -128,8 +139,18 @@ function joinedScores(
     const before = position * dialect.batchSize
     for (const { index, score } of output.scores) scores.push({ index: before + index, score })
     inputTokens = sum(inputTokens, output.inputTokens)
+    scale ??= output.scale
   }
-  return { scores, inputTokens }
+  return { scores, inputTokens, ...(scale ? { scale } : {}) }
+}
+
+/**
+ * A server gives what its model does, and not every model ends in probabilities: a score beyond ±1 is no
+ * probability and no cosine either. Cut to 0 and 1, logits would be in no order at all.
+ */
+function scaleOf({ scores, scale }: RankingOutput, dialect: RankingDialect): ScoreScale {
+  const told = scale ?? dialect.scale
+  return told === 'probability' && scores.some(({ score }) => Math.abs(score) > 1) ? 'logit' : told
 }
 
 function coversAll(scores: RankingOutput['scores'], count: number): boolean {
@@ -138,7 +159,7 @@ function coversAll(scores: RankingOutput['scores'], count: number): boolean {
 }
 
 /** Best first, both scales known. */
-function rank(scores: RankingOutput['scores'], scale: RankingDialect['scale']): readonly Ranked[] {
+function rank(scores: RankingOutput['scores'], scale: ScoreScale): readonly Ranked[] {
   const ranked = scores.map(({ index, score }) => {
     const probability = scale === 'probability' ? clamp(score) : 1 / (1 + Math.exp(-score))
     // A probability of exactly 0 or 1 has no finite logit; JSON has no infinity.
@@ -170,8 +191,12 @@ function requireRoom(input: RankingInput, model: Model): void {
   }
 }
 
-/** The query is read once for each document. */
+/** The query is read once for each document, and of a document no more than the limit. */
 function tokensOf(input: RankingInput, model: Model): TokenEstimate {
-  const documents = input.documents.map((text) => textTokens(text, model.tokenizer))
+  const most = input.maxTokensPerDocument ?? Infinity
+  const documents = input.documents.map((text) => {
+    const { charged, likely } = textTokens(text, model.tokenizer)
+    return { charged: Math.min(charged, most), likely: Math.min(likely, most) }
+  })
   return sumOf([...documents, times(textTokens(input.query, model.tokenizer), documents.length)])
 }

@@ -150,6 +150,6 @@ describe('cached input', () => {
         billed.add(kind)
       }
     }
-    assert.deepEqual([...billed], ['openai', 'vllm', 'sglang', 'llamacpp', 'localai'])
+    assert.deepEqual([...billed], ['openai', 'vllm', 'sglang', 'llamacpp'])
   })
 })

@@ -204,6 +204,33 @@ describe('transcriptions', () => {
       ],
     )
   })
+
+  it('[E8] joins the tokens that whisper.cpp tells for words, where a language has spaces', async (t) => {
+    const { send, engine } = await audioStage(t, { kind: 'whispercpp' })
+    const words = async (language: string, ...tokens: readonly string[]): Promise<string[]> => {
+      const segment = { id: 0, start: 0, end: 1, text: tokens.join(''), words: tokens.map((word) => ({ word })) }
+      engine.answer = () => ({ body: { text: tokens.join(''), language, segments: [segment] } })
+      const response = await send({ response_format: 'verbose_json', 'timestamp_granularities[]': 'word' })
+      return ((await response.json()) as { words: { word: string }[] }).words.map(({ word }) => word)
+    }
+    assert.deepEqual(await words('english', ' A', ' we', 'ir', ',', ' we', ' say', '.'), ['A', 'weir,', 'we', 'say.'])
+    assert.deepEqual(await words('japanese', '堰', 'は'), ['堰', 'は'])
+  })
+
+  it('[E8] a recording that whisper.cpp cannot read is the caller’s to change, though it answers with success', async (t) => {
+    const { send, engine, weir } = await audioStage(t, { kind: 'whispercpp' })
+    engine.answer = () => ({ body: { error: 'failed to read audio data' } })
+    const refusal = await refusalOf(await send())
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_content', 'file'])
+    assert.equal((await weir.ledger())[0]?.amount, 0n)
+  })
+
+  it('[E9] LocalAI cannot translate, and is not asked for it', async (t) => {
+    const { send, engine } = await audioStage(t, { kind: 'localai' })
+    const refusal = await refusalOf(await send({}, { path: translations }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [503, 'model_not_configured', 'model'])
+    assert.equal(engine.calls.length, 0)
+  })
 })
 
 describe('the openai SDK', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import { textTokens } from '../../src/core/token-estimate.ts'
 import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
 import type { EngineCallSeen } from '../support/scripted-engine.ts'
@@ -124,17 +125,78 @@ describe('POST /rerank', () => {
     )
     answer(byRelevance)
     const other = await documentsStage(t)
-    const clamped = await other.post('/rerank', { query: 'q', documents: ['-0.5', '1.5'] })
+    const cosines = await other.post('/rerank', { query: 'q', documents: ['-0.5', '0.75'] })
     assert.deepEqual(
-      ((await clamped.json()) as Results).results.map(({ relevance_score: score }) => score),
-      [1, 0],
+      ((await cosines.json()) as Results).results.map(({ relevance_score: score }) => score),
+      [0.75, 0],
     )
   })
 
-  it('[E5] hands max_tokens_per_doc on', async (t) => {
-    const { post, engine } = await documentsStage(t)
-    await post('/rerank', { query: 'q', documents: ['1'], max_tokens_per_doc: 64 })
-    assert.equal(engine.calls[0]?.body['max_tokens_per_doc'], 64)
+  it('[E5] takes scores for logits that cannot be probabilities, whatever the kind of the server', async (t) => {
+    const { post } = await documentsStage(t, { engine: { kind: 'vllm' } })
+    const response = await post('/rerank', { query: 'q', documents: ['0.5', '3', '4'] })
+    const { results } = (await response.json()) as Results
+    assert.deepEqual(
+      results.map(({ index, relevance_score: score }) => [index, score]),
+      [
+        [2, 1 / (1 + Math.exp(-4))],
+        [1, 1 / (1 + Math.exp(-3))],
+        [0, 1 / (1 + Math.exp(-0.5))],
+      ],
+    )
+  })
+
+  it('[E5] takes scores for what the operator says they are', async (t) => {
+    const score = async (engine: object): Promise<number | undefined> => {
+      const { post } = await documentsStage(t, { engine })
+      const response = await post('/rerank', { query: 'q', documents: ['0.5'] })
+      return ((await response.json()) as Results).results[0]?.relevance_score
+    }
+    assert.equal(await score({ kind: 'vllm', scores: 'logit' }), 1 / (1 + Math.exp(-0.5)))
+    assert.equal(await score({ kind: 'llamacpp', scores: 'probability' }), 0.5)
+  })
+
+  it('[E5] max_tokens_per_doc: an engine that knows it gets it, and for any other Weir cuts the documents', async (t) => {
+    const long = 'a weir '.repeat(200)
+    const ask = { query: 'q', documents: ['1', long], max_tokens_per_doc: 64, return_documents: true }
+    for (const kind of ['vllm', 'cohere']) {
+      const { post, engine } = await documentsStage(t, { engine: { kind } })
+      await post('/rerank', ask)
+      const { max_tokens_per_doc: limit, documents } = engine.calls[0]?.body ?? {}
+      assert.deepEqual([limit, documents], [64, ['1', long]], kind)
+    }
+    const texts: Readonly<Record<string, (body: EngineCallSeen['body']) => unknown>> = {
+      openai: (body) => body['documents'],
+      llamacpp: (body) => body['documents'],
+      localai: (body) => body['documents'],
+      jina: (body) => body['documents'],
+      sglang: (body) => body['documents'],
+      tei: (body) => body['texts'],
+      nim: (body) => (body['passages'] as { text: string }[]).map(({ text }) => text),
+    }
+    for (const [kind, textsOf] of Object.entries(texts)) {
+      const { post, engine, answer } = await documentsStage(t, { engine: { kind }, model: { tokenizer: 'llama3' } })
+      answer(() => ({}))
+      await post('/rerank', ask)
+      const { body } = engine.calls[0] ?? assert.fail(kind)
+      assert.ok(!('max_tokens_per_doc' in body), kind)
+      const [short, cut] = textsOf(body) as [string, string]
+      assert.equal(short, '1')
+      assert.ok(long.startsWith(cut) && cut.length < long.length, kind)
+      const { charged } = textTokens(cut, 'llama3')
+      assert.ok(charged <= 64 && charged > 60, `${kind}: ${charged} tokens`)
+    }
+  })
+
+  it('[E5, M2] of a document that is cut, only what is read is charged, and the whole is sent back', async (t) => {
+    const { post, weir, answer } = await documentsStage(t, { engine: { kind: 'cohere' } })
+    const long = 'a weir '.repeat(200)
+    answer(() => ({ results: [{ index: 0, relevance_score: 0.5 }] }))
+    const ask = { query: 'q', documents: [long], max_tokens_per_doc: 10, return_documents: true }
+    const { results } = (await (await post('/rerank', ask)).json()) as Results
+    assert.deepEqual(results[0]?.document, { text: long })
+    const [row] = await weir.ledger()
+    assert.equal(row?.inputTokens, 10 + textTokens('q', undefined).likely)
   })
 
   it('[E5] takes 1000 documents, split to the limit of the engine, and no more', async (t) => {

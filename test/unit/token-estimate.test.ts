@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import {
+  firstTokens,
   imageTokens,
   likelyOutputTokens,
   messageTokens,
@@ -38,6 +39,29 @@ describe('tokens guessed from characters', () => {
         assert.ok(more.charged >= charged && more.likely >= likely)
       }),
     )
+  })
+
+  it('cut a text to a limit that it keeps even at the high end, and no shorter than needed', () => {
+    const anyText = fc.oneof(text, fc.string({ unit: 'grapheme', maxLength: 200 }))
+    fc.assert(
+      fc.property(
+        anyText,
+        fc.integer({ min: 1, max: 60 }),
+        fc.constantFrom(...anyTokenizer),
+        (it, limit, tokenizer) => {
+          const cut = firstTokens(it, limit, tokenizer)
+          const [first = ''] = it
+          assert.ok(it.startsWith(cut))
+          assert.ok(cut === first || textTokens(cut, tokenizer).charged <= limit)
+          const [next = ''] = it.slice(cut.length)
+          assert.ok(cut === it || textTokens(cut + next, tokenizer).charged > limit)
+          if (it.isWellFormed()) assert.ok(cut.isWellFormed(), 'no character is split')
+        },
+      ),
+      { numRuns: 2000 },
+    )
+    assert.equal(firstTokens('', 1, 'llama3'), '')
+    assert.equal(firstTokens('😀😀', 1, undefined), '😀', 'something is left to rank')
   })
 
   it('[Q1] without a tokenizer, charge as the worst of them and check the context as the best', () => {
