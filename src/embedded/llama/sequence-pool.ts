@@ -12,6 +12,11 @@ export interface SequencePool {
   release(sequence: LlamaContextSequence): void
 }
 
+interface Waiting {
+  prompt: readonly Token[]
+  resolve(sequence: LlamaContextSequence): void
+}
+
 /** A shorter common beginning is not worth giving up what another conversation left in a sequence. */
 const worthwhileShare = 0.1
 
@@ -22,18 +27,19 @@ const worthwhileShare = 0.1
 export function sequencePool(context: LlamaContext): SequencePool {
   // Ordered by last use, longest ago first.
   const idle = Array.from({ length: context.totalSequences }, () => context.getSequence())
-  const waiting: (() => void)[] = []
+  // Nobody waits while one is idle.
+  const waiting: Waiting[] = []
 
-  async function free(signal: AbortSignal): Promise<void> {
-    if (idle.length > 0 && waiting.length === 0) return
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+  async function nextFree(prompt: readonly Token[], signal: AbortSignal): Promise<LlamaContextSequence> {
+    const { promise, resolve, reject } = Promise.withResolvers<LlamaContextSequence>()
+    const place: Waiting = { prompt, resolve }
     const leave = () => {
-      waiting.splice(waiting.indexOf(resolve), 1)
+      waiting.splice(waiting.indexOf(place), 1)
       reject(signal.reason as Error)
     }
-    waiting.push(resolve)
+    waiting.push(place)
     signal.addEventListener('abort', leave, { once: true })
-    await promise.finally(() => signal.removeEventListener('abort', leave))
+    return promise.finally(() => signal.removeEventListener('abort', leave))
   }
 
   function take(prompt: readonly Token[]): LlamaContextSequence {
@@ -48,20 +54,28 @@ export function sequencePool(context: LlamaContext): SequencePool {
     return sequence
   }
 
+  function release(sequence: LlamaContextSequence): void {
+    idle.push(sequence)
+    const next = waiting.shift()
+    // Taken for it here and now: a request that comes before it wakes must not find the sequence idle.
+    next?.resolve(take(next.prompt))
+  }
+
   return {
     async hold(prompt, reuse, signal) {
       signal.throwIfAborted()
-      await free(signal)
       const usable = reuse ? prompt : []
-      const sequence = take(usable)
-      // At least the last token must be evaluated: its logits choose the first word of the answer.
-      await sequence.adaptStateToTokens(usable.slice(0, -1), false)
+      const sequence = idle.length > 0 ? take(usable) : await nextFree(usable, signal)
+      try {
+        // At least the last token must be evaluated: its logits choose the first word of the answer.
+        await sequence.adaptStateToTokens(usable.slice(0, -1), false)
+      } catch (error) {
+        release(sequence)
+        throw error
+      }
       return { sequence, cachedTokens: sequence.nextTokenIndex }
     },
-    release(sequence) {
-      idle.push(sequence)
-      waiting.shift()?.()
-    },
+    release,
   }
 }
 

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp'
+import { sequencePool } from '../../src/embedded/llama/sequence-pool.ts'
+
+const forEver = new AbortController().signal
+const tokens = (...numbers: number[]) => numbers as Token[]
+
+/** A context whose sequences remember tokens and compute nothing. */
+function context(totalSequences: number): LlamaContext {
+  const getSequence = () => {
+    let contextTokens: Token[] = []
+    return {
+      get contextTokens() {
+        return contextTokens
+      },
+      get nextTokenIndex() {
+        return contextTokens.length
+      },
+      async adaptStateToTokens(wanted: Token[]) {
+        let length = 0
+        while (length < wanted.length && wanted[length] === contextTokens[length]) length++
+        contextTokens = contextTokens.slice(0, length)
+      },
+      evaluated(more: Token[]) {
+        contextTokens = [...contextTokens, ...more]
+      },
+    }
+  }
+  return { totalSequences, getSequence } as unknown as LlamaContext
+}
+
+const evaluated = (sequence: LlamaContextSequence, more: Token[]) =>
+  (sequence as unknown as { evaluated(more: Token[]): void }).evaluated(more)
+
+describe('the sequences of a context', () => {
+  it('are never held by two, however many ask at once', async () => {
+    const pool = sequencePool(context(2))
+    const held = new Set<LlamaContextSequence>()
+    let served = 0
+    const use = async () => {
+      const { sequence } = await pool.hold(tokens(1, 2, 3), true, forEver)
+      assert.ok(!held.has(sequence))
+      held.add(sequence)
+      await Promise.resolve()
+      held.delete(sequence)
+      pool.release(sequence)
+      // Comes back at once, before those that wait have woken.
+      if (++served < 50) await use()
+    }
+    await Promise.all(Array.from({ length: 9 }, use))
+    assert.ok(served >= 50)
+  })
+
+  it('go to those who wait in the order they came; one that leaves is passed over', async () => {
+    const pool = sequencePool(context(1))
+    const { sequence } = await pool.hold(tokens(1), true, forEver)
+    const order: string[] = []
+    const leaving = new AbortController()
+    const wait = (name: string, signal: AbortSignal) =>
+      pool.hold(tokens(1), true, signal).then(({ sequence: mine }) => {
+        order.push(name)
+        pool.release(mine)
+      })
+    const gone = assert.rejects(wait('gone', leaving.signal), { name: 'AbortError' })
+    const others = ['first', 'second', 'third'].map((name) => wait(name, forEver))
+    leaving.abort()
+    pool.release(sequence)
+    await Promise.all([gone, ...others])
+    assert.deepEqual(order, ['first', 'second', 'third'])
+  })
+
+  it('are chosen for what they remember of the prompt, and of none without reuse', async () => {
+    const pool = sequencePool(context(2))
+    const remember = async (prompt: Token[]) => {
+      const { sequence } = await pool.hold(prompt, false, forEver)
+      evaluated(sequence, prompt)
+      return sequence
+    }
+    const [one, other] = await Promise.all([remember(tokens(1, 2, 3, 4)), remember(tokens(9, 8, 7, 6))])
+    pool.release(one)
+    pool.release(other)
+    const again = await pool.hold(tokens(9, 8, 7, 5), true, forEver)
+    assert.equal(again.sequence, other)
+    assert.equal(again.cachedTokens, 3)
+    pool.release(again.sequence)
+    assert.equal((await pool.hold(tokens(1, 2, 3, 4), false, forEver)).cachedTokens, 0)
+  })
+})
