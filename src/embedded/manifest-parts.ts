@@ -26,6 +26,7 @@ export const chatParameters = [
   'repetition_penalty',
   'logprobs',
   'top_logprobs',
+  'echo',
   'response_format',
   'tools',
   'tool_choice',

@@ -31,7 +31,7 @@ function whisper({ size, note, delivery, memoryBytes, perMinute, files }: Whispe
       categories: ['audio'],
       context_length: 448,
       max_completion_tokens: 224,
-      supported_parameters: ['language', 'response_format', 'temperature', 'prompt'],
+      supported_parameters: ['language', 'response_format', 'temperature', 'prompt', 'timestamp_granularities'],
       pricing: { per_audio_minute: perMinute },
       pricing_is_example: true,
     },

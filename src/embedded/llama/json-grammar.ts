@@ -18,7 +18,7 @@ export function jsonObjectGrammar(): string {
 }
 
 const shared = String.raw`
-ws ::= | " " | "\n" [ \t]{0,16}
+ws ::= | " " | "\n" ( " "{0,12} | "\t"{0,6} )
 value ::= object | array | string | number | boolean | null
 object ::= "{" ws ( string ":" ws value ( ws "," ws string ":" ws value )* )? ws "}"
 array ::= "[" ws ( value ( ws "," ws value )* )? ws "]"
