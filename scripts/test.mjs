@@ -1,4 +1,5 @@
-// npm test [-- FILE …]: installs what is missing, checks types, style and structure, and runs every test.
+// npm test [-- FILE …]: installs what is missing, checks types, style and structure, and runs the tests.
+// npm run test:models: the embedded engine's models through the API, with their real weights.
 // npm run test:slow: what takes minutes.
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -13,25 +14,25 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => file.endsWith('.test.ts'))
   .sort()
   .map((file) => join('test', file))
-const inFolder = (name) => (file) => file.startsWith(join('test', name))
+/** Folders with a command of their own. Real weights take every core there is, so their tests run one after the other. */
+const apart = { '--models': { folder: 'models', concurrency: 1 }, '--slow': { folder: 'slow', concurrency: 2 } }
+const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
 const asked = process.argv.slice(2)
-const only = asked[0] === '--slow' ? tests.filter(inFolder('slow')) : asked
+const chosen = apart[asked[0]]
 
-if (only.length === 0) {
+if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chosen.concurrency)
+else if (asked.length > 0) runTests('tests', asked, 2)
+else {
   step('types', tool('tsc'), ['--noEmit'])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
-}
-if (only.length > 0) runTests('tests', only, 2)
-else {
+  const folders = Object.values(apart).map(({ folder }) => folder)
   runTests(
     'tests',
-    tests.filter((file) => !inFolder('slow')(file) && !inFolder('embedded')(file)),
+    tests.filter((file) => !folders.some((folder) => inFolder(folder)(file))),
     2,
   )
-  // Real weights take every core there is, so these run alone and one after the other.
-  runTests('models', tests.filter(inFolder('embedded')), 1)
 }
 
 /** Programs that tests run as users do. Debian's packages have the same names. */

@@ -23,7 +23,7 @@ interface Fixture {
   readonly ledger: Partial<LedgerRow>
 }
 
-/** Weir's own engine host is tested by running it: see test/embedded. */
+/** Weir's own engine host is tested by running it: see test/models. */
 const kinds = engineKinds.filter((kind) => kind !== 'embedded')
 
 const operations: Readonly<Record<string, string>> = {

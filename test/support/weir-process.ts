@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -29,11 +29,28 @@ export interface WeirProcess {
   remove(): Promise<void>
 }
 
-export async function weirProcess(config: object): Promise<WeirProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-process-'))
+export function weirProcess(config: object): Promise<WeirProcess> {
+  return processIn(temporaryFolder(), config)
+}
+
+/** Without a configuration, as `npm start` runs on a fresh machine; the weights are those of `modelsDirectory`. */
+export function unconfiguredWeirProcess(modelsDirectory: string): Promise<WeirProcess> {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'data'))
+  symlinkSync(modelsDirectory, join(folder, 'data', 'models'))
+  return processIn(folder)
+}
+
+function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'weir-process-'))
+}
+
+async function processIn(folder: string, config?: object): Promise<WeirProcess> {
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
-  writeFileSync(configFile, stringify({ log: { level: 'silent' }, ...config }))
+  if (config) writeFileSync(configFile, stringify({ log: { level: 'silent' }, ...config }))
+  const chosen = config ? ['--config', configFile] : []
+  const environment = config ? {} : { WEIR_PORT: '0', WEIR_ADMIN_PORT: '0' }
   let child: ChildProcess | undefined
   let over: Promise<number | NodeJS.Signals> = Promise.resolve(0)
   let base = ''
@@ -41,7 +58,7 @@ export async function weirProcess(config: object): Promise<WeirProcess> {
   let key = ''
 
   async function start(): Promise<void> {
-    const started = startCli(['serve', '--config', configFile, '--data', dataDir])
+    const started = startCli(['serve', ...chosen, '--data', dataDir], { environment })
     const stdout = collect(started.stdout)
     const stderr = collect(started.stderr)
     let hasEnded = false

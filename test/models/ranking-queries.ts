@@ -76,7 +76,7 @@ export const rankingQueries: readonly { query: string; right: string; wrong: rea
   },
   {
     query: 'When did the Second World War end?',
-    right: 'The war ended in 1945, in May in Europe and in September in the Pacific.',
+    right: 'The Second World War ended in 1945, in May in Europe and in September in the Pacific.',
     wrong: [
       'The First World War began in 1914.',
       'The United Nations sits in New York.',
@@ -141,7 +141,7 @@ export const rankingQueries: readonly { query: string; right: string; wrong: rea
   },
   {
     query: 'train from Paris to London',
-    right: 'The Eurostar takes a little over two hours between the Gare du Nord and St Pancras.',
+    right: 'Eurostar trains run from the Gare du Nord in Paris to St Pancras in London in a little over two hours.',
     wrong: ['Athletes train twice a day.', 'Paris has many museums.', 'London buses are red.'],
   },
 ]

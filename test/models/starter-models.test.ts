@@ -3,9 +3,12 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
-import { boxDirectory, startEngine } from './engine.ts'
-import type { TestEngine } from './engine.ts'
+import { startService, type ModelService } from './service.ts'
+
+/** They come with the repository. */
+const boxDirectory = fileURLToPath(new URL('../../models', import.meta.url))
 
 interface VisionFixture {
   image: string
@@ -16,11 +19,11 @@ interface VisionFixture {
 const fixtures = JSON.parse(readFileSync(join(boxDirectory, 'starter-vision/fixtures.json'), 'utf8')) as VisionFixture[]
 
 describe('the models in the box', () => {
-  let engine: TestEngine
+  let service: ModelService
   before(async () => {
-    engine = await startEngine('onnx')
+    service = await startService()
   })
-  after(() => engine.close())
+  after(() => service.close())
 
   const question = (text: string, image: Buffer) => ({
     model: 'weir/starter-vision',
@@ -36,13 +39,13 @@ describe('the models in the box', () => {
     ],
   })
   const draw = async (prompt: string, seed: number, more: object = {}) => {
-    const answer = await engine.post('/v1/images/generations', { model: 'weir/starter-image', prompt, seed, ...more })
+    const answer = await service.post('/images/generations', { model: 'weir/starter-image', prompt, seed, ...more })
     assert.equal(answer.status, 200, answer.text)
     return answer.json.data.map((item: { b64_json: string }) => Buffer.from(item.b64_json, 'base64')) as Buffer[]
   }
 
-  it('are listed before anything was fetched', async () => {
-    const { json } = await engine.get('/v1/models')
+  it('are listed', async () => {
+    const { json } = await service.get('/models')
     const ids = new Set(json.data.map((model: { id: string }) => model.id))
     assert.ok(ids.has('weir/starter-image') && ids.has('weir/starter-vision'))
   })
@@ -50,7 +53,7 @@ describe('the models in the box', () => {
   it('vision answers every fixture as its card records', async () => {
     for (const { image, question: text, answer } of fixtures) {
       const picture = readFileSync(join(boxDirectory, 'starter-vision', image))
-      const { json } = await engine.post('/v1/chat/completions', question(text, picture))
+      const { json } = await service.post('/chat/completions', question(text, picture))
       assert.equal(json.choices[0].message.content, answer, `${image}: ${text}`)
       assert.equal(json.choices[0].finish_reason, 'stop')
       assert.ok(json.usage.completion_tokens > 0 && json.usage.prompt_tokens > 256)
@@ -59,41 +62,39 @@ describe('the models in the box', () => {
 
   it('vision streams its answer with usage', async () => {
     const picture = readFileSync(join(boxDirectory, 'starter-vision/fixture_pair_0.png'))
-    const options = { stream_options: { include_usage: true, continuous_usage_stats: true } }
+    const options = { stream_options: { include_usage: true } }
     const chunks = await Array.fromAsync(
-      engine.stream('/v1/chat/completions', { ...question('what emoji is this?', picture), ...options }),
+      service.stream('/chat/completions', { ...question('what emoji is this?', picture), ...options }),
     )
     assert.deepEqual(chunks[0].choices[0].delta, { role: 'assistant', content: '' })
     const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')
     assert.equal(text, 'lungs and a green heart')
     assert.equal(chunks.at(-2).choices[0].finish_reason, 'stop')
     assert.deepEqual(chunks.at(-1).choices, [])
-    const counts = chunks.map((chunk) => chunk.usage.completion_tokens)
-    assert.deepEqual(
-      counts,
-      [...counts].sort((a, b) => a - b),
-    )
+    assert.ok(chunks.at(-1).usage.completion_tokens > 0)
   })
 
   it('vision honours stop and max_tokens', async () => {
     const picture = readFileSync(join(boxDirectory, 'starter-vision/fixture_pair_0.png'))
     const base = question('what emoji is this?', picture)
-    const stopped = await engine.post('/v1/chat/completions', { ...base, stop: ' and' })
+    const stopped = await service.post('/chat/completions', { ...base, stop: ' and' })
     assert.equal(stopped.json.choices[0].message.content, 'lungs')
-    const short = await engine.post('/v1/chat/completions', { ...base, max_tokens: 2 })
+    const short = await service.post('/chat/completions', { ...base, max_tokens: 2 })
     assert.equal(short.json.choices[0].finish_reason, 'length')
     assert.equal(short.json.usage.completion_tokens, 2)
   })
 
   it('vision says what it needs', async () => {
-    const bare = await engine.post('/v1/chat/completions', {
+    const bare = await service.post('/chat/completions', {
       model: 'weir/starter-vision',
       messages: [{ role: 'user', content: 'hello' }],
     })
     assert.equal(bare.status, 400)
-    assert.equal(bare.json.error.code, 'unsupported_content')
-    const broken = await engine.post('/v1/chat/completions', question('what is this?', Buffer.from('not a picture')))
-    assert.equal(broken.json.error.code, 'invalid_value')
+    assert.match(bare.json.error.message, /needs an image/)
+    const picture = readFileSync(join(boxDirectory, 'starter-vision/fixture_pair_0.png'))
+    const torn = await service.post('/chat/completions', question('what is this?', picture.subarray(0, 200)))
+    assert.equal(torn.status, 400)
+    assert.match(torn.json.error.message, /could not be decoded/)
   })
 
   it('images repeat by seed, differ without, and have the size asked for', async () => {
@@ -126,22 +127,10 @@ describe('the models in the box', () => {
     let named = 0
     for (const [index, concept] of concepts.entries()) {
       const [image] = await draw(`a ${concept}`, 100 + index)
-      const { json } = await engine.post('/v1/chat/completions', question('what is this?', image ?? Buffer.alloc(0)))
+      const { json } = await service.post('/chat/completions', question('what is this?', image ?? Buffer.alloc(0)))
       if (json.choices[0].message.content.includes(concept)) named++
     }
     // Chance is about one in three thousand for each.
     assert.ok(named >= 4, `${named} of ${concepts.length} named`)
-  })
-
-  it('refuses what it does not know', async () => {
-    assert.equal((await engine.get('/v1/nothing')).json.error.code, 'unknown_url')
-    const unknown = await engine.post('/v1/chat/completions', {
-      model: 'no/such',
-      messages: [{ role: 'user', content: 'x' }],
-    })
-    assert.equal(unknown.status, 404)
-    assert.equal(unknown.json.error.code, 'model_not_found')
-    const wrong = await engine.post('/v1/embeddings', { model: 'weir/starter-image', input: 'x' })
-    assert.equal(wrong.json.error.code, 'wrong_endpoint')
   })
 })

@@ -1,0 +1,124 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { RuntimeName } from '../../src/embedded/manifest-types.ts'
+import { modelFiles } from '../../src/embedded/model-files.ts'
+import { eventually } from '../support/waiting.ts'
+import { unconfiguredWeirProcess, type WeirProcess } from '../support/weir-process.ts'
+
+/** Weights are fetched once and kept between runs. */
+export const modelsDirectory =
+  process.env['WEIR_MODEL_CACHE'] ?? join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'weir', 'models')
+
+/** Weir as `npm start` runs it on a fresh machine, and requests as a caller with a key sends them. */
+export interface ModelService {
+  readonly weir: WeirProcess
+  get(path: string): Promise<Answer>
+  post(path: string, body: object): Promise<Answer>
+  send(path: string, form: FormData): Promise<Answer>
+  /** The events of a stream, without `[DONE]`, and whatever the stream has in its place. */
+  stream(path: string, body: object): AsyncGenerator<Chunk>
+  /** The process that runs the models of a runtime. */
+  hostPid(runtime: RuntimeName): number
+  close(): Promise<void>
+}
+
+export interface Answer {
+  status: number
+  type: string
+  text: string
+  json: any // oxlint-disable-line typescript/no-explicit-any -- the shape is what the tests are about
+}
+
+export type Chunk = any // oxlint-disable-line typescript/no-explicit-any
+
+export async function startService(...slugs: string[]): Promise<ModelService> {
+  const files = modelFiles(modelsDirectory, { environment: process.env })
+  for (const slug of slugs) await files.pull(slug)
+  const weir = await unconfiguredWeirProcess(modelsDirectory)
+
+  const call = (path: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(weir.base + path, { ...init, headers: { authorization: `Bearer ${weir.key}`, ...init.headers } })
+  const json = (body: object): RequestInit => ({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+
+  return {
+    weir,
+    get: async (path) => answerOf(await call(path)),
+    post: async (path, body) => answerOf(await call(path, json(body))),
+    send: async (path, form) => answerOf(await call(path, { method: 'POST', body: form })),
+    async *stream(path, body) {
+      const response = await call(path, json({ ...body, stream: true }))
+      if (!response.body) throw new Error(`${path} answered nothing`)
+      let text = ''
+      for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+        text += chunk
+        const events = text.split('\n\n')
+        text = events.pop() ?? ''
+        for (const event of events) {
+          if (event.startsWith('data: {')) yield JSON.parse(event.slice('data: '.length))
+        }
+      }
+    },
+    hostPid(runtime) {
+      // A host's command line names its socket, and the socket the service.
+      const pid = processes().find(({ command }) => command.includes(`/${runtime}-${weir.pid}.sock`))?.pid
+      if (pid === undefined) throw new Error(`no ${runtime} host runs`)
+      return pid
+    },
+    async close() {
+      weir.signal('SIGTERM')
+      await weir.ended()
+      await weir.remove()
+    },
+  }
+}
+
+/** Waits until the process computes nothing. */
+export async function becomesIdle(pid: number, ms: number): Promise<void> {
+  let before = cpuSeconds(pid)
+  let at = performance.now()
+  await eventually(
+    'the host rests',
+    () => {
+      if (performance.now() - at < 500) return false
+      const now = cpuSeconds(pid)
+      const rests = now - before < 0.1
+      before = now
+      at = performance.now()
+      return rests
+    },
+    ms,
+  )
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  const text = await response.text()
+  const type = response.headers.get('content-type') ?? ''
+  return { status: response.status, type, text, json: type === 'application/json' ? JSON.parse(text) : undefined }
+}
+
+function processes(): { pid: number; command: string }[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => ({ pid: Number(name), command: commandOf(name) }))
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    // It ended meanwhile.
+    return ''
+  }
+}
+
+function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // Behind the name, which may have spaces in it; the kernel counts hundredths.
+  const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13)
+  return (Number(user) + Number(system)) / 100
+}
