@@ -12,13 +12,15 @@ const clients = {
   'openai 6': ['openai-6'],
   ai: ['ai', '@ai-sdk/openai-compatible'],
   'ai 6': ['ai-6', 'openai-compatible-2'],
-  langchain: ['@langchain/openai'],
-  llamaindex: ['@llamaindex/openai'],
+  langchain: ['@langchain/openai', '@langchain/core'],
+  'langchain 0': ['langchain-openai-0', 'langchain-core-0'],
+  llamaindex: ['llamaindex', '@llamaindex/openai'],
   '@ai-sdk/cohere': ['@ai-sdk/cohere', 'ai'],
   '@ai-sdk/cohere 3': ['ai-cohere-3', 'ai-6'],
   'cohere-ai': ['cohere-ai'],
   'cohere-ai 7': ['cohere-ai-7'],
   CohereRerank: ['@langchain/cohere'],
+  'CohereRerank 0': ['langchain-cohere-0'],
   curl: [],
 }
 
@@ -96,13 +98,16 @@ client has no call for it.
 ${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}
 
 - **Errors**: the client shows its own class of error with our status and message.
-- **Retries**: the client tries a failed call again, after the pause that \`Retry-After\` asks for.
+- **Retries**: the client tries a call again that failed, or came past the rate limit, after the pause that
+  \`Retry-After\` asks for. LangChain's \`ChatOpenAI\` of 0.x does not look at it: it tries again after pauses of its
+  own, from 1 s on, and gets through when one of them is over late enough.
 - **Abort**: a caller that leaves frees the engine at once.
 - **Broken stream**: an engine that breaks off is an error, never a short answer.
 - **cohere-ai** puts \`v1/\` before its paths itself: its \`baseUrl\` is \`https://<host>/api\`. LangChain's
   \`CohereRerank\` is given such a client as \`client\`. Only \`rerank\` of its calls has an endpoint here, and only in the
   v1 client (\`CohereClient\`).
 - **@ai-sdk/cohere** has a call for more than reranking; use \`@ai-sdk/openai-compatible\` for the rest.
+- **LangChain's** 0.x packages are tested with the \`@langchain/core\` of their own major.
 - **LlamaIndex** takes no signal and does not close a stream that its reader has left: to abort, give it a \`fetch\`
   of your own (\`additionalSessionOptions\`).
 - **LangChain's** \`DallEAPIWrapper\` always sends \`style\` and \`quality\`: the model has to list them in
@@ -116,6 +121,6 @@ function nameOf(client, packages, pinned) {
   const names = packages.map((name) =>
     pinned[name].startsWith('npm:') ? pinned[name].slice(4) : `${name}@${pinned[name]}`,
   )
-  const what = { langchain: ' (LangChain)', CohereRerank: ' (LangChain `CohereRerank`)', llamaindex: ' (LlamaIndex)' }
-  return `${names.map((name) => name.replace(/(.)@/, '$1 ')).join(' + ')}${what[client] ?? ''}`
+  const what = client.startsWith('CohereRerank') ? ' (LangChain `CohereRerank`)' : ''
+  return `${names.map((name) => name.replace(/(.)@/, '$1 ')).join(' + ')}${what}`
 }

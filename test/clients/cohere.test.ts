@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CohereRerank } from '@langchain/cohere'
-import { Document } from '@langchain/core/documents'
+import type { CohereRerank } from '@langchain/cohere'
 import { CohereClient, CohereError, Cohere } from 'cohere-ai'
 import * as cohere7 from 'cohere-ai-7'
 import { notingFetch, outcomes, pauseMs } from './attempts.ts'
 import { endpoints, failOnce, holding, ownEndpoints, ranked, reasonOf, slugs, type Endpoints } from './endpoints.ts'
+import { langChains, type LangChain } from './langchain-majors.ts'
 
 /** Each major's v1 client, unchanged. It puts `v1/` before its paths itself, so it is told the address up to there. */
 const majors = [
@@ -89,49 +89,55 @@ for (const { client, Client, CohereError, Cohere } of majors) {
 }
 
 /** LangChain's compressor takes a ready client for an address of one's own; it brings the 7th major along. */
-function compressorOf(scene: Endpoints, settings: Settings & { model?: string } = {}): CohereRerank {
-  const { model = slugs.documents, ...rest } = settings
-  const client = new cohere7.CohereClient(optionsFor(scene, rest) as never)
-  return new CohereRerank({ model, topN: 2, client })
+function compressorOf({ cohere }: LangChain, scene: Endpoints, model: string = slugs.documents): CohereRerank {
+  const client = new cohere7.CohereClient(optionsFor(scene) as never)
+  return new cohere.CohereRerank({ model, topN: 2, client })
 }
 
-describe('CohereRerank: rerank', () => {
-  it('[E5] compresses documents to the best', async () => {
-    const documents = ranked.documents.map((pageContent) => new Document({ pageContent }))
-    const kept = await compressorOf(scene).compressDocuments(documents, ranked.query)
-    assert.deepEqual(
-      kept.map(({ pageContent, metadata }) => [pageContent, metadata['relevanceScore']]),
-      [
-        [ranked.documents[1], 0.875],
-        [ranked.documents[2], 0.5],
-      ],
-    )
-  })
+for (const langChain of langChains) {
+  describe(`CohereRerank${langChain.suffix}: rerank`, () => {
+    it('[E5] compresses documents to the best', async () => {
+      const documents = ranked.documents.map((pageContent) => new langChain.documents.Document({ pageContent }))
+      const kept = await compressorOf(langChain, scene).compressDocuments(documents, ranked.query)
+      assert.deepEqual(
+        kept.map(({ pageContent, metadata }) => [pageContent, metadata['relevanceScore']]),
+        [
+          [ranked.documents[1], 0.875],
+          [ranked.documents[2], 0.5],
+        ],
+      )
+    })
 
-  it('[E5] ranks texts', async () => {
-    const results = await compressorOf(scene).rerank([...ranked.documents], ranked.query, { topN: 3 })
-    assert.deepEqual(
-      results.map(({ index, relevanceScore }) => ({ index, score: relevanceScore })),
-      ranked.results,
-    )
-  })
-})
-
-describe('CohereRerank: errors', () => {
-  it('[X1] are told in our own words', async () => {
-    const compressor = compressorOf(scene, { model: 'baai/none' })
-    await assert.rejects(compressor.rerank([...ranked.documents], ranked.query), {
-      statusCode: 404,
-      message: /baai\/none/,
+    it('[E5] ranks texts', async () => {
+      const results = await compressorOf(langChain, scene).rerank([...ranked.documents], ranked.query, { topN: 3 })
+      assert.deepEqual(
+        results.map(({ index, relevanceScore }) => ({ index, score: relevanceScore })),
+        ranked.results,
+      )
     })
   })
-})
+
+  describe(`CohereRerank${langChain.suffix}: errors`, () => {
+    it('[X1] are told in our own words', async () => {
+      const compressor = compressorOf(langChain, scene, 'baai/none')
+      await assert.rejects(compressor.rerank([...ranked.documents], ranked.query), {
+        statusCode: 404,
+        message: /baai\/none/,
+      })
+    })
+  })
+}
 
 // The SDK's own first pause is 1 s, so one of 2 s is Retry-After at work.
 describe('all at the same time', { concurrency: true }, () => {
   const calls: Record<string, (scene: Endpoints) => PromiseLike<unknown>> = {
     'cohere-ai 7: retries': (own) => new cohere7.CohereClient(optionsFor(own) as never).rerank(question),
-    'CohereRerank: retries': (own) => compressorOf(own).rerank([...ranked.documents], ranked.query),
+    ...Object.fromEntries(
+      langChains.map((langChain) => [
+        `CohereRerank${langChain.suffix}: retries`,
+        (own: Endpoints) => compressorOf(langChain, own).rerank([...ranked.documents], ranked.query),
+      ]),
+    ),
   }
   for (const [title, send] of Object.entries(calls)) {
     describe(title, () => {

@@ -1,46 +1,56 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DallEAPIWrapper, OpenAI, OpenAIEmbeddings } from '@langchain/openai'
 import { png } from '../support/image-samples.ts'
 import { all, endpoints, slugs, vectorOf, type Endpoints } from './endpoints.ts'
+import { langChains } from './langchain-majors.ts'
 
-/** LangChain's other classes for an OpenAI-compatible address. */
+/** Each major's other classes for an OpenAI-compatible address. */
 const scene = endpoints()
 
 function at({ weir }: Endpoints) {
   return { apiKey: weir.key, configuration: { baseURL: weir.base } }
 }
 
-describe('langchain: completions', () => {
-  it('[E3] answer whole and streamed', async () => {
-    const llm = new OpenAI({ ...at(scene), model: slugs.chat, maxTokens: 3 })
-    assert.equal(await llm.invoke('A weir lets'), ' a river through')
-    assert.deepEqual((await all(await llm.stream('A weir lets'))).filter(Boolean), [' a', ' river', ' through'])
-  })
-})
-
-describe('langchain: embeddings', () => {
-  for (const encodingFormat of [undefined, 'float'] as const) {
-    it(`[E4] of a query and of documents, in order (${encodingFormat ?? 'unless told otherwise'})`, async () => {
-      const format = encodingFormat ? { encodingFormat } : {}
-      const embeddings = new OpenAIEmbeddings({ ...at(scene), model: slugs.embedding, ...format })
-      assert.deepEqual([...(await embeddings.embedQuery('one'))], vectorOf(0))
-      const vectors = await embeddings.embedDocuments(['one', 'two'])
-      assert.deepEqual(
-        vectors.map((vector) => [...vector]),
-        [vectorOf(0), vectorOf(1)],
-      )
+for (const {
+  suffix,
+  openai: { DallEAPIWrapper, OpenAI, OpenAIEmbeddings },
+} of langChains) {
+  describe(`langchain${suffix}: completions`, () => {
+    it('[E3] answer whole and streamed', async () => {
+      const llm = new OpenAI({ ...at(scene), model: slugs.chat, maxTokens: 3 })
+      assert.equal(await llm.invoke('A weir lets'), ' a river through')
+      assert.deepEqual((await all(await llm.stream('A weir lets'))).filter(Boolean), [' a', ' river', ' through'])
     })
-  }
-})
-
-describe('langchain: images', () => {
-  const wrapper = (dallEResponseFormat: 'url' | 'b64_json') =>
-    new DallEAPIWrapper({ apiKey: scene.weir.key, baseUrl: scene.weir.base, model: slugs.images, dallEResponseFormat })
-
-  it('[E7] come as b64_json and as links', async () => {
-    assert.equal(await wrapper('b64_json').invoke('A weir at dawn'), png().toString('base64'))
-    const opened = await fetch((await wrapper('url').invoke('A weir at dawn')) as string)
-    assert.deepEqual(Buffer.from(await opened.arrayBuffer()), png())
   })
-})
+
+  describe(`langchain${suffix}: embeddings`, () => {
+    for (const encodingFormat of [undefined, 'float'] as const) {
+      it(`[E4] of a query and of documents, in order (${encodingFormat ?? 'unless told otherwise'})`, async () => {
+        const format = encodingFormat ? { encodingFormat } : {}
+        const embeddings = new OpenAIEmbeddings({ ...at(scene), model: slugs.embedding, ...format })
+        assert.deepEqual([...(await embeddings.embedQuery('one'))], vectorOf(0))
+        const vectors = await embeddings.embedDocuments(['one', 'two'])
+        assert.deepEqual(
+          vectors.map((vector) => [...vector]),
+          [vectorOf(0), vectorOf(1)],
+        )
+      })
+    }
+  })
+
+  describe(`langchain${suffix}: images`, () => {
+    const wrapper = (dallEResponseFormat: 'url' | 'b64_json') =>
+      new DallEAPIWrapper({
+        apiKey: scene.weir.key,
+        baseUrl: scene.weir.base,
+        model: slugs.images,
+        dallEResponseFormat,
+      })
+
+    it('[E7] come as b64_json and as links', async () => {
+      assert.equal(await wrapper('b64_json').invoke('A weir at dawn'), png().toString('base64'))
+      const opened = await fetch((await wrapper('url').invoke('A weir at dawn')) as string)
+      assert.deepEqual(Buffer.from(await opened.arrayBuffer()), png())
+    })
+  })
+}

@@ -1,31 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ContextOverflowError } from '@langchain/core/errors'
-import {
-  HumanMessage,
-  SystemMessage,
-  type AIMessage,
-  type AIMessageChunk,
-  type UsageMetadata,
-} from '@langchain/core/messages'
-import { tool } from '@langchain/core/tools'
-import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai'
+import type { AIMessage, AIMessageChunk, UsageMetadata } from '@langchain/core/messages'
+import type { ChatOpenAI, ChatOpenAIFields } from '@langchain/openai'
 import { z } from 'zod'
 import { chatStage, type ChatStage } from '../support/chat-stage.ts'
 import { gate } from '../support/waiting.ts'
 import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { langChains } from './langchain-majors.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
-
-/** LangChain's ChatOpenAI, unchanged: all it is told is the base address, the key and the slug. */
-function chatOf({ weir }: ChatStage, fields: ChatOpenAIFields & { fetch?: typeof fetch } = {}): ChatOpenAI {
-  const { fetch, ...rest } = fields
-  return new ChatOpenAI({
-    model: 'meta/test-8b',
-    apiKey: weir.key,
-    configuration: { baseURL: weir.base, ...(fetch ? { fetch } : {}) },
-    ...rest,
-  })
-}
 
 async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const list: Item[] = []
@@ -53,292 +36,318 @@ async function rejectsWith(attempt: Promise<unknown>, fields: object): Promise<R
   return error
 }
 
-describe('langchain: chat', () => {
-  it('[C1][C2][E1] answers, with the reason, the usage and the slug', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
-    const answer = await chatOf(scene).invoke('Hi')
+type ChatFields = ChatOpenAIFields & { fetch?: typeof fetch }
 
-    assert.equal(answer.text, 'Hello there!')
-    assert.equal(answer.response_metadata['finish_reason'], 'stop')
-    assert.equal(answer.response_metadata['model_name'], 'meta/test-8b')
-    assert.deepEqual(usageOf(answer), { input: 10, cached: 4, output: 3, total: 13 })
-  })
+/** Each major's ChatOpenAI, unchanged: all it is told is the base address, the key and the slug. */
+for (const {
+  suffix,
+  openai,
+  messages: { HumanMessage, SystemMessage },
+  tools: { tool },
+} of langChains) {
+  const isOlder = suffix !== ''
 
-  it('[E1] hands messages and settings to the engine', async (t) => {
-    const scene = await chatStage(t)
-    const chat = chatOf(scene, { temperature: 0.5, topP: 0.9, maxTokens: 20, stop: ['\n'] })
-    await chat.invoke([new SystemMessage('Be brief.'), new HumanMessage('Hi')])
-    assert.deepEqual(scene.engine.calls[0]?.body, {
-      model: 'engine-name',
-      max_tokens: 20,
-      messages: [
-        { role: 'system', content: 'Be brief.' },
-        { role: 'user', content: 'Hi' },
-      ],
-      temperature: 0.5,
-      top_p: 0.9,
-      stop: ['\n'],
-    })
-  })
-
-  it('[E1] answers a batch', async (t) => {
-    const scene = await chatStage(t, { limits: { max_concurrent_requests: 1 } })
-    const answers = await chatOf(scene).batch(['Hi', 'Hi again', 'Still there?'])
-    assert.deepEqual(
-      answers.map((answer) => answer.text),
-      ['Hello there!', 'Hello there!', 'Hello there!'],
-    )
-    assert.equal(scene.engine.maxRunning, 1)
-  })
-})
-
-describe('langchain: streaming', () => {
-  it('[E2] yields each token, and the usage at the end', async (t) => {
-    const scene = await chatStage(t, { script: { cachedTokens: 4 } })
-    const chunks = await all(await chatOf(scene).stream('Hi'))
-
-    assert.deepEqual(chunks.map((chunk) => chunk.text).filter(Boolean), ['Hello', ' there', '!'])
-    const whole = chunks.reduce((sum, chunk) => sum.concat(chunk))
-    assert.deepEqual(usageOf(whole), { input: 10, cached: 4, output: 3, total: 13 })
-    assert.equal(whole.response_metadata['finish_reason'], 'stop')
-  })
-
-  it('[E2] hands each token over when the engine has it', { timeout: 20_000 }, async (t) => {
-    const { opened, open } = gate()
-    const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
-    let text = ''
-    for await (const chunk of await chatOf(scene).stream('Hi')) {
-      text += chunk.text
-      // The engine makes its second token only when the first has come all the way.
-      if (text === 'one') open()
-    }
-    assert.equal(text, 'onetwo')
-  })
-
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hangAfterDone: true } })
-    const chunks = await all(await chatOf(scene).stream('Hi'))
-    assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
-  })
-})
-
-describe('langchain: tools', () => {
-  const weather = tool(async ({ city }: { city: string }) => `cold in ${city}`, {
-    name: 'get_weather',
-    description: 'The weather in a city.',
-    schema: z.object({ city: z.string() }),
-  })
-
-  it('[E1] are called, and their results go back', async (t) => {
-    const scene = await chatStage(t, { script: weatherAgent })
-    const chat = chatOf(scene).bindTools([weather])
-    const question = new HumanMessage('Hi')
-    const asked = await chat.invoke([question])
-
-    const [call] = asked.tool_calls ?? []
-    assert.ok(call)
-    assert.deepEqual([call.id, call.name, call.args], ['call_1', 'get_weather', { city: 'Hobart' }])
-    const result = await weather.invoke(call)
-    const answer = await chat.invoke([question, asked, result])
-    assert.equal(answer.text, 'It is cold in Hobart.')
-
-    const messages = scene.engine.calls[1]?.body['messages'] as { role: string; tool_call_id?: string }[]
-    assert.deepEqual(
-      messages.map(({ role, tool_call_id }) => [role, tool_call_id]),
-      [
-        ['user', undefined],
-        ['assistant', undefined],
-        ['tool', 'call_1'],
-      ],
-    )
-  })
-
-  it('[E2] are put together from their fragments', async (t) => {
-    const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
-    const scene = await chatStage(t, { script: { toolCalls } })
-    const chunks: AIMessageChunk[] = await all(await chatOf(scene).bindTools([weather]).stream('Hi'))
-    const whole = chunks.reduce((sum, chunk) => sum.concat(chunk))
-    assert.deepEqual(
-      whole.tool_calls?.map(({ id, name, args }) => [id, name, args]),
-      [
-        ['call_1', 'get_weather', { city: 'Hobart' }],
-        ['call_2', 'get_time', {}],
-      ],
-    )
-    assert.equal(chunks.flatMap((chunk) => chunk.tool_call_chunks ?? []).length, 7)
-  })
-})
-
-describe('langchain: structured output', () => {
-  const city = z.object({ name: z.string(), people: z.number() })
-  const hobart = { name: 'Hobart', people: 250_000 }
-  const json = JSON.stringify(hobart)
-
-  it('[E1] by JSON schema', async (t) => {
-    const scene = await chatStage(t, { script: { tokens: [json] } })
-    const answer = await chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'jsonSchema' }).invoke('Hi')
-    assert.deepEqual(answer, hobart)
-    const format = scene.engine.calls[0]?.body['response_format'] as { type: string; json_schema: { name: string } }
-    assert.deepEqual([format.type, format.json_schema.name], ['json_schema', 'city'])
-  })
-
-  it('[E1] by JSON mode', async (t) => {
-    const scene = await chatStage(t, { script: { tokens: [json] } })
-    const answer = await chatOf(scene).withStructuredOutput(city, { method: 'jsonMode' }).invoke('Hi')
-    assert.deepEqual(answer, hobart)
-    assert.deepEqual(scene.engine.calls[0]?.body['response_format'], { type: 'json_object' })
-  })
-
-  it('[E1] by a tool', async (t) => {
-    const scene = await chatStage(t, { script: { toolCalls: [{ id: 'call_1', name: 'city', arguments: [json] }] } })
-    const chat = chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'functionCalling' })
-    assert.deepEqual(await chat.invoke('Hi'), hobart)
-    assert.deepEqual(scene.engine.calls[0]?.body['tool_choice'], { type: 'function', function: { name: 'city' } })
-  })
-})
-
-describe('langchain: vision', () => {
-  it('[C7] sends an image part with a data URL that reaches the engine', async (t) => {
-    const scene = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
-    const content = [
-      { type: 'text', text: 'What is this?' },
-      { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel.toString('base64')}` } },
-    ]
-    await chatOf(scene).invoke([new HumanMessage({ content })])
-    assert.deepEqual(scene.engine.calls[0]?.body['messages'], [{ role: 'user', content }])
-  })
-})
-
-describe('langchain: errors', () => {
-  it('[K1][X1] a wrong key', async (t) => {
-    const scene = await chatStage(t)
-    const attempt = chatOf(scene, { apiKey: 'weir-wrong' }).invoke('Hi')
-    await rejectsWith(attempt, { status: 401, code: 'invalid_api_key', lc_error_code: 'MODEL_AUTHENTICATION' })
-  })
-
-  it('[X1] an unknown model', async (t) => {
-    const scene = await chatStage(t)
-    const attempt = chatOf(scene, { model: 'meta/none' }).invoke('Hi')
-    await rejectsWith(attempt, { status: 404, code: 'model_not_found', lc_error_code: 'MODEL_NOT_FOUND' })
-  })
-
-  it('[X1] a bad value, with code and param', async (t) => {
-    const scene = await chatStage(t)
-    const attempt = chatOf(scene, { temperature: 3 }).invoke('Hi')
-    await rejectsWith(attempt, { status: 400, code: 'invalid_value', param: 'temperature' })
-    assert.equal(scene.engine.calls.length, 0)
-  })
-
-  it('[E12][X1] too long a prompt is known for what it is', async (t) => {
-    const scene = await chatStage(t)
-    await assert.rejects(chatOf(scene).invoke('word '.repeat(20_000)), ContextOverflowError)
-  })
-
-  it('[R3][X2] past the rate limit, with Retry-After', async (t) => {
-    const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
-    const chat = chatOf(scene, { maxRetries: 0 })
-    // Three, as a new minute may begin between two of them.
-    const attempts = Promise.all([1, 2, 3].map(() => chat.invoke('Hi')))
-    const error = await rejectsWith(attempts, {
-      status: 429,
-      code: 'rate_limit_exceeded',
-      lc_error_code: 'MODEL_RATE_LIMIT',
-    })
-    const seconds = Number((error['headers'] as Headers).get('retry-after'))
-    assert.ok(seconds >= 1 && seconds <= 59, `Retry-After: ${seconds}`)
-  })
-})
-
-describe('langchain: retries', { concurrency: true }, () => {
-  it('[Q4][X2] queue_full is tried again after Retry-After', async (t) => {
-    const { opened, open } = gate()
-    const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
-    const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
-    const { fetch, attempts, firstAnswer } = notingFetch()
-    const first = chatOf(scene).invoke('Hi')
-    await scene.engine.arrived(1)
-    const second = chatOf(scene, { fetch }).invoke('Hi')
-    await firstAnswer
-    open()
-
-    assert.equal((await second).text, 'Hello there!')
-    await first
-    assert.deepEqual(
-      attempts.map(({ status }) => status),
-      [429, 200],
-    )
-    const seconds = Number(attempts[0]?.retryAfter)
-    assert.ok(seconds >= 2 && seconds <= 8, `Retry-After: ${seconds}`)
-    assert.ok(pauseMs(attempts) >= seconds * 1000 - 10, `it paused ${pauseMs(attempts)} ms`)
-  })
-
-  it('[X2] an overloaded engine is tried again, a stream too', async (t) => {
-    const scene = await chatStage(t)
-    const { engine } = scene
-    engine.script = () => (engine.calls.length === 1 ? { refuse: { status: 429, body: {} } } : {})
-    const { fetch, attempts } = notingFetch()
-    const chunks = await all(await chatOf(scene, { fetch }).stream('Hi'))
-
-    assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
-    assert.deepEqual(outcomes(attempts), [
-      [503, '5'],
-      [200, null],
-    ])
-  })
-})
-
-describe('langchain: leaving', () => {
-  const never = new Promise<void>(() => {})
-
-  it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
-    const controller = new AbortController()
-    const stream = await chatOf(scene).stream('Hi', { signal: controller.signal })
-    let leftAt = 0
-    const reading = (async () => {
-      for await (const chunk of stream) {
-        if (chunk.text !== 'Hello') continue
-        leftAt = performance.now()
-        controller.abort()
-      }
-    })()
-    await assert.rejects(reading, { name: 'AbortError' })
-    await scene.engine.left(1)
-    const tookMs = (scene.engine.calls[0]?.leftAt ?? Infinity) - leftAt
-    assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
-  })
-
-  it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async (t) => {
-    // LangChain lets go of a stream with the token after the last one it gave out, so more of them must come.
-    const tokens = Array.from({ length: 10_000 }, () => 'x')
-    const scene = await chatStage(t, { script: { tokens, tokenMs: 5 } })
-    for await (const chunk of await chatOf(scene).stream('Hi')) if (chunk.text === 'x') break
-    await scene.engine.left(1)
-    assert.ok((scene.engine.calls[0]?.tokensProduced ?? Infinity) < 10_000)
-  })
-
-  it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async (t) => {
-    const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
-    const controller = new AbortController()
-    const attempt = chatOf(scene).invoke('Hi', { signal: controller.signal })
-    await scene.engine.arrived(1)
-    controller.abort()
-    await assert.rejects(attempt, { name: 'AbortError' })
-    await scene.engine.left(1)
-  })
-})
-
-describe('langchain: an engine that breaks in the middle', () => {
-  for (const how of ['reset', 'clean end'] as const) {
-    const title = `[E2][X1] is an error after the tokens that came, never a short answer (${how})`
-    it(title, { timeout: 20_000 }, async (t) => {
-      const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
-      let text = ''
-      const reading = (async () => {
-        for await (const chunk of await chatOf(scene).stream('Hi')) text += chunk.text
-      })()
-      await rejectsWith(reading, { code: 'upstream_error', type: 'server_error' })
-      assert.equal(text, 'Hello there')
+  const chatOf = ({ weir }: ChatStage, fields: ChatFields = {}): ChatOpenAI => {
+    const { fetch, ...rest } = fields
+    return new openai.ChatOpenAI({
+      model: 'meta/test-8b',
+      apiKey: weir.key,
+      configuration: { baseURL: weir.base, ...(fetch ? { fetch } : {}) },
+      ...rest,
     })
   }
-})
+
+  describe(`langchain${suffix}: chat`, () => {
+    it('[C1][C2][E1] answers, with the reason, the usage and the slug', async (t) => {
+      const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+      const answer = await chatOf(scene).invoke('Hi')
+
+      assert.equal(answer.text, 'Hello there!')
+      assert.equal(answer.response_metadata['finish_reason'], 'stop')
+      assert.equal(answer.response_metadata['model_name'], 'meta/test-8b')
+      assert.deepEqual(usageOf(answer), { input: 10, cached: 4, output: 3, total: 13 })
+    })
+
+    it('[E1] hands messages and settings to the engine', async (t) => {
+      const scene = await chatStage(t)
+      const chat = chatOf(scene, { temperature: 0.5, topP: 0.9, maxTokens: 20, stop: ['\n'] })
+      await chat.invoke([new SystemMessage('Be brief.'), new HumanMessage('Hi')])
+      assert.deepEqual(scene.engine.calls[0]?.body, {
+        model: 'engine-name',
+        max_tokens: 20,
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: 'Hi' },
+        ],
+        temperature: 0.5,
+        top_p: 0.9,
+        stop: ['\n'],
+      })
+    })
+
+    it('[E1] answers a batch', async (t) => {
+      const scene = await chatStage(t, { limits: { max_concurrent_requests: 1 } })
+      const answers = await chatOf(scene).batch(['Hi', 'Hi again', 'Still there?'])
+      assert.deepEqual(
+        answers.map((answer) => answer.text),
+        ['Hello there!', 'Hello there!', 'Hello there!'],
+      )
+      assert.equal(scene.engine.maxRunning, 1)
+    })
+  })
+
+  describe(`langchain${suffix}: streaming`, () => {
+    it('[E2] yields each token, and the usage at the end', async (t) => {
+      const scene = await chatStage(t, { script: { cachedTokens: 4 } })
+      const chunks = await all(await chatOf(scene).stream('Hi'))
+
+      assert.deepEqual(chunks.map((chunk) => chunk.text).filter(Boolean), ['Hello', ' there', '!'])
+      const whole = chunks.reduce((sum, chunk) => sum.concat(chunk))
+      assert.deepEqual(usageOf(whole), { input: 10, cached: 4, output: 3, total: 13 })
+      assert.equal(whole.response_metadata['finish_reason'], 'stop')
+    })
+
+    it('[E2] hands each token over when the engine has it', { timeout: 20_000 }, async (t) => {
+      const { opened, open } = gate()
+      const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
+      let text = ''
+      for await (const chunk of await chatOf(scene).stream('Hi')) {
+        text += chunk.text
+        // The engine makes its second token only when the first has come all the way.
+        if (text === 'one') open()
+      }
+      assert.equal(text, 'onetwo')
+    })
+
+    it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
+      const scene = await chatStage(t, { script: { hangAfterDone: true } })
+      const chunks = await all(await chatOf(scene).stream('Hi'))
+      assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
+    })
+  })
+
+  describe(`langchain${suffix}: tools`, () => {
+    const weather = tool(async ({ city }: { city: string }) => `cold in ${city}`, {
+      name: 'get_weather',
+      description: 'The weather in a city.',
+      schema: z.object({ city: z.string() }),
+    })
+
+    it('[E1] are called, and their results go back', async (t) => {
+      const scene = await chatStage(t, { script: weatherAgent })
+      const chat = chatOf(scene).bindTools([weather])
+      const question = new HumanMessage('Hi')
+      const asked = await chat.invoke([question])
+
+      const [call] = asked.tool_calls ?? []
+      assert.ok(call)
+      assert.deepEqual([call.id, call.name, call.args], ['call_1', 'get_weather', { city: 'Hobart' }])
+      const result = await weather.invoke(call)
+      const answer = await chat.invoke([question, asked, result])
+      assert.equal(answer.text, 'It is cold in Hobart.')
+
+      const messages = scene.engine.calls[1]?.body['messages'] as { role: string; tool_call_id?: string }[]
+      assert.deepEqual(
+        messages.map(({ role, tool_call_id }) => [role, tool_call_id]),
+        [
+          ['user', undefined],
+          ['assistant', undefined],
+          ['tool', 'call_1'],
+        ],
+      )
+    })
+
+    it('[E2] are put together from their fragments', async (t) => {
+      const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
+      const scene = await chatStage(t, { script: { toolCalls } })
+      const chunks: AIMessageChunk[] = await all(await chatOf(scene).bindTools([weather]).stream('Hi'))
+      const whole = chunks.reduce((sum, chunk) => sum.concat(chunk))
+      assert.deepEqual(
+        whole.tool_calls?.map(({ id, name, args }) => [id, name, args]),
+        [
+          ['call_1', 'get_weather', { city: 'Hobart' }],
+          ['call_2', 'get_time', {}],
+        ],
+      )
+      assert.equal(chunks.flatMap((chunk) => chunk.tool_call_chunks ?? []).length, 7)
+    })
+  })
+
+  describe(`langchain${suffix}: structured output`, () => {
+    const city = z.object({ name: z.string(), people: z.number() })
+    const hobart = { name: 'Hobart', people: 250_000 }
+    const json = JSON.stringify(hobart)
+
+    it('[E1] by JSON schema', async (t) => {
+      const scene = await chatStage(t, { script: { tokens: [json] } })
+      const answer = await chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'jsonSchema' }).invoke('Hi')
+      assert.deepEqual(answer, hobart)
+      const format = scene.engine.calls[0]?.body['response_format'] as { type: string; json_schema: { name: string } }
+      assert.deepEqual([format.type, format.json_schema.name], ['json_schema', 'city'])
+    })
+
+    it('[E1] by JSON mode', async (t) => {
+      const scene = await chatStage(t, { script: { tokens: [json] } })
+      const answer = await chatOf(scene).withStructuredOutput(city, { method: 'jsonMode' }).invoke('Hi')
+      assert.deepEqual(answer, hobart)
+      assert.deepEqual(scene.engine.calls[0]?.body['response_format'], { type: 'json_object' })
+    })
+
+    it('[E1] by a tool', async (t) => {
+      const scene = await chatStage(t, { script: { toolCalls: [{ id: 'call_1', name: 'city', arguments: [json] }] } })
+      const chat = chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'functionCalling' })
+      assert.deepEqual(await chat.invoke('Hi'), hobart)
+      assert.deepEqual(scene.engine.calls[0]?.body['tool_choice'], { type: 'function', function: { name: 'city' } })
+    })
+  })
+
+  describe(`langchain${suffix}: vision`, () => {
+    it('[C7] sends an image part with a data URL that reaches the engine', async (t) => {
+      const scene = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
+      const content = [
+        { type: 'text', text: 'What is this?' },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel.toString('base64')}` } },
+      ]
+      await chatOf(scene).invoke([new HumanMessage({ content })])
+      assert.deepEqual(scene.engine.calls[0]?.body['messages'], [{ role: 'user', content }])
+    })
+  })
+
+  describe(`langchain${suffix}: errors`, () => {
+    it('[K1][X1] a wrong key', async (t) => {
+      const scene = await chatStage(t)
+      const attempt = chatOf(scene, { apiKey: 'weir-wrong' }).invoke('Hi')
+      await rejectsWith(attempt, { status: 401, code: 'invalid_api_key', lc_error_code: 'MODEL_AUTHENTICATION' })
+    })
+
+    it('[X1] an unknown model', async (t) => {
+      const scene = await chatStage(t)
+      const attempt = chatOf(scene, { model: 'meta/none' }).invoke('Hi')
+      await rejectsWith(attempt, { status: 404, code: 'model_not_found', lc_error_code: 'MODEL_NOT_FOUND' })
+    })
+
+    it('[X1] a bad value, with code and param', async (t) => {
+      const scene = await chatStage(t)
+      const attempt = chatOf(scene, { temperature: 3 }).invoke('Hi')
+      await rejectsWith(attempt, { status: 400, code: 'invalid_value', param: 'temperature' })
+      assert.equal(scene.engine.calls.length, 0)
+    })
+
+    it('[E12][X1] too long a prompt is known for what it is', async (t) => {
+      const scene = await chatStage(t)
+      const attempt = chatOf(scene).invoke('word '.repeat(20_000))
+      // Before it had a class of its own for this, its users looked for the words.
+      await assert.rejects(attempt, isOlder ? /maximum context length/ : ContextOverflowError)
+    })
+
+    it('[R3][X2] past the rate limit, with Retry-After', async (t) => {
+      const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
+      const chat = chatOf(scene, { maxRetries: 0 })
+      // Three, as a new minute may begin between two of them.
+      const attempts = Promise.all([1, 2, 3].map(() => chat.invoke('Hi')))
+      const error = await rejectsWith(attempts, {
+        status: 429,
+        code: 'rate_limit_exceeded',
+        lc_error_code: 'MODEL_RATE_LIMIT',
+      })
+      const seconds = Number((error['headers'] as Headers).get('retry-after'))
+      assert.ok(seconds >= 1 && seconds <= 59, `Retry-After: ${seconds}`)
+    })
+  })
+
+  describe(`langchain${suffix}: retries`, { concurrency: true }, () => {
+    it('[Q4][X2] queue_full is tried again after Retry-After', async (t) => {
+      const { opened, open } = gate()
+      const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
+      const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
+      const { fetch, attempts, firstAnswer } = notingFetch()
+      const first = chatOf(scene).invoke('Hi')
+      await scene.engine.arrived(1)
+      const second = chatOf(scene, { fetch }).invoke('Hi')
+      await firstAnswer
+      open()
+
+      assert.equal((await second).text, 'Hello there!')
+      await first
+      assert.deepEqual(
+        attempts.map(({ status }) => status),
+        [429, 200],
+      )
+      const seconds = Number(attempts[0]?.retryAfter)
+      assert.ok(seconds >= 2 && seconds <= 8, `Retry-After: ${seconds}`)
+      // The older one has pauses of its own, of a second and more, and does not look at the header.
+      const least = isOlder ? 1000 : seconds * 1000
+      assert.ok(pauseMs(attempts) >= least - 10, `it paused ${pauseMs(attempts)} ms`)
+    })
+
+    it('[X2] an overloaded engine is tried again, a stream too', async (t) => {
+      const scene = await chatStage(t)
+      const { engine } = scene
+      engine.script = () => (engine.calls.length === 1 ? { refuse: { status: 429, body: {} } } : {})
+      const { fetch, attempts } = notingFetch()
+      const chunks = await all(await chatOf(scene, { fetch }).stream('Hi'))
+
+      assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
+      assert.deepEqual(outcomes(attempts), [
+        [503, '5'],
+        [200, null],
+      ])
+    })
+  })
+
+  describe(`langchain${suffix}: leaving`, () => {
+    const never = new Promise<void>(() => {})
+
+    it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
+      const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
+      const controller = new AbortController()
+      const stream = await chatOf(scene).stream('Hi', { signal: controller.signal })
+      let leftAt = 0
+      const reading = (async () => {
+        for await (const chunk of stream) {
+          if (chunk.text !== 'Hello') continue
+          leftAt = performance.now()
+          controller.abort()
+        }
+      })()
+      await assert.rejects(reading, isOlder ? { message: 'Aborted' } : { name: 'AbortError' })
+      await scene.engine.left(1)
+      const tookMs = (scene.engine.calls[0]?.leftAt ?? Infinity) - leftAt
+      assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
+    })
+
+    it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async (t) => {
+      // LangChain lets go of a stream with the token after the last one it gave out, so more of them must come.
+      const tokens = Array.from({ length: 10_000 }, () => 'x')
+      const scene = await chatStage(t, { script: { tokens, tokenMs: 5 } })
+      for await (const chunk of await chatOf(scene).stream('Hi')) if (chunk.text === 'x') break
+      await scene.engine.left(1)
+      assert.ok((scene.engine.calls[0]?.tokensProduced ?? Infinity) < 10_000)
+    })
+
+    it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async (t) => {
+      const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
+      const controller = new AbortController()
+      const attempt = chatOf(scene).invoke('Hi', { signal: controller.signal })
+      await scene.engine.arrived(1)
+      controller.abort()
+      await assert.rejects(attempt, { name: 'AbortError' })
+      await scene.engine.left(1)
+    })
+  })
+
+  describe(`langchain${suffix}: an engine that breaks in the middle`, () => {
+    for (const how of ['reset', 'clean end'] as const) {
+      const title = `[E2][X1] is an error after the tokens that came, never a short answer (${how})`
+      it(title, { timeout: 20_000 }, async (t) => {
+        const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
+        let text = ''
+        const reading = (async () => {
+          for await (const chunk of await chatOf(scene).stream('Hi')) text += chunk.text
+        })()
+        await rejectsWith(reading, { code: 'upstream_error', type: 'server_error' })
+        assert.equal(text, 'Hello there')
+      })
+    }
+  })
+}

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { tool } from '@llamaindex/core/tools'
 import { OpenAI, OpenAIEmbedding } from '@llamaindex/openai'
+import { Document, Settings, VectorStoreIndex } from 'llamaindex'
 import { z } from 'zod'
 import { notingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
@@ -17,7 +18,7 @@ import {
 } from './endpoints.ts'
 import { pixel, weatherAgent } from './samples.ts'
 
-/** LlamaIndex's OpenAI package, unchanged: all it is told is the base address, the key and the slug. */
+/** LlamaIndex and its OpenAI package, unchanged: all it is told is the base address, the key and the slug. */
 const scene = endpoints()
 const hello = [{ role: 'user' as const, content: 'Hi' }]
 
@@ -110,6 +111,26 @@ describe('llamaindex: embeddings', () => {
       vectors.map((vector) => [...vector]),
       [vectorOf(0), vectorOf(1)],
     )
+  })
+
+  it('[E1][E4] documents are embedded, the nearest to a question found, and the answer made of it', async () => {
+    const { weir, engine } = scene
+    const embedModel = new OpenAIEmbedding({ model: slugs.embedding, baseURL: weir.base, apiKey: weir.key })
+    const texts = ['A weir is a low dam across a river.', 'Hobart is a city in Tasmania.']
+    const answer = await Settings.withEmbedModel(embedModel, () =>
+      // The two packages bring a core each, of other patch versions: their enums are not the same to a compiler.
+      Settings.withLLM(llmOf(scene) as never, async () => {
+        const index = await VectorStoreIndex.fromDocuments(texts.map((text) => new Document({ text })))
+        return index.asQueryEngine({ similarityTopK: 1 }).query({ query: 'What is a weir?' })
+      }),
+    )
+    assert.equal(answer.message.content, 'Hello there!')
+    assert.deepEqual(
+      engine.calls.map(({ path }) => path),
+      ['/v1/embeddings', '/v1/embeddings', '/v1/chat/completions'],
+    )
+    // This engine's vectors go by the place of a text, so the question is nearest to the first document.
+    assert.match(JSON.stringify(engine.calls[2]?.body['messages']), /A weir is a low dam/)
   })
 })
 

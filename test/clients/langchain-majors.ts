@@ -1,0 +1,39 @@
+import { registerHooks } from 'node:module'
+import * as cohere from '@langchain/cohere'
+import * as documents from '@langchain/core/documents'
+import * as messages from '@langchain/core/messages'
+import * as tools from '@langchain/core/tools'
+import * as openai from '@langchain/openai'
+
+/** LangChain's packages as one of its majors has them. */
+export interface LangChain {
+  /** What the name of a suite ends with. */
+  readonly suffix: '' | ' 0'
+  readonly openai: typeof openai
+  readonly cohere: typeof cohere
+  readonly messages: typeof messages
+  readonly tools: typeof tools
+  readonly documents: typeof documents
+}
+
+/**
+ * The older packages stand beside the newer ones under other names, and ask for `@langchain/core` by its own:
+ * they have to get theirs. Nothing else about them is changed.
+ */
+registerHooks({
+  resolve(specifier, context, next) {
+    const asksForOlder = /\/node_modules\/langchain-(openai|cohere)-0\//.test(context.parentURL ?? '')
+    return next(asksForOlder ? specifier.replace(/^@langchain\/core(?=\/|$)/, 'langchain-core-0') : specifier, context)
+  },
+})
+
+const older = {
+  suffix: ' 0',
+  openai: await import('langchain-openai-0'),
+  cohere: await import('langchain-cohere-0'),
+  messages: await import('langchain-core-0/messages'),
+  tools: await import('langchain-core-0/tools'),
+  documents: await import('langchain-core-0/documents'),
+} as unknown as LangChain
+
+export const langChains: readonly LangChain[] = [{ suffix: '', openai, cohere, messages, tools, documents }, older]
