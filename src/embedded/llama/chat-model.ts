@@ -21,6 +21,7 @@ export async function loadChatModel({
   options,
   contextTokens,
   sampling: defaults,
+  pace,
 }: LlamaLoading): Promise<EngineModel> {
   const context = await model.createContext({
     sequences: options.parallelRequests,
@@ -56,6 +57,7 @@ export async function loadChatModel({
         sequence,
         prompt: tokens,
         sampling,
+        pace,
         signal,
         ...grammarOption(llama, work),
       })

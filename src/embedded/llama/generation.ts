@@ -2,6 +2,7 @@ import { LlamaGrammarEvaluationState } from 'node-llama-cpp'
 import type { LlamaContextSequence, LlamaGrammar, LlamaModel, SequenceEvaluateOptions, Token } from 'node-llama-cpp'
 import type { Sampling, TokenLogprob } from '../engine-model.ts'
 import { sampledLogprob } from './logprobs.ts'
+import type { ThreadPace } from './thread-pace.ts'
 
 export interface Generation {
   model: LlamaModel
@@ -9,6 +10,7 @@ export interface Generation {
   prompt: readonly Token[]
   sampling: Sampling
   grammar?: LlamaGrammar
+  pace: ThreadPace
   signal: AbortSignal
 }
 
@@ -23,12 +25,26 @@ const penaltyTokensMax = 1024
 
 /** The raw tokens of one answer, up to the end-of-generation token. The caller stops by leaving the loop. */
 export async function* generateTokens(generation: Generation): AsyncGenerator<GeneratedToken> {
-  const { model, sequence, sampling, signal } = generation
+  const { pace } = generation
+  pace.begin()
+  try {
+    for await (const token of pacedTokens(generation)) {
+      pace.step()
+      yield token
+    }
+  } finally {
+    pace.end()
+  }
+}
+
+async function* pacedTokens(generation: Generation): AsyncGenerator<GeneratedToken> {
+  const { model, sequence, sampling, pace, signal } = generation
   let tokens = generation.prompt.slice(sequence.nextTokenIndex)
   while (tokens.length > promptChunkTokens) {
     signal.throwIfAborted()
     await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(0, promptChunkTokens))
     tokens = tokens.slice(promptChunkTokens)
+    pace.step()
   }
   signal.throwIfAborted()
   const generated: Token[] = []
