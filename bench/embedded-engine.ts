@@ -95,15 +95,20 @@ await direct()
 await throughHost()
 const results: Record<'direct' | 'host', Measure[]> = { direct: [], host: [] }
 for (let round = 0; round < rounds; round++) {
-  results.direct.push(await direct())
-  results.host.push(await throughHost())
+  const turns = [async () => results.direct.push(await direct()), async () => results.host.push(await throughHost())]
+  // Whatever slows the machine for a while should not always meet the same one.
+  for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn()
 }
-const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+/** The median, and between what: other programs slow llama.cpp more than anything that is measured here. */
+const spread = (values: number[], digits: number) => {
+  const sorted = values.toSorted((a, b) => a - b).map((value) => value.toFixed(digits))
+  return `${sorted[Math.floor(sorted.length / 2)]} (${sorted[0]}–${sorted.at(-1)})`
+}
 console.log(`${slug}, ${threads} threads, median of ${rounds}`)
 for (const [name, measures] of Object.entries(results)) {
-  const first = median(measures.map((one) => one.firstTokenMs))
-  const speed = median(measures.map((one) => one.tokensPerSecond))
-  console.log(`${name.padEnd(8)} first token ${first.toFixed(0)} ms   ${speed.toFixed(2)} tokens/s`)
+  const first = measures.map((one) => one.firstTokenMs)
+  const speed = measures.map((one) => one.tokensPerSecond)
+  console.log(`${name.padEnd(8)} first token ${spread(first, 0)} ms   ${spread(speed, 2)} tokens/s`)
 }
 console.log(`host resident: ${idleMegabytes} MiB idle, ${residentMegabytes()} MiB with the model`)
 await client.close()
