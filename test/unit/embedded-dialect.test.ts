@@ -11,7 +11,7 @@ const input: RankingInput = {
   maxTokensPerDocument: undefined,
 }
 
-/** What the engine host answers is tested by running it (test/embedded); this is how it is asked. */
+/** What the engine host answers is tested by running it (test/models); this is how it is asked. */
 describe('ranking by the embedded engine', () => {
   const ranking = embedded.ranking ?? assert.fail('it ranks')
 
