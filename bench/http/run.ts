@@ -170,7 +170,8 @@ async function startWeir(): Promise<{ child: ChildProcess; key: string }> {
     }),
   )
   const main = new URL('../../src/main.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, [main, 'serve', '--config', config], {
+  // As npm start runs it.
+  const child = spawn(process.execPath, ['--max-semi-space-size=16', main, 'serve', '--config', config], {
     stdio: ['ignore', 'pipe', openSync(join(folder, 'weir.log'), 'w')],
   })
   children.push(child)
