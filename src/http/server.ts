@@ -71,7 +71,9 @@ export async function listen(
       },
       exchangeOver(it) {
         readUpTo.set(socket, socket.bytesRead)
-        if (draining) response.once('close', () => forget(it, socket))
+        // A stream is over when its response has closed, anything else before.
+        if (draining && !response.closed) response.once('close', () => forget(it, socket))
+        else if (draining) forget(it, socket)
         else exchanges.get(socket)?.delete(it)
       },
     })

@@ -8,7 +8,7 @@ import { gif, jpeg, png, webp } from '../support/image-samples.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { s3Secrets, s3Stub, type S3Stub } from '../support/s3-stub.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, within } from '../support/waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
 const variables = { STORE_KEY: s3Secrets.access, STORE_SECRET: s3Secrets.secret }
@@ -219,6 +219,19 @@ describe('links under another address', () => {
     assert.ok(url.startsWith('https://img.example.com/weir/files/'))
     const here = url.replace('https://img.example.com/weir', weir.service.url)
     assert.equal((await open(here)).status, 200)
+  })
+})
+
+describe('a file that is being fetched while the service stops', () => {
+  it('arrives whole, and then holds up nothing', async (t) => {
+    const engine = await scriptedEngine()
+    const weir = await startWeir(configWith(engine, { kind: 'local' }))
+    t.after(() => engine.close())
+    const [url = ''] = await linksOf(weir)
+    const file = await open(url)
+    const stopped = weir.stop()
+    assert.equal((await file.arrayBuffer()).byteLength, Number(file.headers.get('content-length')))
+    await within(10_000, 'the service stops', stopped)
   })
 })
 
