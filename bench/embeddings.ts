@@ -1,9 +1,6 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Pool } from 'undici'
+import { cpuMicroseconds, forked, median } from './measuring.ts'
+import { startWeir } from './weir-process.ts'
 
 /**
  * The largest batch of embeddings (2,048 texts, 1,024 dimensions, base64: 11 MB of answer) through the barest
@@ -11,10 +8,8 @@ import { Pool } from 'undici'
  */
 const ROUNDS = 7
 const CONCURRENCY = 2
-const [enginePort, barePort, weirPort, adminPort] = [18_940, 18_941, 18_942, 18_943]
+const [enginePort, barePort] = [18_940, 18_941]
 const batches = Number(process.argv[2] ?? 40)
-const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
-const children: ChildProcess[] = []
 const body = JSON.stringify({
   model: 'bench/embedder',
   input: Array.from({ length: 2048 }, (_, index) => `Text ${index} about the river and its weir.`),
@@ -29,17 +24,34 @@ interface Target {
   readonly headers: Record<string, string>
 }
 
+const model = {
+  id: 'bench/embedder',
+  categories: ['embedding'],
+  context_length: 8192,
+  pricing: { input_per_million: '0.02' },
+  serverless: {
+    engine: { kind: 'vllm', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
+    limits: { token_budget: 10_000_000, max_concurrent_requests: 100 },
+  },
+}
+const program = (name: string): URL => new URL(name, import.meta.url)
+const engine = await forked(program('embeddings-engine.ts'), String(enginePort))
+const bare = await forked(program('http/bare-proxy.ts'), String(barePort), String(enginePort), '/v1/embeddings')
+const weir = await startWeir({ models: [model] })
 try {
-  await forked('embeddings-engine.ts', String(enginePort))
-  const bare = await forked('http/bare-proxy.ts', String(barePort), String(enginePort), '/v1/embeddings')
-  const weir = await startWeir()
   const plain = { 'content-type': 'application/json' }
   const targets: Target[] = [
-    { name: 'bare proxy', pid: bare.pid ?? 0, pool: poolOf(barePort), path: '/v1/embeddings', headers: plain },
+    {
+      name: 'bare proxy',
+      pid: bare.pid ?? 0,
+      pool: poolOf(`http://127.0.0.1:${barePort}`),
+      path: '/v1/embeddings',
+      headers: plain,
+    },
     {
       name: 'Weir',
-      pid: weir.child.pid ?? 0,
-      pool: poolOf(weirPort),
+      pid: weir.pid,
+      pool: poolOf(weir.origin),
       path: '/api/v1/embeddings',
       headers: { ...plain, authorization: `Bearer ${weir.key}` },
     },
@@ -47,8 +59,9 @@ try {
   await compare(targets)
   for (const { pool } of targets) await pool.close()
 } finally {
-  for (const child of children) child.kill()
-  rmSync(folder, { recursive: true, force: true })
+  await weir.stop()
+  engine.kill()
+  bare.kill()
 }
 
 async function compare(targets: readonly Target[]): Promise<void> {
@@ -69,7 +82,7 @@ async function compare(targets: readonly Target[]): Promise<void> {
 }
 
 async function load(target: Target): Promise<{ cpu: number; wall: number }> {
-  const cpuBefore = cpuMs(target.pid)
+  const cpuBefore = cpuMicroseconds(target.pid) / 1000
   const started = performance.now()
   let left = batches
   const worker = async (): Promise<void> => {
@@ -81,61 +94,12 @@ async function load(target: Target): Promise<{ cpu: number; wall: number }> {
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, worker))
-  return { cpu: (cpuMs(target.pid) - cpuBefore) / batches, wall: (performance.now() - started) / 1000 / batches }
-}
-
-async function startWeir(): Promise<{ child: ChildProcess; key: string }> {
-  const config = join(folder, 'weir.yaml')
-  const model = {
-    id: 'bench/embedder',
-    categories: ['embedding'],
-    context_length: 8192,
-    pricing: { input_per_million: '0.02' },
-    serverless: {
-      engine: { kind: 'vllm', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
-      limits: { token_budget: 10_000_000, max_concurrent_requests: 100 },
-    },
+  return {
+    cpu: (cpuMicroseconds(target.pid) / 1000 - cpuBefore) / batches,
+    wall: (performance.now() - started) / 1000 / batches,
   }
-  writeFileSync(
-    config,
-    JSON.stringify({
-      server: { port: weirPort, admin_port: adminPort },
-      data_dir: join(folder, 'data'),
-      rate_limit: { requests_per_minute: 100_000_000 },
-      models: [model],
-    }),
-  )
-  const main = new URL('../src/main.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, [main, 'serve', '--config', config], {
-    stdio: ['ignore', 'pipe', openSync(join(folder, 'weir.log'), 'w')],
-  })
-  children.push(child)
-  let text = ''
-  for await (const chunk of child.stdout ?? []) {
-    text += String(chunk)
-    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
-    if (key) return { child, key }
-  }
-  throw new Error(`Weir did not start: ${readFileSync(join(folder, 'weir.log'), 'utf8')}`)
 }
 
-async function forked(file: string, ...args: string[]): Promise<ChildProcess> {
-  const child = fork(new URL(file, import.meta.url), args)
-  children.push(child)
-  await once(child, 'message')
-  return child
-}
-
-function poolOf(port: number): Pool {
-  return new Pool(`http://127.0.0.1:${port}`, { connections: CONCURRENCY })
-}
-
-/** User and system time of a process, from /proc: the clock ticks 100 times a second. */
-function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) * 10
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+function poolOf(origin: string): Pool {
+  return new Pool(origin, { connections: CONCURRENCY })
 }

@@ -32,7 +32,11 @@ export function ensureInstalled({ development }) {
     process.stderr.write('npm could not install the dependencies; see its messages above.\n')
     process.exit(1)
   }
-  spawnSync(runtime(), [join(root, 'scripts', 'compile.mjs')], { env: runtimeEnvironment, stdio: 'ignore' })
+  spawnSync(runtime(), [join(root, 'scripts', 'compile.mjs')], {
+    env: runtimeEnvironment,
+    stdio: 'ignore',
+    timeout: 60_000,
+  })
 }
 
 /** The platforms whose Node comes as a package; elsewhere the user's own has to be new enough. */

@@ -10,13 +10,13 @@ import type {
   Price,
   ReadAnswer,
   StreamedAnswer,
-  StreamRelay,
   WholeAnswer,
 } from './core/job.ts'
 import type { Intent, LedgerRow, Outcome } from './core/ledger.ts'
 import { mostOwed } from './core/most-owed.ts'
 import { noUsage, rate, type Usage } from './core/rating.ts'
 import { likelyOutputTokens } from './core/token-estimate.ts'
+import { estimatedUsage, streamedUsage } from './core/estimated-usage.ts'
 import type {
   Admission,
   CallEnd,
@@ -227,7 +227,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     visit.release()
     const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, headers, firstByteAt) : undefined
     if (reply.isGone) {
-      const usage = read && (read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes())))
+      const usage = read && (read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes())))
       await settleLeft(visit, usage ?? abandoned(visit), read?.usage === undefined, firstByteAt)
       throw new CallerLeft()
     }
@@ -235,7 +235,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
       throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
     }
-    const usage = read.usage ?? estimate(job, likelyOutputTokens(read.outputBytes()))
+    const usage = read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes()))
     const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt, 'withheld')
     reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
     return row
@@ -375,18 +375,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     visit.hold.settle(row.amount)
     return row
   }
-}
-
-function estimate(job: Job, outputTokens: number): Usage {
-  return { ...noUsage, inputTokens: job.likelyInputTokens, outputTokens }
-}
-
-/** Every delta since the engine's last count is a token at least. */
-function streamedUsage(job: Job, relay: StreamRelay): { usage: Usage; isEstimated: boolean } {
-  const reported = relay.reportedUsage()
-  if (!reported) return { usage: estimate(job, relay.deltaCount()), isEstimated: true }
-  const more = relay.deltasSinceReport()
-  return { usage: { ...reported, outputTokens: reported.outputTokens + more }, isEstimated: more > 0 }
 }
 
 function bytesOf(calls: readonly EngineRequest[]): number {

@@ -1,10 +1,7 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
+import { cpuMicroseconds, forked, median } from '../measuring.ts'
+import { benchModel, residentBytes, startWeir } from '../weir-process.ts'
 
 /**
  * npm run bench: the engine called directly, through the barest proxy, and through Weir with everything
@@ -16,11 +13,9 @@ const ROUNDS = 5
 const RATE = 500
 const AT_A_TIME = 128
 type Pace = 'paced' | 'saturated'
-const [enginePort, barePort, weirPort, adminPort] = [18_910, 18_911, 18_912, 18_913]
+const [enginePort, barePort] = [18_910, 18_911]
 const requests = Number(process.argv[2] ?? 2000)
 const memoryRequests = Number(process.argv[3] ?? 100_000)
-const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
-const children: ChildProcess[] = []
 
 interface Target {
   readonly name: string
@@ -30,22 +25,31 @@ interface Target {
   readonly path: string
 }
 
+const program = (name: string): URL => new URL(name, import.meta.url)
+const engine = await forked(program('engine.ts'), String(enginePort))
+const bare = await forked(program('bare-proxy.ts'), String(barePort), String(enginePort))
+const limits = { token_budget: 10_000_000, max_concurrent_requests: 1000 }
+const weir = await startWeir({ models: [benchModel(`http://127.0.0.1:${enginePort}/v1`, limits)] })
 try {
-  const engine = await forked('engine.ts', String(enginePort))
-  const bare = await forked('bare-proxy.ts', String(barePort), String(enginePort))
-  const weir = await startWeir()
   const plain = { 'content-type': 'application/json' }
-  const target = (name: string, child: ChildProcess, port: number, path: string, headers: Record<string, string>) => ({
+  const target = (
+    name: string,
+    pid: number | undefined,
+    origin: string,
+    path: string,
+    headers: Record<string, string>,
+  ) => ({
     name,
-    pid: child.pid ?? 0,
-    pool: new Pool(`http://127.0.0.1:${port}`, { connections: AT_A_TIME }),
+    pid: pid ?? 0,
+    pool: new Pool(origin, { connections: AT_A_TIME }),
     headers,
     path,
   })
+  const path = '/v1/chat/completions'
   const targets: Target[] = [
-    target('direct engine', engine, enginePort, '/v1/chat/completions', plain),
-    target('bare proxy', bare, barePort, '/v1/chat/completions', plain),
-    target('Weir', weir.child, weirPort, '/api/v1/chat/completions', { ...plain, authorization: `Bearer ${weir.key}` }),
+    target('direct engine', engine.pid, `http://127.0.0.1:${enginePort}`, path, plain),
+    target('bare proxy', bare.pid, `http://127.0.0.1:${barePort}`, path, plain),
+    target('Weir', weir.pid, weir.origin, `/api${path}`, { ...plain, authorization: `Bearer ${weir.key}` }),
   ]
   for (const stream of [false, true]) {
     for (const pace of ['paced', 'saturated'] as const) await compare(targets, stream, pace)
@@ -54,8 +58,9 @@ try {
   if (last && memoryRequests > 0) await memory(last)
   for (const { pool } of targets) await pool.close()
 } finally {
-  for (const child of children) child.kill()
-  rmSync(folder, { recursive: true, force: true })
+  await weir.stop()
+  engine.kill()
+  bare.kill()
 }
 
 async function compare(targets: readonly Target[], stream: boolean, pace: Pace): Promise<void> {
@@ -145,62 +150,4 @@ async function saturated(one: () => Promise<void>, count: number): Promise<void>
     }
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, caller))
-}
-
-async function startWeir(): Promise<{ child: ChildProcess; key: string }> {
-  const config = join(folder, 'weir.yaml')
-  writeFileSync(
-    config,
-    JSON.stringify({
-      server: { port: weirPort, admin_port: adminPort },
-      data_dir: join(folder, 'data'),
-      rate_limit: { requests_per_minute: 100_000_000 },
-      models: [
-        {
-          id: 'bench/model',
-          categories: ['llm'],
-          context_length: 131_072,
-          pricing: { input_per_million: '0.20', output_per_million: '0.60' },
-          serverless: {
-            engine: { kind: 'openai', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
-            limits: { token_budget: 10_000_000, max_concurrent_requests: 1000 },
-          },
-        },
-      ],
-    }),
-  )
-  const main = new URL('../../src/main.ts', import.meta.url).pathname
-  // As npm start runs it.
-  const child = spawn(process.execPath, ['--max-semi-space-size=16', main, 'serve', '--config', config], {
-    stdio: ['ignore', 'pipe', openSync(join(folder, 'weir.log'), 'w')],
-  })
-  children.push(child)
-  let text = ''
-  for await (const chunk of child.stdout ?? []) {
-    text += String(chunk)
-    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
-    if (key) return { child, key }
-  }
-  throw new Error('Weir did not start')
-}
-
-async function forked(file: string, ...args: string[]): Promise<ChildProcess> {
-  const child = fork(new URL(file, import.meta.url), args)
-  children.push(child)
-  await once(child, 'message')
-  return child
-}
-
-/** User and system time of a process, from /proc: the clock ticks 100 times a second. */
-function cpuMicroseconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) * 10_000
-}
-
-function residentBytes(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

@@ -13,7 +13,12 @@ const LOOK_MS = 500
 /** Throws where another service has it. Closing it gives it back. */
 export function takeServiceLock(dataDir: string): { close(): void } {
   const file = new DatabaseSync(fileIn(dataDir), { timeout: LOOK_MS })
-  file.exec('BEGIN EXCLUSIVE')
+  try {
+    file.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    file.close()
+    throw error
+  }
   return file
 }
 

@@ -1,0 +1,21 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+
+/** A program of a bench in a process of its own, once it says that it is ready. It ends with the bench. */
+export async function forked(file: URL, ...args: string[]): Promise<ChildProcess> {
+  const child = fork(file, args)
+  process.once('exit', () => child.kill())
+  await once(child, 'message')
+  return child
+}
+
+/** User and system time of a process, from /proc: the clock ticks 100 times a second. */
+export function cpuMicroseconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
