@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp'
 import { sequencePool } from '../../src/embedded/llama/sequence-pool.ts'
+import { within } from '../support/waiting.ts'
 
 const forEver = new AbortController().signal
 const tokens = (...numbers: number[]) => numbers as Token[]
@@ -68,6 +69,18 @@ describe('the sequences of a context', () => {
     pool.release(sequence)
     await Promise.all([gone, ...others])
     assert.deepEqual(order, ['first', 'second', 'third'])
+  })
+
+  it('one that leaves in the moment it is served takes nobody else out of the line', async () => {
+    const pool = sequencePool(context(1))
+    const { sequence } = await pool.hold(tokens(1), true, forEver)
+    const leaving = new AbortController()
+    const served = (signal: AbortSignal) =>
+      pool.hold(tokens(1), true, signal).then(({ sequence: mine }) => pool.release(mine))
+    const all = [served(leaving.signal), served(forEver)]
+    pool.release(sequence)
+    leaving.abort()
+    await within(5000, 'both are served', Promise.all(all))
   })
 
   it('are chosen for what they remember of the prompt, and of none without reuse', async () => {

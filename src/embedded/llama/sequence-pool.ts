@@ -34,7 +34,10 @@ export function sequencePool(context: LlamaContext): SequencePool {
     const { promise, resolve, reject } = Promise.withResolvers<LlamaContextSequence>()
     const place: Waiting = { prompt, resolve }
     const leave = () => {
-      waiting.splice(waiting.indexOf(place), 1)
+      const at = waiting.indexOf(place)
+      // It has its sequence already, and gives it back when it finds that its caller has left.
+      if (at < 0) return
+      waiting.splice(at, 1)
       reject(signal.reason as Error)
     }
     waiting.push(place)
