@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pino, type Logger } from 'pino'
 import type { LaneStatus } from './core/admission.ts'
 import type { LedgerRow } from './core/ledger.ts'
+import { logLines } from './log-lines.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission, Ledger } from './ports.ts'
 
@@ -27,8 +28,8 @@ export interface RequestLine {
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
 export function createTelemetry(level: string, parts: { admission: Admission; ledger: Ledger }): Telemetry {
-  const destination = pino.destination({ dest: 2, sync: false, minLength: 16_000, periodicFlush: 250 })
-  const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  const lines = logLines(2)
+  const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   const metrics = createMetrics()
   const requests = metrics.counter('weir_requests_total', 'Responses by status')
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
@@ -47,14 +48,14 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
       if (typeof line.code === 'string') rejections.add(byCode(line.code))
       if (failure !== undefined) log.error({ ...line, err: failure }, 'request failed')
       // pino takes ten times as long for a line as this does, and this is the line of every request.
-      else if (log.isLevelEnabled('info')) destination.write(requestText(line))
+      else if (log.isLevelEnabled('info')) lines.write(requestText(line))
     },
     settled,
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     metrics: metrics.text,
     async close() {
       delay.disable()
-      await new Promise<void>((resolve) => log.flush(() => resolve()))
+      await lines.flush()
     },
   }
 }

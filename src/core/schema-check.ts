@@ -37,7 +37,7 @@ interface Node {
 }
 
 export function check(schema: TSchema, value: unknown): Problem | undefined {
-  return visit(schema, value, [])
+  return visit(schema, value)
 }
 
 export function formatPath(path: Path): string {
@@ -46,52 +46,53 @@ export function formatPath(path: Path): string {
   return text
 }
 
-function visit(node: Node, value: unknown, path: Path): Problem | undefined {
-  if (node.anyOf) return visitAny(node.anyOf, value, path)
-  if (node.const !== undefined || node.enum) return visitEnum(node, value, path)
+/** A problem's path begins at the value that is looked at; whoever holds the value puts its name in front. */
+function visit(node: Node, value: unknown): Problem | undefined {
+  if (node.anyOf) return visitAny(node.anyOf, value)
+  if (node.const !== undefined || node.enum) return visitEnum(node, value)
   switch (node.type) {
     case 'string':
-      return typeof value === 'string' ? visitString(node, value, path) : wrongType(node, path)
+      return typeof value === 'string' ? visitString(node, value) : wrongType(node)
     case 'boolean':
-      return typeof value === 'boolean' ? undefined : wrongType(node, path)
+      return typeof value === 'boolean' ? undefined : wrongType(node)
     case 'integer':
-      if (typeof value !== 'number' || !Number.isInteger(value)) return wrongType(node, path)
-      return inRange(node, value) ? undefined : wrongValue(node, path)
+      if (typeof value !== 'number' || !Number.isInteger(value)) return wrongType(node)
+      return inRange(node, value) ? undefined : wrongValue(node)
     case 'number':
-      if (typeof value !== 'number' || !Number.isFinite(value)) return wrongType(node, path)
-      return inRange(node, value) ? undefined : wrongValue(node, path)
+      if (typeof value !== 'number' || !Number.isFinite(value)) return wrongType(node)
+      return inRange(node, value) ? undefined : wrongValue(node)
     case 'array':
-      return Array.isArray(value) ? visitArray(node, value, path) : wrongType(node, path)
+      return Array.isArray(value) ? visitArray(node, value) : wrongType(node)
     case 'object':
-      return isObject(value) ? visitObject(node, value, path) : wrongType(node, path)
+      return isObject(value) ? visitObject(node, value) : wrongType(node)
     default:
       return undefined
   }
 }
 
-function visitString(node: Node, value: string, path: Path): Problem | undefined {
-  if (value.length < (node.minLength ?? 0)) return wrongValue(node, path)
-  if (node.maxLength !== undefined && value.length > node.maxLength) return wrongValue(node, path)
-  if (node.pattern !== undefined && !pattern(node.pattern).test(value)) return wrongValue(node, path)
+function visitString(node: Node, value: string): Problem | undefined {
+  if (value.length < (node.minLength ?? 0)) return wrongValue(node)
+  if (node.maxLength !== undefined && value.length > node.maxLength) return wrongValue(node)
+  if (node.pattern !== undefined && !pattern(node.pattern).test(value)) return wrongValue(node)
   return undefined
 }
 
-function visitArray(node: Node, value: readonly unknown[], path: Path): Problem | undefined {
-  if (value.length < (node.minItems ?? 0)) return wrongValue(node, path)
-  if (node.maxItems !== undefined && value.length > node.maxItems) return wrongValue(node, path)
+function visitArray(node: Node, value: readonly unknown[]): Problem | undefined {
+  if (value.length < (node.minItems ?? 0)) return wrongValue(node)
+  if (node.maxItems !== undefined && value.length > node.maxItems) return wrongValue(node)
   if (!node.items) return undefined
   for (let index = 0; index < value.length; index++) {
-    const problem = visit(node.items, value[index], [...path, index])
-    if (problem) return problem
+    const problem = visit(node.items, value[index])
+    if (problem) return within(index, problem)
   }
   return undefined
 }
 
-function visitObject(node: Node, value: Readonly<Record<string, unknown>>, path: Path): Problem | undefined {
+function visitObject(node: Node, value: Readonly<Record<string, unknown>>): Problem | undefined {
   const properties = node.properties ?? {}
   for (const name of node.required ?? []) {
     if (value[name] === undefined || value[name] === null) {
-      return { path: [...path, name], kind: 'missing', expected: describe(properties[name] ?? {}) }
+      return { path: [name], kind: 'missing', expected: describe(properties[name] ?? {}) }
     }
   }
   for (const name in value) {
@@ -99,47 +100,47 @@ function visitObject(node: Node, value: Readonly<Record<string, unknown>>, path:
     if (item === null || item === undefined) continue
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (property) {
-      const problem = visit(property, item, [...path, name])
-      if (problem) return problem
+      const problem = visit(property, item)
+      if (problem) return within(name, problem)
     } else if (node.additionalProperties === false) {
-      return { path: [...path, name], kind: 'unknown', expected: Object.keys(properties).join(', ') }
+      return { path: [name], kind: 'unknown', expected: Object.keys(properties).join(', ') }
     } else if (typeof node.additionalProperties === 'object') {
-      const problem = visit(node.additionalProperties, item, [...path, name])
-      if (problem) return problem
+      const problem = visit(node.additionalProperties, item)
+      if (problem) return within(name, problem)
     }
   }
   return undefined
 }
 
-function visitEnum(node: Node, value: unknown, path: Path): Problem | undefined {
+function visitEnum(node: Node, value: unknown): Problem | undefined {
   const allowed = node.enum ?? [node.const]
   if (allowed.includes(value)) return undefined
-  return typeof value === typeof allowed[0] ? wrongValue(node, path) : wrongType(node, path)
+  return typeof value === typeof allowed[0] ? wrongValue(node) : wrongType(node)
 }
 
 /** Picks the alternative that the value was meant to be, so that the message is about that one. */
-function visitAny(options: readonly Node[], value: unknown, path: Path): Problem | undefined {
+function visitAny(options: readonly Node[], value: unknown): Problem | undefined {
   const meant = ofSameItems(
     options.filter((option) => sameType(option, value)),
     value,
   )
-  if (meant.length === 0) return { path, kind: 'type', expected: describeAll(options) }
+  if (meant.length === 0) return { path: [], kind: 'type', expected: describeAll(options) }
   if (isObject(value) && meant.length > 1) {
     const tag = tagOf(meant)
     const tagged = meant.find((option) => option.properties?.[tag]?.const === value[tag])
-    if (tagged) return visit(tagged, value, path)
+    if (tagged) return visit(tagged, value)
     const tags = meant.map((option) => String(option.properties?.[tag]?.const)).join(', ')
     const kind = value[tag] === undefined ? 'missing' : 'value'
-    return { path: [...path, tag], kind, expected: `one of ${tags}` }
+    return { path: [tag], kind, expected: `one of ${tags}` }
   }
   let first: Problem | undefined
   for (const option of meant) {
-    const problem = visit(option, value, path)
+    const problem = visit(option, value)
     if (!problem) return undefined
     first ??= problem
   }
   if (meant.length === 1 || Array.isArray(value)) return first
-  return { path, kind: 'value', expected: describeAll(options) }
+  return { path: [], kind: 'value', expected: describeAll(options) }
 }
 
 /** Of several lists, those of what this one begins with. */
@@ -174,12 +175,16 @@ function inRange(node: Node, value: number): boolean {
   )
 }
 
-function wrongType(node: Node, path: Path): Problem {
-  return { path, kind: 'type', expected: describe(node) }
+function wrongType(node: Node): Problem {
+  return { path: [], kind: 'type', expected: describe(node) }
 }
 
-function wrongValue(node: Node, path: Path): Problem {
-  return { path, kind: 'value', expected: describe(node) }
+function wrongValue(node: Node): Problem {
+  return { path: [], kind: 'value', expected: describe(node) }
+}
+
+function within(step: string | number, problem: Problem): Problem {
+  return { ...problem, path: [step, ...problem.path] }
 }
 
 /** A schema in words. */
