@@ -1,7 +1,7 @@
 // npm run bench [-- NAME]: measurements, side by side in one run; no figure is a test.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { ensureInstalled, root, runtime } from './bootstrap.mjs'
+import { ensureInstalled, root, runtime, runtimeFlags } from './bootstrap.mjs'
 
 const benches = {
   http: 'http/run.ts',
@@ -23,7 +23,7 @@ if (asked !== undefined && !(asked in benches)) {
 }
 for (const name of asked ? [asked] : Object.keys(benches)) {
   // With the young space of `npm start`, for Weir and for what it is compared with.
-  const { status } = spawnSync(runtime(), ['--max-semi-space-size=16', join(root, 'bench', benches[name]), ...args], {
+  const { status } = spawnSync(runtime(), [...runtimeFlags, join(root, 'bench', benches[name]), ...args], {
     stdio: 'inherit',
   })
   if (status !== 0) process.exit(status ?? 1)

@@ -199,13 +199,16 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   async function wholeAnswer(visit: Visit, answer: WholeAnswer, engine: Engine): Promise<LedgerRow> {
     const { job, reply, waitMs } = visit
+    const passage = answer.passage?.(headOf(visit))
+    const ownHeaders = { 'X-Queue-Wait-Ms': String(waitMs) }
+    let isOpen = false
     const bodies: CollectedBytes[] = []
     const headers: AnswerHeaders[] = []
     let bytes = 0
     let firstByteAt: number | null = null
     let end: CallEnd = { kind: 'ended' }
     for (const call of job.calls) {
-      const body = collectBytes(MAX_ANSWER_BYTES, answer.reads)
+      const body = collectBytes(MAX_ANSWER_BYTES)
       const receiver: EngineReceiver = {
         start(answerHeaders) {
           firstByteAt ??= clock.monotonic()
@@ -215,7 +218,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         data(chunk) {
           bytes += chunk.length
           if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
-          body.push(chunk)
+          const passing = passage?.push(chunk)
+          if (passing) sendOn(passing)
+          else body.push(chunk)
         },
       }
       end = await callEngine(visit, engine, { ...call, receiver })
@@ -225,7 +230,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       bodies.push(body)
     }
     visit.release()
-    const read = end.kind === 'ended' ? await readAnswer(visit, answer, bodies, headers, firstByteAt) : undefined
+    const read = end.kind === 'ended' ? await readWhole() : undefined
     if (reply.isGone) {
       const usage = read && (read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes())))
       await settleLeft(visit, usage ?? abandoned(visit), read?.usage === undefined, firstByteAt)
@@ -237,23 +242,29 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
     const usage = read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes()))
     const row = await settle(visit, 'completed', usage, read.usage === undefined, firstByteAt, 'withheld')
-    reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), { 'X-Queue-Wait-Ms': String(waitMs) })
+    reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), ownHeaders)
     return row
+
+    function sendOn(bytes: Buffer): void {
+      if (!isOpen) reply.openAnswer('application/json', ownHeaders)
+      isOpen = true
+      if (!reply.write(bytes)) holdEngine(visit)
+    }
+
+    async function readWhole(): Promise<ReadAnswer | undefined> {
+      if (isOpen) return passage?.end(headers[0] ?? {})
+      try {
+        return await answer.read(bodies, headOf(visit), headers)
+      } catch (error) {
+        await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
+        throw error
+      }
+    }
   }
 
-  async function readAnswer(
-    visit: Visit,
-    answer: WholeAnswer,
-    bodies: readonly CollectedBytes[],
-    headers: readonly AnswerHeaders[],
-    firstByteAt: number | null,
-  ): Promise<ReadAnswer | undefined> {
-    try {
-      return await answer.read(bodies, headOf(visit), headers)
-    } catch (error) {
-      await settle(visit, 'engine_failed', noUsage, false, firstByteAt)
-      throw error
-    }
+  function holdEngine(visit: Visit): void {
+    visit.running?.pause()
+    visit.reply.onDrain(() => visit.running?.resume())
   }
 
   async function streamAnswer(visit: Visit, answer: StreamedAnswer, engine: Engine): Promise<LedgerRow> {
@@ -304,16 +315,11 @@ export function createPipeline(parts: PipelineParts): Pipeline {
               reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
             }
             if (relay.deltaCount() > 0) firstTokenAt ??= clock.monotonic()
-            if (!reply.write(text)) holdEngine()
+            if (!reply.write(text)) holdEngine(visit)
           }
           if (relay.isDone() || relay.isBroken()) done.resolve()
         },
       }
-    }
-
-    function holdEngine(): void {
-      visit.running?.pause()
-      reply.onDrain(() => visit.running?.resume())
     }
   }
 

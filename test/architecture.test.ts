@@ -31,7 +31,8 @@ const rules: readonly Rule[] = [
   // What is owed, and its documents: of accounts, over any store.
   { part: 'billing', may: [...below, 'accounts'] },
   { part: 'metrics.ts', may: [], packages: [] },
-  { part: 'telemetry.ts', may: ['metrics.ts'] },
+  { part: 'log-lines.ts', may: [], packages: ['pino'] },
+  { part: 'telemetry.ts', may: ['metrics.ts', 'log-lines.ts'] },
   // A process of its own, which the service knows as one more upstream.
   { part: 'embedded', may: below },
   // The engine host is a program of its own; the service sees it through these alone.

@@ -3,8 +3,6 @@ export interface CollectedBytes {
   /** NaN where it is not known. */
   expect(length: number): void
   push(piece: Buffer): void
-  /** As they came, where they were not put together at once. */
-  pieces(): readonly Buffer[]
   whole(): Buffer
 }
 
@@ -12,29 +10,37 @@ export interface CollectedBytes {
 const WORTH_A_BUFFER = 65_536
 
 /**
- * `whole`: where their number is told before, each piece is put in its place as it comes, so that something
- * large is never in memory twice; a length above `most` is not believed.
+ * Where their number is told before, each piece from the second on is put in its place as it comes, so that
+ * something large is never in memory twice; a length above `most` is not believed.
  */
-export function collectBytes(most: number, wanted: 'whole' | 'pieces'): CollectedBytes {
+export function collectBytes(most: number): CollectedBytes {
+  let expected = 0
   let inPlace: Buffer | undefined
   let filled = 0
-  const others: Buffer[] = []
+  let others: Buffer[] = []
 
-  function pieces(): readonly Buffer[] {
-    return inPlace ? [inPlace.subarray(0, filled), ...others] : others
+  function moveInPlace(): void {
+    inPlace = Buffer.allocUnsafe(expected)
+    const moved = others
+    others = []
+    for (const piece of moved) put(piece)
+  }
+
+  function put(piece: Buffer): void {
+    if (inPlace && filled + piece.length <= inPlace.length) filled += piece.copy(inPlace, filled)
+    else others.push(piece)
   }
 
   return {
     expect(length) {
-      if (wanted === 'whole' && length > WORTH_A_BUFFER && length <= most) inPlace = Buffer.allocUnsafe(length)
+      if (length > WORTH_A_BUFFER && length <= most) expected = length
     },
     push(piece) {
-      if (inPlace && filled + piece.length <= inPlace.length) filled += piece.copy(inPlace, filled)
-      else others.push(piece)
+      if (!inPlace && expected > 0 && others.length === 1) moveInPlace()
+      put(piece)
     },
-    pieces,
     whole() {
-      const all = pieces()
+      const all = inPlace ? [inPlace.subarray(0, filled), ...others] : others
       return all.length === 1 && all[0] ? all[0] : Buffer.concat(all)
     },
   }

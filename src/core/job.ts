@@ -60,8 +60,8 @@ export type AnswerHeaders = Readonly<Record<string, string | readonly string[] |
 
 export interface WholeAnswer {
   readonly kind: 'whole'
-  /** Whether it reads a body whole or as the pieces it came in. */
-  readonly reads: 'whole' | 'pieces'
+  /** For one that may be large and needs no change: what takes it through. */
+  readonly passage?: ((head: AnswerHead) => Passage) | undefined
   /**
    * One body for each call, and its headers: some servers count there. undefined: the engine's bytes are not what was asked for. It may take its time,
    * to put files where links lead to; where that fails, it throws, and nothing is billed.
@@ -71,6 +71,17 @@ export interface WholeAnswer {
     head: AnswerHead,
     headers: readonly AnswerHeaders[],
   ): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
+}
+
+/**
+ * Sends an answer on while it comes, so that it is never in memory. Only its end is held back, until it has
+ * been recorded; one that breaks on the way is cut off.
+ */
+export interface Passage {
+  /** What to send on; undefined: not yet, or never, and it is read whole. It throws where that was begun in vain. */
+  push(chunk: Buffer): Buffer | undefined
+  /** What is left to render; undefined where it is not what was asked for. */
+  end(headers: AnswerHeaders): ReadAnswer | undefined
 }
 
 export interface ReadAnswer {

@@ -86,7 +86,6 @@ function audioJob(
     calls: [engineCall(dialect, input, recording)],
     answer: {
       kind: 'whole',
-      reads: 'whole',
       read([body]): ReadAnswer | undefined {
         const answer = body && parsedJson(body.whole())
         if (dialect.isUnreadable?.(answer)) {

@@ -60,7 +60,6 @@ function answerOf(isStream: boolean, options: Parameters<typeof chatStream>[1]):
     ? { kind: 'streamed', relay: (head) => chatStream(head, options) }
     : {
         kind: 'whole',
-        reads: 'whole',
         read: ([body], head) => body && chatCompletion(body.whole(), head, options.cachedTokens),
       }
 }

@@ -56,7 +56,6 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
         }
       : {
           kind: 'whole',
-          reads: 'whole',
           read: ([body], head) => body && textCompletion(body.whole(), head, cachedTokens),
         },
   }

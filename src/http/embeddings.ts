@@ -2,8 +2,8 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { base64List, isBase64Vector, listInBytes } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
-import type { AnswerHeaders, Job, ReadAnswer } from '../core/job.ts'
-import { noUsage } from '../core/rating.ts'
+import type { AnswerHeaders, Job, Passage, ReadAnswer } from '../core/job.ts'
+import { noUsage, type Usage } from '../core/rating.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { EmbeddingsDialect } from '../dialects/dialect.ts'
 import type { JsonBody } from './body.ts'
@@ -25,6 +25,7 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
   const input = measure(texts, model)
   const base64 = request.encoding_format === 'base64'
   const batches = split(texts, dialect.batchSize)
+  const counts = batches.map(({ length }) => length)
   return {
     endpoint: '/embeddings',
     model,
@@ -44,13 +45,9 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
     }),
     answer: {
       kind: 'whole',
-      reads: base64 && batches.length === 1 ? 'pieces' : 'whole',
+      passage: base64 && batches.length === 1 ? (head) => passageOf(dialect, texts.length, head.model) : undefined,
       read(bodies, head, headers) {
-        const [only] = bodies
-        const one = base64 && bodies.length === 1 && only
-        const read =
-          (one && passedOn(dialect, one, headers[0] ?? {}, texts.length)) ||
-          readAll(dialect, bodies, headers, batches, base64)
+        const read = readAll(dialect, bodies, headers, counts, base64)
         return read && toAnswer(read, head.model)
       },
     },
@@ -60,39 +57,59 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
 /** An engine's whole answer, as far as it has been looked at. */
 interface Read {
   readonly inputTokens: number | undefined
-  /** `[{"object":"embedding",…},…]` in pieces: as it came, where it came as it has to leave. */
-  data(): readonly Buffer[]
+  /** `[{"object":"embedding",…},…]`: as it came, where it came as it has to leave. */
+  data(): Buffer
 }
+
+const BEFORE_DATA = '{"object":"list","data":'
 
 function toAnswer({ inputTokens, data }: Read, model: string): ReadAnswer {
   return {
-    usage: inputTokens === undefined ? undefined : { ...noUsage, inputTokens },
+    usage: usageOf(inputTokens),
     outputBytes: () => 0,
-    render(usage) {
-      const counts = JSON.stringify({ prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens })
-      const tail = `,"model":${JSON.stringify(model)},"usage":${counts}}`
-      return [Buffer.from('{"object":"list","data":'), ...data(), Buffer.from(tail)]
+    render: (usage) => [Buffer.from(BEFORE_DATA), data(), Buffer.from(afterData(model, usage))],
+  }
+}
+
+function afterData(model: string, { inputTokens }: Usage): string {
+  const counts = JSON.stringify({ prompt_tokens: inputTokens, total_tokens: inputTokens })
+  return `,"model":${JSON.stringify(model)},"usage":${counts}}`
+}
+
+/** One call, base64 asked, and the engine words it as Weir does: what comes around the list is ours. */
+function passageOf(dialect: EmbeddingsDialect, count: number, model: string): Passage {
+  const list = base64List(count)
+  let isOpen = false
+  return {
+    push(chunk) {
+      const bytes = list.push(chunk)
+      if (!bytes || isOpen) return bytes
+      isOpen = true
+      return Buffer.concat([Buffer.from(BEFORE_DATA), bytes])
+    },
+    end(headers) {
+      const rest = list.rest()
+      const output = rest === undefined ? undefined : dialect.response(rest, headers)
+      return (
+        output && {
+          usage: usageOf(output.inputTokens),
+          outputBytes: () => 0,
+          render: (usage) => afterData(model, usage),
+        }
+      )
     },
   }
 }
 
-/** One call, base64 asked, and the engine words it as Weir does: passed on unparsed. */
-function passedOn(
-  dialect: EmbeddingsDialect,
-  body: CollectedBytes,
-  headers: AnswerHeaders,
-  count: number,
-): Read | undefined {
-  const list = base64List(body.pieces(), count)
-  const output = list && dialect.response(list.rest, headers)
-  return output && { inputTokens: output.inputTokens, data: () => list.data }
+function usageOf(inputTokens: number | undefined): Usage | undefined {
+  return inputTokens === undefined ? undefined : { ...noUsage, inputTokens }
 }
 
 function readAll(
   dialect: EmbeddingsDialect,
   bodies: readonly CollectedBytes[],
   headers: readonly AnswerHeaders[],
-  batches: readonly (readonly string[])[],
+  counts: readonly number[],
   base64: boolean,
 ): Read | undefined {
   const vectors: Vector[] = []
@@ -102,7 +119,7 @@ function readAll(
     const body = collected.whole()
     const parsed = parsedJson(body)
     const output = dialect.response(parsed, headers[position] ?? {})
-    if (output?.vectors.length !== batches[position]?.length) return undefined
+    if (output?.vectors.length !== counts[position]) return undefined
     for (const vector of output?.vectors ?? []) {
       if (!isVector(vector)) return undefined
       vectors.push(vector)
@@ -112,8 +129,7 @@ function readAll(
       asItCame = listInBytes(body, parsed)
     }
   }
-  const data = (): readonly Buffer[] => (asItCame ? [asItCame] : [Buffer.from(written(vectors, base64))])
-  return { inputTokens, data }
+  return { inputTokens, data: () => asItCame ?? Buffer.from(written(vectors, base64)) }
 }
 
 function written(vectors: readonly Vector[], base64: boolean): string {

@@ -61,14 +61,22 @@ export class Exchange implements Reply {
   }
 
   sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void {
-    if (typeof body === 'string' || Buffer.isBuffer(body)) return this.send(200, contentType, body, headers)
     if (this.isGone || this.isOver) return
+    if (this.hasReplied) return this.#endWith(body)
+    if (typeof body === 'string' || Buffer.isBuffer(body)) return this.send(200, contentType, body, headers)
     const length = body.reduce((sum, piece) => sum + piece.length, 0)
     this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(length), ...headers })
     // Corked, they leave together.
     this.#response.cork()
-    for (const piece of body) this.#response.write(piece)
-    this.#response.end()
+    this.#endWith(body)
+  }
+
+  #endWith(body: string | Buffer | readonly Buffer[]): void {
+    if (typeof body === 'string' || Buffer.isBuffer(body)) this.#response.end(body)
+    else {
+      for (const piece of body) this.#response.write(piece)
+      this.#response.end()
+    }
     this.#finish()
   }
 
@@ -104,19 +112,22 @@ export class Exchange implements Reply {
   }
 
   openStream(headers: Record<string, string>): void {
-    if (this.isGone || this.isOver) return
-    this.#head(200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
+    this.openAnswer('text/event-stream; charset=utf-8', {
       'Cache-Control': 'no-cache',
       'X-Accel-Buffering': 'no',
       ...headers,
     })
+  }
+
+  openAnswer(contentType: string, headers: Record<string, string>): void {
+    if (this.isGone || this.isOver) return
+    this.#head(200, { 'Content-Type': contentType, ...headers })
     this.#response.on('drain', () => this.#resume())
   }
 
-  write(text: string): boolean {
+  write(piece: string | Buffer): boolean {
     if (this.isGone || this.isOver) return true
-    const flowing = this.#response.write(text, 'latin1')
+    const flowing = this.#response.write(piece, 'latin1')
     if (!flowing) this.#stall ??= setTimeout(() => this.request.socket.destroy(), STALL_MS).unref()
     return flowing
   }

@@ -52,7 +52,6 @@ export function imagesJob(
     calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),
     answer: {
       kind: 'whole',
-      reads: 'whole',
       async read(bodies, head) {
         const images = imagesIn(bodies, dialect)?.slice(0, count)
         if (!images || images.length === 0) return undefined

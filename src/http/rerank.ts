@@ -85,7 +85,6 @@ function rankJob(
     ),
     answer: {
       kind: 'whole',
-      reads: 'whole',
       read(bodies, head, headers): ReadAnswer | undefined {
         const output = joinedScores(dialect, bodies, headers, batches)
         const ranked = output && rank(output.scores, deployment.engine?.scores ?? scaleOf(output, dialect))

@@ -8,6 +8,7 @@ import type { LedgerRow } from '../../src/core/ledger.ts'
 import type { Store } from '../../src/ports.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
+import { jsonStage } from '../support/json-stage.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { laneHolds } from '../support/lane.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
@@ -541,6 +542,23 @@ describe('the ledger: a store in trouble', { concurrency: true }, () => {
     assert.equal(row.requestId, response.headers.get('x-request-id'))
     assert.deepEqual([row.outcome, row.amount], ['completed', 10n * INPUT + 3n * OUTPUT])
     assert.equal(openIntents(database), 0)
+  })
+
+  it('rows cannot be written: an answer that was sent on is cut off before its end, and costs nothing', async (t) => {
+    const embedder = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
+    const { weir, post, answer } = await jsonStage(t, { model: embedder })
+    const input = Array.from({ length: 40 }, (_, index) => `text ${index}`)
+    const embedding = Buffer.alloc(2000).toString('base64')
+    answer(() => ({ object: 'list', data: input.map((_, index) => ({ object: 'embedding', index, embedding })) }))
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    const response = await post('/embeddings', { input, encoding_format: 'base64' })
+    assert.equal(response.status, 200)
+    await within(20_000, 'the cut', assert.rejects(response.text()))
+    free(database)
+    const row = await onlyRow(weir)
+    assert.equal(row.requestId, response.headers.get('x-request-id'))
+    assert.deepEqual([row.outcome, row.amount], ['withheld', 0n])
   })
 
   it('rows cannot be written: a whole answer is withheld, and what was withheld costs nothing', async (t) => {

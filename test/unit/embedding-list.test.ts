@@ -8,84 +8,128 @@ interface Item {
   readonly embedding: string
 }
 
+/** More than is read whole: 40 vectors of 500 numbers are 108 KB. */
+const COUNT = 40
+const NUMBERS = 500
 const usage = { prompt_tokens: 3, total_tokens: 3 }
-const vector = (value: number): string => Buffer.from(Float32Array.of(value, 1).buffer).toString('base64')
+const vector = (value: number): string =>
+  Buffer.from(Float32Array.from({ length: NUMBERS }, (_, at) => value + at).buffer).toString('base64')
 const item = (index: number): Item => ({ object: 'embedding', index, embedding: vector(index) })
+const items = (count = COUNT): Item[] => Array.from({ length: count }, (_, index) => item(index))
+const replaced = (at: number, changes: object): Item[] => items().with(at, { ...item(at), ...changes })
 const bytesOf = (answer: unknown): Buffer => Buffer.from(JSON.stringify(answer))
-
-/** As bytes come over a network: cut anywhere. */
-const cut = (bytes: Buffer, size: number): Buffer[] =>
-  Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => bytes.subarray(index * size, (index + 1) * size))
-
-const json = (slices: readonly Buffer[] | undefined): unknown =>
-  JSON.parse(Buffer.concat(slices ?? []).toString('utf8'))
 
 /** The fields of an item in another order, as some servers have them. */
 function reordered(it: Item, order: readonly string[]): Item {
   return Object.fromEntries(order.map((name) => [name, it[name]])) as Item
 }
 
-const pieceSizes = fc.integer({ min: 1, max: 400 })
+/**
+ * What becomes of an answer whose bytes come in chunks of a size: its list and the rest, as JSON.parse reads
+ * them; or it is left to be read whole, with nothing sent on; or it broke, with something sent on.
+ */
+function passed(bytes: Buffer, size: number, count = COUNT): { data: unknown; rest: unknown } | 'whole' | 'broken' {
+  const list = base64List(count)
+  const sent: Buffer[] = []
+  try {
+    for (let from = 0; from < bytes.length; from += size) {
+      const piece = list.push(bytes.subarray(from, from + size))
+      if (piece) sent.push(piece)
+    }
+  } catch {
+    return 'broken'
+  }
+  if (sent.length === 0) return 'whole'
+  const rest = list.rest()
+  return rest === undefined ? 'broken' : { data: JSON.parse(Buffer.concat(sent).toString('utf8')), rest }
+}
 
-describe('embeddings in the bytes they came in', () => {
-  it('are found in any order of fields, and say what JSON.parse says', () => {
+const fateOf = (bytes: Buffer): string => {
+  const found = passed(bytes, 16_384)
+  return typeof found === 'string' ? found : 'passed'
+}
+
+const chunkSizes = fc.oneof(fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1000, max: 200_000 }))
+
+describe('embeddings on their way through', () => {
+  it('pass in any order of fields and whatever chunks they come in, and say what JSON.parse says', () => {
     const orders = fc.shuffledSubarray(['object', 'index', 'embedding'], { minLength: 3 })
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 30 }), orders, fc.boolean(), pieceSizes, (count, order, isFirst, size) => {
-        const data = Array.from({ length: count }, (_, index) => reordered(item(index), order))
+      fc.property(fc.integer({ min: 26, max: 60 }), orders, fc.boolean(), chunkSizes, (count, order, isFirst, size) => {
+        const data = items(count).map((it) => reordered(it, order))
         const answer = isFirst ? { data, usage } : { object: 'list', model: 'ü', usage, data, id: 1 }
-        const found = base64List(cut(bytesOf(answer), size), count)
-        assert.deepEqual(json(found?.data), data)
-        assert.deepEqual(found?.rest, { ...answer, data: [] })
+        assert.deepEqual(passed(bytesOf(answer), size, count), { data, rest: { ...answer, data: [] } })
       }),
     )
   })
 
-  it('are left to the parser where anything is otherwise', () => {
-    const two = [item(0), item(1)]
+  it('are read whole where few come, or the first of them are worded otherwise', () => {
     const others: readonly [string, unknown][] = [
-      ['fewer', { data: [item(0)] }],
-      ['more', { data: [...two, item(2)] }],
-      ['another order', { data: two.toReversed() }],
-      ['twice the same', { data: [item(0), item(0)] }],
-      ['another length', { data: [item(0), { ...item(1), embedding: 'AAAA' }] }],
-      ['numbers', { data: [item(0), { ...item(1), embedding: [1, 2] }] }],
-      ['one field more', { data: two.map((it) => ({ ...it, x: 1 })) }],
-      ['one field less', { data: two.map(({ index, embedding }) => ({ index, embedding })) }],
-      ['no base64', { data: two.map((it) => ({ ...it, embedding: '!'.repeat(12) })) }],
-      ['half a number', { data: two.map((it) => ({ ...it, embedding: 'AAA=' })) }],
-      ['a quote inside', { data: [item(0), { ...item(1), embedding: `${vector(1).slice(2)}"` }] }],
-      ['more than ASCII', { data: [item(0), { ...item(1), embedding: `${vector(1).slice(2)}ü` }] }],
-      ['further down', { meta: { data: two } }],
-      ['no list', { data: {} }],
-      ['nothing', {}],
-      ['another kind', two],
+      ['few', { data: items(2) }],
+      ['another order', { data: items().toReversed() }],
+      ['the first twice', { data: [item(0), ...items()] }],
+      ['another length', { data: replaced(1, { embedding: 'AAAA' }) }],
+      ['numbers', { data: replaced(1, { embedding: [1, 2] }) }],
+      ['one field more', { data: items().map((it) => ({ ...it, x: 1 })) }],
+      ['one field less', { data: items().map(({ index, embedding }) => ({ index, embedding })) }],
+      ['no base64', { data: items().map((it) => ({ ...it, embedding: '!'.repeat(2668) })) }],
+      ['half a number', { data: items().map((it) => ({ ...it, embedding: 'A'.repeat(2664) })) }],
+      ['a quote inside', { data: replaced(1, { embedding: `${vector(1).slice(2)}"` }) }],
+      ['more than ASCII', { data: replaced(1, { embedding: `${vector(1).slice(2)}ü` }) }],
+      ['further down', { meta: { data: items() } }],
+      ['no list', { data: {}, padding: vector(1).repeat(40) }],
+      ['another kind', items()],
     ]
-    for (const [what, answer] of others) assert.equal(base64List([bytesOf(answer)], 2), undefined, what)
-    assert.equal(base64List([Buffer.from(JSON.stringify({ data: two }, null, 1))], 2), undefined, 'spaces')
-    const whole = bytesOf({ data: two, usage })
-    for (let length = 0; length < whole.length; length++) {
-      assert.equal(base64List(cut(whole.subarray(0, length), 9), 2), undefined, `cut at ${length}`)
+    for (const [what, answer] of others) assert.equal(fateOf(bytesOf(answer)), 'whole', what)
+    assert.equal(fateOf(Buffer.from(JSON.stringify({ data: items() }, null, 1))), 'whole', 'spaces')
+  })
+
+  it('break where the wording changes on the way, and never pass for what they are not', () => {
+    const last = COUNT - 1
+    const others: readonly [string, unknown][] = [
+      ['fewer', { data: items(last) }],
+      ['more', { data: items(COUNT + 1) }],
+      ['one twice', { data: items().with(last, item(last - 1)) }],
+      ['another length', { data: replaced(last, { embedding: 'AAAA' }) }],
+      ['numbers', { data: replaced(last, { embedding: [1, 2] }) }],
+      ['a quote inside', { data: replaced(last, { embedding: `${vector(1).slice(2)}"` }) }],
+      ['more than ASCII', { data: replaced(last, { embedding: `${vector(1).slice(2)}ü` }) }],
+      ['one field more', { data: replaced(last, { x: 1 }) }],
+      ['a second list', `{"data":${JSON.stringify(items())},"data":[1]}`],
+      ['too much behind it', { data: items(), more: 'x'.repeat(70_000) }],
+    ]
+    for (const [what, answer] of others) {
+      const bytes = typeof answer === 'string' ? Buffer.from(answer) : bytesOf(answer)
+      assert.equal(fateOf(bytes), 'broken', what)
     }
   })
 
+  it('that end too soon are not whole', () => {
+    const whole = bytesOf({ data: items(), usage })
+    fc.assert(
+      fc.property(fc.nat({ max: whole.length - 1 }), (length) => {
+        assert.equal(typeof passed(whole.subarray(0, length), 9000), 'string')
+      }),
+    )
+  })
+
   it('that were tampered with never say anything else than JSON.parse does', () => {
-    const whole = bytesOf({ data: [item(0), item(1)], usage })
+    const whole = bytesOf({ data: items(), usage })
     const places = fc.nat({ max: whole.length - 1 })
     fc.assert(
-      fc.property(places, fc.integer({ min: 0x20, max: 0x7e }), pieceSizes, (place, byte, size) => {
+      fc.property(places, fc.integer({ min: 0x20, max: 0x7e }), chunkSizes, (place, byte, size) => {
         const bytes = Buffer.from(whole)
         bytes[place] = byte
-        const found = base64List(cut(bytes, size), 2)
-        if (!found) return
+        const found = passed(bytes, size)
+        if (typeof found === 'string') return
         const { data } = JSON.parse(bytes.toString('utf8')) as { data: Item[] }
-        assert.deepEqual(json(found.data), data)
+        assert.deepEqual(found.data, data)
         assert.deepEqual(
           data.map(({ index }) => index),
-          [0, 1],
+          items().map(({ index }) => index),
         )
       }),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 })
