@@ -1,117 +1,117 @@
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { availableParallelism } from 'node:os'
 import { getLlama } from 'node-llama-cpp'
 import { Client } from 'undici'
+import { defaultCatalog } from '../src/embedded/default-catalog.ts'
 import { findModel } from '../src/embedded/manifest.ts'
 import { modelFiles } from '../src/embedded/model-files.ts'
 import { modelPaths } from '../src/embedded/model-paths.ts'
-import { engineSupervisor } from '../src/embedded/supervisor.ts'
+import { startWeir } from './weir-process.ts'
 
-/** The default chat model through the engine host against node-llama-cpp called directly, turn about, in one run. */
+/** The default chat model through the service against node-llama-cpp called directly, turn about, in one run. */
 const slug = 'tinyllama/tinyllama-1.1b-chat'
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
-const threads = Number(process.argv[3] ?? availableParallelism())
-const rounds = Number(process.argv[2] ?? 5)
-const answerTokens = Number(process.argv[4] ?? 48)
+const threads = availableParallelism()
+const rounds = Number(process.argv[2] ?? 21)
+const answerTokens = Number(process.argv[3] ?? 48)
 const question = 'Tell me about the history of the city of Vienna.'
 
 interface Measure {
-  firstTokenMs: number
-  tokensPerSecond: number
+  readonly firstTokenMs: number
+  readonly tokensPerSecond: number
+}
+
+/** What has been written by a moment. */
+interface Progress {
+  readonly at: number
+  readonly tokens: number
 }
 
 const model = findModel(slug)
 if (!model) throw new Error(`no model ${slug}`)
 await modelFiles(modelsDirectory, { environment: process.env }).pull(slug)
 
-const llama = await getLlama({ build: 'never', maxThreads: threads })
+const llama = await getLlama({ gpu: false, build: 'never', maxThreads: threads })
 const weights = await llama.loadModel({ modelPath: modelPaths(modelsDirectory).ofRole(model, 'model') })
 const context = await weights.createContext({ contextSize: 2048, sequences: 4, threads })
 const sequence = context.getSequence()
 
-async function direct(): Promise<Measure> {
+async function* direct(): AsyncGenerator<Progress> {
   await sequence.clearHistory()
   const tokens = weights.tokenize(`<s><|user|>\n${question}</s>\n<|assistant|>\n`, true)
-  return measure(counted(sequence.evaluate(tokens, { temperature: 0 })))
+  let count = 0
+  for await (const token of sequence.evaluate(tokens, { temperature: 0 })) {
+    if (token !== undefined) yield { at: performance.now(), tokens: ++count }
+    if (count === answerTokens) break
+  }
 }
 
-const socketDirectory = await mkdtemp(join(tmpdir(), 'weir-bench-'))
-const supervisor = engineSupervisor({ socketDirectory, modelsDirectory, threads, log: () => {} })
-const client = new Client('http://engine', { socketPath: await supervisor.socket('llama') })
-const residentMegabytes = () => {
-  const status = readFileSync(`/proc/${supervisor.status().llama.pid}/status`, 'utf8')
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)
-}
-const idleMegabytes = residentMegabytes()
+const weir = await startWeir(JSON.parse(defaultCatalog()) as object, modelsDirectory)
+const client = new Client(weir.origin)
 
-async function throughHost(): Promise<Measure> {
-  // A seed has the prompt evaluated afresh, as the direct run does.
+async function* throughWeir(): AsyncGenerator<Progress> {
   const body = JSON.stringify({
     model: slug,
     messages: [{ role: 'user', content: question }],
     temperature: 0,
+    // A seed has the prompt evaluated afresh, as the direct run does.
     seed: 1,
     max_tokens: answerTokens,
     stream: true,
-    stream_options: { continuous_usage_stats: true },
+    stream_options: { include_usage: true },
   })
-  return measure(contentEvents(body))
-}
-
-/** Running counts of the tokens written: a token may have no text of its own, so events would count too few. */
-async function* contentEvents(body: string): AsyncGenerator<number> {
-  const response = await client.request({ method: 'POST', path: '/v1/chat/completions', body })
+  const headers = { authorization: `Bearer ${weir.key}`, 'content-type': 'application/json' }
+  const response = await client.request({ method: 'POST', path: '/api/v1/chat/completions', headers, body })
+  let last = 0
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    const counts = [...chunk.toString('utf8').matchAll(/"completion_tokens":(\d+)/g)].map((match) => Number(match[1]))
-    const latest = Math.max(0, ...counts)
-    if (latest > 0) yield latest
+    const text = chunk.toString('utf8')
+    if (/"content":"[^"]/.test(text)) {
+      last = performance.now()
+      yield { at: last, tokens: 1 }
+    }
+    // A token may have no text of its own, so events would count too few.
+    const counted = /"completion_tokens":(\d+)/.exec(text)?.[1]
+    if (counted !== undefined) yield { at: last, tokens: Number(counted) }
   }
 }
 
-async function* counted(tokens: AsyncIterable<unknown>): AsyncGenerator<number> {
-  let count = 0
-  for await (const token of tokens) if (token !== undefined) yield ++count
-}
-
-async function measure(counts: AsyncIterable<number>): Promise<Measure> {
+async function measure(run: () => AsyncIterable<Progress>): Promise<Measure> {
   const started = performance.now()
-  let first: { at: number; count: number } | undefined
-  let last = { at: started, count: 0 }
-  for await (const count of counts) {
-    last = { at: performance.now(), count }
-    first ??= last
-    if (count >= answerTokens) break
+  let first: Progress | undefined
+  let last: Progress | undefined
+  for await (const progress of run()) {
+    first ??= progress
+    last = progress
   }
-  if (!first) throw new Error('nothing was written')
+  if (!first || !last) throw new Error('nothing was written')
   return {
     firstTokenMs: first.at - started,
-    tokensPerSecond: (1000 * (last.count - first.count)) / (last.at - first.at),
+    tokensPerSecond: (1000 * (last.tokens - first.tokens)) / (last.at - first.at),
   }
 }
 
-await direct()
-await throughHost()
-const results: Record<'direct' | 'host', Measure[]> = { direct: [], host: [] }
+const ways = { direct, Weir: throughWeir }
+const results: Record<keyof typeof ways, Measure[]> = { direct: [], Weir: [] }
+for (const run of Object.values(ways)) await measure(run)
 for (let round = 0; round < rounds; round++) {
-  const turns = [async () => results.direct.push(await direct()), async () => results.host.push(await throughHost())]
   // Whatever slows the machine for a while should not always meet the same one.
-  for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn()
+  const names = Object.keys(ways) as (keyof typeof ways)[]
+  for (const name of round % 2 === 0 ? names : names.toReversed()) results[name].push(await measure(ways[name]))
 }
-/** The median, and between what: other programs slow llama.cpp more than anything that is measured here. */
-const spread = (values: number[], digits: number) => {
-  const sorted = values.toSorted((a, b) => a - b).map((value) => value.toFixed(digits))
-  return `${sorted[Math.floor(sorted.length / 2)]} (${sorted[0]}–${sorted.at(-1)})`
+
+/** The median, and what the middle half lies between: other programs slow llama.cpp more than anything measured here. */
+const spread = (values: readonly number[], digits: number): string => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number): string => (sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN).toFixed(digits)
+  return `${at(0.5)} (${at(0.25)} to ${at(0.75)})`
 }
-console.log(`${slug}, ${threads} threads, median of ${rounds}`)
+console.log(`${slug}, ${threads} threads, median of ${rounds} (and its middle half)`)
 for (const [name, measures] of Object.entries(results)) {
   const first = measures.map((one) => one.firstTokenMs)
   const speed = measures.map((one) => one.tokensPerSecond)
   console.log(`${name.padEnd(8)} first token ${spread(first, 0)} ms   ${spread(speed, 2)} tokens/s`)
 }
-console.log(`host resident: ${idleMegabytes} MiB idle, ${residentMegabytes()} MiB with the model`)
+const later = results.Weir.map((one, round) => one.firstTokenMs - (results.direct[round]?.firstTokenMs ?? Number.NaN))
+console.log(`Weir's first token comes ${spread(later, 1)} ms later, round by round`)
 await client.close()
-await supervisor.stop()
+await weir.stop()
 await llama.dispose()
-await rm(socketDirectory, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 /** `weir serve` in a process of its own, on loopback and an empty data directory. */
 export interface WeirProcess {
@@ -12,11 +12,18 @@ export interface WeirProcess {
   stop(): Promise<void>
 }
 
-/** `config` is the rest of weir.yaml. The ports are whatever is free; Node's own options are those of the bench. */
-export async function startWeir(config: object): Promise<WeirProcess> {
+/**
+ * `config` is the rest of weir.yaml. The ports are whatever is free; Node's own options are those of the bench. Embedded
+ * models are those in `modelsDirectory`.
+ */
+export async function startWeir(config: object, modelsDirectory?: string): Promise<WeirProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
   const file = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
+  if (modelsDirectory !== undefined) {
+    mkdirSync(dataDir)
+    symlinkSync(resolve(modelsDirectory), join(dataDir, 'models'))
+  }
   const server = { port: 0, admin_port: 0, drain_ms: 0 }
   const rateLimit = { requests_per_minute: 100_000_000 }
   writeFileSync(file, JSON.stringify({ server, data_dir: dataDir, rate_limit: rateLimit, ...config }))
@@ -32,7 +39,7 @@ export async function startWeir(config: object): Promise<WeirProcess> {
     pid: child.pid ?? 0,
     dataDir,
     async stop() {
-      const ended = new Promise((resolve) => child.once('exit', resolve))
+      const ended = new Promise((over) => child.once('exit', over))
       child.kill()
       await ended
       rmSync(folder, { recursive: true, force: true })

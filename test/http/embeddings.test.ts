@@ -210,7 +210,7 @@ describe('a large batch of embeddings', () => {
   }
   const head = { 'content-type': 'application/json' }
 
-  it('[E4] is sent on while it comes', async (t) => {
+  it('[E4] is sent on while it comes', { timeout: 30_000 }, async (t) => {
     const { post, engine, weir } = await stage(t)
     const seen = Promise.withResolvers<void>()
     engine.script = {
