@@ -5,6 +5,8 @@ export interface RuntimeOptions {
   threads: number
   /** Answers one model gives at the same time. */
   parallelRequests: number
+  /** False: the processor computes, even where there is a GPU. */
+  gpu: boolean
 }
 
 export interface EngineRuntime {

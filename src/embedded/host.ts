@@ -23,6 +23,7 @@ const { values } = parseArgs({
     manifest: { type: 'string' },
     threads: { type: 'string', default: String(availableParallelism()) },
     parallel: { type: 'string', default: '4' },
+    'no-gpu': { type: 'boolean', default: false },
     'memory-budget': { type: 'string', default: String(Math.floor(totalmem() / 2)) },
   },
 })
@@ -33,7 +34,7 @@ const runtimes: Record<RuntimeName, (options: RuntimeOptions) => Promise<EngineR
 }
 
 const usage =
-  'host.ts --runtime <onnx|llama> --socket <path> [--models <dir>] [--manifest <file>] [--threads N] [--parallel N]'
+  'host.ts --runtime <onnx|llama> --socket <path> [--models <dir>] [--manifest <file>] [--threads N] [--parallel N] [--no-gpu]'
 const { runtime: runtimeName, socket: socketPath } = values
 if (!isRuntimeName(runtimeName) || !socketPath) throw new Error(`usage: ${usage}`)
 
@@ -44,6 +45,7 @@ const paths = modelPaths(values.models ?? join(dirname(fileURLToPath(import.meta
 const runtime = await runtimes[runtimeName]({
   threads: Number(values.threads),
   parallelRequests: Number(values.parallel),
+  gpu: !values['no-gpu'],
 })
 
 const models = loadedModels({

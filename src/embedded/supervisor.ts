@@ -45,6 +45,7 @@ interface Host {
   /** Crashes in a row: a host that lived long enough starts again from none. */
   crashes: number
   retryAt: number
+  gpu: boolean
 }
 
 const hostProgram = join(dirname(fileURLToPath(import.meta.url)), 'host.ts')
@@ -66,7 +67,7 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
   async function start(runtime: RuntimeName): Promise<void> {
     const host = hosts[runtime]
     await mkdir(socketDirectory, { recursive: true, mode: 0o700 })
-    const child = fork(hostProgram, hostArguments(runtime, socketPath(runtime), options), {
+    const child = fork(hostProgram, hostArguments(runtime, socketPath(runtime), options, host.gpu), {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [],
     })
@@ -93,8 +94,10 @@ export function engineSupervisor(options: SupervisorOptions): EngineSupervisor {
     host.crashes = Date.now() - startedAt > healthyMs ? 1 : host.crashes + 1
     host.retryAt = Date.now() + backoffMs(host.crashes)
     host.restarts++
-    const wait = backoffMs(host.crashes)
-    log({ runtime, level: 'warn', message: `engine host ended (${signal ?? code}), restarts after ${wait} ms` })
+    // Native code ends itself so when a GPU or its driver fails it, at every request alike; the processor can do the work.
+    if (host.crashes > 1 && (signal === 'SIGABRT' || signal === 'SIGSEGV')) host.gpu = false
+    const how = `after ${backoffMs(host.crashes)} ms${host.gpu ? '' : ', without a GPU'}`
+    log({ runtime, level: 'warn', message: `engine host ended (${signal ?? code}), restarts ${how}` })
   }
 
   /** A short backoff is waited out, so the request after a crash works; a long one is refused at once. */
@@ -154,7 +157,7 @@ async function isListening(socketPath: string): Promise<boolean> {
 }
 
 function newHost(): Host {
-  return { running: false, restarts: 0, crashes: 0, retryAt: 0 }
+  return { running: false, restarts: 0, crashes: 0, retryAt: 0, gpu: true }
 }
 
 function statusOf(host: Host): HostStatus {
@@ -163,7 +166,7 @@ function statusOf(host: Host): HostStatus {
   return { state, restarts: host.restarts, ...(pid === undefined ? {} : { pid }) }
 }
 
-function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions): string[] {
+function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions, gpu: boolean): string[] {
   const optional: [name: string, value: number | string | undefined][] = [
     ['--manifest', options.manifestPath],
     ['--threads', options.threads],
@@ -171,7 +174,8 @@ function hostArguments(runtime: RuntimeName, socket: string, options: Supervisor
     ['--memory-budget', options.memoryBudgetBytes],
   ]
   const given = optional.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]))
-  return ['--runtime', runtime, '--socket', socket, '--models', options.modelsDirectory, ...given]
+  const places = ['--socket', socket, '--models', options.modelsDirectory]
+  return ['--runtime', runtime, ...places, ...given, ...(gpu ? [] : ['--no-gpu'])]
 }
 
 async function becomesReady(child: ChildProcess, exited: Promise<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,6 +53,23 @@ describe('the supervisor', () => {
     assert.ok((waits[2] ?? 0) > 500, `waited ${waits.join(', ')} ms`)
     assert.ok(lines.some((line) => line.includes('SIGKILL')))
     await supervisor.stop()
+  })
+
+  it('leaves the GPU alone once a host has aborted twice in a row', async () => {
+    const killed = 'engine host ended (SIGKILL), restarts after 1000 ms'
+    assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')
+    const supervisor = supervise()
+    const withoutGpu: boolean[] = []
+    for (let start = 0; start < 3; start++) {
+      await supervisor.socket('onnx')
+      const { pid } = supervisor.status().onnx
+      withoutGpu.push(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes('--no-gpu'))
+      process.kill(pid ?? 0, 'SIGABRT')
+      while (supervisor.status().onnx.restarts === start) await setTimeout(10)
+    }
+    await supervisor.stop()
+    assert.deepEqual(withoutGpu, [false, false, true])
+    assert.ok(lines.includes('engine host ended (SIGABRT), restarts after 500 ms, without a GPU'))
   })
 
   it('leaves no host behind when its own process is killed', async () => {

@@ -22,11 +22,13 @@ export async function loadChatModel({
   contextTokens,
   sampling: defaults,
   pace,
+  ignoreMemorySafetyChecks,
 }: LlamaLoading): Promise<EngineModel> {
   const context = await model.createContext({
     sequences: options.parallelRequests,
     contextSize: contextTokens,
     threads: options.threads,
+    ignoreMemorySafetyChecks,
   })
   const pool = sequencePool(context)
   const template = chatTemplate(model)

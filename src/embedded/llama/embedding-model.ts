@@ -2,8 +2,10 @@ import { contextLengthExceeded } from '../engine-model.ts'
 import type { EngineModel } from '../engine-model.ts'
 import type { LlamaLoading } from './runtime.ts'
 
-export async function loadEmbeddingModel({ model, options, contextTokens }: LlamaLoading): Promise<EngineModel> {
-  const context = await model.createEmbeddingContext({ contextSize: contextTokens, threads: options.threads })
+export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineModel> {
+  const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading
+  const { threads } = options
+  const context = await model.createEmbeddingContext({ contextSize: contextTokens, threads, ignoreMemorySafetyChecks })
   return {
     memoryBytes: model.size,
     async embed({ texts, dimensions }, signal) {

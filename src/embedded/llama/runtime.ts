@@ -5,6 +5,8 @@ import type { EngineRuntime, RuntimeOptions } from '../engine-runtime.ts'
 import type { Loader } from '../manifest-types.ts'
 import { loadChatModel } from './chat-model.ts'
 import { loadEmbeddingModel } from './embedding-model.ts'
+import { inGpuRoom } from './gpu-room.ts'
+import type { GpuShare } from './gpu-room.ts'
 import { loadRankingModel } from './ranking-model.ts'
 import { processorTime, threadPace, type ThreadPace } from './thread-pace.ts'
 
@@ -16,6 +18,8 @@ export interface LlamaLoading {
   /** What stands in for sampling parameters the caller leaves open. */
   sampling: Partial<Sampling>
   pace: ThreadPace
+  /** Nothing is to be on the GPU, so that its being full is no reason against a context. */
+  ignoreMemorySafetyChecks: boolean
 }
 
 const loaders: Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineModel>>> = {
@@ -27,13 +31,14 @@ const loaders: Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineM
 /** llama.cpp. The GPU is used when its package is installed and a device answers; nothing is ever compiled or fetched. */
 export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRuntime> {
   const llama = await getLlama({
-    gpu: 'auto',
+    // Unsaid, NODE_LLAMA_CPP_GPU decides, and else what is found.
+    ...(options.gpu ? {} : { gpu: false }),
     build: 'never',
     skipDownload: true,
     progressLogs: false,
     maxThreads: options.threads,
     logLevel: LlamaLogLevel.error,
-    logger: (level, message) => process.stderr.write(`llama.cpp ${level}: ${message}\n`),
+    logger: (level, message) => log(`llama.cpp ${level}: ${message}`),
   })
   const pace = threadPace({
     // With a GPU the threads wait for it most of the time: how busy they are says nothing.
@@ -47,9 +52,25 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
     async load({ catalog, loader: name, settings }, path) {
       const loader = loaders[name]
       if (!loader) throw new Error(`The llama runtime cannot load '${name}' models.`)
-      const model = await llama.loadModel({ modelPath: path('model') })
-      const contextTokens = Math.min(catalog.context_length, model.trainContextSize)
-      return loader({ llama, model, options, contextTokens, sampling: settings?.sampling ?? {}, pace })
+      const load = async (gpuLayers?: GpuShare): Promise<EngineModel> => {
+        const modelPath = path('model')
+        const model = await llama.loadModel({ modelPath, ...(gpuLayers === undefined ? {} : { gpuLayers }) })
+        const contextTokens = Math.min(catalog.context_length, model.trainContextSize)
+        const sampling = settings?.sampling ?? {}
+        const ignoreMemorySafetyChecks = gpuLayers === 0
+        try {
+          return await loader({ llama, model, options, contextTokens, sampling, pace, ignoreMemorySafetyChecks })
+        } catch (error) {
+          await model.dispose()
+          throw error
+        }
+      }
+      if (llama.gpu === false) return load()
+      const isChat = name === 'gguf-chat'
+      const contextSize = (isChat ? options.parallelRequests : 1) * catalog.context_length
+      return inGpuRoom({ contextSize, embeddingContext: !isChat }, load, () =>
+        log(`no room on the GPU for ${catalog.id}: the processor computes`),
+      )
     },
     async describe() {
       return { device: llama.gpu === false ? 'cpu' : llama.gpu, threads: options.threads }
@@ -58,4 +79,8 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
       await llama.dispose()
     },
   }
+}
+
+function log(message: string): void {
+  process.stderr.write(`${message}\n`)
 }
