@@ -8,6 +8,7 @@ import { embeddedEngine } from './engine.ts'
 import { engineLimits } from './machine-limits.ts'
 import { findModel, modelBytes } from './manifest.ts'
 import { modelFiles, type PullProgress } from './model-files.ts'
+import { pullApart } from './pull-process.ts'
 import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
 
 const LOOK_MS = 1000
@@ -67,7 +68,8 @@ export function localModels(options: {
 
   async function pull(slug: string, events: FetchEvents): Promise<boolean> {
     try {
-      await files.pull(slug, { onProgress: events.progress, signal: stopped.signal })
+      const { environment, directory } = options
+      await pullApart(directory, slug, { environment, onProgress: events.progress, signal: stopped.signal })
       if (present.has(slug)) present.set(slug, files.isPresent(slug))
       events.ready(slug)
       return true
