@@ -110,8 +110,10 @@ for (const [name, measures] of Object.entries(results)) {
   const speed = measures.map((one) => one.tokensPerSecond)
   console.log(`${name.padEnd(8)} first token ${spread(first, 0)} ms   ${spread(speed, 2)} tokens/s`)
 }
-const later = results.Weir.map((one, round) => one.firstTokenMs - (results.direct[round]?.firstTokenMs ?? Number.NaN))
-console.log(`Weir's first token comes ${spread(later, 1)} ms later, round by round`)
+const rounded = results.Weir.map((weirs, round) => ({ weirs, directs: results.direct[round] ?? weirs }))
+const later = rounded.map(({ weirs, directs }) => weirs.firstTokenMs - directs.firstTokenMs)
+const share = rounded.map(({ weirs, directs }) => (100 * weirs.tokensPerSecond) / directs.tokensPerSecond)
+console.log(`round by round: first token ${spread(later, 1)} ms later, ${spread(share, 0)} % of the tokens/s`)
 await client.close()
 await weir.stop()
 await llama.dispose()
