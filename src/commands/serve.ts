@@ -56,7 +56,9 @@ function banner(service: Service): string {
 
 function tryChat(service: Service, model: Model): string {
   const messages = [{ role: 'user', content: 'What is the capital of France?' }]
-  const body = JSON.stringify({ model: model.id, messages, max_tokens: 40 })
+  // A small model's first word to a newcomer is better its likeliest one.
+  const sampling = model.supportedParameters.includes('temperature') ? { temperature: 0 } : {}
+  const body = JSON.stringify({ model: model.id, messages, max_tokens: 40, ...sampling })
   return `curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${keyOf(service)}" -H "Content-Type: application/json" -d '${body}'`
 }
 
