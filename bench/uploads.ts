@@ -1,12 +1,11 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startWeir, type WeirProcess } from './weir-process.ts'
 
 /**
  * npm run bench uploads: what recordings of 25 MiB cost Weir in resident memory, one at a time and a hundred
@@ -15,7 +14,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const MIB = 2 ** 20
 const CROWD = Number(process.argv[3] ?? 100)
 const ROUNDS = 10
-const [port, adminPort] = [18_920, 18_921]
 
 if (process.argv[2] === 'engine') serveEngine()
 else await measure()
@@ -30,33 +28,29 @@ function serveEngine(): void {
 }
 
 async function measure(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-uploads-'))
-  const children: ChildProcess[] = []
+  const engine = fork(new URL(import.meta.url), ['engine'])
+  process.once('exit', () => engine.kill())
+  const [enginePort] = (await once(engine, 'message')) as [number]
+  const weir = await startWeir({ models: [whisper(`http://127.0.0.1:${enginePort}/v1`)] })
   try {
-    const engine = fork(new URL(import.meta.url), ['engine'])
-    children.push(engine)
-    const [enginePort] = (await once(engine, 'message')) as [number]
-    const weir = startWeir(folder, enginePort)
-    children.push(weir)
-    const key = await firstKey(weir)
-    const pid = weir.pid ?? 0
+    const { pid } = weir
     const large = silentWav(25 * MIB)
 
     // Code is compiled and buffers are found by doing it once, whatever the size.
-    for (let count = 0; count < 20; count++) await upload(key, silentWav(64 * 1024))
+    for (let count = 0; count < 20; count++) await upload(weir, silentWav(64 * 1024))
     await sleep(1000)
     console.log(`Resident after small uploads: ${mebibytes(resident(pid, 'VmRSS'))}`)
     const rounds: string[] = []
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await added(pid, () => upload(key, large)))
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await added(pid, () => upload(weir, large)))
     console.log(`One of 25 MiB adds at its peak, ten times: ${rounds.join('  ')}`)
-    const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: CROWD }, () => upload(key, large)))
+    const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: CROWD }, () => upload(weir, large)))
     for (let round = 0; round < 3; round++) {
       const more = await added(pid, crowd)
       console.log(`${CROWD} at once add ${more}; in all at the peak: ${mebibytes(resident(pid, 'VmHWM'))}`)
     }
   } finally {
-    for (const child of children) child.kill()
-    rmSync(folder, { recursive: true, force: true })
+    await weir.stop()
+    engine.kill()
   }
 }
 
@@ -70,54 +64,27 @@ async function added(pid: number, work: () => Promise<unknown>): Promise<string>
   return mebibytes(resident(pid, 'VmHWM') - before)
 }
 
-function startWeir(folder: string, enginePort: number): ChildProcess {
-  const config = join(folder, 'weir.yaml')
-  writeFileSync(
-    config,
-    JSON.stringify({
-      server: { port, admin_port: adminPort },
-      data_dir: join(folder, 'data'),
-      rate_limit: { requests_per_minute: 100_000_000 },
-      models: [
-        {
-          id: 'bench/whisper',
-          categories: ['audio'],
-          context_length: 448,
-          pricing: { per_audio_minute: '0.006' },
-          serverless: {
-            engine: { kind: 'openai', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
-            limits: { token_budget: 100_000_000, max_concurrent_requests: 1000 },
-          },
-        },
-      ],
-    }),
-  )
-  const main = new URL('../src/main.ts', import.meta.url).pathname
-  return spawn(process.execPath, [main, 'serve', '--config', config], {
-    stdio: ['ignore', 'pipe', openSync(join(folder, 'weir.log'), 'w')],
-  })
-}
-
-async function firstKey(weir: ChildProcess): Promise<string> {
-  let text = ''
-  for await (const chunk of weir.stdout ?? []) {
-    text += String(chunk)
-    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
-    if (key) return key
+function whisper(engineUrl: string): object {
+  return {
+    id: 'bench/whisper',
+    categories: ['audio'],
+    context_length: 448,
+    pricing: { per_audio_minute: '0.006' },
+    serverless: {
+      engine: { kind: 'openai', urls: [engineUrl], model: 'engine-name' },
+      limits: { token_budget: 100_000_000, max_concurrent_requests: 1000 },
+    },
   }
-  throw new Error('Weir did not start')
 }
 
 /** From one buffer for all, at the pace at which it is taken. */
-async function upload(key: string, file: Buffer): Promise<void> {
+async function upload({ origin, key }: WeirProcess, file: Buffer): Promise<void> {
   const before =
     '--frontier\r\nContent-Disposition: form-data; name="model"\r\n\r\nbench/whisper\r\n' +
     '--frontier\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
   const after = '\r\n--frontier--\r\n'
-  const outgoing = request({
-    port,
+  const outgoing = request(`${origin}/api/v1/audio/transcriptions`, {
     method: 'POST',
-    path: '/api/v1/audio/transcriptions',
     headers: {
       authorization: `Bearer ${key}`,
       'content-type': 'multipart/form-data; boundary=frontier',
