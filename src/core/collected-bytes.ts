@@ -7,28 +7,34 @@ export interface CollectedBytes {
 }
 
 /** Below that a second copy costs less than a buffer of its own. */
-const WORTH_A_BUFFER = 65_536
+const WORTH_A_BUFFER = 1_048_576
 
 /**
- * Where their number is told before, each piece from the second on is put in its place as it comes, so that
- * something large is never in memory twice; a length above `most` is not believed.
+ * Where their number is told before, and as soon as it turns out to be large, each piece is put in its place as it
+ * comes, so that it is never in memory twice; a length above `most` is not believed.
  */
 export function collectBytes(most: number): CollectedBytes {
   let expected = 0
   let inPlace: Buffer | undefined
   let filled = 0
   let others: Buffer[] = []
+  /** Bytes in the others. */
+  let loose = 0
 
   function moveInPlace(): void {
     inPlace = Buffer.allocUnsafe(expected)
     const moved = others
     others = []
+    loose = 0
     for (const piece of moved) put(piece)
   }
 
   function put(piece: Buffer): void {
-    if (inPlace && filled + piece.length <= inPlace.length) filled += piece.copy(inPlace, filled)
-    else others.push(piece)
+    if (inPlace && others.length === 0 && filled + piece.length <= inPlace.length) filled += piece.copy(inPlace, filled)
+    else {
+      others.push(piece)
+      loose += piece.length
+    }
   }
 
   return {
@@ -36,7 +42,7 @@ export function collectBytes(most: number): CollectedBytes {
       if (length > WORTH_A_BUFFER && length <= most) expected = length
     },
     push(piece) {
-      if (!inPlace && expected > 0 && others.length === 1) moveInPlace()
+      if (!inPlace && expected > 0 && loose >= WORTH_A_BUFFER) moveInPlace()
       put(piece)
     },
     whole() {

@@ -17,8 +17,20 @@ export interface EmbeddingList {
   rest(): unknown
 }
 
+/** How vectors are written. */
+interface VectorForm {
+  /** What a vector begins with, and the byte that ends it. */
+  readonly open: string
+  readonly close: number
+  /** Whether all of them have the length of the first. */
+  readonly hasOneLength: boolean
+  /** Whether the first one, from its beginning to its end, is a vector. */
+  isVector(text: Buffer): boolean
+  /** Whether some bytes of any other can belong to one, as far as that is looked at. */
+  isPart(chunk: Buffer, from: number, to: number): boolean
+}
+
 const DATA = '"data":['
-const EMBEDDING = '"embedding":"'
 const FIRST_INDEX = '"index":0'
 /** What comes before the list, and around a vector, is never longer. */
 const FRAME_BYTES = 1024
@@ -26,18 +38,39 @@ const FRAME_BYTES = 1024
 const REST_BYTES = 65_536
 /** Fewer are not worth it: they are read whole. */
 const WORTH_PASSING_BYTES = 65_536
-/** Two show how they are set apart. */
+/** Two show how they are set apart. Where they are not whole by then, it is looked at again when twice as much has come. */
 const ITEMS_TO_TRUST = 2
-const QUOTE = 0x22
+const MAX_HELD_BYTES = 1_048_576
 const BACKSLASH = 0x5c
 
+const forms: Readonly<Record<'base64' | 'float', VectorForm>> = {
+  base64: {
+    open: '"embedding":"',
+    close: 0x22,
+    hasOneLength: true,
+    isVector: isBase64Vector,
+    isPart: () => true,
+  },
+  float: {
+    open: '"embedding":[',
+    close: 0x5d,
+    hasOneLength: false,
+    isVector(text) {
+      const numbers = parsed(`[${text.toString('latin1')}]`)
+      return Array.isArray(numbers) && numbers.length > 0 && numbers.every((it) => Number.isFinite(it))
+    },
+    isPart: isOfNumbers,
+  },
+}
+
 /**
- * `count` vectors in base64, all of one length and in one wording, as programs write them. Each string is known
- * to end where it should, and the first to be base64; what the numbers are is the engine's affair.
+ * `count` vectors in one wording, as programs write them: in base64, all of one length, or in numbers. Each is known
+ * to end where it should, and the first to be a vector; what the numbers of the others are is the engine's affair.
  */
-export function base64List(count: number): EmbeddingList {
-  let held: Buffer[] | undefined = []
+export function embeddingList(count: number, form: keyof typeof forms): EmbeddingList {
+  let held: Buffer[] = []
   let heldBytes = 0
+  let lookAt = WORTH_PASSING_BYTES
   let before = ''
   let items: Items | undefined
   let after: Buffer[] = []
@@ -45,12 +78,13 @@ export function base64List(count: number): EmbeddingList {
 
   function takeUp(bytes: Buffer): Buffer | undefined {
     const start = startOfList(bytes)
-    const found = itemsAt(bytes, start + 1, count)
+    const found = itemsAt(bytes, start + 1, count, forms[form])
     const end = found?.follow(bytes, start + 1)
     if (end === undefined || (found?.seen() ?? 0) < Math.min(ITEMS_TO_TRUST, count)) return undefined
     before = bytes.toString('utf8', 0, start)
     if (!hasEmptyList(parsed(`${before}[]}`))) return undefined
     items = found
+    held = []
     keepAfter(bytes.subarray(end))
     return bytes.subarray(start, end)
   }
@@ -70,12 +104,14 @@ export function base64List(count: number): EmbeddingList {
         keepAfter(chunk.subarray(end))
         return chunk.subarray(0, end)
       }
-      if (!held) return undefined
+      if (lookAt > MAX_HELD_BYTES) return undefined
       held.push(chunk)
       heldBytes += chunk.length
-      if (heldBytes < WORTH_PASSING_BYTES) return undefined
+      if (heldBytes < lookAt) return undefined
       const bytes = Buffer.concat(held)
-      held = undefined
+      held = [bytes]
+      lookAt = heldBytes * 2
+      if (lookAt > MAX_HELD_BYTES) held = []
       return takeUp(bytes)
     },
     rest() {
@@ -100,52 +136,58 @@ function hasEmptyList(answer: unknown): boolean {
 interface Items {
   /** From a place in a chunk to the end of the list or of the chunk; undefined where something else comes. */
   follow(chunk: Buffer, from: number): number | undefined
+  /** How many vectors have begun. */
   seen(): number
   isComplete(): boolean
 }
 
 /** As the first item says, which must be there whole. */
-function itemsAt(bytes: Buffer, start: number, count: number): Items | undefined {
-  const frame = frameOf(bytes, start)
+function itemsAt(bytes: Buffer, start: number, count: number, form: VectorForm): Items | undefined {
+  const frame = frameOf(bytes, start, form)
   if (!frame) return undefined
   const { head, tail, length } = frame
   let index = 0
   /** What must come before the next vector, and behind the last; and how much of it has come. */
   let between = head(0)
   let matched = 0
-  let vectorLeft = 0
+  /** Of the vector that comes now; undefined between them. */
+  let vectorBytes: number | undefined
 
   function beginVector(): void {
     between = tail(index) + (index + 1 < count ? `,${head(index + 1)}` : ']')
     index++
-    vectorLeft = length
+    vectorBytes = 0
     matched = 0
   }
 
-  /** Where it ends, in the chunk or with it; undefined where there is an end within it. */
-  function endOfVector(chunk: Buffer, from: number): number | undefined {
-    const end = from + vectorLeft
-    const quote = chunk.indexOf(QUOTE, from)
-    if (quote === end || (end >= chunk.length && quote < 0)) return Math.min(end, chunk.length)
-    return undefined
+  /** Where the vector ends, in the chunk or with it; undefined where it is none. */
+  function throughVector(chunk: Buffer, from: number, bytesBefore: number): number | undefined {
+    const close = chunk.indexOf(form.close, from)
+    const end = close < 0 ? chunk.length : close
+    const bytesNow = bytesBefore + end - from
+    const isRight = form.hasOneLength
+      ? bytesNow === length || (close < 0 && bytesNow < length)
+      : bytesNow > 0 || close < 0
+    if (!isRight || !form.isPart(chunk, from, end)) return undefined
+    vectorBytes = close < 0 ? bytesNow : undefined
+    return end
   }
 
-  const isComplete = (): boolean => index === count && vectorLeft === 0 && matched === between.length
+  const isComplete = (): boolean => index === count && vectorBytes === undefined && matched === between.length
 
   return {
     follow(chunk, from) {
       let at = from
       while (at < chunk.length && !isComplete()) {
-        if (vectorLeft > 0) {
-          const end = endOfVector(chunk, at)
+        if (vectorBytes !== undefined) {
+          const end = throughVector(chunk, at, vectorBytes)
           if (end === undefined) return undefined
-          vectorLeft -= end - at
           at = end
         } else {
-          const length = Math.min(chunk.length - at, between.length - matched)
-          if (!standsAt(chunk, at, between, matched, length)) return undefined
-          at += length
-          matched += length
+          const some = Math.min(chunk.length - at, between.length - matched)
+          if (!standsAt(chunk, at, between, matched, some)) return undefined
+          at += some
+          matched += some
           if (matched === between.length && index < count) beginVector()
         }
       }
@@ -164,16 +206,16 @@ interface Frame {
 }
 
 /** As it is around the first one. */
-function frameOf(bytes: Buffer, start: number): Frame | undefined {
+function frameOf(bytes: Buffer, start: number, form: VectorForm): Frame | undefined {
   const before = bytes.toString('latin1', start, start + FRAME_BYTES)
-  const open = before.indexOf(EMBEDDING) + EMBEDDING.length
-  if (open < EMBEDDING.length) return undefined
-  const close = bytes.indexOf(QUOTE, start + open)
-  if (close < 0 || !isBase64Vector(bytes.subarray(start + open, close))) return undefined
+  const open = before.indexOf(form.open) + form.open.length
+  if (open < form.open.length) return undefined
+  const close = bytes.indexOf(form.close, start + open)
+  if (close < 0 || !form.isVector(bytes.subarray(start + open, close))) return undefined
   const head = before.slice(0, open)
   const tail = `${bytes.toString('latin1', close, close + FRAME_BYTES).split('}', 1)[0]}}`
   const item = parsed(head + tail)
-  if (!isItem(item, 0) || item.embedding !== '') return undefined
+  if (!isItem(item, 0) || (item.embedding as { length?: unknown }).length !== 0) return undefined
   return { head: withIndex(head), tail: withIndex(tail), length: close - start - open }
 }
 
@@ -196,6 +238,14 @@ function standsAt(chunk: Buffer, at: number, text: string, from: number, length:
 /** What strings say as they stand. */
 function isPlain(bytes: Buffer): boolean {
   return isAscii(bytes) && !bytes.includes(BACKSLASH)
+}
+
+const inNumbers = new Uint8Array(256)
+for (const character of '+-.0123456789Ee, \n\r\t') inNumbers[character.charCodeAt(0)] = 1
+
+function isOfNumbers(chunk: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (inNumbers[chunk[at]!] === 0) return false
+  return true
 }
 
 /** Base64 of whole float32 numbers. */

@@ -1,6 +1,6 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import type { CollectedBytes } from '../core/collected-bytes.ts'
-import { base64List, isBase64Vector, listInBytes } from '../core/embedding-list.ts'
+import { embeddingList, isBase64Vector, listInBytes, type EmbeddingList } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
 import type { AnswerHeaders, Job, Passage, ReadAnswer } from '../core/job.ts'
 import { noUsage, type Usage } from '../core/rating.ts'
@@ -23,7 +23,8 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
   acceptedParameters(request, embeddingsRequestSchema.properties, always, model)
   const texts = await textsOf(request.input)
   const input = measure(texts, model)
-  const base64 = request.encoding_format === 'base64'
+  const encoding = request.encoding_format ?? 'float'
+  const base64 = encoding === 'base64'
   const batches = split(texts, dialect.batchSize)
   const counts = batches.map(({ length }) => length)
   return {
@@ -45,7 +46,10 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
     }),
     answer: {
       kind: 'whole',
-      passage: base64 && batches.length === 1 ? (head) => passageOf(dialect, texts.length, head.model) : undefined,
+      passage:
+        counts.length === 1
+          ? (head) => passageOf(dialect, embeddingList(texts.length, encoding), head.model)
+          : undefined,
       read(bodies, head, headers) {
         const read = readAll(dialect, bodies, headers, counts, base64)
         return read && toAnswer(read, head.model)
@@ -76,9 +80,8 @@ function afterData(model: string, { inputTokens }: Usage): string {
   return `,"model":${JSON.stringify(model)},"usage":${counts}}`
 }
 
-/** One call, base64 asked, and the engine words it as Weir does: what comes around the list is ours. */
-function passageOf(dialect: EmbeddingsDialect, count: number, model: string): Passage {
-  const list = base64List(count)
+/** One call, and the engine words it as Weir does: what comes around the list is ours. */
+function passageOf(dialect: EmbeddingsDialect, list: EmbeddingList, model: string): Passage {
   let isOpen = false
   return {
     push(chunk) {

@@ -1,22 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { base64List } from '../../src/core/embedding-list.ts'
+import { embeddingList } from '../../src/core/embedding-list.ts'
+
+type Form = 'base64' | 'float'
 
 interface Item {
   readonly [name: string]: unknown
-  readonly embedding: string
+  readonly embedding: string | readonly number[]
 }
 
-/** More than is read whole: 40 vectors of 500 numbers are 108 KB. */
+/** More than is read whole: 40 vectors of 500 numbers are 108 KB in base64, and more in numbers. */
 const COUNT = 40
 const NUMBERS = 500
 const usage = { prompt_tokens: 3, total_tokens: 3 }
-const vector = (value: number): string =>
-  Buffer.from(Float32Array.from({ length: NUMBERS }, (_, at) => value + at).buffer).toString('base64')
-const item = (index: number): Item => ({ object: 'embedding', index, embedding: vector(index) })
-const items = (count = COUNT): Item[] => Array.from({ length: count }, (_, index) => item(index))
-const replaced = (at: number, changes: object): Item[] => items().with(at, { ...item(at), ...changes })
 const bytesOf = (answer: unknown): Buffer => Buffer.from(JSON.stringify(answer))
 
 /** The fields of an item in another order, as some servers have them. */
@@ -26,10 +23,16 @@ function reordered(it: Item, order: readonly string[]): Item {
 
 /**
  * What becomes of an answer whose bytes come in chunks of a size: its list and the rest, as JSON.parse reads
- * them; or it is left to be read whole, with nothing sent on; or it broke, with something sent on.
+ * them; or it is left to be read whole, with nothing sent on; or it broke, with something sent on; or it passed
+ * and nobody can read it.
  */
-function passed(bytes: Buffer, size: number, count = COUNT): { data: unknown; rest: unknown } | 'whole' | 'broken' {
-  const list = base64List(count)
+function passed(
+  form: Form,
+  bytes: Buffer,
+  size: number,
+  count = COUNT,
+): { data: unknown; rest: unknown } | 'whole' | 'broken' | 'unreadable' {
+  const list = embeddingList(count, form)
   const sent: Buffer[] = []
   try {
     for (let from = 0; from < bytes.length; from += size) {
@@ -41,95 +44,134 @@ function passed(bytes: Buffer, size: number, count = COUNT): { data: unknown; re
   }
   if (sent.length === 0) return 'whole'
   const rest = list.rest()
-  return rest === undefined ? 'broken' : { data: JSON.parse(Buffer.concat(sent).toString('utf8')), rest }
-}
-
-const fateOf = (bytes: Buffer): string => {
-  const found = passed(bytes, 16_384)
-  return typeof found === 'string' ? found : 'passed'
+  if (rest === undefined) return 'broken'
+  try {
+    return { data: JSON.parse(Buffer.concat(sent).toString('utf8')), rest }
+  } catch {
+    return 'unreadable'
+  }
 }
 
 const chunkSizes = fc.oneof(fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1000, max: 200_000 }))
 
-describe('embeddings on their way through', () => {
-  it('pass in any order of fields and whatever chunks they come in, and say what JSON.parse says', () => {
-    const orders = fc.shuffledSubarray(['object', 'index', 'embedding'], { minLength: 3 })
-    fc.assert(
-      fc.property(fc.integer({ min: 26, max: 60 }), orders, fc.boolean(), chunkSizes, (count, order, isFirst, size) => {
-        const data = items(count).map((it) => reordered(it, order))
-        const answer = isFirst ? { data, usage } : { object: 'list', model: 'ü', usage, data, id: 1 }
-        assert.deepEqual(passed(bytesOf(answer), size, count), { data, rest: { ...answer, data: [] } })
-      }),
-    )
-  })
+for (const form of ['base64', 'float'] as const) {
+  const numbers = (value: number): number[] => Array.from({ length: NUMBERS }, (_, at) => Math.fround(value + at / 7))
+  const inBase64 = (value: number): string => Buffer.from(Float32Array.from(numbers(value)).buffer).toString('base64')
+  const vector = form === 'base64' ? inBase64 : numbers
+  const otherVector = form === 'base64' ? numbers : inBase64
+  const item = (index: number): Item => ({ object: 'embedding', index, embedding: vector(index) })
+  const items = (count = COUNT): Item[] => Array.from({ length: count }, (_, index) => item(index))
+  const replaced = (at: number, changes: object): Item[] => items().with(at, { ...item(at), ...changes })
+  const fateOf = (bytes: Buffer): string => {
+    const found = passed(form, bytes, 16_384)
+    return typeof found === 'string' ? found : 'passed'
+  }
 
-  it('are read whole where few come, or the first of them are worded otherwise', () => {
-    const others: readonly [string, unknown][] = [
-      ['few', { data: items(2) }],
-      ['another order', { data: items().toReversed() }],
-      ['the first twice', { data: [item(0), ...items()] }],
-      ['another length', { data: replaced(1, { embedding: 'AAAA' }) }],
-      ['numbers', { data: replaced(1, { embedding: [1, 2] }) }],
-      ['one field more', { data: items().map((it) => ({ ...it, x: 1 })) }],
-      ['one field less', { data: items().map(({ index, embedding }) => ({ index, embedding })) }],
-      ['no base64', { data: items().map((it) => ({ ...it, embedding: '!'.repeat(2668) })) }],
-      ['half a number', { data: items().map((it) => ({ ...it, embedding: 'A'.repeat(2664) })) }],
-      ['a quote inside', { data: replaced(1, { embedding: `${vector(1).slice(2)}"` }) }],
-      ['more than ASCII', { data: replaced(1, { embedding: `${vector(1).slice(2)}ü` }) }],
-      ['further down', { meta: { data: items() } }],
-      ['no list', { data: {}, padding: vector(1).repeat(40) }],
-      ['another kind', items()],
-    ]
-    for (const [what, answer] of others) assert.equal(fateOf(bytesOf(answer)), 'whole', what)
-    assert.equal(fateOf(Buffer.from(JSON.stringify({ data: items() }, null, 1))), 'whole', 'spaces')
-  })
+  describe(`embeddings in ${form} on their way through`, () => {
+    it('pass in any order of fields and whatever chunks they come in, and say what JSON.parse says', () => {
+      const orders = fc.shuffledSubarray(['object', 'index', 'embedding'], { minLength: 3 })
+      const counts = fc.integer({ min: 26, max: 60 })
+      fc.assert(
+        fc.property(counts, orders, fc.boolean(), chunkSizes, (count, order, isFirst, size) => {
+          const data = items(count).map((it) => reordered(it, order))
+          const answer = isFirst ? { data, usage } : { object: 'list', model: 'ü', usage, data, id: 1 }
+          const found = passed(form, bytesOf(answer), size, count)
+          assert.deepEqual(found, { data, rest: { ...answer, data: [] } })
+        }),
+      )
+    })
 
-  it('break where the wording changes on the way, and never pass for what they are not', () => {
-    const last = COUNT - 1
-    const others: readonly [string, unknown][] = [
-      ['fewer', { data: items(last) }],
-      ['more', { data: items(COUNT + 1) }],
-      ['one twice', { data: items().with(last, item(last - 1)) }],
-      ['another length', { data: replaced(last, { embedding: 'AAAA' }) }],
-      ['numbers', { data: replaced(last, { embedding: [1, 2] }) }],
-      ['a quote inside', { data: replaced(last, { embedding: `${vector(1).slice(2)}"` }) }],
-      ['more than ASCII', { data: replaced(last, { embedding: `${vector(1).slice(2)}ü` }) }],
-      ['one field more', { data: replaced(last, { x: 1 }) }],
-      ['a second list', `{"data":${JSON.stringify(items())},"data":[1]}`],
-      ['too much behind it', { data: items(), more: 'x'.repeat(70_000) }],
-    ]
-    for (const [what, answer] of others) {
-      const bytes = typeof answer === 'string' ? Buffer.from(answer) : bytesOf(answer)
-      assert.equal(fateOf(bytes), 'broken', what)
-    }
-  })
+    it('pass, too, where two of them are far more than is read whole', () => {
+      const embedding =
+        form === 'base64'
+          ? inBase64(1).replaceAll('=', '').repeat(48)
+          : numbers(1 / 3).concat(...Array.from({ length: 20 }, () => numbers(2 / 3)))
+      const data = Array.from({ length: 8 }, (_, index) => ({ object: 'embedding', index, embedding }))
+      assert.deepEqual(passed(form, bytesOf({ data, usage }), 65_536, 8), { data, rest: { data: [], usage } })
+    })
 
-  it('that end too soon are not whole', () => {
-    const whole = bytesOf({ data: items(), usage })
-    fc.assert(
-      fc.property(fc.nat({ max: whole.length - 1 }), (length) => {
-        assert.equal(typeof passed(whole.subarray(0, length), 9000), 'string')
-      }),
-    )
-  })
+    it('are read whole where few come, or the first of them are worded otherwise', () => {
+      const others: readonly (readonly [string, unknown])[] = [
+        ['few', { data: items(2) }],
+        ['another order', { data: items().toReversed() }],
+        ['the first twice', { data: [item(0), ...items()] }],
+        ['the other form', { data: items().map((it) => ({ ...it, embedding: otherVector(it['index'] as number) })) }],
+        ['one in the other form', { data: replaced(1, { embedding: otherVector(1) }) }],
+        ['an empty one', { data: replaced(1, { embedding: form === 'base64' ? '' : [] }) }],
+        ['one field more', { data: items().map((it) => ({ ...it, x: 1 })) }],
+        ['one field less', { data: items().map(({ index, embedding }) => ({ index, embedding })) }],
+        [
+          'no vectors',
+          {
+            data: items().map((it) => ({ ...it, embedding: form === 'base64' ? '!'.repeat(2668) : [null, 1] })),
+            more: 'x'.repeat(60_000),
+          },
+        ],
+        ['further down', { meta: { data: items() } }],
+        ['no list', { data: {}, padding: 'x'.repeat(100_000) }],
+        ['another kind', items()],
+      ]
+      for (const [what, answer] of others) assert.equal(fateOf(bytesOf(answer)), 'whole', what)
+      assert.equal(fateOf(Buffer.from(JSON.stringify({ data: items() }, null, 1))), 'whole', 'spaces')
+    })
 
-  it('that were tampered with never say anything else than JSON.parse does', () => {
-    const whole = bytesOf({ data: items(), usage })
-    const places = fc.nat({ max: whole.length - 1 })
-    fc.assert(
-      fc.property(places, fc.integer({ min: 0x20, max: 0x7e }), chunkSizes, (place, byte, size) => {
-        const bytes = Buffer.from(whole)
-        bytes[place] = byte
-        const found = passed(bytes, size)
-        if (typeof found === 'string') return
-        const { data } = JSON.parse(bytes.toString('utf8')) as { data: Item[] }
-        assert.deepEqual(found.data, data)
-        assert.deepEqual(
-          data.map(({ index }) => index),
-          items().map(({ index }) => index),
-        )
-      }),
-      { numRuns: 1000 },
-    )
+    it('break where the wording changes on the way, and never pass for what they are not', () => {
+      const last = COUNT - 1
+      const others: readonly (readonly [string, unknown])[] = [
+        ['fewer', { data: items(last) }],
+        ['more', { data: items(COUNT + 1) }],
+        ['one twice', { data: items().with(last, item(last - 1)) }],
+        ['the other form', { data: replaced(last, { embedding: otherVector(1) }) }],
+        ['an empty one', { data: replaced(last, { embedding: form === 'base64' ? '' : [] }) }],
+        ['one field more', { data: replaced(last, { x: 1 }) }],
+        ['a second list', `{"data":${JSON.stringify(items())},"data":[1]}`],
+        ['too much behind it', { data: items(), more: 'x'.repeat(70_000) }],
+        ...(form === 'base64'
+          ? ([
+              ['another length', { data: replaced(last, { embedding: 'AAAA' }) }],
+              ['a quote inside', { data: replaced(last, { embedding: `${inBase64(1).slice(2)}"` }) }],
+              ['more than ASCII', { data: replaced(last, { embedding: `${inBase64(1).slice(2)}ü` }) }],
+            ] as const)
+          : ([
+              ['no number', { data: replaced(last, { embedding: [1, null] }) }],
+              ['a list inside', { data: replaced(last, { embedding: [1, [2]] }) }],
+            ] as const)),
+      ]
+      for (const [what, answer] of others) {
+        const bytes = typeof answer === 'string' ? Buffer.from(answer) : bytesOf(answer)
+        assert.equal(fateOf(bytes), 'broken', what)
+      }
+    })
+
+    it('that end too soon are not whole', () => {
+      const whole = bytesOf({ data: items(), usage })
+      fc.assert(
+        fc.property(fc.nat({ max: whole.length - 1 }), (length) => {
+          assert.equal(typeof passed(form, whole.subarray(0, length), 9000), 'string')
+        }),
+      )
+    })
+
+    it('that were tampered with never say anything else than JSON.parse does', () => {
+      const whole = bytesOf({ data: items(), usage })
+      const places = fc.nat({ max: whole.length - 1 })
+      fc.assert(
+        fc.property(places, fc.integer({ min: 0x20, max: 0x7e }), chunkSizes, (place, byte, size) => {
+          const bytes = Buffer.from(whole)
+          bytes[place] = byte
+          const found = passed(form, bytes, size)
+          // Numbers are passed on as they are written, and what no parser takes for one stays that.
+          if (found === 'unreadable') assert.equal(form, 'float')
+          if (typeof found === 'string') return
+          const { data } = JSON.parse(bytes.toString('utf8')) as { data: Item[] }
+          assert.deepEqual(found.data, data)
+          assert.deepEqual(
+            data.map(({ index }) => index),
+            items().map(({ index }) => index),
+          )
+        }),
+        { numRuns: 1000 },
+      )
+    })
   })
-})
+}
