@@ -27,19 +27,21 @@ export function logLines(descriptor: number): LogLines {
     clearTimeout(timer)
     timer = undefined
     if (lines.length === 0) return
+    process.off('exit', passAtExit)
     const batch = lines.join('')
     lines = []
     characters = 0
     destination.write(batch)
   }
-  process.on('exit', () => {
-    if (lines.length === 0) return
+
+  function passAtExit(): void {
     pass()
     destination.flushSync()
-  })
+  }
 
   return {
     write(line) {
+      if (lines.length === 0) process.once('exit', passAtExit)
       lines.push(line)
       characters += line.length
       if (characters >= BATCH_CHARACTERS) pass()

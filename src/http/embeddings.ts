@@ -2,7 +2,7 @@ import type { Deployment, Model } from '../core/catalog.ts'
 import type { CollectedBytes } from '../core/collected-bytes.ts'
 import { embeddingList, isBase64Vector, listInBytes, type EmbeddingList } from '../core/embedding-list.ts'
 import { ApiError } from '../core/errors.ts'
-import type { AnswerHeaders, Job, Passage, ReadAnswer } from '../core/job.ts'
+import type { AnswerHeaders, Job, Passage, ReadAnswer, WholeAnswer } from '../core/job.ts'
 import { noUsage, type Usage } from '../core/rating.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
 import type { EmbeddingsDialect } from '../dialects/dialect.ts'
@@ -24,9 +24,7 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
   const texts = await textsOf(request.input)
   const input = measure(texts, model)
   const encoding = request.encoding_format ?? 'float'
-  const base64 = encoding === 'base64'
   const batches = split(texts, dialect.batchSize)
-  const counts = batches.map(({ length }) => length)
   return {
     endpoint: '/embeddings',
     model,
@@ -40,20 +38,27 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
         model: engineModel,
         texts: batch,
         dimensions: request.dimensions ?? undefined,
-        base64,
+        base64: encoding === 'base64',
       })
       return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'input')
     }),
-    answer: {
-      kind: 'whole',
-      passage:
-        counts.length === 1
-          ? (head) => passageOf(dialect, embeddingList(texts.length, encoding), head.model)
-          : undefined,
-      read(bodies, head, headers) {
-        const read = readAll(dialect, bodies, headers, counts, base64)
-        return read && toAnswer(read, head.model)
-      },
+    answer: answerOf(
+      dialect,
+      batches.map(({ length }) => length),
+      encoding,
+    ),
+  }
+}
+
+/** Apart, so that what reads the answer keeps nothing of the request while it waits. */
+function answerOf(dialect: EmbeddingsDialect, counts: readonly number[], encoding: 'base64' | 'float'): WholeAnswer {
+  const [only] = counts.length === 1 ? counts : []
+  return {
+    kind: 'whole',
+    passage: only ? (head) => passageOf(dialect, embeddingList(only, encoding), head.model) : undefined,
+    read(bodies, head, headers) {
+      const read = readAll(dialect, bodies, headers, counts, encoding === 'base64')
+      return read && toAnswer(read, head.model)
     },
   }
 }

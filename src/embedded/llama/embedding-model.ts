@@ -5,7 +5,9 @@ import type { LlamaLoading } from './runtime.ts'
 export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineModel> {
   const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading
   const { threads } = options
-  const context = await model.createEmbeddingContext({ contextSize: contextTokens, threads, ignoreMemorySafetyChecks })
+  // The library wants room for one token more than it evaluates.
+  const contextSize = contextTokens + 1
+  const context = await model.createEmbeddingContext({ contextSize, threads, ignoreMemorySafetyChecks })
   return {
     memoryBytes: model.size,
     async embed({ texts, dimensions }, signal) {

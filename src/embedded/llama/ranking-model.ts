@@ -5,7 +5,9 @@ import type { LlamaLoading } from './runtime.ts'
 export async function loadRankingModel(loading: LlamaLoading): Promise<EngineModel> {
   const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading
   const { threads } = options
-  const context = await model.createRankingContext({ contextSize: contextTokens, threads, ignoreMemorySafetyChecks })
+  // The library wants room for one token more than it evaluates.
+  const contextSize = contextTokens + 1
+  const context = await model.createRankingContext({ contextSize, threads, ignoreMemorySafetyChecks })
   return {
     memoryBytes: model.size,
     async score({ query, documents, maxTokensPerDocument, truncate }, signal) {
@@ -15,11 +17,13 @@ export async function loadRankingModel(loading: LlamaLoading): Promise<EngineMod
         signal.throwIfAborted()
         const tokens = model.tokenize(document).slice(0, maxTokensPerDocument)
         const length = context.calculateInputLength(query, tokens)
-        if (length > contextTokens && !truncate) throw contextLengthExceeded(contextTokens, length)
-        const fitting = tokens.slice(0, Math.max(1, tokens.length - Math.max(0, length - contextTokens)))
+        const room = contextTokens - (length - tokens.length)
+        if (room < Math.min(1, tokens.length) || (length > contextTokens && !truncate)) {
+          throw contextLengthExceeded(contextTokens, length)
+        }
+        const fitting = tokens.slice(0, room)
         promptTokens += Math.min(length, contextTokens)
-        const probability = await context.rank(query, fitting)
-        logits.push(Math.log(probability / (1 - probability)))
+        logits.push(logitOf(await context.rank(query, fitting)))
       }
       return { logits, promptTokens }
     },
@@ -28,4 +32,10 @@ export async function loadRankingModel(loading: LlamaLoading): Promise<EngineMod
       await model.dispose()
     },
   }
+}
+
+/** The library gives what the model said squeezed into 0–1; beyond ±36 that is the end itself, whose logit no JSON holds. */
+function logitOf(probability: number): number {
+  const within = Math.min(1 - Number.EPSILON / 2, Math.max(Number.EPSILON / 2, probability))
+  return Math.log(within / (1 - within))
 }

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { Client } from 'undici'
+import type { ManifestModel } from '../../src/embedded/manifest-types.ts'
+import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/supervisor.ts'
+import { CONTEXT, smallEncoder, WIDTH } from './small-encoder.ts'
+
+const query = 'what is the capital of france'
+const documents = ['paris is the capital of france', 'a river has a weir', 'the river']
+const words = [...new Set([query, ...documents].join(' ').split(' '))]
+
+interface Ranked {
+  readonly index: number
+  readonly logit: number
+}
+
+const slugs = { ranking: 'own/cross-encoder', embedding: 'own/encoder' }
+
+function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
+  return {
+    catalog: {
+      id: slugs[use],
+      aliases: [],
+      name: 'Encoder',
+      description: 'Small.',
+      categories: [use === 'ranking' ? 'reranker' : 'embedding'],
+      context_length: CONTEXT,
+      max_completion_tokens: 1,
+      supported_parameters: [],
+      pricing: { input_per_million: '0.05' },
+      pricing_is_example: true,
+    },
+    runtime: 'llama',
+    loader: use === 'ranking' ? 'gguf-reranker' : 'gguf-embedding',
+    license: 'Apache-2.0',
+    delivery: 'pull',
+    memoryBytes: 10_000_000,
+    files: [{ role: 'model', path: `${use}.gguf`, bytes, sources: [] }],
+  }
+}
+
+/** The runtime and the models' parts are real; their weights mean nothing, so that no number is right or wrong. */
+describe('GGUF encoders', () => {
+  let directory: string
+  let supervisor: EngineSupervisor
+  let client: Client
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'weir-encoders-'))
+    const entries: ManifestModel[] = []
+    for (const use of ['ranking', 'embedding'] as const) {
+      const bytes = smallEncoder(words, use)
+      await writeFile(join(directory, `${use}.gguf`), bytes)
+      entries.push(entryFor(use, bytes.length))
+    }
+    const manifestPath = join(directory, 'manifest.json')
+    await writeFile(manifestPath, JSON.stringify(entries))
+    supervisor = engineSupervisor({
+      socketDirectory: directory,
+      modelsDirectory: directory,
+      manifestPath,
+      log: () => {},
+    })
+    client = new Client('http://host', { socketPath: await supervisor.socket('llama') })
+  })
+  after(async () => {
+    await client.close()
+    await supervisor.stop()
+    await rm(directory, { recursive: true })
+  })
+
+  // oxlint-disable-next-line typescript/no-explicit-any -- the shape is what the tests are about
+  async function post(path: string, body: object): Promise<{ status: number; json: any }> {
+    const model = path === '/v1/embeddings' ? slugs.embedding : slugs.ranking
+    const response = await client.request({ method: 'POST', path, body: JSON.stringify({ model, ...body }) })
+    return { status: response.statusCode, json: await response.body.json() }
+  }
+  async function rankings(passages: readonly string[], more = {}): Promise<Ranked[]> {
+    const { status, json } = await post('/v1/ranking', { query: { text: query }, passages, ...more })
+    assert.equal(status, 200, JSON.stringify(json))
+    return json.rankings
+  }
+  const logitsOf = async (passages: readonly string[], more = {}): Promise<number[]> =>
+    (await rankings(passages, more)).toSorted((a, b) => a.index - b.index).map(({ logit }) => logit)
+
+  it('of pairs scores each document by what it says, best first, and always the same', async () => {
+    const ranked = await rankings([...documents, documents[0] ?? ''])
+    assert.deepEqual(
+      ranked,
+      ranked.toSorted((a, b) => b.logit - a.logit || a.index - b.index),
+    )
+    const [first, second, third, firstAgain] = await logitsOf([...documents, documents[0] ?? ''])
+    assert.equal(new Set([first, second, third]).size, 3)
+    assert.equal(first, firstAgain)
+    assert.deepEqual(await logitsOf(documents), [first, second, third])
+  })
+
+  it('of pairs gives the same in both schemas, raw and from 0 to 1, and counts what it read', async () => {
+    const { status, json } = await post('/v1/rerank', { query, documents })
+    assert.equal(status, 200, JSON.stringify(json))
+    const ranked = await rankings(documents)
+    assert.deepEqual(
+      json.results.map((it: { index: number }) => it.index),
+      ranked.map(({ index }) => index),
+    )
+    for (const [place, { logit }] of ranked.entries()) {
+      const score = json.results[place].relevance_score
+      assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-9, `${score} of ${logit}`)
+    }
+    // Six words asked three times, the words of the documents, and the marks around both.
+    assert.equal(json.usage.prompt_tokens, 3 * 6 + 6 + 5 + 2 + 3 * 4)
+  })
+
+  it('of pairs refuses one that is too long, or cuts the document where that is asked', async () => {
+    const long = 'river '.repeat(CONTEXT)
+    const passages = ['the river', long]
+    const { status, json } = await post('/v1/ranking', { query: { text: query }, passages })
+    assert.deepEqual([status, json.error.code], [400, 'context_length_exceeded'])
+    const cut = await logitsOf(passages, { truncate: 'END' })
+    assert.ok(cut.every((logit) => Number.isFinite(logit)))
+    // What fits to the last token, the marks and the six words of the query beside it, is scored as it is.
+    const fitting = 'river '.repeat(CONTEXT - 10)
+    assert.deepEqual(await logitsOf(['the river', fitting]), cut)
+    const longQuery = { query: { text: long }, passages: ['the river'], truncate: 'END' }
+    assert.equal((await post('/v1/ranking', longQuery)).json.error.code, 'context_length_exceeded')
+    const limited = await post('/v1/rerank', { query, documents: ['river river', long], max_tokens_per_doc: 2 })
+    const [one, other] = limited.json.results
+    assert.equal(one.relevance_score, other.relevance_score)
+  })
+
+  it('of texts gives vectors of length one, and takes a text that fills the context to the last token', async () => {
+    // The marks at both ends beside it.
+    const input = ['the river', 'river '.repeat(CONTEXT - 2)]
+    const { status, json } = await post('/v1/embeddings', { input })
+    assert.equal(status, 200, JSON.stringify(json))
+    for (const { embedding } of json.data) {
+      assert.equal(embedding.length, WIDTH)
+      assert.ok(Math.abs(Math.hypot(...embedding) - 1) < 1e-4)
+    }
+    assert.equal(json.usage.prompt_tokens, 4 + CONTEXT)
+    const tooLong = await post('/v1/embeddings', { input: ['river '.repeat(CONTEXT - 1)] })
+    assert.deepEqual([tooLong.status, tooLong.json.error.code], [400, 'context_length_exceeded'])
+  })
+})
