@@ -31,7 +31,8 @@ else {
   runTests(
     'tests',
     tests.filter((file) => !folders.some((folder) => inFolder(folder)(file))),
-    2,
+    // More than the two cores that are sure to be there: many tests wait for clients that try again later.
+    3,
   )
 }
 

@@ -12,7 +12,8 @@ describe('weir simulate --replay', () => {
 
   before(async () => {
     engine = await scriptedEngine()
-    engine.script = { tokens: ['a', 'b'], firstByteMs: 30, promptTokens: 10 }
+    // Long enough that all have arrived before the first is over, on a busy machine, too.
+    engine.script = { tokens: ['a', 'b'], firstByteMs: 400, promptTokens: 10 }
     weir = await startWeir(stageConfig([engine.url], { limits: { max_concurrent_requests: 1 } }))
   })
 

@@ -78,6 +78,7 @@ for (const form of ['base64', 'float'] as const) {
           const found = passed(form, bytesOf(answer), size, count)
           assert.deepEqual(found, { data, rest: { ...answer, data: [] } })
         }),
+        { numRuns: 40 },
       )
     })
 
@@ -170,7 +171,7 @@ for (const form of ['base64', 'float'] as const) {
             items().map(({ index }) => index),
           )
         }),
-        { numRuns: 1000 },
+        { numRuns: 300 },
       )
     })
   })

@@ -44,7 +44,7 @@ describe('log lines', () => {
 
   test('nobody reads: what waits is bounded, and what comes is whole lines', { timeout: 60_000 }, async () => {
     const lines = 64 * 1024
-    const child = logging(lines, 'process.stdout.write("written\\n"); setTimeout(() => {}, 3000)')
+    const child = logging(lines, 'process.stdout.write("written\\n"); setTimeout(() => {}, 1000)')
     await once(child.stdout ?? child, 'data')
     const numbers = await numbersOf(child)
     const kept = numbers.length * LINE_BYTES
