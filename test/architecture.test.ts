@@ -93,8 +93,7 @@ const deeds: readonly { readonly what: string; readonly deed: RegExp; readonly w
   {
     what: 'reads the environment',
     deed: /\bprocess\.env\b/,
-    // The program that fetches models is given the configuration's environment as its own.
-    where: (file) => file === 'config.ts' || file === 'embedded/pull-program.ts',
+    where: (file) => file === 'config.ts',
   },
   { what: 'calls fetch', deed: /(?<![.\w])(globalThis\.)?fetch\(/, where: () => false },
   {

@@ -81,6 +81,7 @@ export function embeddingList(count: number, form: keyof typeof forms): Embeddin
     const found = itemsAt(bytes, start + 1, count, forms[form])
     const end = found?.follow(bytes, start + 1)
     if (end === undefined || (found?.seen() ?? 0) < Math.min(ITEMS_TO_TRUST, count)) return undefined
+    if (bytes.length - end > REST_BYTES) return undefined
     before = bytes.toString('utf8', 0, start)
     if (!hasEmptyList(parsed(`${before}[]}`))) return undefined
     items = found

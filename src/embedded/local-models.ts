@@ -69,7 +69,7 @@ export function localModels(options: {
   async function pull(slug: string, events: FetchEvents): Promise<boolean> {
     try {
       const { environment, directory } = options
-      await pullApart(directory, slug, { environment, onProgress: events.progress, signal: stopped.signal })
+      await pullApart({ directory, slug, environment }, { onProgress: events.progress, signal: stopped.signal })
       if (present.has(slug)) present.set(slug, files.isPresent(slug))
       events.ready(slug)
       return true

@@ -32,25 +32,24 @@ describe('a model that is fetched by a process of its own', () => {
   })
 
   const url = (): string => `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`
-  const optionsFor = (signal = new AbortController().signal, registryUrl = url()) => ({
-    environment: { ...process.env, npm_config_registry: registryUrl },
-    onProgress: () => {},
-    signal,
-  })
+  const pull = (slug: string, signal = new AbortController().signal, registryUrl = url()): Promise<void> => {
+    const environment = { ...process.env, npm_config_registry: registryUrl }
+    return pullApart({ directory, slug, environment }, { onProgress: () => {}, signal })
+  }
 
   it('is there when it resolves, at once where nothing is missing', async () => {
-    await pullApart(directory, 'weir/starter-image', optionsFor())
+    await pull('weir/starter-image')
   })
 
   it('says why it could not be fetched', async () => {
-    await assert.rejects(pullApart(directory, 'nobody/knows', optionsFor()), /Unknown model 'nobody\/knows'/)
-    const nobody = optionsFor(undefined, 'http://127.0.0.1:1/')
-    await assert.rejects(pullApart(directory, 'openai/whisper-tiny', nobody), /Could not fetch .*ECONNREFUSED/)
+    await assert.rejects(pull('nobody/knows'), /Unknown model 'nobody\/knows'/)
+    const nobody = 'http://127.0.0.1:1/'
+    await assert.rejects(pull('openai/whisper-tiny', undefined, nobody), /Could not fetch .*ECONNREFUSED/)
   })
 
   it('is left when the service stops', async () => {
     const stopped = new AbortController()
-    const pulled = pullApart(directory, 'openai/whisper-tiny', optionsFor(stopped.signal))
+    const pulled = pull('openai/whisper-tiny', stopped.signal)
     await eventually('it asks the registry', () => connections.size > 0)
     stopped.abort()
     await assert.rejects(pulled, { name: 'AbortError' })
@@ -59,7 +58,7 @@ describe('a model that is fetched by a process of its own', () => {
 
   it('goes on while the service has only been asked to stop, as a terminal asks the whole group', async () => {
     const stopped = new AbortController()
-    const pulled = pullApart(directory, 'openai/whisper-tiny', optionsFor(stopped.signal))
+    const pulled = pull('openai/whisper-tiny', stopped.signal)
     await eventually('it asks the registry', () => connections.size > 0)
     const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
       .trim()
@@ -79,11 +78,10 @@ describe('a model that is fetched by a process of its own', () => {
       program,
       `import { setTimeout as sleep } from 'node:timers/promises'
 import { pullApart } from ${JSON.stringify(new URL('../../src/embedded/pull-process.ts', import.meta.url).href)}
-      await pullApart(${JSON.stringify(directory)}, 'openai/whisper-tiny', {
-        environment: process.env, onProgress() {}, signal: new AbortController().signal,
-      })`,
+      const order = { directory: ${JSON.stringify(directory)}, slug: 'openai/whisper-tiny', environment: process.env }
+      await pullApart(order, { onProgress() {}, signal: new AbortController().signal })`,
     )
-    const service = fork(program, { env: optionsFor().environment })
+    const service = fork(program, { env: { ...process.env, npm_config_registry: url() } })
     await eventually('it asks the registry', () => connections.size > 0)
     service.kill('SIGKILL')
     await eventually('nothing asks any more', () => connections.size === 0)

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
+import { rawClient, rawPost } from '../support/raw-client.ts'
+import { eventually } from '../support/waiting.ts'
 import type { EngineCallSeen } from '../support/scripted-engine.ts'
 
 const embedder = {
@@ -272,6 +276,47 @@ for (const encoding of ['base64', 'float']) {
         assert.deepEqual([row?.outcome, row?.amount], ['engine_failed', 0n])
       })
     }
+
+    it('[E4] whose caller stops reading holds the engine back, and goes on with it', { timeout: 60_000 }, async (t) => {
+      const { engine, weir } = await stage(t)
+      const numbers = inEncoding(Array.from({ length: encoding === 'base64' ? 5000 : 3000 }, () => 0.123456))
+      let total = 0
+      let sent = 0
+      engine.script = {
+        async handle(call, response) {
+          const answer = embed(call)
+          const data = answer.data.map((it) => ({ ...it, embedding: numbers }))
+          const bytes = Buffer.from(JSON.stringify({ ...answer, data }))
+          total = bytes.length
+          response.writeHead(200, head)
+          for (; sent < total; sent += 65_536) {
+            if (!response.write(bytes.subarray(sent, sent + 65_536))) await once(response, 'drain')
+          }
+          response.end()
+        },
+      }
+      const caller = await rawClient(weir.base)
+      const many = {
+        ...large,
+        model: 'meta/test-8b',
+        input: Array.from({ length: 2048 }, (_, index) => `text ${index}`),
+      }
+      caller.send(rawPost('/api/v1/embeddings', weir.key, many))
+      await caller.sees('200 OK')
+      caller.socket.pause()
+      let before = -1
+      await eventually('nothing is sent any more', async () => {
+        if (sent === before) return true
+        before = sent
+        await sleep(500)
+        return false
+      })
+      assert.ok(sent < total, `${sent} of ${total}`)
+      caller.socket.resume()
+      await caller.sees('"total_tokens":4096}}')
+      assert.ok(sent >= total)
+      caller.leave()
+    })
 
     it('[E4] in another wording is read whole, and comes in ours', async (t) => {
       const { post, engine } = await stage(t)

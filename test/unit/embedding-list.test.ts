@@ -62,8 +62,8 @@ for (const form of ['base64', 'float'] as const) {
   const item = (index: number): Item => ({ object: 'embedding', index, embedding: vector(index) })
   const items = (count = COUNT): Item[] => Array.from({ length: count }, (_, index) => item(index))
   const replaced = (at: number, changes: object): Item[] => items().with(at, { ...item(at), ...changes })
-  const fateOf = (bytes: Buffer): string => {
-    const found = passed(form, bytes, 16_384)
+  const fateOf = (bytes: Buffer, size = 16_384): string => {
+    const found = passed(form, bytes, size)
     return typeof found === 'string' ? found : 'passed'
   }
 
@@ -114,6 +114,8 @@ for (const form of ['base64', 'float'] as const) {
       ]
       for (const [what, answer] of others) assert.equal(fateOf(bytesOf(answer)), 'whole', what)
       assert.equal(fateOf(Buffer.from(JSON.stringify({ data: items() }, null, 1))), 'whole', 'spaces')
+      const muchBehind = bytesOf({ data: items(), more: 'x'.repeat(70_000) })
+      assert.equal(fateOf(muchBehind, muchBehind.length), 'whole', 'much behind it, all at once')
     })
 
     it('break where the wording changes on the way, and never pass for what they are not', () => {
