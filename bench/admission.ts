@@ -1,7 +1,7 @@
 /** Admission decisions per second on one core, with a queue of 10,000 behind every decision. */
 import { memoryAdmission } from '../src/admission/memory.ts'
-import { openLane, Place } from '../src/core/admission.ts'
-import type { LaneLimits } from '../src/core/admission.ts'
+import { openLane, Place } from '../src/core/admission/lane.ts'
+import type { LaneLimits } from '../src/core/admission/lane.ts'
 
 const depth = 10_000
 const rounds = 1_000_000

@@ -10,27 +10,30 @@ import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
 import { deploymentFor, deploymentsOf, type Deployment, type EngineDescription, type Model } from './core/catalog.ts'
-import { FileMistake } from './core/checked-yaml.ts'
-import { localModels, type FetchEvents, type LocalModels } from './embedded/local-models.ts'
-import { findModel } from './embedded/manifest.ts'
-import { formatAud } from './core/money.ts'
+import { ConfigError } from './core/checked-yaml.ts'
+import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
+import { findModel } from './embedded/manifest/manifest.ts'
+import { formatAud } from './core/money/money.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
-import { adminApi } from './http/admin-api.ts'
-import { publicApi } from './http/public-api.ts'
+import { adminApi } from './http/admin/admin-api.ts'
+import { publicApi } from './http/public/public-api.ts'
 import { listen, type Listener } from './http/server.ts'
-import { memoryRateLimiter } from './limits/memory.ts'
+import { memoryRateLimiter } from './rate-limit/memory.ts'
 import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
-import { createPipeline } from './pipeline.ts'
-import type { Clock, Engine, FileStore, Store } from './ports.ts'
+import { createPipeline } from './pipeline/pipeline.ts'
+import type { Clock } from './ports/clock.ts'
+import type { Engine } from './ports/engine.ts'
+import type { FileStore } from './ports/files.ts'
+import type { Store } from './ports/store.ts'
 import { publishService } from './running-service.ts'
-import { groupCommit } from './store/group-commit.ts'
+import { groupCommit } from './ledger/group-commit.ts'
 import { sqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system-clock.ts'
-import { createTelemetry } from './telemetry.ts'
+import { createTelemetry } from './telemetry/telemetry.ts'
 
 /** The one place that chooses the parts and puts them together. */
 export interface Service {
@@ -251,7 +254,7 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Fil
 function requireKnown(models: readonly Model[], local: LocalModels): void {
   for (const { lane, engine } of models.flatMap(deploymentsOf)) {
     if (engine?.kind === 'embedded' && !local.knows(engine.model)) {
-      throw new FileMistake(
+      throw new ConfigError(
         `${lane}: the embedded engine does not know the model "${engine.model}"; see weir models list`,
       )
     }

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import Type, { type Static } from 'typebox'
 import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
-import { defaultCatalog } from './embedded/default-catalog.ts'
-import { parseAbn } from './core/abn.ts'
-import { FileMistake, parseCheckedYaml } from './core/checked-yaml.ts'
-import type { Seller } from './core/invoice-document.ts'
+import { defaultCatalog } from './embedded/service/default-catalog.ts'
+import { parseAbn } from './core/money/abn.ts'
+import { ConfigError, parseCheckedYaml } from './core/checked-yaml.ts'
+import type { Seller } from './core/money/invoice-document.ts'
 import type { ImageLimits } from './core/image-header.ts'
 
 /** File + environment → one frozen, validated Config. Nothing else reads process.env. */
@@ -194,7 +194,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
   // A variable that is set to nothing is not set: an empty WEIR_HOST must not mean every interface.
   const environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
   const named = overrides.config ?? environment['WEIR_CONFIG']
-  if (named !== undefined && !existsSync(named)) throw new FileMistake(`${named}: there is no such file`)
+  if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named}: there is no such file`)
   const file = named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
   const yaml = file === undefined ? undefined : readYaml(file)
   const content: FileContent = yaml?.data ?? {}
@@ -237,17 +237,17 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
   const { models, catalog, seller } = yaml.data
   if (seller && parseAbn(seller.abn) === undefined) {
-    throw yaml.mistake(
+    throw yaml.errorAt(
       ['seller', 'abn'],
       `must be the 11 digits of an ABN, but the check digits of "${seller.abn}" do not fit`,
     )
   }
-  if (models && catalog) throw yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  if (models && catalog) throw yaml.errorAt(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
     yaml.data.audio ?? {}
-  if (spool < upload) throw yaml.mistake(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
+  if (spool < upload) throw yaml.errorAt(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
   const catalogFile = catalog && resolve(dirname(file), catalog)
-  if (catalogFile && !existsSync(catalogFile)) throw yaml.mistake(['catalog'], `there is no file ${catalogFile}`)
+  if (catalogFile && !existsSync(catalogFile)) throw yaml.errorAt(['catalog'], `there is no file ${catalogFile}`)
   return yaml
 }
 
@@ -275,7 +275,7 @@ function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Sec
   const linkTtlSeconds = files.link_ttl_seconds ?? 3600
   if (files.kind === 'local') {
     if (publicUrl === undefined && (host === '0.0.0.0' || host === '::')) {
-      throw yaml.mistake(
+      throw yaml.errorAt(
         ['files', 'public_url'],
         `is required where the service listens on every address (${host}): links have to lead somewhere`,
       )
@@ -285,7 +285,7 @@ function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Sec
   const secret = (key: 'access_key_env' | 'secret_key_env'): string => {
     const value = secrets(files[key])
     if (value === undefined) {
-      throw yaml.mistake(['files', key], `the environment variable ${files[key]} is not set`)
+      throw yaml.errorAt(['files', key], `the environment variable ${files[key]} is not set`)
     }
     return value
   }
@@ -324,23 +324,23 @@ function portFrom(text: string | undefined, source: string): number | undefined 
   if (text === undefined) return undefined
   const value = Number(text)
   if (text.trim() !== '' && Number.isInteger(value) && value >= 0 && value <= 65_535) return value
-  throw new FileMistake(`${source}: must be a port from 0 to 65535, but is "${text}"`)
+  throw new ConfigError(`${source}: must be a port from 0 to 65535, but is "${text}"`)
 }
 
 /** A secret, so the message does not repeat it. */
 function tokenFrom(text: string | undefined): string | undefined {
   if (text === undefined || TOKEN.test(text)) return text
-  throw new FileMistake(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
+  throw new ConfigError(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
 }
 
 /** Saying nothing here would run a fleet on one replica's memory. */
 function refuseOtherAdapters(environment: NodeJS.ProcessEnv): void {
   const database = environment['WEIR_DATABASE_URL']
   if (database !== undefined && database !== 'sqlite') {
-    throw new FileMistake('WEIR_DATABASE_URL: this version keeps its data in sqlite only; unset it')
+    throw new ConfigError('WEIR_DATABASE_URL: this version keeps its data in sqlite only; unset it')
   }
   const coordination = environment['WEIR_REDIS_URL']
   if (coordination !== undefined && coordination !== 'memory') {
-    throw new FileMistake('WEIR_REDIS_URL: this version coordinates in memory only; unset it')
+    throw new ConfigError('WEIR_REDIS_URL: this version coordinates in memory only; unset it')
   }
 }

@@ -1,5 +1,5 @@
-import { ProblemsFound, UsageMistake, type Command } from './commands/command.ts'
-import { FileMistake } from './core/checked-yaml.ts'
+import { ProblemsFound, UsageError, type Command } from './commands/command.ts'
+import { ConfigError } from './core/checked-yaml.ts'
 import { ApiError } from './core/errors.ts'
 
 /** The command line. A command is loaded when it is called: most need a small part of the service. */
@@ -49,7 +49,7 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
     return 0
   } catch (error) {
     process.stderr.write(`weir: ${explain(error, String(name))}\n`)
-    return error instanceof UsageMistake ? 2 : 1
+    return error instanceof UsageError ? 2 : 1
   }
 }
 
@@ -61,8 +61,8 @@ async function overview(): Promise<string> {
 
 /** Mistakes are told in a line; what nobody expected keeps its stack. */
 function explain(error: unknown, command: string): string {
-  if (error instanceof UsageMistake) return `${error.message}. See: weir ${command} --help`
-  if (error instanceof FileMistake || error instanceof ApiError || error instanceof ProblemsFound) return error.message
+  if (error instanceof UsageError) return `${error.message}. See: weir ${command} --help`
+  if (error instanceof ConfigError || error instanceof ApiError || error instanceof ProblemsFound) return error.message
   if (error instanceof Error) return ('code' in error ? error.message : error.stack) ?? error.message
   return String(error)
 }

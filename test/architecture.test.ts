@@ -4,81 +4,103 @@ import { posix } from 'node:path'
 import { describe, it } from 'node:test'
 
 /**
- * Which part of src/ may import which (DESIGN "Layout"):
- * core ← ports ← {pipeline, catalog, adapters} ← http ← compose ← commands ← main.
+ * Which part of src/ may import which:
+ * core ← ports ← {pipeline, dialects, catalog, accounts, adapters} ← endpoints ← http ← compose ← commands ← main.
  */
 interface Rule {
-  /** A folder, or a file. */
+  /** A folder or a file. A file belongs to the longest part that holds it. */
   readonly part: string
-  /** Folders and files it may import, besides what is in the same folder of src/. */
+  /** Parts, or single files, that it may import besides its own part. */
   readonly may: readonly string[]
   /** Packages it may import; undefined: any. */
   readonly packages?: readonly string[]
 }
 
-const below = ['core', 'ports.ts']
-/** Adapters and what stands beside them know neither each other nor http. */
-const beside = ['admission', 'limits', 'store', 'engines', 'media', 'files', 'accounts', 'catalog', 'telemetry.ts']
+const below = ['core', 'ports']
+/** Adapters know neither each other nor http. */
+const adapters = ['admission', 'rate-limit', 'ledger', 'store', 'engines', 'media', 'files', 'telemetry']
+const shared = ['accounts', 'catalog', 'billing']
+const endpoints = ['chat', 'completions', 'embeddings', 'rerank', 'images', 'audio'].map((it) => `endpoints/${it}`)
 
 const rules: readonly Rule[] = [
   // Pure modules only: no files, no sockets, no database.
   { part: 'core', may: [], packages: ['typebox', 'yaml', 'node:buffer', 'node:crypto', 'node:zlib'] },
-  { part: 'ports.ts', may: ['core'], packages: [] },
-  { part: 'pipeline.ts', may: below, packages: [] },
+  { part: 'ports', may: ['core'], packages: [] },
+  { part: 'pipeline', may: below, packages: [] },
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
-  ...beside.map((part) => ({ part, may: below })),
-  // What is owed, and its documents: of accounts, over any store.
+  ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
+  // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
-  { part: 'metrics.ts', may: [], packages: [] },
-  { part: 'log-lines.ts', may: [], packages: ['pino'] },
-  { part: 'telemetry.ts', may: ['metrics.ts', 'log-lines.ts'] },
-  // A process of its own, which the service knows as one more upstream.
-  { part: 'embedded', may: below },
-  // The engine host is a program of its own; the service sees it through these alone.
-  { part: 'embedded', may: [...below, 'embedded'] },
-  { part: 'running-service.ts', may: ['store/service-lock.ts'] },
-  { part: 'system-clock.ts', may: ['ports.ts'], packages: [] },
-  // The catalog may stand in the same file, so its schema is part of the file's.
-  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/default-catalog.ts'] },
+
+  // What the endpoints share, and the endpoints, which do not know each other.
+  { part: 'endpoints', may: [...below, 'dialects'], packages: ['typebox'] },
+  ...endpoints.map((part) => ({
+    part,
+    may: [...below, 'dialects', 'endpoints', 'endpoints/chat/schema.ts'],
+    packages: ['typebox', 'gpt-tokenizer', 'node:crypto'],
+  })),
+
+  // What both listeners share, and the two APIs, which do not know each other.
+  { part: 'http', may: [...below, 'accounts', 'billing'] },
   {
-    part: 'http',
+    part: 'http/public',
+    may: [...below, ...shared, 'dialects', 'endpoints', ...endpoints, 'http', 'pipeline', 'telemetry'],
+  },
+  { part: 'http/admin', may: [...below, ...shared, 'http', 'telemetry'] },
+
+  // The embedded engine: the service knows `service`; the host is a program of its own.
+  { part: 'embedded/manifest', may: [] },
+  { part: 'embedded/files', may: ['embedded/manifest'] },
+  { part: 'embedded/service', may: [...below, 'embedded/manifest', 'embedded/files'] },
+  { part: 'embedded/runtime', may: ['core', 'embedded/manifest'] },
+  { part: 'embedded/llama', may: ['core', 'embedded/manifest', 'embedded/runtime'] },
+  { part: 'embedded/onnx', may: ['core', 'embedded/manifest', 'embedded/runtime'] },
+  { part: 'embedded/wire', may: ['core', 'embedded/runtime'] },
+  {
+    part: 'embedded/host',
     may: [
-      ...below,
-      'pipeline.ts',
-      'accounts',
-      'billing',
-      'catalog',
-      'telemetry.ts',
-      // How an engine's answer is read depends on the endpoint; which engine answers does not.
-      'dialects',
+      'embedded/manifest',
+      'embedded/runtime',
+      'embedded/wire',
+      'embedded/files/model-paths.ts',
+      'embedded/llama/runtime.ts',
+      'embedded/onnx/runtime.ts',
     ],
   },
+
+  { part: 'running-service.ts', may: ['store/service-lock.ts'] },
+  { part: 'system-clock.ts', may: ['ports'], packages: [] },
+  // The catalog may stand in the same file, so its schema is part of the file's.
+  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/service/default-catalog.ts'] },
   {
     part: 'compose.ts',
     may: [
       ...below,
-      ...beside,
-      'billing',
-      'embedded',
-      'http',
-      'pipeline.ts',
+      ...adapters,
+      ...shared,
+      'embedded/service',
+      'embedded/manifest/manifest.ts',
+      'http/server.ts',
+      'http/public/public-api.ts',
+      'http/admin/admin-api.ts',
+      'pipeline',
       'config.ts',
       'running-service.ts',
       'system-clock.ts',
     ],
   },
-  { part: 'commands/command.ts', may: ['store/sqlite.ts'] },
   {
     part: 'commands',
     may: [
       ...below,
+      ...shared,
       'dialects',
-      'embedded',
+      'embedded/service',
+      'embedded/files',
+      'embedded/manifest',
       'engines/address.ts',
-      'accounts',
-      'billing',
-      'catalog',
+      'store/sqlite.ts',
       'compose.ts',
       'config.ts',
       'running-service.ts',
@@ -99,7 +121,7 @@ const deeds: readonly { readonly what: string; readonly deed: RegExp; readonly w
   {
     what: 'has a clock or chance of its own',
     deed: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.|\bMath\.random\b|\brandom(Bytes|UUID|Int)\b|\bset(Timeout|Interval|Immediate)\(/,
-    where: (file) => !file.startsWith('core/') && file !== 'ports.ts',
+    where: (file) => !file.startsWith('core/') && !file.startsWith('ports/'),
   },
 ]
 
@@ -128,13 +150,16 @@ function importsOf(text: string): string[] {
 }
 
 function mayImport(file: string, name: string): boolean {
-  const mine = rules.filter(({ part }) => isIn(file, part))
-  if (!name.endsWith('.ts')) {
-    return mine.some(({ packages }) => packages === undefined || packages.some((it) => isIn(name, it)))
-  }
-  const [folder = ''] = file.split('/')
-  if (folder !== file && isIn(name, folder)) return true
-  return mine.some(({ may }) => may.some((part) => isIn(name, part)))
+  const rule = ruleOf(file)
+  if (!rule) return false
+  if (!name.endsWith('.ts')) return rule.packages?.some((it) => isIn(name, it)) ?? true
+  const part = ruleOf(name)?.part
+  return part === rule.part || rule.may.some((it) => it === name || it === part)
+}
+
+function ruleOf(file: string): Rule | undefined {
+  const holding = rules.filter(({ part }) => isIn(file, part))
+  return holding.toSorted((one, other) => other.part.length - one.part.length)[0]
 }
 
 function isIn(file: string, part: string): boolean {
@@ -173,27 +198,39 @@ describe('the test of the parts', () => {
     ['core/money.ts', "import { createServer } from 'node:http'", 'imports node:http'],
     ['core/money.ts', "import { DatabaseSync } from 'node:sqlite'", 'imports node:sqlite'],
     ['core/money.ts', "import { request } from 'undici'", 'imports undici'],
-    ['core/money.ts', "import type { Clock } from '../ports.ts'", 'imports ports.ts'],
+    ['core/money/money.ts', "import type { Clock } from '../../ports/clock.ts'", 'imports ports/clock.ts'],
     ['core/money.ts', 'const now = Date.now()', 'has a clock or chance of its own'],
     ['core/money.ts', 'const id = crypto.randomUUID()', 'has a clock or chance of its own'],
-    ['ports.ts', "import type { Config } from './config.ts'", 'imports config.ts'],
-    ['pipeline.ts', "import { memoryAdmission } from './admission/memory.ts'", 'imports admission/memory.ts'],
-    ['pipeline.ts', "import { pino } from 'pino'", 'imports pino'],
+    ['ports/clock.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],
+    ['pipeline/admit.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
+    ['pipeline/settle.ts', "import { pino } from 'pino'", 'imports pino'],
     ['store/sqlite.ts', "import type {\n  Catalog,\n} from '../catalog/catalog.ts'", 'imports catalog/catalog.ts'],
     ['store/sqlite.ts', "export { Exchange } from '../http/exchange.ts'", 'imports http/exchange.ts'],
-    ['limits/memory.ts', "const it = await import('../admission/memory.ts')", 'imports admission/memory.ts'],
+    ['rate-limit/memory.ts', "const it = await import('../admission/memory.ts')", 'imports admission/memory.ts'],
     ['engines/upstream.ts', "import '../store/sqlite.ts'", 'imports store/sqlite.ts'],
     ['engines/upstream.ts', "new Worker(new URL('../store/worker.ts', import.meta.url))", 'imports store/worker.ts'],
     ['catalog/catalog.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],
-    ['http/models.ts', "import { sqliteStore } from '../store/sqlite.ts'", 'imports store/sqlite.ts'],
-    ['http/models.ts', "import { openUpstream } from '../engines/upstream.ts'", 'imports engines/upstream.ts'],
-    ['http/models.ts', "import { startService } from '../compose.ts'", 'imports compose.ts'],
-    ['commands/keys.ts', "import { sqliteStore } from '../store/sqlite.ts'", 'imports store/sqlite.ts'],
+    ['http/public/models.ts', "import { sqliteStore } from '../../store/sqlite.ts'", 'imports store/sqlite.ts'],
+    [
+      'http/public/models.ts',
+      "import { openUpstream } from '../../engines/upstream.ts'",
+      'imports engines/upstream.ts',
+    ],
+    ['http/public/models.ts', "import { startService } from '../../compose.ts'", 'imports compose.ts'],
+    ['commands/keys.ts', "import { lock } from '../store/service-lock.ts'", 'imports store/service-lock.ts'],
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
-    ['http/models.ts', "const port = process.env['PORT']", 'reads the environment'],
+    ['http/public/models.ts', "const port = process.env['PORT']", 'reads the environment'],
     ['engines/upstream.ts', 'const response = await fetch(url)', 'calls fetch'],
     ['engines/upstream.ts', 'await globalThis.fetch(url)', 'calls fetch'],
+    ['http/server.ts', "import { publicApi } from './public/public-api.ts'", 'imports http/public/public-api.ts'],
+    ['http/admin/keys.ts', "import { json } from '../public/models.ts'", 'imports http/public/models.ts'],
+    ['endpoints/chat/job.ts', "import type { Exchange } from '../../http/exchange.ts'", 'imports http/exchange.ts'],
+    ['endpoints/chat/job.ts', "import { schema } from '../audio/schema.ts'", 'imports endpoints/audio/schema.ts'],
+    ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
+    ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
+    ['embedded/wire/chat.ts', "import '../llama/chat-model.ts'", 'imports embedded/llama/chat-model.ts'],
+    ['embedded/llama/runtime.ts', "import { sql } from '../../store/sqlite.ts'", 'imports store/sqlite.ts'],
     ['helpers/strings.ts', "import { x } from '../core/money.ts'", 'imports core/money.ts'],
   ]
   for (const [file, text, told] of wrong) {
@@ -203,11 +240,14 @@ describe('the test of the parts', () => {
   it('passes what is allowed', () => {
     const right: readonly [string, string][] = [
       ['core/money.ts', "import { rate } from './rating.ts'\nimport { hash } from 'node:crypto'"],
-      ['store/sqlite.ts', "import type { Store } from '../ports.ts'\nimport { rows } from './schema.ts'\nimport 'pg'"],
+      [
+        'store/sqlite.ts',
+        "import type { Store } from '../ports/store.ts'\nimport { rows } from './schema.ts'\nimport 'pg'",
+      ],
       ['compose.ts', "import { sqliteStore } from './store/sqlite.ts'\nimport { listen } from './http/server.ts'"],
       ['commands/command.ts', "import { sqliteStore } from '../store/sqlite.ts'"],
       ['config.ts', 'const port = process.env.PORT'],
-      ['http/chat.ts', 'await parts.fetch(url); fetchImage(url); agent.fetch(it)'],
+      ['http/public/chat.ts', 'await parts.fetch(url); fetchImage(url); agent.fetch(it)'],
     ]
     assert.deepEqual(breaksIn(new Map(right)), [])
   })

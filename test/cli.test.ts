@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { UsageMistake, type Command } from '../src/commands/command.ts'
+import { UsageError, type Command } from '../src/commands/command.ts'
 import { keys } from '../src/commands/keys.ts'
 import { models } from '../src/commands/models.ts'
 import { prices } from '../src/commands/prices.ts'
 import { usage } from '../src/commands/usage.ts'
 import { workspaces } from '../src/commands/workspaces.ts'
 import { ApiError } from '../src/core/errors.ts'
-import { sydneyDate } from '../src/core/sydney-time.ts'
+import { sydneyDate } from '../src/core/money/sydney-time.ts'
 import { sqliteStore } from '../src/store/sqlite.ts'
 import { stageConfig } from './support/chat-stage.ts'
 import { cli, collect, startCli, type CliResult } from './support/cli.ts'
@@ -168,8 +168,8 @@ describe('a command', () => {
       const error = await failureOf([...typed.split(' '), '--json', '--config', config])
       assert.match(error.message, told, typed)
       assert.doesNotMatch(error.message, /\n/, 'one line')
-      assert.equal(error instanceof UsageMistake ? 2 : 1, code, typed)
-      assert.ok(error instanceof UsageMistake || error instanceof ApiError, `${typed}: its stack would be shown`)
+      assert.equal(error instanceof UsageError ? 2 : 1, code, typed)
+      assert.ok(error instanceof UsageError || error instanceof ApiError, `${typed}: its stack would be shown`)
     }
     // A process each is dear; these stand for all of them.
     await inTurns([mistakes[0], mistakes[5], mistakes[14]], async (mistake) => {

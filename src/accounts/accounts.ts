@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { formatKey, hashKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
-import type { ApiKey, Buyer, Caller, Clock, SpendLimit, Store, Workspace } from '../ports.ts'
+import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from '../ports/accounts.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Store } from '../ports/store.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 

@@ -1,8 +1,9 @@
 import { ApiError } from '../core/errors.ts'
-import { formatAud } from '../core/money.ts'
-import type { LedgerRow } from '../core/ledger.ts'
-import { sydneyDate, sydneyMidnight } from '../core/sydney-time.ts'
-import type { ApiKey, UsageQuery, Workspace } from '../ports.ts'
+import { formatAud } from '../core/money/money.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import { sydneyDate, sydneyMidnight } from '../core/money/sydney-time.ts'
+import type { ApiKey, Workspace } from '../ports/accounts.ts'
+import type { UsageQuery } from '../ports/usage.ts'
 import type { Accounts } from './accounts.ts'
 
 /** Accounts and usage as the command line and the operator's API show them. */

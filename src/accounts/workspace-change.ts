@@ -1,7 +1,7 @@
-import { parseAbn } from '../core/abn.ts'
+import { parseAbn } from '../core/money/abn.ts'
 import { ApiError } from '../core/errors.ts'
-import { parseAud } from '../core/money.ts'
-import type { SpendLimit, Workspace } from '../ports.ts'
+import { parseAud } from '../core/money/money.ts'
+import type { SpendLimit, Workspace } from '../ports/accounts.ts'
 import type { Accounts } from './accounts.ts'
 
 /** What can be changed of a workspace. What is left out stays; null takes it away. */

@@ -1,6 +1,7 @@
-import { openLane, Place } from '../core/admission.ts'
-import type { Decision, Lane, LaneLimits, LaneStatus } from '../core/admission.ts'
-import type { Admission, Clock, Ticket } from '../ports.ts'
+import { openLane, Place } from '../core/admission/lane.ts'
+import type { Decision, Lane, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
+import type { Admission, Ticket } from '../ports/admission.ts'
+import type { Clock } from '../ports/clock.ts'
 
 /** How many callers of a lane hear their decision in one turn of the event loop. */
 const callersPerTurn = 32

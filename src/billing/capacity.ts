@@ -1,10 +1,10 @@
-import { capacityAmount } from '../core/invoice.ts'
-import { CAPACITY_ENDPOINT, type LedgerRow } from '../core/ledger.ts'
-import { parseAud } from '../core/money.ts'
-import { noUsage } from '../core/rating.ts'
-import type { Month } from '../core/sydney-time.ts'
-import type { PricedSums } from '../core/usage-sums.ts'
-import type { PriceVersion, Workspace } from '../ports.ts'
+import { capacityAmount } from '../core/money/invoice.ts'
+import { CAPACITY_ENDPOINT, type LedgerRow } from '../core/money/ledger.ts'
+import { parseAud } from '../core/money/money.ts'
+import { noUsage } from '../core/money/rating.ts'
+import type { Month } from '../core/money/sydney-time.ts'
+import type { PricedSums } from '../core/money/usage-sums.ts'
+import type { PriceVersion, Workspace } from '../ports/accounts.ts'
 import { addTo, emptySums } from './priced-sums.ts'
 
 /**

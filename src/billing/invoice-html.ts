@@ -1,4 +1,4 @@
-import type { DocumentLine, InvoiceDocument, Party } from '../core/invoice-document.ts'
+import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
 import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
 /** An invoice as one page of HTML that needs nothing from elsewhere, and prints well. */

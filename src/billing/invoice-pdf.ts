@@ -1,5 +1,5 @@
 import PDFDocument from 'pdfkit'
-import type { DocumentLine, InvoiceDocument, Party } from '../core/invoice-document.ts'
+import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
 import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
 /** An invoice as a PDF on A4: as many pages as it needs, each with its number. */

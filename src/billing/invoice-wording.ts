@@ -1,4 +1,4 @@
-import type { DocumentLine, InvoiceDocument } from '../core/invoice-document.ts'
+import type { DocumentLine, InvoiceDocument } from '../core/money/invoice-document.ts'
 
 /** What the page and the PDF of an invoice say alike. */
 

@@ -1,5 +1,5 @@
-import type { LedgerRow } from '../core/ledger.ts'
-import type { PricedSums } from '../core/usage-sums.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { PricedSums } from '../core/money/usage-sums.ts'
 
 /** Sums made from rows, beside those that the store keeps. */
 

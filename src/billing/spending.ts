@@ -1,7 +1,10 @@
 import { ApiError } from '../core/errors.ts'
-import { formatCents, toCents, type PicoAud } from '../core/money.ts'
-import { sydneyMonth, type Month } from '../core/sydney-time.ts'
-import type { Clock, Hold, Spending, UsageStore, Workspace } from '../ports.ts'
+import { formatCents, toCents, type PicoAud } from '../core/money/money.ts'
+import { sydneyMonth, type Month } from '../core/money/sydney-time.ts'
+import type { Workspace } from '../ports/accounts.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { SpendingHold, Spending } from '../ports/spending.ts'
+import type { UsageStore } from '../ports/usage.ts'
 
 /**
  * What each workspace has spent this month, and what its running requests may still come to. One process
@@ -56,7 +59,7 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
   }
 
   return {
-    hold(workspace, most): Hold {
+    hold(workspace, most): SpendingHold {
       const account = accountOf(workspace.id)
       const limit = workspace.spendLimit
       if (limit && !limit.isSoft && account.spent + account.held + most > limit.amount)

@@ -1,6 +1,6 @@
 import { usageView } from '../accounts/views.ts'
-import type { LedgerRow } from '../core/ledger.ts'
-import type { UsageQuery, UsageStore } from '../ports.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
 /** Ledger rows as a file, piece by piece, however many there are. */
 

@@ -1,7 +1,7 @@
 import { fileWriter, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer'
 import { usageView } from '../accounts/views.ts'
-import type { LedgerRow } from '../core/ledger.ts'
-import type { UsageQuery, UsageStore } from '../ports.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 import { eachPage, exportColumns, type ExportColumn } from './usage-export.ts'
 
 /** Ledger rows as a Parquet file, with the columns of the CSV. Amounts and counts are whole numbers of 64 bits. */

@@ -1,9 +1,9 @@
 import { periodOf, usageQuery, usageView } from '../accounts/views.ts'
 import { ApiError } from '../core/errors.ts'
-import { formatAud } from '../core/money.ts'
-import { sydneyDate } from '../core/sydney-time.ts'
-import { groupings, type GroupedSums, type Grouping, type UsageSums } from '../core/usage-sums.ts'
-import type { UsageQuery, UsageStore } from '../ports.ts'
+import { formatAud } from '../core/money/money.ts'
+import { sydneyDate } from '../core/money/sydney-time.ts'
+import { groupings, type GroupedSums, type Grouping, type UsageSums } from '../core/money/usage-sums.ts'
+import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
 /** Usage as the APIs answer it: page by page, rows or sums. */
 

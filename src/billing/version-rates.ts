@@ -1,8 +1,8 @@
-import { readPricedName } from '../core/image-prices.ts'
-import type { VersionRates } from '../core/invoice.ts'
-import { parseAud } from '../core/money.ts'
-import { FREE_VERSION, freeRates, parsePriceList } from '../core/rating.ts'
-import type { PriceVersion } from '../ports.ts'
+import { readPricedName } from '../core/money/image-prices.ts'
+import type { VersionRates } from '../core/money/invoice.ts'
+import { parseAud } from '../core/money/money.ts'
+import { FREE_VERSION, freeRates, parsePriceList } from '../core/money/rating.ts'
+import type { PriceVersion } from '../ports/accounts.ts'
 
 /** The rates of every price version there ever was. */
 export function versionRates(prices: readonly PriceVersion[]): (version: number) => VersionRates {

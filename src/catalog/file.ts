@@ -1,11 +1,11 @@
 import Type, { type Static } from 'typebox'
 import { categories, engineKinds, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
-import type { LaneLimits } from '../core/admission.ts'
-import { pricesByKind } from '../core/image-prices.ts'
-import { parsePriceList, priceRule } from '../core/rating.ts'
+import type { LaneLimits } from '../core/admission/lane.ts'
+import { pricesByKind } from '../core/money/image-prices.ts'
+import { parsePriceList, priceRule } from '../core/money/rating.ts'
 import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
-import type { Path } from '../core/schema-check.ts'
+import type { Path } from '../core/json/schema-check.ts'
 
 /** The part of a file that describes models: `models:` in weir.yaml, or a catalog file of its own. */
 
@@ -146,7 +146,7 @@ export function toModels(
       [entry.id, 'id'],
       ...(entry.aliases ?? []).map((alias) => [alias, 'aliases'] as const),
     ] as const) {
-      if (taken.has(name)) throw yaml.mistake([...path, where], `"${name}" is already the name of a model`)
+      if (taken.has(name)) throw yaml.errorAt([...path, where], `"${name}" is already the name of a model`)
       taken.add(name)
     }
     return toModel(entry, path, yaml, secrets)
@@ -157,33 +157,33 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   const generates = entry.categories.some((category) => category === 'llm' || category === 'vision')
   const maxCompletionTokens = entry.max_completion_tokens ?? (generates ? entry.context_length : 0)
   if (maxCompletionTokens > entry.context_length) {
-    throw yaml.mistake([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
+    throw yaml.errorAt([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
   }
   const defaultMaxTokens = entry.default_max_tokens ?? Math.min(1024, maxCompletionTokens)
   if (defaultMaxTokens > maxCompletionTokens) {
-    throw yaml.mistake(
+    throw yaml.errorAt(
       [...path, 'default_max_tokens'],
       `must be at most max_completion_tokens (${maxCompletionTokens})`,
     )
   }
   if (entry.categories.includes('reranker') && !entry.rerank_schema) {
-    throw yaml.mistake([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
+    throw yaml.errorAt([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
   }
   if (entry.tokenizer !== undefined && !isTokenizer(entry.tokenizer)) {
-    throw yaml.mistake([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
+    throw yaml.errorAt([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
   }
   const { image_prices: imagePrices = [], ...pricing } = entry.pricing ?? {}
   const rates = parsePriceList(pricing)
-  if ('badKey' in rates) throw yaml.mistake([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
+  if ('badKey' in rates) throw yaml.errorAt([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
   const lists = pricesByKind(entry.pricing ?? {})
-  if ('badKey' in lists) throw yaml.mistake([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
+  if ('badKey' in lists) throw yaml.errorAt([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
   const dedicated = (entry.dedicated ?? []).map((deployment, index): Deployment => {
     const where = [...path, 'dedicated', index]
     if (entry.dedicated?.findIndex((other) => other.workspace === deployment.workspace) !== index) {
-      throw yaml.mistake([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
+      throw yaml.errorAt([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
     }
     if ('badKey' in parsePriceList({ per_hour: deployment.per_hour ?? '0' })) {
-      throw yaml.mistake([...where, 'per_hour'], `must be ${priceRule}`)
+      throw yaml.errorAt([...where, 'per_hour'], `must be ${priceRule}`)
     }
     return {
       lane: `${entry.id}@${deployment.workspace}`,
@@ -232,17 +232,17 @@ function toEngine(
   if (!engine) return undefined
   const apiKey = engine.api_key_env === undefined ? undefined : secrets(engine.api_key_env)
   if (engine.api_key_env !== undefined && !apiKey) {
-    throw yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
+    throw yaml.errorAt([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
   }
   const urls = engine.urls ?? []
   if (engine.kind === 'embedded' && urls.length > 0) {
-    throw yaml.mistake([...path, 'urls'], 'has no place here: Weir runs an embedded engine itself')
+    throw yaml.errorAt([...path, 'urls'], 'has no place here: Weir runs an embedded engine itself')
   }
   if (engine.kind !== 'embedded' && urls.length === 0) {
-    throw yaml.mistake([...path, 'urls'], 'is required: a non-empty array of addresses')
+    throw yaml.errorAt([...path, 'urls'], 'is required: a non-empty array of addresses')
   }
   urls.forEach((url, index) => {
-    if (!url.startsWith('unix:') && !URL.canParse(url)) throw yaml.mistake([...path, 'urls', index], 'is not a URL')
+    if (!url.startsWith('unix:') && !URL.canParse(url)) throw yaml.errorAt([...path, 'urls', index], 'is not a URL')
   })
   return {
     kind: engine.kind,

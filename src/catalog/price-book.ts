@@ -7,11 +7,20 @@ import {
   readPricedName,
   type ModelPrices,
   type PricesByKind,
-} from '../core/image-prices.ts'
+} from '../core/money/image-prices.ts'
 import type { Price } from '../core/job.ts'
-import { formatAud, parseAud } from '../core/money.ts'
-import { FREE_VERSION, freeRates, formatPriceList, parsePriceList, type PriceList, type Rates } from '../core/rating.ts'
-import type { Clock, PriceVersion, Store } from '../ports.ts'
+import { formatAud, parseAud } from '../core/money/money.ts'
+import {
+  FREE_VERSION,
+  freeRates,
+  formatPriceList,
+  parsePriceList,
+  type PriceList,
+  type Rates,
+} from '../core/money/rating.ts'
+import type { PriceVersion } from '../ports/accounts.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Store } from '../ports/store.ts'
 
 /** The current prices: of the catalog, and of workspaces that have their own. History stays in the store. */
 export interface PriceBook {

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises'
 import { request } from 'undici'
 import { eventSplitter } from '../dialects/event-stream.ts'
 import { findService } from '../running-service.ts'
-import { configOf, parseFlags, UsageMistake, withBooks, type Command, type Flags } from './command.ts'
+import { configOf, parseFlags, UsageError, withBooks, type Command, type Flags } from './command.ts'
 
 interface Message {
   readonly role: 'user' | 'assistant'
@@ -20,7 +20,7 @@ ready. It makes a key for the workspace "${WORKSPACE}" and revokes it at the end
   async run(args) {
     const flags = parseFlags(args)
     const service = findService(configOf(flags).dataDir)
-    if (!service) throw new UsageMistake('no service is running on this data directory; start one with npm start')
+    if (!service) throw new UsageError('no service is running on this data directory; start one with npm start')
     const { id, key } = await withBooks(flags, { changes: true }, ({ accounts }) => accounts.createKey(WORKSPACE))
     try {
       const model = flags.positionals[0] ?? (await firstChatModel(service.url, key))
@@ -39,7 +39,7 @@ async function firstChatModel(url: string, key: string): Promise<string> {
   const response = await request(`${url}/api/v1/models?category=llm`, { headers: { authorization: `Bearer ${key}` } })
   const { data } = (await response.body.json()) as { data: { id: string }[] }
   if (data[0]) return data[0].id
-  throw new UsageMistake('no chat model is ready; see weir models list')
+  throw new UsageError('no chat model is ready; see weir models list')
 }
 
 async function converse(url: string, key: string, model: string): Promise<void> {
@@ -75,7 +75,7 @@ async function answer(url: string, key: string, model: string, messages: readonl
   })
   if (response.statusCode !== 200) {
     const { error } = (await response.body.json()) as { error: { message: string } }
-    throw new UsageMistake(error.message)
+    throw new UsageError(error.message)
   }
   const split = eventSplitter()
   let text = ''

@@ -3,7 +3,7 @@ import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
 import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config } from '../config.ts'
-import type { Store } from '../ports.ts'
+import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 
@@ -15,7 +15,7 @@ export interface Command {
 }
 
 /** A mistake in how a command was typed: told without a stack, with a hint to --help. */
-export class UsageMistake extends Error {}
+export class UsageError extends Error {}
 
 /** A command that looked for problems found some, and has told them: a line and the exit code are left. */
 export class ProblemsFound extends Error {}
@@ -37,7 +37,7 @@ export function parseFlags(args: readonly string[], flags: Readonly<Record<strin
     if (extra !== undefined) throw new Error(`"${extra}" is one word too many; a name with spaces goes into quotes`)
     return parsed
   } catch (error) {
-    throw new UsageMistake(firstSentence((error as Error).message))
+    throw new UsageError(firstSentence((error as Error).message))
   }
 }
 
@@ -52,7 +52,7 @@ export function text(flags: Flags, name: string): string | undefined {
 
 export function requiredText(flags: Flags, name: string): string {
   const value = text(flags, name)
-  if (value === undefined || value === '') throw new UsageMistake(`--${name} is required`)
+  if (value === undefined || value === '') throw new UsageError(`--${name} is required`)
   return value
 }
 

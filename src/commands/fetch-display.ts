@@ -1,5 +1,5 @@
-import type { PullProgress } from '../embedded/model-files.ts'
-import type { FetchEvents } from '../embedded/local-models.ts'
+import type { PullProgress } from '../embedded/files/model-files.ts'
+import type { FetchEvents } from '../embedded/service/local-models.ts'
 
 /** Downloads as a person sees them: one moving line on a terminal, a line for each model elsewhere. */
 export function fetchDisplay(

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../billing/invoice-html.ts'
 import { grouped, headingOf } from '../billing/invoice-wording.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
-import type { InvoiceDocument } from '../core/invoice-document.ts'
-import { parseMonth, type Month } from '../core/sydney-time.ts'
-import type { Workspace } from '../ports.ts'
+import type { InvoiceDocument } from '../core/money/invoice-document.ts'
+import { parseMonth, type Month } from '../core/money/sydney-time.ts'
+import type { Workspace } from '../ports/accounts.ts'
 import { systemClock } from '../system-clock.ts'
 import {
   parseFlags,
@@ -12,7 +12,7 @@ import {
   requiredText,
   table,
   text,
-  UsageMistake,
+  UsageError,
   withBooks,
   type Command,
   type Flags,
@@ -79,13 +79,13 @@ function perform(
     case 'credit':
       return invoicing.credit(workspace, month, requestsIn(flags), requiredText(flags, 'reason'))
     default:
-      throw new UsageMistake('say what to do: preview, issue, list, show or credit')
+      throw new UsageError('say what to do: preview, issue, list, show or credit')
   }
 }
 
 function monthOf(flags: Flags): Month {
   const month = parseMonth(requiredText(flags, 'period'))
-  if (!month) throw new UsageMistake('--period is a month such as 2026-11')
+  if (!month) throw new UsageError('--period is a month such as 2026-11')
   return month
 }
 
@@ -93,7 +93,7 @@ function monthOf(flags: Flags): Month {
 function requestsIn(flags: Flags): readonly string[] | null {
   const given = text(flags, 'request')
   if ((given === undefined) === (flags.values['all'] !== true))
-    throw new UsageMistake('give either --request ID or --all')
+    throw new UsageError('give either --request ID or --all')
   return given === undefined ? null : given.split(',')
 }
 

@@ -1,5 +1,5 @@
 import { keyView } from '../accounts/views.ts'
-import { parseFlags, print, requiredText, table, UsageMistake, withBooks, type Command } from './command.ts'
+import { parseFlags, print, requiredText, table, UsageError, withBooks, type Command } from './command.ts'
 
 const COLUMNS = ['id', 'workspace', 'created', 'revoked']
 
@@ -32,13 +32,13 @@ service too.`,
           print(flags, { object: 'list', data }, () => table(data, COLUMNS))
         })
       case 'revoke':
-        if (!id) throw new UsageMistake('give the id of the key: weir keys revoke ID')
+        if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
         return withBooks(flags, { changes: true }, async ({ accounts }) => {
           const view = keyView(await accounts.revokeKey(id), accounts)
           print(flags, view, () => table([view], COLUMNS))
         })
       default:
-        throw new UsageMistake('say what to do: create, list or revoke')
+        throw new UsageError('say what to do: create, list or revoke')
     }
   },
 }

@@ -1,8 +1,8 @@
 import { listPrices } from '../catalog/price-book.ts'
-import { modelFiles, type ModelFiles } from '../embedded/model-files.ts'
-import { findModel, modelBytes } from '../embedded/manifest.ts'
+import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
+import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
 import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
-import { configOf, parseFlags, print, table, UsageMistake, type Command, type Flags } from './command.ts'
+import { configOf, parseFlags, print, table, UsageError, type Command, type Flags } from './command.ts'
 import { bar } from './fetch-display.ts'
 
 export const models: Command = {
@@ -25,10 +25,10 @@ service uses the model as soon as it is complete.`,
         table(data, ['id', 'categories', 'state', 'size_mb', 'pricing']),
       )
     }
-    if (action !== 'pull' && action !== 'remove') throw new UsageMistake('say what to do: list, pull or remove')
-    if (!slug) throw new UsageMistake(`give the slug of a model: weir models ${action} SLUG`)
+    if (action !== 'pull' && action !== 'remove') throw new UsageError('say what to do: list, pull or remove')
+    if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
     const known = findModel(slug)
-    if (!known) throw new UsageMistake(`the embedded engine does not know "${slug}"; see weir models list`)
+    if (!known) throw new UsageError(`the embedded engine does not know "${slug}"; see weir models list`)
     return action === 'pull' ? pull(flags, files, known.catalog.id) : remove(flags, files, known.catalog.id)
   },
 }

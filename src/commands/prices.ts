@@ -1,16 +1,16 @@
 import { ApiError } from '../core/errors.ts'
 import { priceListSchema } from '../catalog/file.ts'
 import { listPrices } from '../catalog/price-book.ts'
-import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/image-prices.ts'
-import type { PriceList } from '../core/rating.ts'
-import { check, formatPath } from '../core/schema-check.ts'
+import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/money/image-prices.ts'
+import type { PriceList } from '../core/money/rating.ts'
+import { check, formatPath } from '../core/json/schema-check.ts'
 import {
   parseFlags,
   print,
   requiredText,
   table,
   text,
-  UsageMistake,
+  UsageError,
   withBooks,
   type Command,
   type Flags,
@@ -53,7 +53,7 @@ used before keeps its price.
       case 'clear':
         return change(flags, workspace, null)
       default:
-        throw new UsageMistake('say what to do: list, set or clear')
+        throw new UsageError('say what to do: list, set or clear')
     }
   },
 }
@@ -64,7 +64,7 @@ function change(flags: Flags, workspace: string, pricing: ModelPrices | null): P
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
     const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
-    if ('badKey' in lists) throw new UsageMistake(`${lists.badKey} must be ${lists.rule}`)
+    if ('badKey' in lists) throw new UsageError(`${lists.badKey} must be ${lists.rule}`)
     await book.setWorkspacePrice(model, accounts.workspace(workspace).id, pricing)
     print(
       flags,
@@ -81,7 +81,7 @@ function priceList(flags: Flags): ModelPrices {
   })
   const ofImages = text(flags, 'image-prices')
   if (given.length === 0 && ofImages === undefined)
-    throw new UsageMistake('give at least one price, such as --input-per-million 0.15')
+    throw new UsageError('give at least one price, such as --input-per-million 0.15')
   return { ...Object.fromEntries(given), ...(ofImages === undefined ? {} : { image_prices: imagePrices(ofImages) }) }
 }
 
@@ -93,7 +93,7 @@ function imagePrices(list: string): readonly ImagePrice[] {
   })
   const problem = check(priceListSchema, { image_prices: prices })
   if (!problem) return prices
-  throw new UsageMistake(
+  throw new UsageError(
     `--image-prices takes SIZE[:QUALITY]=PRICE, such as 1024x1792:hd=0.12; ${formatPath(problem.path)} must be ${problem.expected}`,
   )
 }

@@ -1,6 +1,6 @@
 import { reconcile as prove } from '../billing/reconcile.ts'
 import { reconciliationView } from '../billing/reconciliation-view.ts'
-import { formatAud } from '../core/money.ts'
+import { formatAud } from '../core/money/money.ts'
 import { parseFlags, print, ProblemsFound, table, withBooks, type Command } from './command.ts'
 
 export const reconcile: Command = {

@@ -2,9 +2,9 @@ import { periodOf } from '../accounts/views.ts'
 import { systemClock } from '../system-clock.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Model } from '../core/catalog.ts'
-import type { Arrival } from '../core/queue-simulation.ts'
-import type { Store } from '../ports.ts'
-import { UsageMistake, withBooks, type Flags } from './command.ts'
+import type { Arrival } from '../core/admission/queue-simulation.ts'
+import type { Store } from '../ports/store.ts'
+import { UsageError, withBooks, type Flags } from './command.ts'
 
 /** Which requests of the ledger to replay. */
 export interface Replay {
@@ -32,9 +32,9 @@ export async function recordedLoad(flags: Flags, replay: Replay): Promise<Record
     const { from, to: end } = periodOf(replay)
     // The rest of a day that is not over is no quiet time.
     const to = Math.min(end, systemClock.now())
-    if (from >= to) throw new UsageMistake('--from must be before --to, and in the past')
+    if (from >= to) throw new UsageError('--from must be before --to, and in the past')
     const arrivals = await readArrivals(store, lane, from, to)
-    if (arrivals.length === 0) throw new UsageMistake(`the ledger has no request of ${lane} in this period`)
+    if (arrivals.length === 0) throw new UsageError(`the ledger has no request of ${lane} in this period`)
     return { arrivals, durationMs: to - from }
   })
 }
@@ -45,7 +45,7 @@ function laneOf(models: readonly Model[], { model: name, workspace }: Replay): s
   const deployment =
     workspace === undefined ? model.serverless : model.dedicated.find((it) => it.workspace === workspace)
   if (deployment) return deployment.lane
-  throw new UsageMistake(
+  throw new UsageError(
     workspace === undefined
       ? `${model.id} has only reserved capacity; say whose with --workspace`
       : `${model.id} has no capacity reserved for ${workspace}`,
@@ -58,6 +58,6 @@ async function readArrivals(store: Store, lane: string, from: number, to: number
     const page = await store.arrivals({ lane, from, to, limit: rowsPerPage, offset: arrivals.length })
     for (const { arrivedAt, ...sizes } of page) arrivals.push({ atMs: arrivedAt - from, ...sizes })
     if (page.length < rowsPerPage) return arrivals
-    if (arrivals.length > requestsMax) throw new UsageMistake(`choose a period of at most ${requestsMax} requests`)
+    if (arrivals.length > requestsMax) throw new UsageError(`choose a period of at most ${requestsMax} requests`)
   }
 }

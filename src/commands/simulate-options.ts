@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
-import type { LaneLimits } from '../core/admission.ts'
-import { parseSizes } from '../core/described-load.ts'
-import type { ArrivalProcess, DescribedLoad, Sizes } from '../core/described-load.ts'
-import type { EngineSpeed } from '../core/queue-simulation.ts'
-import { UsageMistake, type Flags } from './command.ts'
+import type { LaneLimits } from '../core/admission/lane.ts'
+import { parseSizes } from '../core/admission/synthetic-load.ts'
+import type { ArrivalProcess, SyntheticLoad, Sizes } from '../core/admission/synthetic-load.ts'
+import type { EngineSpeed } from '../core/admission/queue-simulation.ts'
+import { UsageError, type Flags } from './command.ts'
 import type { Replay } from './recorded-load.ts'
 
 export const help = `weir simulate [options]
@@ -71,7 +71,7 @@ export interface SimulateOptions {
   readonly flags: Flags
   readonly seed: number
   readonly replay: Replay | undefined
-  readonly load: DescribedLoad
+  readonly load: SyntheticLoad
   readonly engine: EngineSpeed
   /** Every combination of the limits given. */
   readonly limits: readonly LaneLimits[]
@@ -89,14 +89,14 @@ export function readOptions(args: readonly string[]): SimulateOptions {
   function positive(name: Name, least?: 0): number {
     const number = Number(values[name])
     const isGood = Number.isFinite(number) && (number > 0 || number === least) && values[name].trim() !== ''
-    if (!isGood) throw new UsageMistake(`--${name} must be a number above 0: ${values[name]}`)
+    if (!isGood) throw new UsageError(`--${name} must be a number above 0: ${values[name]}`)
     return number
   }
 
   function whole(name: Name, text: string): number {
     const number = Number(text)
     if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
-      throw new UsageMistake(`--${name} must be a whole number: ${text}`)
+      throw new UsageError(`--${name} must be a whole number: ${text}`)
     }
     return number
   }
@@ -105,11 +105,11 @@ export function readOptions(args: readonly string[]): SimulateOptions {
 
   function sizes(name: Name): Sizes {
     const sizes = parseSizes(values[name])
-    if (sizes === undefined) throw new UsageMistake(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
+    if (sizes === undefined) throw new UsageError(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
     return sizes
   }
 
-  const load: DescribedLoad = {
+  const load: SyntheticLoad = {
     process: arrivalProcess(values.arrivals),
     requestsPerSecond: positive('rate'),
     burstSize: Math.max(1, whole('burst-size', values['burst-size'])),
@@ -119,7 +119,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
     outputTokens: sizes('output'),
   }
   if ((load.requestsPerSecond * load.durationMs) / 1000 > requestsMax) {
-    throw new UsageMistake(`--rate times --duration must not exceed ${requestsMax} requests`)
+    throw new UsageError(`--rate times --duration must not exceed ${requestsMax} requests`)
   }
 
   const limits: LaneLimits[] = []
@@ -132,8 +132,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
       }
     }
   }
-  if (limits.length > runsMax)
-    throw new UsageMistake(`${limits.length} combinations of limits are more than ${runsMax}`)
+  if (limits.length > runsMax) throw new UsageError(`${limits.length} combinations of limits are more than ${runsMax}`)
 
   return {
     flags,
@@ -153,7 +152,7 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options })
   } catch (error) {
-    throw new UsageMistake(error instanceof Error ? error.message : String(error))
+    throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
 
@@ -161,15 +160,15 @@ function replayOf(values: Partial<Record<'replay' | 'workspace' | 'from' | 'to',
   const { replay: model, workspace, from, to } = values
   if (model === undefined) {
     if (workspace !== undefined || from !== undefined || to !== undefined) {
-      throw new UsageMistake('--workspace, --from and --to belong to --replay')
+      throw new UsageError('--workspace, --from and --to belong to --replay')
     }
     return undefined
   }
-  if (from === undefined || to === undefined) throw new UsageMistake('--replay needs a period: --from and --to')
+  if (from === undefined || to === undefined) throw new UsageError('--replay needs a period: --from and --to')
   return { model, workspace, from, to }
 }
 
 function arrivalProcess(text: string): ArrivalProcess {
   if (text === 'poisson' || text === 'constant' || text === 'bursts') return text
-  throw new UsageMistake(`--arrivals must be poisson, constant or bursts: ${text}`)
+  throw new UsageError(`--arrivals must be poisson, constant or bursts: ${text}`)
 }

@@ -1,4 +1,4 @@
-import type { Moment, QueueReport, Spread } from '../core/queue-simulation.ts'
+import type { Moment, QueueReport, Spread } from '../core/admission/queue-simulation.ts'
 
 /** One run in words and a small chart. */
 export function singleRun(report: QueueReport, durationMs: number): string {

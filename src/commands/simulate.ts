@@ -1,5 +1,5 @@
-import { describedArrivals } from '../core/described-load.ts'
-import { simulateQueue, type QueueReport } from '../core/queue-simulation.ts'
+import { syntheticArrivals } from '../core/admission/synthetic-load.ts'
+import { simulateQueue, type QueueReport } from '../core/admission/queue-simulation.ts'
 import { seededRandom } from '../core/seeded-random.ts'
 import { print, type Command } from './command.ts'
 import { recordedLoad, type Recording, type Replay } from './recorded-load.ts'
@@ -53,7 +53,7 @@ async function chosenLoad(
   recordingOf: (replay: Replay) => Promise<Recording>,
 ): Promise<Recording> {
   if (replay === undefined) {
-    return { arrivals: [...describedArrivals(load, seededRandom(seed))], durationMs: load.durationMs }
+    return { arrivals: [...syntheticArrivals(load, seededRandom(seed))], durationMs: load.durationMs }
   }
   const { arrivals, durationMs } = await recordingOf(replay)
   return { arrivals: arrivals.toSorted((one, other) => one.atMs - other.atMs), durationMs }

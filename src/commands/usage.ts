@@ -4,9 +4,9 @@ import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../accounts/views.ts'
 import { openInvoicing } from '../billing/invoices.ts'
 import { eachPage, exportFormats, exportRows } from '../billing/usage-export.ts'
-import type { LedgerRow } from '../core/ledger.ts'
-import { formatAud } from '../core/money.ts'
-import type { UsageQuery, UsageStore } from '../ports.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import { formatAud } from '../core/money/money.ts'
+import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 import { systemClock } from '../system-clock.ts'
 import {
   parseFlags,
@@ -14,7 +14,7 @@ import {
   requiredText,
   table,
   text,
-  UsageMistake,
+  UsageError,
   withBooks,
   type Command,
   type Flags,
@@ -56,8 +56,8 @@ and not invoiced yet is taken back by a correction, which points to it; one that
     const format = text(flags, 'export')
     const file = flags.positionals[0]
     if (format !== undefined && !isFormat(format))
-      throw new UsageMistake(`--export takes one of ${fileFormats.join(', ')}`)
-    if (format !== undefined && !file) throw new UsageMistake('say which file: --export csv FILE')
+      throw new UsageError(`--export takes one of ${fileFormats.join(', ')}`)
+    if (format !== undefined && !file) throw new UsageError('say which file: --export csv FILE')
     await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
       const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
       if (format !== undefined && file !== undefined) {
@@ -79,7 +79,7 @@ and not invoiced yet is taken back by a correction, which points to it; one that
 
 function correct(flags: Flags): Promise<void> {
   const id = flags.positionals[1]
-  if (!id) throw new UsageMistake('say which row: weir usage correct REQUEST_ID --reason TEXT')
+  if (!id) throw new UsageError('say which row: weir usage correct REQUEST_ID --reason TEXT')
   return withBooks(flags, { changes: false }, async ({ config, store }) => {
     await openInvoicing(store, systemClock, config.seller).correct(id, requiredText(flags, 'reason'))
     print(flags, { corrects: id }, () => `${id} was taken back`)

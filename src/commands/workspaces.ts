@@ -1,6 +1,6 @@
 import { workspaceView } from '../accounts/views.ts'
 import { changeWorkspace, type WorkspaceChange } from '../accounts/workspace-change.ts'
-import { parseFlags, print, table, text, UsageMistake, withBooks, type Command, type Flags } from './command.ts'
+import { parseFlags, print, table, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
 
 const COLUMNS = ['name', 'requests_per_minute', 'spend_limit', 'spend_limit_kind', 'created', 'id']
 
@@ -34,13 +34,13 @@ A workspace is a customer: its keys share one rate allowance and one bill.
           print(flags, { object: 'list', data }, () => table(data, COLUMNS))
         })
       case 'create':
-        if (!name) throw new UsageMistake('give the name of the workspace: weir workspaces create NAME')
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
         return withBooks(flags, { changes: true }, async ({ accounts, config }) => {
           const view = workspaceView(await accounts.createWorkspace(name), config.requestsPerMinute)
           print(flags, view, () => table([view], COLUMNS))
         })
       case 'set': {
-        if (!name) throw new UsageMistake('give the name of the workspace: weir workspaces set NAME …')
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
         const change = changeIn(flags)
         return withBooks(flags, { changes: true }, async ({ accounts, config }) => {
           const changed = await changeWorkspace(accounts, name, change)
@@ -49,7 +49,7 @@ A workspace is a customer: its keys share one rate allowance and one bill.
         })
       }
       default:
-        throw new UsageMistake('say what to do: create, list or set')
+        throw new UsageError('say what to do: create, list or set')
     }
   },
 }
@@ -68,6 +68,6 @@ function changeIn(flags: Flags): WorkspaceChange {
     ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
     ...(Object.keys(buyer).length === 0 ? {} : { buyer }),
   }
-  if (Object.keys(change).length === 0) throw new UsageMistake('say what to set, such as --requests-per-minute N')
+  if (Object.keys(change).length === 0) throw new UsageError('say what to set, such as --requests-per-minute N')
   return { ...change, spend_limit_kind: flags.values['soft'] ? 'soft' : 'hard' }
 }

@@ -1,6 +1,6 @@
-import type { LaneLimits } from './admission.ts'
-import type { ImagePrice } from './image-prices.ts'
-import type { Rates } from './rating.ts'
+import type { LaneLimits } from './admission/lane.ts'
+import type { ImagePrice } from './money/image-prices.ts'
+import type { Rates } from './money/rating.ts'
 
 export const categories = ['llm', 'vision', 'embedding', 'reranker', 'image', 'audio'] as const
 export type Category = (typeof categories)[number]

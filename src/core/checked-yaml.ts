@@ -1,15 +1,15 @@
 import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import type { Static, TSchema } from 'typebox'
-import { check, formatPath, type Path, type Problem } from './schema-check.ts'
+import { check, formatPath, type Path, type Problem } from './json/schema-check.ts'
 
 /** A mistake in a file an operator wrote, told with the place and what would be right. */
-export class FileMistake extends Error {}
+export class ConfigError extends Error {}
 
 /** A YAML document that has passed its schema and still knows its line numbers. */
 export interface CheckedYaml<Data> {
   readonly data: Data
-  /** The mistake to throw for what a schema cannot say. */
-  mistake(path: Path, message: string): FileMistake
+  /** The error to throw for what a schema cannot say. */
+  errorAt(path: Path, message: string): ConfigError
 }
 
 export function parseCheckedYaml<Schema extends TSchema>(
@@ -20,15 +20,15 @@ export function parseCheckedYaml<Schema extends TSchema>(
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const broken = document.errors[0]
-  if (broken) throw new FileMistake(`${file}:${lines.linePos(broken.pos[0]).line}: ${broken.message}`)
-  const mistake = (path: Path, message: string): FileMistake =>
-    new FileMistake(`${file}:${lineOf(document, lines, path)}: ${formatPath(path) || 'the file'}: ${message}`)
+  if (broken) throw new ConfigError(`${file}:${lines.linePos(broken.pos[0]).line}: ${broken.message}`)
+  const errorAt = (path: Path, message: string): ConfigError =>
+    new ConfigError(`${file}:${lineOf(document, lines, path)}: ${formatPath(path) || 'the file'}: ${message}`)
   const unknown = unknownAlias(document)
-  if (unknown) throw new FileMistake(`${file}:${lines.linePos(unknown.at).line}: *${unknown.name} is set nowhere above`)
+  if (unknown) throw new ConfigError(`${file}:${lines.linePos(unknown.at).line}: *${unknown.name} is set nowhere above`)
   const data = toData(document, file)
   const problem = check(schema, data)
-  if (problem) throw mistake(problem.path, explain(problem, valueAt(data, problem.path)))
-  return { data: data as Static<Schema>, mistake }
+  if (problem) throw errorAt(problem.path, explain(problem, valueAt(data, problem.path)))
+  return { data: data as Static<Schema>, errorAt }
 }
 
 function explain(problem: Problem, value: unknown): string {
@@ -68,7 +68,7 @@ function toData(document: Document, file: string): unknown {
   try {
     return document.toJS() ?? {}
   } catch (cause) {
-    throw new FileMistake(`${file}: ${(cause as Error).message}`, { cause })
+    throw new ConfigError(`${file}: ${(cause as Error).message}`, { cause })
   }
 }
 

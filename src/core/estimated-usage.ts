@@ -1,5 +1,5 @@
 import type { Job, StreamRelay } from './job.ts'
-import { noUsage, type Usage } from './rating.ts'
+import { noUsage, type Usage } from './money/rating.ts'
 
 /** Of an engine that reports none. */
 export function estimatedUsage(job: Job, outputTokens: number): Usage {

@@ -1,7 +1,7 @@
 import type { Deployment, Model } from './catalog.ts'
-import type { CollectedBytes } from './collected-bytes.ts'
+import type { ByteCollector } from './byte-collector.ts'
 import type { ApiError } from './errors.ts'
-import type { Rates, Usage } from './rating.ts'
+import type { Rates, Usage } from './money/rating.ts'
 
 /** A request that has been checked and knows where to go. */
 export interface Job {
@@ -61,13 +61,13 @@ export type AnswerHeaders = Readonly<Record<string, string | readonly string[] |
 export interface WholeAnswer {
   readonly kind: 'whole'
   /** For one that may be large and needs no change: what takes it through. */
-  readonly passage?: ((head: AnswerHead) => Passage) | undefined
+  readonly passThrough?: ((head: AnswerHead) => PassThrough) | undefined
   /**
    * One body for each call, and its headers: some servers count there. undefined: the engine's bytes are not what was asked for. It may take its time,
    * to put files where links lead to; where that fails, it throws, and nothing is billed.
    */
   read(
-    bodies: readonly CollectedBytes[],
+    bodies: readonly ByteCollector[],
     head: AnswerHead,
     headers: readonly AnswerHeaders[],
   ): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
@@ -77,7 +77,7 @@ export interface WholeAnswer {
  * Sends an answer on while it comes, so that it is never in memory. Only its end is held back, until it has
  * been recorded; one that breaks on the way is cut off.
  */
-export interface Passage {
+export interface PassThrough {
   /** What to send on; undefined: not yet, or never, and it is read whole. It throws where that was begun in vain. */
   push(chunk: Buffer): Buffer | undefined
   /** What is left to render; undefined where it is not what was asked for. */

@@ -1,4 +1,4 @@
-import { noUsage, type Usage } from '../core/rating.ts'
+import { noUsage, type Usage } from '../core/money/rating.ts'
 import { tokenCount } from './reading.ts'
 
 /** Token counts as callers see them. */

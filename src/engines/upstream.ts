@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { errors, type Dispatcher } from 'undici'
 import type { EngineDescription } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
-import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports/engine.ts'
 import { openAddress, type Address } from './address.ts'
 import { watchHealth } from './health.ts'
 import { refusalFrom, worthAnotherAddress } from './refusal.ts'
@@ -34,7 +34,7 @@ export function openUpstream(
   let isFree: (() => void) | undefined
   return {
     usable: () => addresses.some((address) => address.healthy),
-    hold() {
+    retain() {
       holders++
       return () => {
         holders--

@@ -3,7 +3,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../core/errors.ts'
-import type { Clock, FileStore } from '../ports.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { FileStore } from '../ports/files.ts'
 import { contentTypeOf, fileName } from './file-name.ts'
 
 export interface LocalOptions {

@@ -1,7 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
 import { Agent } from 'undici'
 import { ApiError } from '../core/errors.ts'
-import type { Clock, FileStore } from '../ports.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { FileStore } from '../ports/files.ts'
 import { fileName } from './file-name.ts'
 import { presignedUrl, signedHeaders, type Signer } from './signature-v4.ts'
 

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ApiError } from '../core/errors.ts'
-import type { Caller, OpenedFile, Reply } from '../ports.ts'
+import type { Caller } from '../ports/accounts.ts'
+import type { OpenedFile } from '../ports/files.ts'
+import type { Reply } from '../ports/reply.ts'
 
 /** A caller that takes nothing for this long is gone, whatever its socket says. */
 const STALL_MS = 60_000

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import type { Spool, SpooledFile } from '../ports.ts'
+import type { Spool, SpooledFile } from '../ports/uploads.ts'
 import type { Exchange } from './exchange.ts'
 import { boundaryOf, multipartParser, type PartReceiver } from './multipart.ts'
 

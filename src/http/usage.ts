@@ -3,9 +3,9 @@ import { usageView } from '../accounts/views.ts'
 import { exportFormats, exportRows, exportTypes } from '../billing/usage-export.ts'
 import { rowsQuery, usageReport, type ReportScope } from '../billing/usage-report.ts'
 import { ApiError } from '../core/errors.ts'
-import type { UsageStore } from '../ports.ts'
+import type { UsageStore } from '../ports/usage.ts'
 import type { Exchange } from './exchange.ts'
-import { mistake } from './parameters.ts'
+import { invalidParameter } from '../core/parameter-errors.ts'
 
 /** What was used, for a workspace's own key and for the operator. */
 
@@ -14,8 +14,8 @@ export async function sendUsage(exchange: Exchange, store: UsageStore, scope: Re
   const asked = query.get('format') ?? 'json'
   if (asked === 'json') return exchange.sendJson(JSON.stringify(await usageReport(store, scope, query)))
   const format = exportFormats.find((it) => it === asked)
-  if (!format) throw mistake('invalid_value', 'format', `one of json, ${exportFormats.join(', ')}`)
-  if (scope.workspaceId === undefined) throw mistake('invalid_value', 'workspace', 'given, for a download')
+  if (!format) throw invalidParameter('invalid_value', 'format', `one of json, ${exportFormats.join(', ')}`)
+  if (scope.workspaceId === undefined) throw invalidParameter('invalid_value', 'workspace', 'given, for a download')
   const pieces = exportRows(store, rowsQuery(scope.workspaceId, query), format)
   await exchange.sendStream(Readable.from(pieces), {
     'Content-Type': exportTypes[format],

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { open, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../core/errors.ts'
-import type { Spool, SpooledFile } from '../ports.ts'
+import type { Spool, SpooledFile } from '../ports/uploads.ts'
 
 /**
  * Uploads on disk. A file loses its name as soon as it is open, so that the system itself takes it away when

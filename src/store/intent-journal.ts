@@ -1,4 +1,4 @@
-import type { LedgerBatch } from '../ports.ts'
+import type { LedgerBatch } from '../ports/ledger.ts'
 
 /**
  * Intents are written a batch at a time, as one row, and only cleared away when every request of it was

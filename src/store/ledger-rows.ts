@@ -1,5 +1,5 @@
-import type { Intent, LedgerRow, Outcome } from '../core/ledger.ts'
-import { sydneyDay } from '../core/sydney-time.ts'
+import type { Intent, LedgerRow, Outcome } from '../core/money/ledger.ts'
+import { sydneyDay } from '../core/money/sydney-time.ts'
 import type { Statement } from './sqlite-worker.ts'
 
 /** Intents and ledger rows as the tables have them. */

@@ -1,6 +1,6 @@
-import type { Grouping, PricedSums, UsageSums } from '../core/usage-sums.ts'
-import { sydneyDay } from '../core/sydney-time.ts'
-import type { SumsQuery, UsageQuery, UsageStore } from '../ports.ts'
+import type { Grouping, PricedSums, UsageSums } from '../core/money/usage-sums.ts'
+import { sydneyDay } from '../core/money/sydney-time.ts'
+import type { SumsQuery, UsageQuery, UsageStore } from '../ports/usage.ts'
 import { ROW_COLUMNS, toLedgerRow, type Row, type Values } from './ledger-rows.ts'
 import { APART, IS_REQUEST, SUMMED } from './schema.ts'
 

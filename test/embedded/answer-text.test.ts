@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { AnswerParts } from '../../src/embedded/llama/answer-parts.ts'
 import type { AnswerPart } from '../../src/embedded/llama/answer-parts.ts'
-import { StopText } from '../../src/embedded/stop-text.ts'
+import { StopText } from '../../src/embedded/runtime/stop-text.ts'
 
 /** The text in pieces of random length, as tokens would bring it. */
 const pieces = (text: string) =>

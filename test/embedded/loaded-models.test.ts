@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { loadedModels } from '../../src/embedded/loaded-models.ts'
+import { loadedModels } from '../../src/embedded/host/loaded-models.ts'
 
 function pool(memoryBudgetBytes: number) {
   const events: string[] = []

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { admissionLimits, engineLimits } from '../../src/embedded/machine-limits.ts'
-import { findModel, firstStartModels, manifest, modelBytes } from '../../src/embedded/manifest.ts'
+import { admissionLimits, engineLimits } from '../../src/embedded/service/machine-limits.ts'
+import { findModel, firstStartModels, manifest, modelBytes } from '../../src/embedded/manifest/manifest.ts'
 
 const small = { cores: 2, memoryBytes: 4e9 }
 const large = { cores: 64, memoryBytes: 256e9 }

@@ -10,9 +10,9 @@ import { after, beforeEach, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { findModel } from '../../src/embedded/manifest.ts'
-import type { FileSource, ManifestModel, ModelFile } from '../../src/embedded/manifest-types.ts'
-import { modelFiles } from '../../src/embedded/model-files.ts'
+import { findModel } from '../../src/embedded/manifest/manifest.ts'
+import type { FileSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
+import { modelFiles } from '../../src/embedded/files/model-files.ts'
 import { fileServer } from './file-server.ts'
 
 const content = randomBytes(12_000_000)

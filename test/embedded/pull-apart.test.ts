@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pullApart } from '../../src/embedded/pull-process.ts'
+import { pullApart } from '../../src/embedded/files/pull-process.ts'
 import { eventually } from '../support/waiting.ts'
 
 describe('a model that is fetched by a process of its own', () => {
@@ -77,7 +77,7 @@ describe('a model that is fetched by a process of its own', () => {
     await writeFile(
       program,
       `import { setTimeout as sleep } from 'node:timers/promises'
-import { pullApart } from ${JSON.stringify(new URL('../../src/embedded/pull-process.ts', import.meta.url).href)}
+import { pullApart } from ${JSON.stringify(new URL('../../src/embedded/files/pull-process.ts', import.meta.url).href)}
       const order = { directory: ${JSON.stringify(directory)}, slug: 'openai/whisper-tiny', environment: process.env }
       await pullApart(order, { onProgress() {}, signal: new AbortController().signal })`,
     )

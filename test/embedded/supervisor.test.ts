@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { engineSupervisor } from '../../src/embedded/supervisor.ts'
+import { engineSupervisor } from '../../src/embedded/service/supervisor.ts'
 
 describe('the supervisor', () => {
   let directory: string
@@ -74,7 +74,7 @@ describe('the supervisor', () => {
 
   it('leaves no host behind when its own process is killed', async () => {
     const program = join(directory, 'parent.ts')
-    const supervisorUrl = new URL('../../src/embedded/supervisor.ts', import.meta.url).href
+    const supervisorUrl = new URL('../../src/embedded/service/supervisor.ts', import.meta.url).href
     await writeFile(
       program,
       `import { engineSupervisor } from '${supervisorUrl}'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { openApiDocument } from '../../src/http/openapi.ts'
+import { openApiDocument } from '../../src/http/public/openapi.ts'
 import { roomyLimits } from '../support/chat-stage.ts'
 import { fieldsOf, outOfBounds, wrongTypes, type Field, type Schema } from '../support/schema-samples.ts'
 import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import OpenAI from 'openai'
-import { mostOwed } from '../../src/core/most-owed.ts'
+import { maximumCharge } from '../../src/core/money/maximum-charge.ts'
 import { openSpending } from '../../src/billing/spending.ts'
 import type { Job } from '../../src/core/job.ts'
-import { sydneyMonth } from '../../src/core/sydney-time.ts'
-import type { UsageStore, Workspace } from '../../src/ports.ts'
+import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
+import type { Workspace } from '../../src/ports/accounts.ts'
+import type { UsageStore } from '../../src/ports/usage.ts'
 import { chatStage, refusalOf } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
 import { gate } from '../support/waiting.ts'
@@ -147,9 +148,9 @@ describe('what has been spent', () => {
       media: { images: 2, audioMs: 3 },
       calls: [{ body: Buffer.alloc(40) }, { body: Buffer.alloc(2) }],
     } as unknown as Job
-    assert.equal(mostOwed(job, price), 42n * 5n + 30n + 14n + 3n)
+    assert.equal(maximumCharge(job, price), 42n * 5n + 30n + 14n + 3n)
     assert.equal(
-      mostOwed({ ...job, calls: [{ path: '', contentType: '', body: Buffer.alloc(1000) }] }, price),
+      maximumCharge({ ...job, calls: [{ path: '', contentType: '', body: Buffer.alloc(1000) }] }, price),
       100n * 5n + 30n + 14n + 3n,
     )
   })

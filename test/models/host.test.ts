@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { Client, type Dispatcher } from 'undici'
-import { findModel } from '../../src/embedded/manifest.ts'
-import { modelFiles } from '../../src/embedded/model-files.ts'
-import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/supervisor.ts'
+import { findModel } from '../../src/embedded/manifest/manifest.ts'
+import { modelFiles } from '../../src/embedded/files/model-files.ts'
+import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/service/supervisor.ts'
 import { modelsDirectory, type Answer } from './service.ts'
 
 const tinyLlama = findModel('tinyllama')

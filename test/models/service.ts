@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { RuntimeName } from '../../src/embedded/manifest-types.ts'
-import { modelFiles } from '../../src/embedded/model-files.ts'
+import type { RuntimeName } from '../../src/embedded/manifest/types.ts'
+import { modelFiles } from '../../src/embedded/files/model-files.ts'
 import { eventually } from '../support/waiting.ts'
 import { unconfiguredWeirProcess, type WeirProcess } from '../support/weir-process.ts'
 

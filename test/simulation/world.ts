@@ -1,4 +1,4 @@
-import type { Decision, LaneLimits, openLane } from '../../src/core/admission.ts'
+import type { Decision, LaneLimits, openLane } from '../../src/core/admission/lane.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 

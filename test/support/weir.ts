@@ -6,7 +6,7 @@ import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import { usageQuery } from '../../src/accounts/views.ts'
-import type { LedgerRow } from '../../src/core/ledger.ts'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
 
 /** The real service on real sockets and a real data directory, for tests. */
 export interface TestWeir {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Decision, LaneLimits } from '../../src/core/admission.ts'
-import type { Admission, Ticket } from '../../src/ports.ts'
+import type { Decision, LaneLimits } from '../../src/core/admission/lane.ts'
+import type { Admission, Ticket } from '../../src/ports/admission.ts'
 import type { HandClock } from './hand-clock.ts'
 
 export const narrow: LaneLimits = { tokenBudget: 10, maxConcurrentRequests: 2, maxQueueDepth: 60, maxWaitMs: 100 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/admission/memory.ts'
-import type { Decision, LaneLimits } from '../../src/core/admission.ts'
+import type { Decision, LaneLimits } from '../../src/core/admission/lane.ts'
 import { handClock, turn } from './hand-clock.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openLane, Place } from '../../src/core/admission.ts'
-import type { LaneLimits } from '../../src/core/admission.ts'
+import { openLane, Place } from '../../src/core/admission/lane.ts'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 500 }
 

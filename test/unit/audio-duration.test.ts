@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { measureAudio } from '../../src/media/audio/measure.ts'
 import { opusPacketMs } from '../../src/media/audio/opus.ts'
-import type { ByteSource } from '../../src/ports.ts'
+import type { ByteSource } from '../../src/ports/uploads.ts'
 
 const folder = new URL('../fixtures/audio/', import.meta.url)
 /** What a full decode by ffmpeg gives. */

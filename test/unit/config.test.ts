@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { loadConfig, type Config } from '../../src/config.ts'
-import { FileMistake } from '../../src/core/checked-yaml.ts'
+import { ConfigError } from '../../src/core/checked-yaml.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -22,7 +22,7 @@ function mistakeIn(text: string, environment: NodeJS.ProcessEnv = {}): string {
   try {
     load(text, environment)
   } catch (error) {
-    assert.ok(error instanceof FileMistake, `not told as a mistake: ${String(error)}`)
+    assert.ok(error instanceof ConfigError, `not told as a mistake: ${String(error)}`)
     return error.message.replaceAll(`${folder}/`, '')
   }
   return assert.fail('the mistake was not seen')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { embeddingList } from '../../src/core/embedding-list.ts'
+import { embeddingList } from '../../src/core/json/embedding-list.ts'
 
 type Form = 'base64' | 'float'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { forwardBody } from '../../src/core/forward.ts'
-import { hasRepeatedName, scanObject } from '../../src/core/json-scan.ts'
+import { forwardBody } from '../../src/core/json/forward.ts'
+import { hasRepeatedName, scanObject } from '../../src/core/json/json-scan.ts'
 
 fc.configureGlobal({ seed: 1 })
 

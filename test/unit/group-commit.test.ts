@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
-import type { Intent, LedgerRow } from '../../src/core/ledger.ts'
-import { noUsage } from '../../src/core/rating.ts'
-import type { Ledger, LedgerBatch } from '../../src/ports.ts'
-import { groupCommit } from '../../src/store/group-commit.ts'
+import type { Intent, LedgerRow } from '../../src/core/money/ledger.ts'
+import { noUsage } from '../../src/core/money/rating.ts'
+import type { Ledger, LedgerBatch } from '../../src/ports/ledger.ts'
+import { groupCommit } from '../../src/ledger/group-commit.ts'
 import { handClock, turn, type HandClock } from './hand-clock.ts'
 
 function intent(requestId: string): Intent {
@@ -88,7 +88,7 @@ const idsOf = (batch: LedgerBatch | undefined): string[] =>
 describe('group commit', () => {
   it('nobody hears of success before it is durable', async (t) => {
     const { ledger, succeed } = bench(t)
-    const opened = watch(ledger.open(intent('a')))
+    const opened = watch(ledger.note(intent('a')))
     await turn()
     assert.equal(opened.state, 'waiting')
     await succeed()
@@ -102,8 +102,8 @@ describe('group commit', () => {
 
   it('whatever comes while a batch is written makes up the next one, in order', async (t) => {
     const { ledger, batches, succeed } = bench(t)
-    const all = [watch(ledger.open(intent('a')))]
-    for (const id of ['b', 'c', 'd']) all.push(watch(ledger.open(intent(id))))
+    const all = [watch(ledger.note(intent('a')))]
+    for (const id of ['b', 'c', 'd']) all.push(watch(ledger.note(intent(id))))
     all.push(watch(ledger.settle(row('z'))))
     assert.deepEqual(batches.map(idsOf), [['a']])
     await succeed()
@@ -119,7 +119,7 @@ describe('group commit', () => {
 
   it('a batch has an end: thousands are written in several', async (t) => {
     const { ledger, batches, succeed } = bench(t)
-    const all = Array.from({ length: 5001 }, (_, index) => watch(ledger.open(intent(String(index)))))
+    const all = Array.from({ length: 5001 }, (_, index) => watch(ledger.note(intent(String(index)))))
     for (let written = 0; written < 4; written++) await succeed()
     assert.ok(batches.every((batch) => batch.intents.length <= 2000))
     assert.deepEqual(
@@ -131,17 +131,17 @@ describe('group commit', () => {
 
   it('a failed write refuses its intents at once, and those that come right after it without trying', async (t) => {
     const { ledger, clock, batches, fail, succeed } = bench(t)
-    const first = watch(ledger.open(intent('a')))
+    const first = watch(ledger.note(intent('a')))
     await fail()
     assert.equal(first.state, 'refused')
     assert.equal(ledger.status().healthy, false)
-    const second = watch(ledger.open(intent('b')))
+    const second = watch(ledger.note(intent('b')))
     await turn()
     assert.equal(second.state, 'refused')
     assert.equal(batches.length, 1)
 
     clock.advance(250)
-    const third = watch(ledger.open(intent('c')))
+    const third = watch(ledger.note(intent('c')))
     await succeed()
     assert.equal(third.state, 'done')
     assert.equal(ledger.status().healthy, true)
@@ -203,7 +203,7 @@ describe('group commit', () => {
   it('the lag is the age of the oldest that is not durable, what is being written included', async (t) => {
     const { ledger, clock, succeed, fail } = bench(t)
     assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
-    watch(ledger.open(intent('a')))
+    watch(ledger.note(intent('a')))
     clock.advance(30)
     watch(ledger.settle(row('b')))
     clock.advance(12)
@@ -280,7 +280,7 @@ describe('group commit', () => {
                 () => {},
               )
             } else if (what === 'open') {
-              ledger.open(intent(id)).then(
+              ledger.note(intent(id)).then(
                 () => heard.push(id),
                 () => {},
               )

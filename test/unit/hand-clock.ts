@@ -1,5 +1,5 @@
 import type { MockTimers } from 'node:test'
-import type { Clock } from '../../src/ports.ts'
+import type { Clock } from '../../src/ports/clock.ts'
 
 export interface HandClock extends Clock {
   /** Lets time pass; timers that become due fire, as late as the step is long. */

@@ -6,10 +6,10 @@ import { invoiceHtml } from '../../src/billing/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoice-pdf.ts'
 import { openInvoicing } from '../../src/billing/invoices.ts'
 import { reconcile } from '../../src/billing/reconcile.ts'
-import type { InvoiceDocument } from '../../src/core/invoice-document.ts'
+import type { InvoiceDocument } from '../../src/core/money/invoice-document.ts'
 import { ApiError } from '../../src/core/errors.ts'
-import { parseMonth } from '../../src/core/sydney-time.ts'
-import type { Workspace } from '../../src/ports.ts'
+import { parseMonth } from '../../src/core/money/sydney-time.ts'
+import type { Workspace } from '../../src/ports/accounts.ts'
 import { seller, testBooks, type TestBooks } from '../support/books.ts'
 
 const october = parseMonth('2026-10')!

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
 import { localFiles } from '../../src/files/local.ts'
-import type { FileStore } from '../../src/ports.ts'
+import type { FileStore } from '../../src/ports/files.ts'
 
 const MIB = 1_048_576
 

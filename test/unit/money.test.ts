@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { divideHalfUp, formatAud, parseAud } from '../../src/core/money.ts'
+import { divideHalfUp, formatAud, parseAud } from '../../src/core/money/money.ts'
 
 fc.configureGlobal({ seed: 1 })
 

@@ -3,8 +3,9 @@ import { describe, it } from 'node:test'
 import { openPriceBook } from '../../src/catalog/price-book.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/core/catalog.ts'
-import { imageKind, type ModelPrices } from '../../src/core/image-prices.ts'
-import type { PriceVersion, Store } from '../../src/ports.ts'
+import { imageKind, type ModelPrices } from '../../src/core/money/image-prices.ts'
+import type { PriceVersion } from '../../src/ports/accounts.ts'
+import type { Store } from '../../src/ports/store.ts'
 
 function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
   const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated: [{ workspace: 'acme' }] }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { LaneLimits } from '../../src/core/admission.ts'
-import { describedArrivals, parseSizes } from '../../src/core/described-load.ts'
-import type { DescribedLoad } from '../../src/core/described-load.ts'
-import { simulateQueue } from '../../src/core/queue-simulation.ts'
-import type { Arrival, EngineSpeed } from '../../src/core/queue-simulation.ts'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import { syntheticArrivals, parseSizes } from '../../src/core/admission/synthetic-load.ts'
+import type { SyntheticLoad } from '../../src/core/admission/synthetic-load.ts'
+import { simulateQueue } from '../../src/core/admission/queue-simulation.ts'
+import type { Arrival, EngineSpeed } from '../../src/core/admission/queue-simulation.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 
 const limits: LaneLimits = { tokenBudget: 10_000, maxConcurrentRequests: 1, maxQueueDepth: 10, maxWaitMs: 60_000 }
@@ -74,8 +74,8 @@ describe('a simulated queue', () => {
   })
 
   it('[Q5] agrees with queueing theory where there is a formula (M/D/1)', () => {
-    const load: DescribedLoad = { ...described, requestsPerSecond: 0.8, durationMs: 200_000_000 }
-    const arrivals = describedArrivals(load, seededRandom(7))
+    const load: SyntheticLoad = { ...described, requestsPerSecond: 0.8, durationMs: 200_000_000 }
+    const arrivals = syntheticArrivals(load, seededRandom(7))
     const report = run(arrivals, { maxQueueDepth: 1_000_000, maxWaitMs: 1_000_000_000 }, load.durationMs)
     // Pollaczek and Khinchine: busy 80 % with a fixed second each, the mean wait is 0.8 / (2 × 0.2) seconds.
     near(report.waitMs?.mean ?? 0, 2000, 60)
@@ -89,7 +89,7 @@ describe('a simulated queue', () => {
   })
 })
 
-const described: DescribedLoad = {
+const described: SyntheticLoad = {
   process: 'poisson',
   requestsPerSecond: 10,
   burstSize: 5,
@@ -99,11 +99,11 @@ const described: DescribedLoad = {
   outputTokens: { kind: 'fixed', tokens: 90 },
 }
 
-function load(changes: Partial<DescribedLoad>, seed = 3): Arrival[] {
-  return [...describedArrivals({ ...described, ...changes }, seededRandom(seed))]
+function load(changes: Partial<SyntheticLoad>, seed = 3): Arrival[] {
+  return [...syntheticArrivals({ ...described, ...changes }, seededRandom(seed))]
 }
 
-function times(process: DescribedLoad['process']): number[] {
+function times(process: SyntheticLoad['process']): number[] {
   return load({ process, durationMs: 1001 }).map(({ atMs }) => atMs)
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { allowance, secondsLeft, take, windowAt, WINDOW_MS, type WindowCount } from '../../src/core/rate-window.ts'
-import { memoryRateLimiter } from '../../src/limits/memory.ts'
+import { memoryRateLimiter } from '../../src/rate-limit/memory.ts'
 
 fc.configureGlobal({ seed: 1 })
 

@@ -9,7 +9,7 @@ import {
   rate,
   type PriceList,
   type Rates,
-} from '../../src/core/rating.ts'
+} from '../../src/core/money/rating.ts'
 import { readUsage } from '../../src/dialects/usage.ts'
 
 fc.configureGlobal({ seed: 1 })

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Type, { type TSchema } from 'typebox'
 import { modelsSchema, priceListSchema } from '../../src/catalog/file.ts'
-import { check, describe as inWords, formatPath } from '../../src/core/schema-check.ts'
-import { chatRequestSchema } from '../../src/http/chat-schema.ts'
-import { operations } from '../../src/http/openapi.ts'
+import { check, describe as inWords, formatPath } from '../../src/core/json/schema-check.ts'
+import { chatRequestSchema } from '../../src/endpoints/chat/schema.ts'
+import { operations } from '../../src/http/public/openapi.ts'
 
 /** The problem in one line: `path kind expected`. */
 function problem(schema: TSchema, value: unknown): string {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
-import { UsageMistake } from '../../src/commands/command.ts'
+import { UsageError } from '../../src/commands/command.ts'
 import type { Recording, Replay } from '../../src/commands/recorded-load.ts'
 import { readOptions } from '../../src/commands/simulate-options.ts'
 import { simulation } from '../../src/commands/simulate.ts'
@@ -82,7 +82,7 @@ describe('weir simulate', () => {
     for (const [args, message] of Object.entries(wrong)) {
       assert.throws(
         () => readOptions(args.split(' ')),
-        (error) => error instanceof UsageMistake && message.test(error.message),
+        (error) => error instanceof UsageError && message.test(error.message),
         args,
       )
     }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { usageQuery } from '../../src/accounts/views.ts'
 import { ApiError } from '../../src/core/errors.ts'
-import { sydneyDate, sydneyMidnight } from '../../src/core/sydney-time.ts'
+import { sydneyDate, sydneyMidnight } from '../../src/core/money/sydney-time.ts'
 
 fc.configureGlobal({ seed: 1 })
 

@@ -4,8 +4,8 @@ import { after, before, describe, it } from 'node:test'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { exportColumns } from '../../src/billing/usage-export.ts'
 import { writeParquet } from '../../src/billing/usage-parquet.ts'
-import type { LedgerRow } from '../../src/core/ledger.ts'
-import type { Workspace } from '../../src/ports.ts'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import type { Workspace } from '../../src/ports/accounts.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
 
 /** The ledger as Parquet, read back. */

@@ -1,4 +1,4 @@
-import { StopText } from '../stop-text.ts'
+import { StopText } from '../runtime/stop-text.ts'
 import { parseToolCall } from './tool-calls.ts'
 import type { ToolCall } from './tool-calls.ts'
 

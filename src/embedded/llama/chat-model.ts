@@ -1,8 +1,15 @@
 import { LlamaGrammar } from 'node-llama-cpp'
 import type { Llama, LlamaModel, Token } from 'node-llama-cpp'
-import { contextLengthExceeded, EngineError } from '../engine-model.ts'
-import type { ChatRequest, CompletionRequest, EngineModel, FinishReason, Sampling, TextEvent } from '../engine-model.ts'
-import { StopText } from '../stop-text.ts'
+import { contextLengthExceeded, EngineError } from '../runtime/engine-model.ts'
+import type {
+  ChatRequest,
+  CompletionRequest,
+  EngineModel,
+  FinishReason,
+  Sampling,
+  TextEvent,
+} from '../runtime/engine-model.ts'
+import { StopText } from '../runtime/stop-text.ts'
 import { AnswerParts } from './answer-parts.ts'
 import type { AnswerPart } from './answer-parts.ts'
 import { chatTemplate } from './chat-template.ts'

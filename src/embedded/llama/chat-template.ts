@@ -1,7 +1,7 @@
 import { Template } from '@huggingface/jinja'
 import type { LlamaModel } from 'node-llama-cpp'
-import { invalidValue } from '../engine-model.ts'
-import type { ChatMessage, ChatRequest, Json, ToolDefinition } from '../engine-model.ts'
+import { invalidValue } from '../runtime/engine-model.ts'
+import type { ChatMessage, ChatRequest, Json, ToolDefinition } from '../runtime/engine-model.ts'
 
 export interface ChatTemplate {
   /** Whether the template itself tells the model about tools, in the `<tool_call>` manner we can read back. */

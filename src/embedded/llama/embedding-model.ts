@@ -1,5 +1,5 @@
-import { contextLengthExceeded } from '../engine-model.ts'
-import type { EngineModel } from '../engine-model.ts'
+import { contextLengthExceeded } from '../runtime/engine-model.ts'
+import type { EngineModel } from '../runtime/engine-model.ts'
 import type { LlamaLoading } from './runtime.ts'
 
 export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineModel> {

@@ -1,6 +1,6 @@
 import { LlamaGrammarEvaluationState } from 'node-llama-cpp'
 import type { LlamaContextSequence, LlamaGrammar, LlamaModel, SequenceEvaluateOptions, Token } from 'node-llama-cpp'
-import type { Sampling, TokenLogprob } from '../engine-model.ts'
+import type { Sampling, TokenLogprob } from '../runtime/engine-model.ts'
 import { sampledLogprob } from './logprobs.ts'
 import type { ThreadPace } from './thread-pace.ts'
 

@@ -1,5 +1,5 @@
-import { invalidValue } from '../engine-model.ts'
-import type { Json, JsonObject } from '../engine-model.ts'
+import { invalidValue } from '../runtime/engine-model.ts'
+import type { Json, JsonObject } from '../runtime/engine-model.ts'
 import { integerRange } from './integer-range-grammar.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp'
-import type { Sampling, TokenLogprob } from '../engine-model.ts'
+import type { Sampling, TokenLogprob } from '../runtime/engine-model.ts'
 
 /**
  * The runtime reports probabilities after temperature; raising them to its power and normalising again gives back what

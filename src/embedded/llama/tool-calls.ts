@@ -1,4 +1,4 @@
-import type { ChatRequest, Json, JsonObject } from '../engine-model.ts'
+import type { ChatRequest, Json, JsonObject } from '../runtime/engine-model.ts'
 
 export interface ToolCall {
   name: string

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { EngineError } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
 
 /** Decodes to mono at 16 kHz in a thread of its own: minutes of music would otherwise hold up everyone else. */
 export async function audioSamples(audio: Buffer, signal: AbortSignal): Promise<Float32Array> {

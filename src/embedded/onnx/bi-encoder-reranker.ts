@@ -1,5 +1,5 @@
-import { contextLengthExceeded } from '../engine-model.ts'
-import type { EngineModel } from '../engine-model.ts'
+import { contextLengthExceeded } from '../runtime/engine-model.ts'
+import type { EngineModel } from '../runtime/engine-model.ts'
 import type { ModelLoading } from './runtime.ts'
 import { openSentenceEncoder } from './sentence-encoder.ts'
 

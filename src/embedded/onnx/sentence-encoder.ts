@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { Tensor } from 'onnxruntime-node'
-import { contextLengthExceeded, EngineError } from '../engine-model.ts'
-import type { EngineModel } from '../engine-model.ts'
+import { contextLengthExceeded, EngineError } from '../runtime/engine-model.ts'
+import type { EngineModel } from '../runtime/engine-model.ts'
 import type { ModelLoading } from './runtime.ts'
 import { floats, int64, output, run } from './session.ts'
 

@@ -1,5 +1,5 @@
-import type { Sampling, TokenLogprob } from '../engine-model.ts'
-import { seededRandom } from '../random-numbers.ts'
+import type { Sampling, TokenLogprob } from '../runtime/engine-model.ts'
+import { seededRandom } from '../runtime/random-numbers.ts'
 
 export interface TokenChoice {
   token: number

@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib'
 import type { InferenceSession, Tensor } from 'onnxruntime-node'
-import type { Segment } from '../engine-model.ts'
+import type { Segment } from '../runtime/engine-model.ts'
 import { applyTimestampRules } from './timestamp-rules.ts'
 import { bestToken, logSumExp, tokenChooser } from './token-choice.ts'
 import { whisperDecoder } from './whisper-decoder.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { invalidValue } from '../engine-model.ts'
-import type { EngineModel, Segment, SpeechRequest, Transcript } from '../engine-model.ts'
+import { invalidValue } from '../runtime/engine-model.ts'
+import type { EngineModel, Segment, SpeechRequest, Transcript } from '../runtime/engine-model.ts'
 import { audioSamples } from './audio-samples.ts'
 import { melSpectrogram, sampleRate } from './mel-spectrogram.ts'
 import type { ModelLoading } from './runtime.ts'

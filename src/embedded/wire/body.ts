@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { EngineError } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
 import { isObject } from './fields.ts'
 import type { Fields } from './fields.ts'
 

@@ -1,5 +1,5 @@
-import { EngineError, invalidValue } from '../engine-model.ts'
-import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice, ToolDefinition } from '../engine-model.ts'
+import { EngineError, invalidValue } from '../runtime/engine-model.ts'
+import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice, ToolDefinition } from '../runtime/engine-model.ts'
 import { isObject, optionalArray, optionalBoolean, optionalInteger, optionalObject, optionalString } from './fields.ts'
 import { required, requiredArray, requiredString } from './fields.ts'
 import type { Fields } from './fields.ts'

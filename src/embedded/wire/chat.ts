@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { ChatRequest, FinishReason, TextEvent, TokenLogprob } from '../engine-model.ts'
+import type { ChatRequest, FinishReason, TextEvent, TokenLogprob } from '../runtime/engine-model.ts'
 import { readJson } from './body.ts'
 import { readChatRequest } from './chat-request.ts'
 import { ability, unixSeconds } from './exchange.ts'

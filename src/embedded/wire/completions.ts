@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { EngineError } from '../engine-model.ts'
-import type { CompletionRequest, TextEvent, TokenLogprob } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
+import type { CompletionRequest, TextEvent, TokenLogprob } from '../runtime/engine-model.ts'
 import { readJson } from './body.ts'
 import { ability, unixSeconds } from './exchange.ts'
 import type { Exchange } from './exchange.ts'

@@ -1,4 +1,4 @@
-import { EngineError } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
 import { readJson } from './body.ts'
 import { ability } from './exchange.ts'
 import type { Exchange } from './exchange.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { EngineError } from '../engine-model.ts'
-import type { EngineModel } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
+import type { EngineModel } from '../runtime/engine-model.ts'
 
 /** One request on its way through the host. `signal` fires when the caller's socket closes. */
 export interface Exchange {

@@ -1,5 +1,5 @@
-import { EngineError, invalidValue } from '../engine-model.ts'
-import type { JsonObject } from '../engine-model.ts'
+import { EngineError, invalidValue } from '../runtime/engine-model.ts'
+import type { JsonObject } from '../runtime/engine-model.ts'
 
 /** Typed reading of request bodies: `null` means absent, a wrong type is a 400 that names the field. */
 export type Fields = Record<string, unknown>

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { invalidValue } from '../engine-model.ts'
+import { invalidValue } from '../runtime/engine-model.ts'
 import { readJson } from './body.ts'
 import { ability, unixSeconds } from './exchange.ts'
 import type { Exchange } from './exchange.ts'

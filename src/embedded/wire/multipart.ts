@@ -1,4 +1,4 @@
-import { EngineError } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
 import type { Fields } from './fields.ts'
 
 export interface Form {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { EngineError } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   sendText(response, status, 'application/json', JSON.stringify(body))

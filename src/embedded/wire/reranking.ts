@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { EngineError, invalidValue } from '../engine-model.ts'
-import type { ScoreRequest, Scores } from '../engine-model.ts'
+import { EngineError, invalidValue } from '../runtime/engine-model.ts'
+import type { ScoreRequest, Scores } from '../runtime/engine-model.ts'
 import { readJson } from './body.ts'
 import { ability } from './exchange.ts'
 import type { Exchange } from './exchange.ts'

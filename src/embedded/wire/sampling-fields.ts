@@ -1,5 +1,5 @@
-import { EngineError } from '../engine-model.ts'
-import type { Sampling } from '../engine-model.ts'
+import { EngineError } from '../runtime/engine-model.ts'
+import type { Sampling } from '../runtime/engine-model.ts'
 import { optionalInteger, optionalNumber } from './fields.ts'
 import type { Fields } from './fields.ts'
 

@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib'
-import type { SpeechRequest, Transcript } from '../engine-model.ts'
-import { languageName } from '../languages.ts'
+import type { SpeechRequest, Transcript } from '../runtime/engine-model.ts'
+import { languageName } from './languages.ts'
 
 export function transcriptText(transcript: Transcript): string {
   return transcript.segments

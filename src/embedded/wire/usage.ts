@@ -1,4 +1,4 @@
-import type { TextEvent } from '../engine-model.ts'
+import type { TextEvent } from '../runtime/engine-model.ts'
 import { optionalBoolean, optionalObject } from './fields.ts'
 import type { Fields } from './fields.ts'
 

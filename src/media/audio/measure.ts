@@ -1,4 +1,4 @@
-import type { ByteSource, MeasuredAudio } from '../../ports.ts'
+import type { ByteSource, MeasuredAudio } from '../../ports/uploads.ts'
 import { flacSeconds } from './flac.ts'
 import { isMp3, mp3Seconds, skipTags } from './mp3.ts'
 import { mp4Seconds } from './mp4.ts'

@@ -1,4 +1,4 @@
-import type { ByteSource } from '../../ports.ts'
+import type { ByteSource } from '../../ports/uploads.ts'
 
 const WINDOW_BYTES = 65_536
 

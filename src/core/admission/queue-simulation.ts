@@ -1,0 +1,249 @@
+import { openLane, Place } from './lane.ts'
+import type { Decision, LaneLimits } from './lane.ts'
+
+/** A request of a load: described, or recorded. */
+export interface Arrival {
+  /** From the beginning of the load. */
+  readonly atMs: number
+  readonly inputTokens: number
+  readonly maxTokens: number
+  /** What the engine really writes; never more than maxTokens. */
+  readonly outputTokens: number
+}
+
+export interface EngineSpeed {
+  /** Of one stream that has the engine to itself. */
+  readonly tokensPerSecond: number
+  readonly prefillTokensPerSecond: number
+  /** Each further request makes all of them slower by this share: 0.02 means half speed at 51 requests. */
+  readonly slowdown: number
+}
+
+export interface QueueLoad {
+  readonly limits: LaneLimits
+  readonly engine: EngineSpeed
+  /** In the order of time. */
+  readonly arrivals: Iterable<Arrival>
+  /** The period over which use is measured. Whoever came in it is followed to the end. */
+  readonly durationMs: number
+}
+
+export interface Spread {
+  readonly mean: number
+  readonly p50: number
+  readonly p90: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Means over one part of the period. */
+export interface Moment {
+  readonly inFlightRequests: number
+  readonly committedTokens: number
+  readonly queueDepth: number
+}
+
+export interface QueueReport {
+  readonly limits: LaneLimits
+  readonly requests: number
+  readonly admittedAtOnce: number
+  readonly admittedAfterWait: number
+  readonly queueFull: number
+  readonly overloaded: number
+  readonly tooLarge: number
+  /** Milliseconds before admission, of all who were admitted; null where nobody was. */
+  readonly waitMs: Spread | null
+  /** Milliseconds from arrival to the last token: what more concurrency saves in waiting, it may cost in speed. */
+  readonly answerMs: Spread | null
+  /** Shares of the limits in use, over the period. */
+  readonly concurrencyUse: number
+  readonly budgetUse: number
+  /** Shares of the period in which somebody waited, by the limit that held the head of the queue. */
+  readonly heldByConcurrency: number
+  readonly heldByBudget: number
+  readonly queueDepthMax: number
+  readonly outputTokensPerSecond: number
+  readonly moments: readonly Moment[]
+}
+
+const momentCount = 60
+
+/** The real state machine in virtual time, in front of an engine that is only a speed. */
+export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoad): QueueReport {
+  const lane = openLane<Guest>(limits, decided)
+  const waits: number[] = []
+  const answers: number[] = []
+  const counts = { requests: 0, admittedAtOnce: 0, admittedAfterWait: 0, queueFull: 0, overloaded: 0, tooLarge: 0 }
+  const use = measureUse(durationMs, limits)
+  const inEngine: Guest[] = []
+  let nowMs = 0
+  /** How far a request has come that was in the engine all the time, in milliseconds at full speed. */
+  let progressMs = 0
+
+  const slowness = (): number => 1 + engine.slowdown * Math.max(0, inEngine.length - 1)
+
+  function nextFinishMs(): number {
+    const next = inEngine.at(-1)
+    return next === undefined ? Infinity : nowMs + (next.finishesAtMs - progressMs) * slowness()
+  }
+
+  function advance(toMs: number): void {
+    use.measure(nowMs, toMs, lane.status())
+    progressMs += (toMs - nowMs) / slowness()
+    nowMs = toMs
+  }
+
+  function decided(guest: Guest, decision: Decision): void {
+    switch (decision.kind) {
+      case 'admitted':
+        waits.push(decision.waitMs)
+        guest.finishesAtMs = progressMs + workMs(guest, engine)
+        insertLatestFirst(inEngine, guest)
+        break
+      case 'queue_full':
+        counts.queueFull += 1
+        break
+      case 'overloaded':
+        counts.overloaded += 1
+        break
+      case 'too_large':
+        counts.tooLarge += 1
+        break
+      case 'closed':
+        throw new Error('a simulated lane is never closed')
+    }
+  }
+
+  function arrive(arrival: Arrival): void {
+    counts.requests += 1
+    const guest = new Guest(arrival)
+    const decision = lane.arrive(guest, nowMs)
+    if (decision === undefined) return
+    if (decision.kind === 'admitted') counts.admittedAtOnce += 1
+    decided(guest, decision)
+  }
+
+  function finish(guest: Guest): void {
+    progressMs = guest.finishesAtMs
+    answers.push(nowMs - guest.arrivedAtMs)
+    use.produced(nowMs, guest.outputTokens)
+    lane.leave(guest, nowMs)
+  }
+
+  const coming = arrivals[Symbol.iterator]()
+  for (let next = coming.next(); ;) {
+    const arrivalMs = next.done === true ? Infinity : next.value.atMs
+    const finishMs = nextFinishMs()
+    const deadlineMs = lane.nextDeadlineMs()
+    const thenMs = Math.min(arrivalMs, finishMs, deadlineMs)
+    if (thenMs === Infinity) break
+    advance(thenMs)
+    if (thenMs === finishMs) {
+      const guest = inEngine.pop()
+      if (guest !== undefined) finish(guest)
+    } else if (thenMs === deadlineMs) {
+      lane.expire(nowMs)
+    } else if (next.done !== true) {
+      arrive(next.value)
+      next = coming.next()
+    }
+  }
+  counts.admittedAfterWait = waits.length - counts.admittedAtOnce
+  return { limits, ...counts, waitMs: spread(waits), answerMs: spread(answers), ...use.report() }
+}
+
+class Guest extends Place {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  finishesAtMs = 0
+
+  constructor(arrival: Arrival) {
+    super(arrival.inputTokens + arrival.maxTokens)
+    this.inputTokens = arrival.inputTokens
+    this.outputTokens = Math.min(arrival.outputTokens, arrival.maxTokens)
+  }
+}
+
+function workMs({ inputTokens, outputTokens }: Guest, engine: EngineSpeed): number {
+  return (inputTokens / engine.prefillTokensPerSecond + outputTokens / engine.tokensPerSecond) * 1000
+}
+
+/** So that the next to finish is the last of the list. */
+function insertLatestFirst(list: Guest[], guest: Guest): void {
+  let low = 0
+  let high = list.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (list[middle]!.finishesAtMs > guest.finishesAtMs) low = middle + 1
+    else high = middle
+  }
+  list.splice(low, 0, guest)
+}
+
+function spread(values: number[]): Spread | null {
+  if (values.length === 0) return null
+  const sorted = Float64Array.from(values).sort()
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+  const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length
+  return { mean, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: at(1) }
+}
+
+/** Adds up, over time, how much of a lane was in use. */
+function measureUse(durationMs: number, limits: LaneLimits) {
+  const momentMs = durationMs / momentCount
+  const sums = Array.from({ length: momentCount }, () => ({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }))
+  let heldByConcurrencyMs = 0
+  let heldByBudgetMs = 0
+  let queueDepthMax = 0
+  let outputTokens = 0
+
+  function measure(fromMs: number, toMs: number, status: Moment): void {
+    queueDepthMax = Math.max(queueDepthMax, status.queueDepth)
+    const untilMs = Math.min(toMs, durationMs)
+    if (untilMs <= fromMs) return
+    if (status.queueDepth > 0) {
+      if (status.inFlightRequests >= limits.maxConcurrentRequests) heldByConcurrencyMs += untilMs - fromMs
+      else heldByBudgetMs += untilMs - fromMs
+    }
+    const first = Math.floor(fromMs / momentMs)
+    const last = Math.min(Math.floor(untilMs / momentMs), momentCount - 1)
+    for (let index = first; index <= last; index += 1) {
+      const sum = sums[index]!
+      const sharedMs = Math.min(untilMs, (index + 1) * momentMs) - Math.max(fromMs, index * momentMs)
+      sum.inFlightRequests += status.inFlightRequests * sharedMs
+      sum.committedTokens += status.committedTokens * sharedMs
+      sum.queueDepth += status.queueDepth * sharedMs
+    }
+  }
+
+  function report() {
+    const moments = sums.map((sum) => ({
+      inFlightRequests: sum.inFlightRequests / momentMs,
+      committedTokens: sum.committedTokens / momentMs,
+      queueDepth: sum.queueDepth / momentMs,
+    }))
+    const mean = (key: keyof Moment): number => moments.reduce((sum, moment) => sum + moment[key], 0) / momentCount
+    return {
+      concurrencyUse: share(mean('inFlightRequests'), limits.maxConcurrentRequests),
+      budgetUse: share(mean('committedTokens'), limits.tokenBudget),
+      heldByConcurrency: heldByConcurrencyMs / durationMs,
+      heldByBudget: heldByBudgetMs / durationMs,
+      queueDepthMax,
+      outputTokensPerSecond: (outputTokens / durationMs) * 1000,
+      moments,
+    }
+  }
+
+  return {
+    measure,
+    produced(atMs: number, tokens: number): void {
+      if (atMs <= durationMs) outputTokens += tokens
+    },
+    report,
+  }
+}
+
+function share(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole
+}

@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { ManifestModel, ModelFile } from '../manifest/types.ts'
+
+export const boxDirectory = join(dirname(fileURLToPath(import.meta.url)), '../../models')
+
+export interface ModelPaths {
+  ofFile(model: ManifestModel, file: ModelFile): string
+  ofRole(model: ManifestModel, role: string): string
+  /** A file gets its final name only after it was verified, so being there is enough. */
+  isPresent(model: ManifestModel): boolean
+}
+
+export function modelPaths(modelsDirectory: string): ModelPaths {
+  const ofFile = (model: ManifestModel, file: ModelFile) =>
+    join(model.delivery === 'box' ? boxDirectory : modelsDirectory, file.path)
+  return {
+    ofFile,
+    ofRole(model, role) {
+      const file = model.files.find((candidate) => candidate.role === role)
+      if (!file) throw new Error(`${model.catalog.id} has no file '${role}'`)
+      return ofFile(model, file)
+    },
+    isPresent: (model) => model.files.every((file) => existsSync(ofFile(model, file))),
+  }
+}

@@ -1,0 +1,19 @@
+import { defaultModels } from './defaults.ts'
+import { hubModels } from './hub.ts'
+import type { ManifestModel } from './types.ts'
+
+/** Every model the embedded engine knows, in the order they are listed. */
+export const manifest: readonly ManifestModel[] = [...defaultModels, ...hubModels]
+
+export function findModel(slug: string, models: readonly ManifestModel[] = manifest): ManifestModel | undefined {
+  return models.find(({ catalog }) => catalog.id === slug || catalog.aliases.includes(slug))
+}
+
+export function modelBytes(model: ManifestModel): number {
+  return model.files.reduce((sum, file) => sum + file.bytes, 0)
+}
+
+/** What a first start fetches in the background, smallest first: the sooner something answers, the better. */
+export function firstStartModels(): ManifestModel[] {
+  return manifest.filter((model) => model.delivery === 'default').sort((a, b) => modelBytes(a) - modelBytes(b))
+}

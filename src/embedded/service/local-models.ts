@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { availableParallelism, tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Engine } from '../../ports/engine.ts'
+import { embeddedEngine } from './embedded-engine.ts'
+import { engineLimits } from './machine-limits.ts'
+import { findModel, modelBytes } from '../manifest/manifest.ts'
+import { modelFiles, type PullProgress } from '../files/model-files.ts'
+import { pullApart } from '../files/pull-process.ts'
+import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
+
+const LOOK_MS = 1000
+const RETRY_MS = 30_000
+
+/** What a service needs to run models itself: their files, the hosts that run them, and an engine for each. */
+export interface LocalModels {
+  knows(slug: string): boolean
+  /** The engine of a model; `open` connects to the socket of its host. */
+  engine(slug: string, open: (socketPath: string) => Engine): Engine
+  /** Fetches in the background what is missing, smallest first, until it is there. */
+  pullMissing(slugs: readonly string[], events: FetchEvents): void
+  close(): Promise<void>
+}
+
+export interface FetchEvents {
+  progress(progress: PullProgress): void
+  ready(slug: string): void
+  failed(slug: string, reason: string): void
+}
+
+export function localModels(options: {
+  readonly directory: string
+  readonly environment: NodeJS.ProcessEnv
+  readonly log: SupervisorOptions['log']
+}): LocalModels {
+  const files = modelFiles(options.directory, { environment: options.environment })
+  // Short, as a unix socket's path may have about 100 characters; made by the first host that starts.
+  const socketDirectory = join(tmpdir(), `weir-${randomUUID()}`)
+  const supervisor = engineSupervisor({
+    socketDirectory,
+    modelsDirectory: options.directory,
+    ...engineLimits({ cores: availableParallelism(), memoryBytes: totalmem() }),
+    log: options.log,
+  })
+  const stopped = new AbortController()
+  const present = new Map<string, boolean>()
+  const underway = new Set<string>()
+
+  // A request must not wait for the disk to hear whether a model is there; another process may pull or remove it.
+  const look = setInterval(() => {
+    for (const slug of present.keys()) present.set(slug, files.isPresent(slug))
+  }, LOOK_MS)
+  look.unref()
+
+  async function pullAll(slugs: readonly string[], events: FetchEvents): Promise<void> {
+    const missing = slugs.filter((slug) => !underway.has(slug) && !files.isPresent(slug))
+    for (const slug of missing) underway.add(slug)
+    missing.sort((one, other) => bytesOf(one) - bytesOf(other))
+    for (const slug of missing) {
+      while (!stopped.signal.aborted && !(await pull(slug, events))) {
+        await sleep(RETRY_MS, undefined, { signal: stopped.signal, ref: false }).catch(() => {})
+      }
+      underway.delete(slug)
+    }
+  }
+
+  async function pull(slug: string, events: FetchEvents): Promise<boolean> {
+    try {
+      const { environment, directory } = options
+      await pullApart({ directory, slug, environment }, { onProgress: events.progress, signal: stopped.signal })
+      if (present.has(slug)) present.set(slug, files.isPresent(slug))
+      events.ready(slug)
+      return true
+    } catch (error) {
+      if (!stopped.signal.aborted) events.failed(slug, (error as Error).message)
+      return false
+    }
+  }
+
+  return {
+    knows: (slug) => findModel(slug) !== undefined,
+    engine(slug, open) {
+      const model = findModel(slug)
+      if (!model) throw new Error(`the embedded engine does not know the model "${slug}"`)
+      present.set(slug, files.isPresent(slug))
+      return embeddedEngine(open(supervisor.socketPath(model.runtime)), {
+        supervisor,
+        runtime: model.runtime,
+        isPresent: () => present.get(slug) ?? false,
+      })
+    },
+    pullMissing: (slugs, events) => void pullAll(slugs, events),
+    async close() {
+      stopped.abort()
+      clearInterval(look)
+      await supervisor.stop()
+      rmSync(socketDirectory, { recursive: true, force: true })
+    },
+  }
+}
+
+function bytesOf(slug: string): number {
+  const model = findModel(slug)
+  return model ? modelBytes(model) : 0
+}

@@ -1,0 +1,112 @@
+import type { Model } from '../../core/catalog.ts'
+import { ApiError } from '../../core/errors.ts'
+import { isLanguageCode } from '../../core/language-names.ts'
+import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
+import type { ByteSource, MeasuredAudio } from '../../ports/uploads.ts'
+import { acceptedParameters } from '../parameters.ts'
+import { audioRequestSchema, type AudioRequest } from './schema.ts'
+
+/** The form of an audio request: its fields as text, and the recording. */
+export interface AudioForm {
+  /** By name, each value in the order it came. */
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  /** The field `file`; undefined where the form had none. */
+  readonly file: ByteSource | undefined
+}
+
+export type MeasureAudio = (source: ByteSource) => Promise<MeasuredAudio | undefined>
+
+export interface Recording extends MeasuredAudio {
+  readonly source: ByteSource
+  readonly durationMs: number
+}
+
+/** The slug that the form names. */
+export function modelIn({ fields }: AudioForm): string {
+  const name = single(fields, 'model')
+  if (!name) throw missing('model', 'the slug of a model')
+  return name
+}
+
+export async function readRecording({ file }: AudioForm, measure: MeasureAudio): Promise<Recording> {
+  if (!file) throw missing('file', 'the recording, as a file')
+  if (file.length === 0) throw new ApiError('invalid_value', 'The file is empty.', { param: 'file' })
+  const measured = await measure(file)
+  if (!measured) {
+    throw new ApiError(
+      'unsupported_content',
+      'The file is no audio that is supported. Send wav, mp3, m4a, ogg, flac or webm.',
+      { param: 'file' },
+    )
+  }
+  const { durationMs } = measured
+  if (durationMs !== undefined) return { ...measured, durationMs, source: file }
+  throw new ApiError(
+    'invalid_value',
+    `The length of the recording cannot be told: the ${measured.extension} file is damaged or holds no sound.`,
+    { param: 'file' },
+  )
+}
+
+/** What the fields of the form mean. An empty field is as good as none. */
+export function readRequest({ fields, file }: AudioForm, model: Model): AudioRequest {
+  const granularities = ['timestamp_granularities[]', 'timestamp_granularities'].flatMap(
+    (name) => fields.get(name) ?? [],
+  )
+  const request = {
+    file: file && '',
+    model: single(fields, 'model'),
+    language: single(fields, 'language')?.toLowerCase(),
+    prompt: single(fields, 'prompt'),
+    response_format: single(fields, 'response_format'),
+    temperature: asNumber(single(fields, 'temperature')),
+    timestamp_granularities: granularities.length > 0 ? [...new Set(granularities)] : undefined,
+    stream: asBoolean(single(fields, 'stream')),
+  }
+  requireValid(audioRequestSchema, request)
+  const checked = request as AudioRequest
+  const { language, stream, response_format: format = 'json', timestamp_granularities: granularity } = checked
+  if (language !== undefined && !isLanguageCode(language)) {
+    throw invalidParameter('invalid_value', 'language', 'an ISO-639-1 code, such as en')
+  }
+  if (stream) {
+    throw new ApiError('unsupported_value', 'A transcript comes as a whole: stream must be false.', { param: 'stream' })
+  }
+  if (granularity && format !== 'verbose_json') {
+    throw new ApiError('invalid_value', 'timestamp_granularities[] goes with response_format verbose_json only.', {
+      param: 'timestamp_granularities',
+    })
+  }
+  acceptedParameters(request, audioRequestSchema.properties, alwaysAccepted(checked), model)
+  return checked
+}
+
+/** What every model does, and values that ask for what happens anyway. */
+function alwaysAccepted(request: AudioRequest): ReadonlySet<string> {
+  const { response_format: format = 'json', temperature, timestamp_granularities: granularities } = request
+  const names = new Set(['file', 'model', 'stream'])
+  if (format === 'json' || format === 'text') names.add('response_format')
+  if (temperature === 0) names.add('temperature')
+  if (granularities?.every((it) => it === 'segment')) names.add('timestamp_granularities')
+  return names
+}
+
+function single(fields: AudioForm['fields'], name: string): string | undefined {
+  const values = fields.get(name) ?? []
+  if (values.length > 1) throw new ApiError('invalid_value', `The field '${name}' is given twice.`, { param: name })
+  return values[0] === '' ? undefined : values[0]
+}
+
+/** What is no number stays text, and is refused as that. */
+function asNumber(text: string | undefined): number | string | undefined {
+  return text !== undefined && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : text
+}
+
+function asBoolean(text: string | undefined): boolean | string | undefined {
+  const lower = text?.trim().toLowerCase()
+  return lower === 'true' || lower === '1' ? true : lower === 'false' || lower === '0' ? false : text
+}
+
+function missing(param: string, what: string): ApiError {
+  return new ApiError('missing_required_parameter', `Missing required parameter: '${param}', ${what}.`, { param })
+}

@@ -1,0 +1,76 @@
+import type { Deployment, Model } from '../../core/catalog.ts'
+import { ApiError } from '../../core/errors.ts'
+import { forwardBody } from '../../core/json/forward.ts'
+import type { Job } from '../../core/job.ts'
+import { sumOf, textTokens } from '../../core/token-estimate.ts'
+import { textCompletion } from '../../dialects/text-completion.ts'
+import { textStream } from '../../dialects/text-stream.ts'
+import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
+import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
+import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { outputAllowed } from '../output-limit.ts'
+import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
+import { acceptedParameters } from '../parameters.ts'
+
+const DEFAULT_MAX_TOKENS = 16
+const required = new Set(['prompt'])
+
+/** POST /completions: text continued, the older way. */
+export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): Job {
+  const dialect = operationOf(model, deployment, 'completions')
+  const { cachedTokens } = dialect
+  requireValid(completionsRequestSchema, body.value)
+  const request = body.value as CompletionsRequest
+  requireConsistent(request)
+  const accepted = acceptedParameters(request, completionsRequestSchema.properties, required, model)
+  const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
+  const inputs = prompts.map((prompt) => textTokens(prompt, model.tokenizer))
+  const input = sumOf([...inputs, textTokens(request.suffix ?? '', model.tokenizer)])
+  const maxTokens = outputAllowed(model, {
+    name: 'max_tokens',
+    asked: request.max_tokens ?? undefined,
+    fallback: DEFAULT_MAX_TOKENS,
+    input: inputs.reduce((most, { likely }) => Math.max(most, likely), 0),
+    inputName: 'prompt',
+  })
+  const choices = prompts.length * (request.n ?? 1)
+  const generated = prompts.length * (request.best_of ?? request.n ?? 1)
+  const fields = {
+    model: deployment.engine?.model ?? model.id,
+    max_tokens: maxTokens,
+    ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
+  }
+  const keep = (name: string): boolean => accepted.has(name) || name === 'prompt'
+  const includeUsage = request.stream_options?.include_usage === true
+  return {
+    endpoint: '/completions',
+    model,
+    deployment,
+    cost: input.charged + maxTokens * generated,
+    maxTokens: maxTokens * generated,
+    likelyInputTokens: input.likely,
+    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
+    answer: request.stream
+      ? {
+          kind: 'streamed',
+          relay: (head) => textStream(head, { includeUsage, choices, prompts: prompts.length, cachedTokens }),
+        }
+      : {
+          kind: 'whole',
+          read: ([body], head) => body && textCompletion(body.whole(), head, cachedTokens),
+        },
+  }
+}
+
+function requireConsistent(request: CompletionsRequest): void {
+  if (request.stream_options && !request.stream) {
+    throw new ApiError('invalid_value', "'stream_options' is only allowed with stream: true.", {
+      param: 'stream_options',
+    })
+  }
+  const { best_of: bestOf, n } = request
+  if (bestOf && bestOf < (n ?? 1)) throw invalidParameter('invalid_value', 'best_of', `at least n (${n})`)
+  if (bestOf && bestOf > 1 && request.stream) {
+    throw new ApiError('invalid_value', "'best_of' is not allowed with stream: true.", { param: 'best_of' })
+  }
+}

@@ -1,0 +1,58 @@
+import type { PicoAud } from '../core/money/money.ts'
+import type { PriceList } from '../core/money/rating.ts'
+
+export interface Workspace {
+  readonly id: string
+  readonly name: string
+  /** null: the service's default applies. */
+  readonly requestsPerMinute: number | null
+  readonly createdAt: number
+  readonly spendLimit: SpendLimit | null
+  readonly buyer: Buyer
+}
+
+/** What a workspace may spend in a month in Sydney, excluding GST. */
+export interface SpendLimit {
+  readonly amount: PicoAud
+  /** Only told of, where a hard one refuses. */
+  readonly isSoft: boolean
+}
+
+/** Who invoices are made out to; null: the workspace's name, or nothing. */
+export interface Buyer {
+  readonly name: string | null
+  readonly abn: string | null
+  readonly address: string | null
+}
+
+export interface ApiKey {
+  readonly id: string
+  readonly workspaceId: string
+  /** SHA-256 of the key; the key itself is shown once and kept nowhere. */
+  readonly hash: string
+  readonly createdAt: number
+  readonly revokedAt: number | null
+}
+
+/** A price that applied from a moment on: for everybody, or for one workspace. Never rewritten. */
+export interface PriceVersion {
+  readonly id: number
+  readonly model: string
+  readonly workspaceId: string | null
+  /** null: the workspace's own price ended. */
+  readonly prices: PriceList | null
+  readonly effectiveFrom: number
+}
+
+export interface AccountsSnapshot {
+  readonly workspaces: readonly Workspace[]
+  readonly keys: readonly ApiKey[]
+  /** In the order they were made. */
+  readonly prices: readonly PriceVersion[]
+}
+
+/** Who a request comes from. */
+export interface Caller {
+  readonly workspace: Workspace
+  readonly keyId: string
+}

@@ -1,0 +1,44 @@
+import type { ApiError } from '../core/errors.ts'
+import type { AnswerHeaders, EngineRequest } from '../core/job.ts'
+
+/** One call of an engine. */
+export interface EngineCall extends EngineRequest {
+  readonly receiver: EngineReceiver
+}
+
+/** Takes an engine's good answer as it comes. Refusals and failures never get here. */
+export interface EngineReceiver {
+  /** The engine has answered: from here on no other engine is asked. */
+  start(headers: AnswerHeaders): void
+  data(chunk: Buffer): void
+}
+
+export type CallEnd =
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'aborted' }
+  /** `started`: the receiver had begun to get an answer. */
+  | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean }
+
+export interface RunningCall {
+  /** Resolves, and never rejects, when nothing of the call is left at the engine. */
+  readonly ended: Promise<CallEnd>
+  /** An engine was sent the request and has not refused it. */
+  isWithEngine(): boolean
+  abort(): void
+  pause(): void
+  resume(): void
+}
+
+/** The engines behind one deployment. */
+export interface Engine {
+  /** False while every address of it is known to be down. */
+  usable(): boolean
+  /**
+   * For a request that will be run here, perhaps after a wait in the queue: the engine stays open for it,
+   * even if the catalog has replaced it by then. Returns what lets go of it.
+   */
+  retain(): () => void
+  run(call: EngineCall): RunningCall
+  /** Lets whoever holds it finish, then closes the connections. */
+  close(): Promise<void>
+}

@@ -1,0 +1,25 @@
+/** Bytes that can be read anywhere, a little at a time. */
+export interface ByteSource {
+  readonly length: number
+  /** Fills the buffer from `position` on, as far as there are bytes; resolves to how many there were. */
+  read(into: Buffer, position: number): Promise<number>
+}
+
+/** An upload on disk, for as long as its request lives. */
+export interface SpooledFile extends ByteSource {
+  append(chunks: readonly Buffer[]): Promise<void>
+  /** Gives the room back. Only the first call counts. */
+  close(): Promise<void>
+}
+
+export interface Spool {
+  open(): Promise<SpooledFile>
+}
+
+/** What an upload was found to hold. */
+export interface MeasuredAudio {
+  readonly extension: string
+  readonly contentType: string
+  /** undefined where its length cannot be told. */
+  readonly durationMs: number | undefined
+}

@@ -1,0 +1,133 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { pino, type Logger } from 'pino'
+import type { LaneStatus } from '../core/admission/lane.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import { logDestination } from './log-destination.ts'
+import { createMetrics, labels, type Metrics } from './metrics.ts'
+import type { Admission } from '../ports/admission.ts'
+import type { Ledger } from '../ports/ledger.ts'
+
+/** Logs and figures. Neither ever holds a prompt, an answer or a key. */
+export interface Telemetry {
+  readonly log: Logger
+  requestOver(line: RequestLine, failure: unknown): void
+  settled(row: LedgerRow): void
+  /** A workspace has spent what it may, or what it wanted to be told of. */
+  spendLimitReached(workspace: string): void
+  /** The Prometheus text of everything. */
+  metrics(): string
+  close(): Promise<void>
+}
+
+/** What the log says of a request. */
+export interface RequestLine {
+  readonly status: number
+  readonly code?: unknown
+  readonly [detail: string]: unknown
+}
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
+
+export function createTelemetry(level: string, parts: { admission: Admission; ledger: Ledger }): Telemetry {
+  const lines = logDestination(2)
+  const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
+  const metrics = createMetrics()
+  const requests = metrics.counter('weir_requests_total', 'Responses by status')
+  const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
+  const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
+  const settled = settledFigures(metrics)
+  laneGauges(metrics, parts.admission)
+  ledgerGauges(metrics, parts.ledger)
+  const delay = processGauges(metrics)
+  const byStatus = memo((status: number) => labels({ status }))
+  const byCode = memo((code: string) => labels({ code }))
+
+  return {
+    log,
+    requestOver(line, failure) {
+      requests.add(byStatus(line.status))
+      if (typeof line.code === 'string') rejections.add(byCode(line.code))
+      if (failure !== undefined) log.error({ ...line, err: failure }, 'request failed')
+      // pino takes ten times as long for a line as this does, and this is the line of every request.
+      else if (log.isLevelEnabled('info')) lines.write(requestText(line))
+    },
+    settled,
+    spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
+    metrics: metrics.text,
+    async close() {
+      delay.disable()
+      await lines.flush()
+    },
+  }
+}
+
+/** As pino writes it. */
+function requestText(line: RequestLine): string {
+  return `${JSON.stringify({ level: 30, time: new Date().toISOString(), ...line, msg: 'request' })}\n`
+}
+
+function settledFigures(metrics: Metrics): (row: LedgerRow) => void {
+  const outcomes = metrics.counter('weir_outcomes_total', 'Settled requests by outcome')
+  const tokens = metrics.counter('weir_tokens_total', 'Tokens settled')
+  const queueWait = metrics.histogram('weir_queue_wait_seconds', 'Wait for admission', SECONDS)
+  const firstToken = metrics.histogram('weir_first_token_seconds', 'From admission to the first token', SECONDS)
+  const duration = metrics.histogram('weir_engine_seconds', 'From admission to settlement', SECONDS)
+  const labelsOf = memo((model: string) => ({
+    model: labels({ model }),
+    input: labels({ model, kind: 'input' }),
+    cachedInput: labels({ model, kind: 'cached_input' }),
+    output: labels({ model, kind: 'output' }),
+    outcome: memo((outcome: string) => labels({ model, outcome })),
+  }))
+  return (row) => {
+    const its = labelsOf(row.model)
+    outcomes.add(its.outcome(row.outcome))
+    tokens.add(its.input, row.inputTokens)
+    tokens.add(its.cachedInput, row.cachedInputTokens)
+    tokens.add(its.output, row.outputTokens)
+    queueWait.observe(its.model, row.queueWaitMs / 1000)
+    if (row.firstTokenMs !== null) firstToken.observe(its.model, row.firstTokenMs / 1000)
+    duration.observe(its.model, row.durationMs / 1000)
+  }
+}
+
+function laneGauges(metrics: Metrics, admission: Admission): void {
+  const gauge = (name: string, help: string, read: (lane: LaneStatus) => number): void =>
+    metrics.gauge(name, help, () => [...admission.status()].map(([lane, status]) => [labels({ lane }), read(status)]))
+  gauge('weir_in_flight_requests', 'Admitted requests whose engine call has not ended', (lane) => lane.inFlightRequests)
+  gauge('weir_committed_tokens', 'Tokens charged to the budget', (lane) => lane.committedTokens)
+  gauge('weir_queue_depth', 'Requests waiting for admission', (lane) => lane.queueDepth)
+}
+
+function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
+  metrics.gauge('weir_ledger_lag_seconds', 'Age of the oldest row that is not durable yet', () => [
+    ['', ledger.status().lagMs / 1000],
+  ])
+  metrics.gauge('weir_ledger_healthy', '1 while usage can be recorded', () => [['', ledger.status().healthy ? 1 : 0]])
+}
+
+function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDelay> {
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  metrics.gauge('weir_event_loop_delay_seconds', 'Its 99th percentile since the last look', () => {
+    const seconds = delay.percentile(99) / 1e9
+    delay.reset()
+    return [['', seconds]]
+  })
+  metrics.gauge('process_resident_memory_bytes', 'Resident memory', () => [['', process.memoryUsage.rss()]])
+  metrics.gauge('process_cpu_seconds_total', 'User and system time', () => {
+    const { user, system } = process.cpuUsage()
+    return [['', (user + system) / 1e6]]
+  })
+  return delay
+}
+
+/** Labels are few and used all the time; models and codes are bounded by the catalog and the error table. */
+function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    let value = made.get(key)
+    if (value === undefined) made.set(key, (value = make(key)))
+    return value
+  }
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { parseWithLargeStrings } from '../../src/core/json/large-json-strings.ts'
+
+const long = 'A'.repeat(5000)
+
+describe('JSON whose long strings stay where they are', () => {
+  it('has names in their places, and the bytes are those of the body itself', () => {
+    const body = Buffer.from(JSON.stringify({ data: [{ b64: long, note: 'short' }, { b64: long }] }))
+    const lifted = parseWithLargeStrings(body) ?? assert.fail()
+    const { data } = lifted.value as { data: { b64: string; note?: string }[] }
+    assert.equal(data.length, 2)
+    for (const { b64 } of data) {
+      assert.ok(b64.length < 10)
+      const bytes = lifted.bytesOf(b64)
+      assert.equal(bytes.toString(), long)
+      assert.equal(bytes.buffer, body.buffer, 'no copy')
+    }
+    assert.equal(lifted.bytesOf(data[0]?.note ?? '').toString(), 'short')
+  })
+
+  it('means the same as any JSON', () => {
+    const strings = fc.oneof(
+      fc.string(),
+      fc.constant(long),
+      fc.constant(`${long}\\"\n${long}`),
+      fc.constant(`${long}é`),
+    )
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.array(strings), (value, texts) => {
+        const original = [value, ...texts]
+        const lifted = parseWithLargeStrings(Buffer.from(JSON.stringify(original)))
+        assert.deepEqual(restored(lifted?.value, lifted), JSON.parse(JSON.stringify(original)))
+      }),
+    )
+  })
+
+  it('is nothing where it is no JSON', () => {
+    for (const text of ['', '{', `{"a":"${long}`, `{"a":"${long}"`, `["${long}",]`, '"']) {
+      assert.equal(parseWithLargeStrings(Buffer.from(text)), undefined, text.slice(0, 20))
+    }
+  })
+})
+
+function restored(value: unknown, lifted: ReturnType<typeof parseWithLargeStrings>): unknown {
+  if (typeof value === 'string') return value.startsWith('\0') ? lifted?.bytesOf(value).toString() : value
+  if (Array.isArray(value)) return value.map((item) => restored(item, lifted))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, restored(item, lifted)]))
+}
