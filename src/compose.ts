@@ -1,19 +1,20 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
+import { keptOperatorToken } from './accounts/operator-token.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openSpending } from './billing/spending.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
+import { memoryChanges } from './changes/memory.ts'
 import type { Config } from './config.ts'
-import { deploymentFor, deploymentsOf, type Deployment, type EngineDescription, type Model } from './core/catalog.ts'
+import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
 import { ConfigError } from './core/checked-yaml.ts'
 import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
 import { findModel } from './embedded/manifest/manifest.ts'
 import { formatAud } from './core/money/money.ts'
+import { engineSet } from './engines/engine-set.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
@@ -26,16 +27,14 @@ import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
 import type { Clock } from './ports/clock.ts'
-import type { Engine } from './ports/engine.ts'
 import type { FileStore } from './ports/files.ts'
-import type { Store } from './ports/store.ts'
-import { publishService } from './running-service.ts'
+import { publishService, withdrawService } from './running-service.ts'
 import { groupCommit } from './ledger/group-commit.ts'
 import { sqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system-clock.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
 
-/** The one place that chooses the parts and puts them together. */
+/** The one place that chooses the parts and puts them together. Whatever it opens is closed in reverse. */
 export interface Service {
   readonly url: string
   readonly adminUrl: string
@@ -44,45 +43,53 @@ export interface Service {
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
   isUp(model: Model): boolean
-  /** Reads the catalog again; a mistake in it is logged, and the old one stays. */
+  /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
+  /** Lets running requests finish, then closes everything. Further calls wait for the first. */
   stop(): Promise<void>
 }
 
 const FIRST_WORKSPACE = 'default'
 /** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
-const SAT_OUT_MS = 240_000
-/** A store that fails to the last must not keep the service from stopping. */
+const CLIENT_PATIENCE_MS = 240_000
+/** A store that keeps failing must not keep the service from stopping. */
 const LAST_FLUSH_MS = 10_000
+/** Operator requests are short. */
+const ADMIN_DRAIN_MS = 1000
 
 export async function startService(config: Config, fetching: Partial<FetchEvents> = {}): Promise<Service> {
-  const store = await sqliteStore(config.dataDir, { exclusive: true })
-  // Reports read for as long as they like: beside the ledger's writer, not before it.
-  const reader = await sqliteStore(config.dataDir, { exclusive: false })
-  try {
-    return await assemble(config, { store, reader }, systemClock, fetching)
-  } catch (error) {
-    await Promise.all([store.close(), reader.close()])
-    throw error
-  }
+  // If the start fails, this closes what was opened so far.
+  await using opened = new AsyncDisposableStack()
+  const service = await assemble(config, systemClock, fetching, opened)
+  const everything = opened.move()
+  let stopped: Promise<void> | undefined
+  return { ...service, stop: () => (stopped ??= everything.disposeAsync()) }
 }
 
 async function assemble(
   config: Config,
-  { store, reader }: { readonly store: Store; readonly reader: Store },
   clock: Clock,
   fetching: Partial<FetchEvents>,
-): Promise<Service> {
-  const interrupted = await store.recoverIntents(clock.now())
-  const ledger = groupCommit((batch) => store.writeLedger(batch), clock)
-  const admission = memoryAdmission(clock)
-  const telemetry = createTelemetry(config.logLevel, { admission, ledger })
+  opened: AsyncDisposableStack,
+): Promise<Omit<Service, 'stop'>> {
+  const telemetry = opened.adopt(createTelemetry(config.logLevel), (it) => it.close())
   const { log } = telemetry
+  const store = opened.adopt(await sqliteStore(config.dataDir, { exclusive: true }), (it) => it.close())
+  // Reports read through a connection of their own, so that a long one never delays the ledger.
+  const reader = opened.adopt(await sqliteStore(config.dataDir, { exclusive: false }), (it) => it.close())
+  const interrupted = await store.recoverIntents(clock.now())
   if (interrupted > 0)
     log.warn({ requests: interrupted }, 'requests of an earlier run were left open; settled at nothing')
+  const ledger = opened.adopt(
+    groupCommit((batch) => store.writeLedger(batch), clock),
+    (it) => Promise.race([it.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
+  )
+  const admission = memoryAdmission(clock)
+  telemetry.measure({ admission, ledger })
 
-  const accounts = await openAccounts(store, clock)
-  const prices = await openPriceBook(store, clock)
+  const changes = memoryChanges()
+  const accounts = await openAccounts(store, clock, changes)
+  const prices = await openPriceBook(store, clock, changes)
   const spending = await openSpending(store, clock, {
     limitReached({ name, spendLimit }, spent) {
       telemetry.spendLimitReached(name)
@@ -94,17 +101,23 @@ async function assemble(
     healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is back' : 'engine is down'),
     callFailed: (url, reason) => log.warn({ url, reason }, 'engine failed a call'),
   }
-  const local = localModels({
-    directory: config.modelsDir,
-    environment: config.environment,
-    log: ({ runtime, level, message }) => log[level]({ runtime }, message),
-  })
-  const engines = engineSet((description) =>
-    description.kind === 'embedded'
-      ? local.engine(description.model, (socketPath) =>
-          openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, { watch: false }),
-        )
-      : openUpstream(description, engineEvents),
+  const local = opened.adopt(
+    localModels({
+      directory: config.modelsDir,
+      environment: config.environment,
+      log: ({ runtime, level, message }) => log[level]({ runtime }, message),
+    }),
+    (it) => it.close(),
+  )
+  const engines = opened.adopt(
+    engineSet((description) =>
+      description.kind === 'embedded'
+        ? local.engine(description.model, (socketPath) =>
+            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, { watch: false }),
+          )
+        : openUpstream(description, engineEvents),
+    ),
+    (it) => it.close(),
   )
   const watched = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file)
   const catalog = await openCatalog(config.catalog, async (models) => {
@@ -117,14 +130,15 @@ async function assemble(
       for (const lane of admission.status().keys()) if (!lanes.has(lane)) admission.retire(lane)
       for (const { lane, limits } of deployments) {
         admission.setLimits(lane, limits)
-        if (limits.maxWaitMs > SAT_OUT_MS) {
+        if (limits.maxWaitMs > CLIENT_PATIENCE_MS) {
           log.warn({ lane, max_wait_ms: limits.maxWaitMs }, 'max_wait_ms is above 240 s: many clients give up at 300 s')
         }
       }
     }
   })
-  const images = remoteImages(config.imageHosts, config.imageLimits)
+  const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
   const files = openFiles(config, () => urlOf(publicListener), clock)
+  opened.defer(() => files?.close())
   const spool = openSpool(join(config.dataDir, 'spool'), config.audio.maxSpoolBytes)
   const pipeline = createPipeline({
     admission,
@@ -145,6 +159,25 @@ async function assemble(
     return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
   }
 
+  opened.defer(() => withdrawService(config.dataDir))
+  const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
+  const adminListener = await listen(
+    adminApi({
+      accounts,
+      prices,
+      catalog,
+      changes,
+      store: reader,
+      invoicing: openInvoicing(reader, clock, config.seller),
+      telemetry,
+      operatorToken,
+      requestsPerMinute: config.requestsPerMinute,
+      isReady,
+    }),
+    config.adminHost,
+    config.adminPort,
+  )
+  opened.defer(() => adminListener.close(ADMIN_DRAIN_MS))
   const publicListener = await listen(
     publicApi({
       accounts,
@@ -168,31 +201,26 @@ async function assemble(
     config.host,
     config.port,
   )
-  const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
-  const adminListener = await listen(
-    adminApi({
-      accounts,
-      prices,
-      catalog,
-      store: reader,
-      invoicing: openInvoicing(reader, clock, config.seller),
-      telemetry,
-      operatorToken,
-      requestsPerMinute: config.requestsPerMinute,
-      isReady,
-    }),
-    config.adminHost,
-    config.adminPort,
-  )
-  const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
-  const adminUrl = urlOf(adminListener)
-  const unpublish = publishService(config.dataDir, {
-    url: urlOf(publicListener),
-    adminUrl,
-    operatorToken,
-    pid: process.pid,
+  opened.defer(async () => {
+    publicListener.drain()
+    admission.close()
+    await publicListener.close(config.drainMs)
   })
-  const unwatch = watched?.onChange(reloadCatalog)
+  const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
+  const url = urlOf(publicListener)
+  const adminUrl = urlOf(adminListener)
+  publishService(config.dataDir, { url, adminUrl, operatorToken, pid: process.pid })
+
+  changes.subscribe('catalog', async () => {
+    await catalog.reload()
+    log.info({ models: catalog.models().length }, 'the catalog was reloaded')
+    fetchMissing()
+  })
+  if (watched) opened.defer(watched.onChange(reloadCatalog))
+  opened.defer(() => {
+    stopping = true
+    log.info('stopping: waiting requests are sent away, running ones finish')
+  })
   fetchMissing()
 
   function fetchMissing(): void {
@@ -210,36 +238,18 @@ async function assemble(
   }
 
   function reloadCatalog(): void {
-    catalog.reload().then(
-      () => {
-        log.info({ models: catalog.models().length }, 'the catalog was reloaded')
-        fetchMissing()
-      },
-      (error: Error) => log.error({ reason: error.message }, 'the catalog has a mistake; the old one stays'),
-    )
+    changes
+      .announce('catalog')
+      .catch((error: Error) => log.error({ reason: error.message }, 'the catalog has a mistake; the old one stays'))
   }
 
   return {
-    url: urlOf(publicListener),
+    url,
     adminUrl,
     firstKey,
     models: catalog.models(),
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     reloadCatalog,
-    async stop() {
-      stopping = true
-      log.info('stopping: waiting requests are sent away, running ones finish')
-      unwatch?.()
-      publicListener.drain()
-      admission.close()
-      await publicListener.close(config.drainMs)
-      await adminListener.close(1000)
-      unpublish()
-      await Promise.race([ledger.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
-      await Promise.all([engines.close(), local.close(), images.close(), files?.close()])
-      await Promise.all([store.close(), reader.close()])
-      await telemetry.close()
-    },
   }
 }
 
@@ -269,44 +279,9 @@ function modelsToFetch(config: Config, models: readonly Model[]): readonly strin
   return config.file === undefined ? named.filter((slug) => findModel(slug)?.delivery === 'default') : named
 }
 
-/** The engines of all deployments; a reload keeps those whose description did not change. */
-function engineSet(open: (description: EngineDescription) => Engine) {
-  let current = new Map<string, { description: string; engine: Engine }>()
-  return {
-    of: (deployment: Deployment): Engine | undefined => current.get(deployment.lane)?.engine,
-    update(deployments: readonly Deployment[]): void {
-      const next: typeof current = new Map()
-      for (const { lane, engine: description } of deployments) {
-        if (!description) continue
-        const text = JSON.stringify(description)
-        const same = current.get(lane)
-        const keep = same?.description === text ? same : undefined
-        next.set(lane, keep ?? { description: text, engine: open(description) })
-      }
-      for (const [lane, old] of current) if (next.get(lane) !== old) void old.engine.close()
-      current = next
-    },
-    async close(): Promise<void> {
-      await Promise.all([...current.values()].map(({ engine }) => engine.close()))
-    },
-  }
-}
-
 async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>): Promise<string> {
   const { name } = await accounts.createWorkspace(FIRST_WORKSPACE)
   return (await accounts.createKey(name)).key
-}
-
-/** Where the operator gave no token, one is made and kept where only the operator can read it. */
-function keptOperatorToken(dataDir: string): string {
-  const file = join(dataDir, 'operator-token')
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch {
-    const token = `weir_operator_${randomBytes(32).toString('hex')}`
-    writeFileSync(file, `${token}\n`, { mode: 0o600 })
-    return token
-  }
 }
 
 function urlOf(listener: Listener): string {

@@ -17,10 +17,12 @@ export interface ServiceNote {
 
 const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
 
-/** Returns what takes the note away again. */
-export function publishService(dataDir: string, note: ServiceNote): () => void {
+export function publishService(dataDir: string, note: ServiceNote): void {
   writeFileSync(noteIn(dataDir), JSON.stringify(note), { mode: 0o600 })
-  return () => rmSync(noteIn(dataDir), { force: true })
+}
+
+export function withdrawService(dataDir: string): void {
+  rmSync(noteIn(dataDir), { force: true })
 }
 
 /**

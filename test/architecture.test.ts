@@ -18,7 +18,7 @@ interface Rule {
 
 const below = ['core', 'ports']
 /** Adapters know neither each other nor http. */
-const adapters = ['admission', 'rate-limit', 'ledger', 'store', 'engines', 'media', 'files', 'telemetry']
+const adapters = ['admission', 'rate-limit', 'changes', 'ledger', 'store', 'engines', 'media', 'files', 'telemetry']
 const shared = ['accounts', 'catalog', 'billing']
 const endpoints = ['chat', 'completions', 'embeddings', 'rerank', 'images', 'audio'].map((it) => `endpoints/${it}`)
 
@@ -101,6 +101,7 @@ const rules: readonly Rule[] = [
       'embedded/manifest',
       'engines/address.ts',
       'store/sqlite.ts',
+      'changes/memory.ts',
       'compose.ts',
       'config.ts',
       'running-service.ts',
@@ -188,7 +189,7 @@ describe('the parts of src/', () => {
       [],
     )
     const imports = importsOf(sources().get('compose.ts') ?? '')
-    for (const name of ['./store/sqlite.ts', './http/server.ts', 'node:crypto']) assert.ok(imports.includes(name), name)
+    for (const name of ['./store/sqlite.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
   })
 })
 

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { formatKey, hashKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
 import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from '../ports/accounts.ts'
+import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Store } from '../ports/store.ts'
 
@@ -21,11 +22,9 @@ export interface Accounts {
   /** The only time the key itself is seen. */
   createKey(workspace: string): Promise<{ readonly id: string; readonly key: string; readonly workspace: string }>
   revokeKey(id: string): Promise<ApiKey>
-  /** Reads everything again, after another process changed it. */
-  reload(): Promise<void>
 }
 
-export async function openAccounts(store: Store, clock: Clock): Promise<Accounts> {
+export async function openAccounts(store: Store, clock: Clock, changes: ChangeFeed): Promise<Accounts> {
   let workspaces: readonly Workspace[] = []
   let keys: readonly ApiKey[] = []
   let callers = new Map<string, Caller>()
@@ -53,13 +52,13 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
     throw new ApiError('conflict', `There is a workspace "${name}" already.`, { param: 'name' })
   }
 
+  changes.subscribe('accounts', reload)
   await reload()
   return {
     authenticate: (key) => callers.get(hashKey(key)),
     workspaces: () => workspaces,
     keys: () => keys,
     workspace: find,
-    reload,
     async createWorkspace(name) {
       if (!WORKSPACE_NAME.test(name)) {
         const allowed = '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit'
@@ -74,7 +73,7 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
         refuseTaken(name)
         throw cause
       }
-      await reload()
+      await changes.announce('accounts')
       return find(name)
     },
     async setRequestsPerMinute(nameOrId, limit) {
@@ -85,19 +84,19 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
       }
       const { id } = find(nameOrId)
       await store.setRequestsPerMinute(id, limit)
-      await reload()
+      await changes.announce('accounts')
       return find(id)
     },
     async setSpendLimit(nameOrId, limit) {
       const { id } = find(nameOrId)
       await store.setSpendLimit(id, limit)
-      await reload()
+      await changes.announce('accounts')
       return find(id)
     },
     async setBuyer(nameOrId, buyer) {
       const { id } = find(nameOrId)
       await store.setBuyer(id, buyer)
-      await reload()
+      await changes.announce('accounts')
       return find(id)
     },
     async createKey(nameOrId) {
@@ -111,14 +110,14 @@ export async function openAccounts(store: Store, clock: Clock): Promise<Accounts
         createdAt: clock.now(),
         revokedAt: null,
       })
-      await reload()
+      await changes.announce('accounts')
       return { id, key, workspace: workspace.name }
     },
     async revokeKey(id) {
       if (!keys.some((key) => key.id === id))
         throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
       await store.revokeKey(id, clock.now())
-      await reload()
+      await changes.announce('accounts')
       const revoked = keys.find((key) => key.id === id)
       if (!revoked) throw new ApiError('internal_error', `The key "${id}" is gone.`)
       return revoked

@@ -19,6 +19,7 @@ import {
   type Rates,
 } from '../core/money/rating.ts'
 import type { PriceVersion } from '../ports/accounts.ts'
+import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Store } from '../ports/store.ts'
 
@@ -37,7 +38,6 @@ export interface PriceBook {
   /** Gives a workspace its own price, or with null the list price again. What it does not name stays at the list's. */
   setWorkspacePrice(model: Model, workspaceId: string, prices: ModelPrices | null): Promise<void>
   workspacePrices(workspaceId: string): ReadonlyMap<string, ModelPrices>
-  reload(): Promise<void>
 }
 
 /** The catalog's prices of a model, as they would be written. */
@@ -48,7 +48,7 @@ export function listPrices({ rates, imagePrices }: Model): ModelPrices {
 /** The current version for each kind of image, and under '' for all else. */
 type Versions = ReadonlyMap<string, PriceVersion>
 
-export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBook> {
+export async function openPriceBook(store: Store, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
   let current = new Map<string, Versions>()
   let firstAt = new Map<string, number>()
   const parsed = new WeakMap<PriceVersion, Rates>()
@@ -123,9 +123,9 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
     }
   }
 
+  changes.subscribe('prices', reload)
   await reload()
   return {
-    reload,
     priceFor,
     priceOn(deployment, model, workspaceId, imageKind) {
       const price = priceFor(model, workspaceId, imageKind)
@@ -136,11 +136,11 @@ export async function openPriceBook(store: Store, clock: Clock): Promise<PriceBo
     async syncListPrices(models) {
       for (const model of models) await replace(model.id, null, checked(listPrices(model)))
       await syncReservations(models)
-      await reload()
+      await changes.announce('prices')
     },
     async setWorkspacePrice(model, workspaceId, prices) {
       await replace(model.id, workspaceId, prices ? checked({ ...listPrices(model), ...prices }) : new Map())
-      await reload()
+      await changes.announce('prices')
     },
     workspacePrices(workspaceId) {
       const own = new Map<string, ModelPrices>()

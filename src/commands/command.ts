@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
+import { memoryChanges } from '../changes/memory.ts'
 import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config } from '../config.ts'
 import type { Store } from '../ports/store.ts'
@@ -76,8 +77,9 @@ export async function withBooks<Result>(
   const config = configOf(flags)
   const store = await sqliteStore(config.dataDir, { exclusive: false })
   try {
-    const accounts = await openAccounts(store, systemClock)
-    const prices = await openPriceBook(store, systemClock)
+    const changes = memoryChanges()
+    const accounts = await openAccounts(store, systemClock, changes)
+    const prices = await openPriceBook(store, systemClock, changes)
     const result = await work({ config, store, accounts, prices })
     if (options.changes) await refreshService(config.dataDir)
     return result

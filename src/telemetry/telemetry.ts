@@ -10,6 +10,8 @@ import type { Ledger } from '../ports/ledger.ts'
 /** Logs and figures. Neither ever holds a prompt, an answer or a key. */
 export interface Telemetry {
   readonly log: Logger
+  /** Adds the figures of these parts to the metrics. */
+  measure(parts: { readonly admission: Admission; readonly ledger: Ledger }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
   /** A workspace has spent what it may, or what it wanted to be told of. */
@@ -28,7 +30,7 @@ export interface RequestLine {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
-export function createTelemetry(level: string, parts: { admission: Admission; ledger: Ledger }): Telemetry {
+export function createTelemetry(level: string): Telemetry {
   const lines = logDestination(2)
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   const metrics = createMetrics()
@@ -36,8 +38,6 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
   const settled = settledFigures(metrics)
-  laneGauges(metrics, parts.admission)
-  ledgerGauges(metrics, parts.ledger)
   const delay = processGauges(metrics)
   const byStatus = memo((status: number) => labels({ status }))
   const byCode = memo((code: string) => labels({ code }))
@@ -50,6 +50,10 @@ export function createTelemetry(level: string, parts: { admission: Admission; le
       if (failure !== undefined) log.error({ ...line, err: failure }, 'request failed')
       // pino takes ten times as long for a line as this does, and this is the line of every request.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line))
+    },
+    measure({ admission, ledger }) {
+      laneGauges(metrics, admission)
+      ledgerGauges(metrics, ledger)
     },
     settled,
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAccounts } from '../../src/accounts/accounts.ts'
+import { memoryChanges } from '../../src/changes/memory.ts'
 import { openInvoicing, type Invoicing } from '../../src/billing/invoices.ts'
 import { versionRates } from '../../src/billing/version-rates.ts'
 import type { Seller } from '../../src/core/money/invoice-document.ts'
@@ -38,7 +39,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-books-'))
   const store = await sqliteStore(dataDir, { exclusive: false })
   const clock = { now: () => books.now, monotonic: () => 0 }
-  const accounts = await openAccounts(store, clock)
+  const accounts = await openAccounts(store, clock, memoryChanges())
   let lastId = 0
   let prices: readonly PriceVersion[] = []
   const books: TestBooks = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openPriceBook } from '../../src/catalog/price-book.ts'
+import { openPriceBook, type PriceBook } from '../../src/catalog/price-book.ts'
+import { memoryChanges } from '../../src/changes/memory.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/core/catalog.ts'
 import { imageKind, type ModelPrices } from '../../src/core/money/image-prices.ts'
@@ -24,7 +25,8 @@ async function emptyBook() {
   } as unknown as Store
   let now = 1000
   const clock = { now: () => now++, monotonic: () => 0 }
-  return { book: await openPriceBook(store, clock), again: () => openPriceBook(store, clock), versions }
+  const open = (): Promise<PriceBook> => openPriceBook(store, clock, memoryChanges())
+  return { book: await open(), again: open, versions }
 }
 
 const dear = { input_per_million: '2.00', output_per_million: '4.00' }

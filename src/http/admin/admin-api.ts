@@ -10,6 +10,7 @@ import { listPrices, type PriceBook } from '../../catalog/price-book.ts'
 import { ApiError } from '../../core/errors.ts'
 import { groupings } from '../../core/money/usage-sums.ts'
 import { pricesByKind, type ModelPrices } from '../../core/money/image-prices.ts'
+import type { ChangeFeed } from '../../ports/changes.ts'
 import type { Store } from '../../ports/store.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { invoiceRoutes } from './invoices.ts'
@@ -24,6 +25,7 @@ export interface AdminParts {
   readonly accounts: Accounts
   readonly prices: PriceBook
   readonly catalog: Catalog
+  readonly changes: ChangeFeed
   /** For reading: it has a connection of its own, so that nobody's download delays the ledger. */
   readonly store: Store
   readonly invoicing: Invoicing
@@ -105,7 +107,7 @@ const changeSchema = Type.Object(
 const keySchema = Type.Object({ workspace: Type.String({ minLength: 1 }) })
 
 function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
-  const { accounts, prices, store } = parts
+  const { accounts, prices, store, changes } = parts
   const route = (method: string, path: string, handle: Handler): AdminRoute => ({
     method,
     path: path.split('/'),
@@ -119,11 +121,11 @@ function adminRoutes(parts: AdminParts): readonly AdminRoute[] {
       exchange.send(200, 'text/plain; version=0.0.4', parts.telemetry.metrics()),
     ),
     route('POST', '/admin/v1/accounts/reload', async (exchange) => {
-      await Promise.all([accounts.reload(), prices.reload()])
+      await Promise.all([changes.announce('accounts'), changes.announce('prices')])
       exchange.sendJson('{"reloaded":true}')
     }),
     route('POST', '/admin/v1/catalog/reload', async (exchange) => {
-      await parts.catalog.reload().catch((error: Error) => {
+      await changes.announce('catalog').catch((error: Error) => {
         throw new ApiError('invalid_value', error.message)
       })
       exchange.sendJson(JSON.stringify({ reloaded: true, models: parts.catalog.models().length }))

@@ -1,0 +1,32 @@
+import type { Deployment, EngineDescription } from '../core/catalog.ts'
+import type { Engine } from '../ports/engine.ts'
+
+/** The engines of all deployments. */
+export interface EngineSet {
+  of(deployment: Deployment): Engine | undefined
+  /** Follows a new catalog. An engine whose description did not change stays open. */
+  update(deployments: readonly Deployment[]): void
+  close(): Promise<void>
+}
+
+export function engineSet(open: (description: EngineDescription) => Engine): EngineSet {
+  let current = new Map<string, { readonly description: string; readonly engine: Engine }>()
+  return {
+    of: (deployment) => current.get(deployment.lane)?.engine,
+    update(deployments) {
+      const next: typeof current = new Map()
+      for (const { lane, engine: description } of deployments) {
+        if (!description) continue
+        const text = JSON.stringify(description)
+        const same = current.get(lane)
+        const keep = same?.description === text ? same : undefined
+        next.set(lane, keep ?? { description: text, engine: open(description) })
+      }
+      for (const [lane, old] of current) if (next.get(lane) !== old) void old.engine.close()
+      current = next
+    },
+    async close() {
+      await Promise.all([...current.values()].map(({ engine }) => engine.close()))
+    },
+  }
+}

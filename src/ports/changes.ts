@@ -1,0 +1,13 @@
+/** What may change while the service runs: through its API, by a command beside it, or at another replica. */
+export type Change = 'accounts' | 'prices' | 'catalog'
+
+/** One way for every change to reach every replica. It carries no data: whoever hears of a change reads it again. */
+export interface ChangeFeed {
+  /**
+   * Tells every replica. Resolves when this one has taken the change in, and rejects if it could not; the
+   * others follow as soon as they hear of it.
+   */
+  announce(change: Change): Promise<void>
+  /** `takeIn` reads again what has changed. Returns a function that ends the subscription. */
+  subscribe(change: Change, takeIn: () => Promise<void>): () => void
+}

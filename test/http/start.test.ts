@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { stringify } from 'yaml'
+import { startService, type Service } from '../../src/compose.ts'
+import { loadConfig } from '../../src/config.ts'
+import { modelEntry } from '../support/weir.ts'
+
+/** A start that fails must leave nothing open: no listener, no lock on the data directory, no note for commands. */
+
+function start(folder: string, server: object, models: readonly object[] = []): Promise<Service> {
+  const file = join(folder, 'weir.yaml')
+  writeFileSync(file, stringify({ server, log: { level: 'silent' }, models }))
+  return startService(loadConfig({ config: file, data: join(folder, 'data') }, {}))
+}
+
+function emptyFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-start-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function listening(t: TestContext): Promise<{ server: Server; port: number }> {
+  const server = createServer((socket) => socket.destroy())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+/** A port that nobody listens on now. */
+async function freePort(t: TestContext): Promise<number> {
+  const { server, port } = await listening(t)
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+async function startsAgain(folder: string): Promise<void> {
+  const service = await start(folder, { port: 0, admin_port: 0 })
+  await service.stop()
+}
+
+describe('a start that fails', () => {
+  it('leaves no public listener behind when the admin port is taken', async (t) => {
+    const folder = emptyFolder(t)
+    const { port: taken } = await listening(t)
+    const port = await freePort(t)
+    await assert.rejects(start(folder, { port, admin_port: taken }), { code: 'EADDRINUSE' })
+    assert.equal(await accepts(port), false)
+    assert.ok(!existsSync(join(folder, 'data', 'service.json')))
+    await startsAgain(folder)
+  })
+
+  it('leaves no admin listener behind when the public port is taken', async (t) => {
+    const folder = emptyFolder(t)
+    const { port: taken } = await listening(t)
+    const adminPort = await freePort(t)
+    await assert.rejects(start(folder, { port: taken, admin_port: adminPort }), { code: 'EADDRINUSE' })
+    assert.equal(await accepts(adminPort), false)
+    assert.ok(!existsSync(join(folder, 'data', 'service.json')))
+    await startsAgain(folder)
+  })
+
+  it('gives the data directory back when the catalog names a model that nobody can run', async (t) => {
+    const folder = emptyFolder(t)
+    const unknown = modelEntry([], {
+      serverless: {
+        engine: { kind: 'embedded', model: 'nobody/knows' },
+        limits: { token_budget: 1000, max_concurrent_requests: 1, max_queue_depth: 1, max_wait_ms: 1000 },
+      },
+    })
+    await assert.rejects(start(folder, { port: 0, admin_port: 0 }, [unknown]), /nobody\/knows/)
+    await startsAgain(folder)
+  })
+})
+
+describe('a stop', () => {
+  it('can be asked for twice and happens once', async (t) => {
+    const folder = emptyFolder(t)
+    const service = await start(folder, { port: 0, admin_port: 0 })
+    await Promise.all([service.stop(), service.stop()])
+    await service.stop()
+    assert.ok(!existsSync(join(folder, 'data', 'service.json')))
+    await startsAgain(folder)
+  })
+})
