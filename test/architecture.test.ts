@@ -37,7 +37,7 @@ const rules: readonly Rule[] = [
   { part: 'endpoints', may: [...below, 'dialects'], packages: ['typebox'] },
   ...endpoints.map((part) => ({
     part,
-    may: [...below, 'dialects', 'endpoints', 'endpoints/chat/schema.ts'],
+    may: [...below, 'dialects', 'endpoints'],
     packages: ['typebox', 'gpt-tokenizer', 'node:crypto'],
   })),
 
@@ -95,7 +95,6 @@ const rules: readonly Rule[] = [
     may: [
       ...below,
       ...shared,
-      'dialects',
       'embedded/service',
       'embedded/files',
       'embedded/manifest',
@@ -228,6 +227,17 @@ describe('the test of the parts', () => {
     ['http/admin/keys.ts', "import { json } from '../public/models.ts'", 'imports http/public/models.ts'],
     ['endpoints/chat/job.ts', "import type { Exchange } from '../../http/exchange.ts'", 'imports http/exchange.ts'],
     ['endpoints/chat/job.ts', "import { schema } from '../audio/schema.ts'", 'imports endpoints/audio/schema.ts'],
+    [
+      'endpoints/completions/schema.ts',
+      "import { schema } from '../chat/schema.ts'",
+      'imports endpoints/chat/schema.ts',
+    ],
+    [
+      'dialects/openai.ts',
+      "import { readUsage } from '../endpoints/generation-usage.ts'",
+      'imports endpoints/generation-usage.ts',
+    ],
+    ['commands/chat.ts', "import { dialects } from '../dialects/index.ts'", 'imports dialects/index.ts'],
     ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
     ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
     ['embedded/wire/chat.ts', "import '../llama/chat-model.ts'", 'imports embedded/llama/chat-model.ts'],

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { request } from 'undici'
-import { eventSplitter } from '../dialects/event-stream.ts'
+import { eventSplitter } from '../core/event-stream.ts'
 import { findService } from '../running-service.ts'
 import { configOf, parseFlags, UsageError, withBooks, type Command, type Flags } from './command.ts'
 

@@ -131,7 +131,7 @@ export interface SpeechDialect {
   /** It knows no translation. */
   readonly transcribesOnly?: true
   /** Whether a refusal in these words means that the server gives text and nothing else. */
-  offersTextOnly(refusal: string): boolean
+  refusesSegments(refusal: string): boolean
   response(body: unknown): SpeechOutput | undefined
   /** Whether the answer, though its status is that of success, says that the recording cannot be read. */
   isUnreadable?(body: unknown): boolean

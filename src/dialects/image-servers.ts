@@ -8,7 +8,7 @@ import {
   plainRanking,
   readSpeech,
 } from './openai.ts'
-import type { Json } from './reading.ts'
+import type { JsonRecord } from './reading.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
@@ -47,7 +47,7 @@ const localaiSpeech: SpeechDialect = {
   },
 }
 
-function inSeconds(timed: Json): Json {
+function inSeconds(timed: JsonRecord): JsonRecord {
   return { ...timed, start: Number(timed['start']) / 1e9, end: Number(timed['end']) / 1e9 }
 }
 

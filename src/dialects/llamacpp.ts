@@ -1,10 +1,10 @@
 import type { Dialect, GenerationDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, plainRanking } from './openai.ts'
-import { record, wholeNumber } from './reading.ts'
+import { asRecord, wholeNumber } from './reading.ts'
 
 /** llama.cpp's server tells what its prompt cache saved in `timings`, beside the usage. */
 function withTimings(dialect: GenerationDialect): GenerationDialect {
-  return { ...dialect, cachedTokens: (answer) => wholeNumber(record(answer['timings'])['cache_n']) }
+  return { ...dialect, cachedTokens: (answer) => wholeNumber(asRecord(answer['timings'])['cache_n']) }
 }
 
 export const llamacpp: Dialect = {

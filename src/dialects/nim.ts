@@ -1,6 +1,6 @@
 import type { Dialect, RankingDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, readScores } from './openai.ts'
-import { inputTokensOf, list, record } from './reading.ts'
+import { inputTokensOf, asList, asRecord } from './reading.ts'
 
 /** NVIDIA's own schema. */
 export const nimRanking: RankingDialect = {
@@ -15,7 +15,7 @@ export const nimRanking: RankingDialect = {
       truncate: truncate ? 'END' : 'NONE',
     },
   }),
-  response: (body) => readScores(list(record(body)['rankings']), 'logit', inputTokensOf(body)),
+  response: (body) => readScores(asList(asRecord(body)['rankings']), 'logit', inputTokensOf(body)),
 }
 
 /** NVIDIA's NIM containers. */

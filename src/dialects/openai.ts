@@ -6,7 +6,7 @@ import type {
   RankingDialect,
   SpeechDialect,
 } from './dialect.ts'
-import { finiteNumber, inputTokensOf, list, record, wholeNumber } from './reading.ts'
+import { finiteNumber, inputTokensOf, asList, asRecord, wholeNumber } from './reading.ts'
 
 /** OpenAI's own wording, which most servers speak in part: the other dialects are made of these pieces. */
 
@@ -30,11 +30,11 @@ export const openaiEmbeddings: EmbeddingsDialect = {
     },
   }),
   response(body) {
-    const data = list(record(body)['data'])
+    const data = asList(asRecord(body)['data'])
     if (!data) return undefined
     const vectors: (readonly number[] | string)[] = []
     for (const [position, item] of data.entries()) {
-      const { index, embedding } = record(item)
+      const { index, embedding } = asRecord(item)
       if (typeof embedding !== 'string' && !Array.isArray(embedding)) return undefined
       vectors[wholeNumber(index) ?? position] = embedding as readonly number[] | string
     }
@@ -51,7 +51,7 @@ export function plainRanking(scale: RankingDialect['scale']): RankingDialect {
     scale,
     batchSize: ALL_DOCUMENTS,
     request: ({ model, query, documents }) => ({ path: '/rerank', body: { model, query, documents } }),
-    response: (body) => readScores(list(record(body)['results']), 'relevance_score', inputTokensOf(body)),
+    response: (body) => readScores(asList(asRecord(body)['results']), 'relevance_score', inputTokensOf(body)),
   }
 }
 
@@ -79,8 +79,8 @@ export function readScores(
   if (!items) return undefined
   const scores: { index: number; score: number }[] = []
   for (const item of items) {
-    const index = wholeNumber(record(item)['index'])
-    const score = finiteNumber(record(item)[name])
+    const index = wholeNumber(asRecord(item)['index'])
+    const score = finiteNumber(asRecord(item)[name])
     if (index === undefined || score === undefined) return undefined
     scores.push({ index, score })
   }
@@ -94,11 +94,11 @@ export const openaiImages: ImagesDialect = {
     body: { model, prompt, n: count, ...(size ? { size } : {}), response_format: 'b64_json', ...parameters },
   }),
   response(body) {
-    const data = list(record(body)['data'])
+    const data = asList(asRecord(body)['data'])
     if (!data || data.length === 0) return undefined
     const images: { base64: string; revisedPrompt?: string }[] = []
     for (const item of data) {
-      const { b64_json: base64, revised_prompt: revisedPrompt } = record(item)
+      const { b64_json: base64, revised_prompt: revisedPrompt } = asRecord(item)
       if (typeof base64 !== 'string') return undefined
       images.push({ base64, ...(typeof revisedPrompt === 'string' ? { revisedPrompt } : {}) })
     }
@@ -119,7 +119,7 @@ export const openaiSpeech: SpeechDialect = {
       ...(words && !textOnly ? { 'timestamp_granularities[]': ['word', 'segment'] } : {}),
     },
   }),
-  offersTextOnly: refusesVerboseJson,
+  refusesSegments: refusesVerboseJson,
   response: readSpeech,
 }
 
@@ -130,13 +130,15 @@ export function refusesVerboseJson(refusal: string): boolean {
 
 /** verbose_json, or plain json from a server that knows nothing better. */
 export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
-  const { text, language, segments, words } = record(body)
+  const { text, language, segments, words } = asRecord(body)
   if (typeof text !== 'string') return undefined
   return {
     text,
     language: typeof language === 'string' ? language : undefined,
-    segments: list(segments)?.map(record),
-    words: (list(words) ?? list(segments)?.flatMap((segment) => list(record(segment)['words']) ?? []))?.map(record),
+    segments: asList(segments)?.map(asRecord),
+    words: (asList(words) ?? asList(segments)?.flatMap((segment) => asList(asRecord(segment)['words']) ?? []))?.map(
+      asRecord,
+    ),
   }
 }
 

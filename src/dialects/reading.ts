@@ -1,12 +1,12 @@
 /** Small readers for what servers send: unknown until looked at. */
 
-export type Json = Readonly<Record<string, unknown>>
+export type JsonRecord = Readonly<Record<string, unknown>>
 
-export function record(value: unknown): Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+export function asRecord(value: unknown): JsonRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {}
 }
 
-export function list(value: unknown): readonly unknown[] | undefined {
+export function asList(value: unknown): readonly unknown[] | undefined {
   return Array.isArray(value) ? value : undefined
 }
 
@@ -31,6 +31,6 @@ export function tokenCount(value: unknown): number | undefined {
  * has a token at least, so a count of 0 is none: some servers fill the field in and do not count.
  */
 export function inputTokensOf(body: unknown): number | undefined {
-  const usage = record(record(body)['usage'])
+  const usage = asRecord(asRecord(body)['usage'])
   return (tokenCount(usage['prompt_tokens']) ?? tokenCount(usage['total_tokens'])) || undefined
 }

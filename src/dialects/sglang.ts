@@ -1,6 +1,6 @@
 import type { Dialect } from './dialect.ts'
 import { ALL_DOCUMENTS, generation, openaiEmbeddings, readScores, runningUsage } from './openai.ts'
-import { list, record, tokenCount } from './reading.ts'
+import { asList, asRecord, tokenCount } from './reading.ts'
 
 export const sglang: Dialect = {
   chat: generation('/chat/completions', runningUsage),
@@ -16,7 +16,7 @@ export const sglang: Dialect = {
       body: { model, query, documents, return_documents: false },
     }),
     response(body) {
-      const output = readScores(list(body), 'score', tokensOfPairs(list(body) ?? []))
+      const output = readScores(asList(body), 'score', tokensOfPairs(asList(body) ?? []))
       return output && { ...output, scale: output.inputTokens === undefined ? 'probability' : 'logit' }
     },
   },
@@ -26,7 +26,7 @@ export const sglang: Dialect = {
 function tokensOfPairs(pairs: readonly unknown[]): number | undefined {
   let sum = 0
   for (const pair of pairs) {
-    const count = tokenCount(record(record(pair)['meta_info'])['prompt_tokens'])
+    const count = tokenCount(asRecord(asRecord(pair)['meta_info'])['prompt_tokens'])
     if (count === undefined) return undefined
     sum += count
   }

@@ -1,7 +1,7 @@
 import type { AnswerHeaders } from '../core/job.ts'
 import type { Dialect } from './dialect.ts'
 import { readScores } from './openai.ts'
-import { list, tokenCount } from './reading.ts'
+import { asList, tokenCount } from './reading.ts'
 
 /** Its --max-client-batch-size, unless it is told otherwise: for texts to embed and to rank alike. */
 const BATCH_SIZE = 32
@@ -16,7 +16,7 @@ export const tei: Dialect = {
       body: { inputs: texts, normalize: true, truncate: false, ...(dimensions === undefined ? {} : { dimensions }) },
     }),
     response(body, headers) {
-      const vectors = list(body)
+      const vectors = asList(body)
       if (!vectors?.every((vector) => Array.isArray(vector))) return undefined
       return { vectors, inputTokens: computedTokens(headers) }
     },
@@ -28,7 +28,7 @@ export const tei: Dialect = {
       path: '//rerank',
       body: { query, texts: documents, raw_scores: true, truncate },
     }),
-    response: (body, headers) => readScores(list(body), 'score', computedTokens(headers)),
+    response: (body, headers) => readScores(asList(body), 'score', computedTokens(headers)),
   },
 }
 

@@ -1,6 +1,6 @@
 import type { Dialect, RankingDialect, SpeechDialect } from './dialect.ts'
 import { cohereRanking, generation, openaiEmbeddings, openaiSpeech, readScores, runningUsage } from './openai.ts'
-import { inputTokensOf, list, record } from './reading.ts'
+import { inputTokensOf, asList, asRecord } from './reading.ts'
 
 /** As OpenAI has it, but a translation may be told which language it comes from. */
 const vllmSpeech: SpeechDialect = {
@@ -27,7 +27,7 @@ const vllmRanking: RankingDialect = {
     return { path: '/score', body: { ...rest, text_1: query, text_2: documents } }
   },
   response: (body, headers) =>
-    cohereRanking.response(body, headers) ?? readScores(list(record(body)['data']), 'score', inputTokensOf(body)),
+    cohereRanking.response(body, headers) ?? readScores(asList(asRecord(body)['data']), 'score', inputTokensOf(body)),
 }
 
 export const vllm: Dialect = {

@@ -1,6 +1,6 @@
 import type { Dialect } from './dialect.ts'
 import { openaiSpeech, readSpeech } from './openai.ts'
-import { record, type Json } from './reading.ts'
+import { asRecord, type JsonRecord } from './reading.ts'
 
 /** faster-whisper behind speaches. */
 export const speaches: Dialect = { speech: openaiSpeech }
@@ -19,14 +19,14 @@ export const whispercpp: Dialect = {
       },
     }),
     // It always knows the segments.
-    offersTextOnly: () => false,
+    refusesSegments: () => false,
     response(body) {
       const heard = readSpeech(body)
       if (!heard?.words || withoutSpaces.has(heard.language ?? '')) return heard
       return { ...heard, words: joinedTokens(heard.words) }
     },
     // "failed to read audio data" comes with the status 200; without --convert it reads wav, mp3, flac and vorbis.
-    isUnreadable: (body) => typeof record(body)['error'] === 'string',
+    isUnreadable: (body) => typeof asRecord(body)['error'] === 'string',
   },
 }
 
@@ -34,8 +34,8 @@ export const whispercpp: Dialect = {
 const withoutSpaces = new Set(['chinese', 'japanese', 'thai', 'lao', 'myanmar', 'cantonese'])
 
 /** What it calls words are tokens: one that does not begin with a space goes on with the word before it. */
-function joinedTokens(tokens: readonly Json[]): readonly Json[] {
-  const words: Json[] = []
+function joinedTokens(tokens: readonly JsonRecord[]): readonly JsonRecord[] {
+  const words: JsonRecord[] = []
   for (const token of tokens) {
     const text = String(token['word'])
     const last = words.at(-1)

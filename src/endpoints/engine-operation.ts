@@ -4,7 +4,7 @@ import type { EngineRequest } from '../core/job.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 
-/** How the engine of a deployment words an operation. A model whose engine has no word for it cannot be called. */
+/** How a deployment's engine is asked for an operation. Throws when the engine does not offer it. */
 export function operationOf<Name extends keyof Dialect>(
   model: Model,
   deployment: Deployment,
@@ -21,8 +21,8 @@ export function jsonRequest(path: string, body: Buffer, inputName: string): Engi
   return { path, contentType: 'application/json', body, inputName }
 }
 
-/** What an engine answered; undefined where it is no JSON. */
-export function parsedJson(bytes: Buffer): unknown {
+/** undefined when the bytes are not JSON. */
+export function tryParseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch {
@@ -30,14 +30,13 @@ export function parsedJson(bytes: Buffer): unknown {
   }
 }
 
-/** Texts as an engine takes them: so many at a time. */
-export function split(texts: readonly string[], size: number): readonly (readonly string[])[] {
+export function inBatches(texts: readonly string[], size: number): readonly (readonly string[])[] {
   const batches: (readonly string[])[] = []
   for (let from = 0; from < texts.length; from += size) batches.push(texts.slice(from, from + size))
   return batches
 }
 
-/** Token counts of several calls; unknown where one of them is. */
-export function sum(one: number | undefined, other: number | undefined): number | undefined {
+/** undefined when either count is unknown. */
+export function sumOfCounts(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? undefined : one + other
 }

@@ -2,28 +2,28 @@ import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { invalidParameter } from '../core/parameter-errors.ts'
 
-/** The output a request may have: what it asks for, or a default as far as the context has room. */
-export function outputAllowed(
+/** The output tokens a request may use: what it asks for, or the default as far as the context has room. */
+export function allowedOutputTokens(
   model: Model,
   request: {
-    /** The parameter that asked. */
+    /** The parameter that limits the output. */
     readonly name: string
-    readonly asked: number | undefined
+    readonly requested: number | undefined
     readonly fallback: number
-    /** Likely tokens of the input, and the parameter it came in. */
+    /** The likely tokens of the input, and the parameter that holds it. */
     readonly input: number
     readonly inputName: string
   },
 ): number {
-  const { name, asked, fallback, input, inputName } = request
-  if (asked !== undefined && asked > model.maxCompletionTokens) {
+  const { name, requested, fallback, input, inputName } = request
+  if (requested !== undefined && requested > model.maxCompletionTokens) {
     throw invalidParameter(
       'invalid_value',
       name,
       `at most ${model.maxCompletionTokens}, the output limit of ${model.id}`,
     )
   }
-  const allowed = asked ?? Math.max(1, Math.min(fallback, model.contextLength - input))
+  const allowed = requested ?? Math.max(1, Math.min(fallback, model.contextLength - input))
   if (input + allowed <= model.contextLength) return allowed
   throw new ApiError(
     'context_length_exceeded',

@@ -1,9 +1,7 @@
 import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 
-/** Rules that the parameters of every inference endpoint share. */
-
-/** Accepted for every model; they change nothing of the output, and no engine gets them as they are. */
+/** Accepted for every model. They do not change the output, and none is forwarded to an engine unchanged. */
 const alwaysAccepted = new Set([
   'model',
   'stream',
@@ -18,8 +16,8 @@ const alwaysAccepted = new Set([
   'prompt_cache_key',
 ])
 
-/** Values that ask for what happens anyway, so that a model need not know the parameter. */
-const noOperation: Readonly<Record<string, (value: unknown) => boolean>> = {
+/** Values that ask for the default behaviour, so the model does not have to support the parameter. */
+const isDefault: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: (value) => value === 1,
   best_of: (value) => value === 1,
   top_p: (value) => value === 1,
@@ -41,8 +39,8 @@ const noOperation: Readonly<Record<string, (value: unknown) => boolean>> = {
 }
 
 /**
- * The parameters a request asks a model for, and the model knows. One that would change the output and
- * that the model does not list is refused before any work is done.
+ * The parameters of a request that the model supports. Throws for one that would change the output and that
+ * the model does not list.
  */
 export function acceptedParameters(
   request: Readonly<Record<string, unknown>>,
@@ -56,7 +54,7 @@ export function acceptedParameters(
     if (value === null || value === undefined || !Object.hasOwn(known, name)) continue
     if (alwaysAccepted.has(name) || required.has(name)) continue
     if (model.supportedParameters.includes(name)) accepted.add(name)
-    else if (!noOperation[name]?.(value)) {
+    else if (!isDefault[name]?.(value)) {
       throw new ApiError('unsupported_parameter', `${model.id} does not support the parameter '${name}'.`, {
         param: name,
       })

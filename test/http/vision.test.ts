@@ -93,7 +93,11 @@ describe('an image in a data URL', () => {
   })
 
   it('[C7] is what it says it is', async () => {
-    await assertRefused(dataUrl('png', jpeg()), PARAM, /image\/png that it says it is; the content is image\/jpeg/)
+    await assertRefused(
+      dataUrl('png', jpeg()),
+      PARAM,
+      /an image\/png as its media type says, but the content is image\/jpeg/,
+    )
     await assertRefused(dataUrl('jpeg', webp()), PARAM, /content is image\/webp/)
     await assertRefused(dataUrl('gif', png()), PARAM, /content is image\/png/)
     await assertRefused(dataUrl('png', Buffer.from('%PDF-1.7'.repeat(20))), PARAM, /a png, jpeg, webp or gif/)
@@ -137,7 +141,7 @@ describe('an image in a data URL', () => {
       'ftp://example.com/cat.png',
       'cat.png',
     ]) {
-      await assertRefused(url, PARAM, /a data: URL of a png, jpeg, webp or gif in base64/)
+      await assertRefused(url, PARAM, /a data: URL with a png, jpeg, webp or gif in base64/)
     }
   })
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import type { StreamRelay } from '../../src/core/job.ts'
-import { chatStream } from '../../src/dialects/chat-stream.ts'
-import { eventSplitter } from '../../src/dialects/event-stream.ts'
+import { chatStream } from '../../src/endpoints/chat/stream.ts'
+import { eventSplitter } from '../../src/core/event-stream.ts'
 
 interface Event {
   id?: string

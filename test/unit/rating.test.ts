@@ -10,7 +10,7 @@ import {
   type PriceList,
   type Rates,
 } from '../../src/core/money/rating.ts'
-import { readUsage } from '../../src/dialects/usage.ts'
+import { readUsage } from '../../src/endpoints/generation-usage.ts'
 
 fc.configureGlobal({ seed: 1 })
 

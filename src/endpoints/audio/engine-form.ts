@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto'
 import type { EngineRequest } from '../../core/job.ts'
 import type { ByteSource } from '../../ports/uploads.ts'
 
-/** As much as a socket takes before it says stop, so that it always does. */
+/** A socket's high-water mark, so that writing one chunk always makes it wait for the drain. */
 const CHUNK_BYTES = 65_536
-/** One that is being sent, one to read into, and two for a socket that takes more than it should. */
+/** One being sent, one to read into, and two spare in case the socket buffers more than it should. */
 const CHUNKS = 4
 
-export interface FormFile {
+interface FormFile {
   readonly source: ByteSource
-  /** What the engine sees: a name with the right ending, whatever the caller's was. */
+  /** The name the engine sees. Its extension matches the content, whatever the caller's was. */
   readonly name: string
   readonly contentType: string
 }
 
-/** A form for an engine: fields first, and a file that is read from disk as the engine takes it. */
+/** A form for an engine: the fields first, then a file that is read from disk while it is sent. */
 export function engineForm(
   path: string,
   fields: Readonly<Record<string, string | readonly string[]>>,
@@ -38,7 +38,7 @@ export function engineForm(
   }
 }
 
-/** The same few buffers again and again: new ones would gather by the megabyte until they are collected. */
+/** Reuses a few buffers. New ones would pile up by the megabyte until the garbage collector runs. */
 async function* pieces(before: Buffer, source: ByteSource, after: Buffer): AsyncGenerator<Buffer> {
   yield before
   const size = Math.min(CHUNK_BYTES, source.length)
@@ -47,7 +47,7 @@ async function* pieces(before: Buffer, source: ByteSource, after: Buffer): Async
   for (let position = 0; position < source.length;) {
     const buffer = buffers[turn++ % CHUNKS] as Buffer
     const count = await source.read(buffer, position)
-    if (count === 0) throw new Error('the upload is shorter than it was')
+    if (count === 0) throw new Error('the upload became shorter while it was sent')
     position += count
     yield buffer.subarray(0, count)
   }

@@ -8,34 +8,34 @@ import { audioRequestSchema, type AudioRequest } from './schema.ts'
 
 /** The form of an audio request: its fields as text, and the recording. */
 export interface AudioForm {
-  /** By name, each value in the order it came. */
+  /** Values by field name, in the order they were sent. */
   readonly fields: ReadonlyMap<string, readonly string[]>
-  /** The field `file`; undefined where the form had none. */
+  /** The field `file`; undefined when the form has none. */
   readonly file: ByteSource | undefined
 }
 
 export type MeasureAudio = (source: ByteSource) => Promise<MeasuredAudio | undefined>
 
-export interface Recording extends MeasuredAudio {
+export interface MeasuredRecording extends MeasuredAudio {
   readonly source: ByteSource
   readonly durationMs: number
 }
 
-/** The slug that the form names. */
+/** The model that the form names. */
 export function modelIn({ fields }: AudioForm): string {
   const name = single(fields, 'model')
   if (!name) throw missing('model', 'the slug of a model')
   return name
 }
 
-export async function readRecording({ file }: AudioForm, measure: MeasureAudio): Promise<Recording> {
+export async function readRecording({ file }: AudioForm, measure: MeasureAudio): Promise<MeasuredRecording> {
   if (!file) throw missing('file', 'the recording, as a file')
   if (file.length === 0) throw new ApiError('invalid_value', 'The file is empty.', { param: 'file' })
   const measured = await measure(file)
   if (!measured) {
     throw new ApiError(
       'unsupported_content',
-      'The file is no audio that is supported. Send wav, mp3, m4a, ogg, flac or webm.',
+      'The file is not in a supported audio format. Send wav, mp3, m4a, ogg, flac or webm.',
       { param: 'file' },
     )
   }
@@ -43,12 +43,12 @@ export async function readRecording({ file }: AudioForm, measure: MeasureAudio):
   if (durationMs !== undefined) return { ...measured, durationMs, source: file }
   throw new ApiError(
     'invalid_value',
-    `The length of the recording cannot be told: the ${measured.extension} file is damaged or holds no sound.`,
+    `The length of the recording cannot be determined: the ${measured.extension} file is damaged or has no sound.`,
     { param: 'file' },
   )
 }
 
-/** What the fields of the form mean. An empty field is as good as none. */
+/** Converts and checks the fields of the form. An empty field counts as missing. */
 export function readRequest({ fields, file }: AudioForm, model: Model): AudioRequest {
   const granularities = ['timestamp_granularities[]', 'timestamp_granularities'].flatMap(
     (name) => fields.get(name) ?? [],
@@ -70,18 +70,22 @@ export function readRequest({ fields, file }: AudioForm, model: Model): AudioReq
     throw invalidParameter('invalid_value', 'language', 'an ISO-639-1 code, such as en')
   }
   if (stream) {
-    throw new ApiError('unsupported_value', 'A transcript comes as a whole: stream must be false.', { param: 'stream' })
+    throw new ApiError('unsupported_value', 'Transcripts cannot be streamed. Leave out stream.', { param: 'stream' })
   }
   if (granularity && format !== 'verbose_json') {
-    throw new ApiError('invalid_value', 'timestamp_granularities[] goes with response_format verbose_json only.', {
-      param: 'timestamp_granularities',
-    })
+    throw new ApiError(
+      'invalid_value',
+      'timestamp_granularities[] is only allowed with response_format verbose_json.',
+      {
+        param: 'timestamp_granularities',
+      },
+    )
   }
   acceptedParameters(request, audioRequestSchema.properties, alwaysAccepted(checked), model)
   return checked
 }
 
-/** What every model does, and values that ask for what happens anyway. */
+/** What every model supports, and values that ask for the default behaviour. */
 function alwaysAccepted(request: AudioRequest): ReadonlySet<string> {
   const { response_format: format = 'json', temperature, timestamp_granularities: granularities } = request
   const names = new Set(['file', 'model', 'stream'])
@@ -93,11 +97,12 @@ function alwaysAccepted(request: AudioRequest): ReadonlySet<string> {
 
 function single(fields: AudioForm['fields'], name: string): string | undefined {
   const values = fields.get(name) ?? []
-  if (values.length > 1) throw new ApiError('invalid_value', `The field '${name}' is given twice.`, { param: name })
+  if (values.length > 1)
+    throw new ApiError('invalid_value', `The field '${name}' appears more than once.`, { param: name })
   return values[0] === '' ? undefined : values[0]
 }
 
-/** What is no number stays text, and is refused as that. */
+/** Text that is not a number stays text, so that the schema check refuses it. */
 function asNumber(text: string | undefined): number | string | undefined {
   return text !== undefined && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : text
 }

@@ -1,28 +1,27 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { EngineRequest, Job, ReadAnswer } from '../../core/job.ts'
-import { noUsage } from '../../core/money/rating.ts'
+import type { EngineRequest, Job } from '../../core/job.ts'
 import type { SpeechDialect, SpeechInput } from '../../dialects/dialect.ts'
-import { operationOf, parsedJson } from '../engine-operation.ts'
+import { operationOf } from '../engine-operation.ts'
+import { audioAnswer } from './answer.ts'
 import { engineForm } from './engine-form.ts'
-import { readRecording, readRequest, type AudioForm, type MeasureAudio, type Recording } from './form.ts'
-import { renderTranscript, toTranscript, transcriptType } from './transcript.ts'
+import { readRecording, readRequest, type AudioForm, type MeasureAudio, type MeasuredRecording } from './form.ts'
 
-type Task = SpeechInput['task']
+type SpeechTask = SpeechInput['task']
 
-/** The most that Whisper's decoder writes: 448 tokens for each window of 30 s. Other models write less. */
+/** The most tokens that Whisper generates: 448 for each window of 30 s. Other models generate fewer. */
 const CHARGED_TOKENS_PER_SECOND = 15
 
-/** What each path does with a recording. */
-export const audioTasks: Readonly<Record<string, Task>> = {
+/** The task of each path. */
+export const audioTasks: Readonly<Record<string, SpeechTask>> = {
   '/audio/transcriptions': 'transcribe',
   '/audio/translations': 'translate',
 }
 
-/** POST /audio/transcriptions and /audio/translations: a form with a recording in, what was said out. */
+/** POST /audio/transcriptions and /audio/translations: a form with a recording in, a transcript out. */
 export async function audioJob(
   endpoint: string,
-  task: Task,
+  task: SpeechTask,
   form: AudioForm,
   model: Model,
   deployment: Deployment,
@@ -55,33 +54,12 @@ export async function audioJob(
     likelyInputTokens: 0,
     media: { audioMs: durationMs },
     calls: [engineCall(dialect, input, recording)],
-    answer: {
-      kind: 'whole',
-      read([body]): ReadAnswer | undefined {
-        const answer = body && parsedJson(body.whole())
-        if (dialect.isUnreadable?.(answer)) {
-          throw new ApiError(
-            'unsupported_content',
-            'The engine cannot read the recording. Send it as wav, mp3 or flac, or see that it is whole.',
-            { param: 'file' },
-          )
-        }
-        const output = dialect.response(answer)
-        if (!output) return undefined
-        const transcript = toTranscript(output, { task, durationMs, language, temperature, words })
-        return {
-          usage: { ...noUsage, audioMs: durationMs },
-          outputBytes: () => Buffer.byteLength(transcript.text),
-          contentType: transcriptType(format),
-          render: () => renderTranscript(transcript, format),
-        }
-      },
-    },
+    answer: audioAnswer(dialect, { task, durationMs, language, temperature, words, format }),
   }
 }
 
-/** Segments are always asked for; a server that refuses them is asked for the text alone. */
-function engineCall(dialect: SpeechDialect, input: SpeechInput, recording: Recording): EngineRequest {
+/** Asks for segments; a server that refuses them is asked for the text alone. */
+function engineCall(dialect: SpeechDialect, input: SpeechInput, recording: MeasuredRecording): EngineRequest {
   const { source, extension, contentType } = recording
   const call = (it: SpeechInput): EngineRequest => {
     const { path, fields } = dialect.request(it)
@@ -89,7 +67,7 @@ function engineCall(dialect: SpeechDialect, input: SpeechInput, recording: Recor
   }
   return {
     ...call(input),
-    instead: ({ message }) => (dialect.offersTextOnly(message) ? call({ ...input, textOnly: true }) : undefined),
+    instead: ({ message }) => (dialect.refusesSegments(message) ? call({ ...input, textOnly: true }) : undefined),
   }
 }
 

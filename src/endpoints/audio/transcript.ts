@@ -1,42 +1,42 @@
 import { languageName } from '../../core/language-names.ts'
 import type { SpeechOutput } from '../../dialects/dialect.ts'
-import type { Segment, TranscriptFormat, Word } from './schema.ts'
+import type { TranscriptFormat, TranscriptSegment, TranscriptWord } from './schema.ts'
 
-/** A transcript in every format that callers know, made from what the engine heard. */
+/** Everything needed to write a transcript in any of the formats. */
 export interface Transcript {
   readonly task: 'transcribe' | 'translate'
-  /** The English name, in small letters. */
+  /** The English name, in lower case. */
   readonly language: string
   readonly durationMs: number
   readonly text: string
-  readonly segments: readonly Segment[]
-  /** Only where they were asked for. */
-  readonly words: readonly Word[] | undefined
+  readonly segments: readonly TranscriptSegment[]
+  /** undefined unless the caller asked for them. */
+  readonly words: readonly TranscriptWord[] | undefined
 }
 
-export interface HeardSpeech {
+export interface TranscriptOptions {
   readonly task: Transcript['task']
   readonly durationMs: number
-  /** As the caller told it. */
+  /** The language the caller gave. */
   readonly language: string | undefined
   readonly temperature: number | undefined
   readonly words: boolean
 }
 
-/** An engine that told only the text has it said in one segment from beginning to end. */
-export function toTranscript(output: SpeechOutput, heard: HeardSpeech): Transcript {
+/** When the engine returns only text, the whole recording becomes one segment. */
+export function toTranscript(output: SpeechOutput, options: TranscriptOptions): Transcript {
   const text = output.text.trim()
-  const seconds = heard.durationMs / 1000
-  const temperature = heard.temperature ?? 0
+  const seconds = options.durationMs / 1000
+  const temperature = options.temperature ?? 0
   const whole = text === '' ? [] : [{ start: 0, end: seconds, text }]
   const segments = output.segments ?? whole
   return {
-    task: heard.task,
-    language: heard.task === 'translate' ? 'english' : languageName(output.language ?? heard.language ?? 'unknown'),
-    durationMs: heard.durationMs,
+    task: options.task,
+    language: options.task === 'translate' ? 'english' : languageName(output.language ?? options.language ?? 'unknown'),
+    durationMs: options.durationMs,
     text,
     segments: segments.map((segment, index) => toSegment(segment, index, temperature)),
-    words: heard.words ? (output.words ?? []).map(toWord) : undefined,
+    words: options.words ? (output.words ?? []).map(toWord) : undefined,
   }
 }
 
@@ -53,7 +53,7 @@ export function renderTranscript(transcript: Transcript, format: TranscriptForma
     case 'srt':
       return segments.map((it, index) => `${index + 1}\n${cue(it, ',')}\n${line(it.text)}\n\n`).join('')
     case 'vtt':
-      return `WEBVTT\n\n${segments.map((it) => `${cue(it, '.')}\n${escaped(line(it.text))}\n\n`).join('')}`
+      return `WEBVTT\n\n${segments.map((it) => `${cue(it, '.')}\n${escapeMarkup(line(it.text))}\n\n`).join('')}`
   }
 }
 
@@ -70,7 +70,7 @@ export function transcriptType(format: TranscriptFormat): string {
   }
 }
 
-function toSegment(segment: Readonly<Record<string, unknown>>, index: number, temperature: number): Segment {
+function toSegment(segment: Readonly<Record<string, unknown>>, index: number, temperature: number): TranscriptSegment {
   const { start, end } = span(segment)
   return {
     id: index,
@@ -86,7 +86,7 @@ function toSegment(segment: Readonly<Record<string, unknown>>, index: number, te
   }
 }
 
-function toWord(word: Readonly<Record<string, unknown>>): Word {
+function toWord(word: Readonly<Record<string, unknown>>): TranscriptWord {
   return { word: typeof word['word'] === 'string' ? word['word'].trim() : '', ...span(word) }
 }
 
@@ -100,7 +100,7 @@ function number(value: unknown, otherwise: number): number {
 }
 
 /** 00:01:02,500 --> 00:01:04,000 */
-function cue({ start, end }: Segment, point: ',' | '.'): string {
+function cue({ start, end }: TranscriptSegment, point: ',' | '.'): string {
   return `${clock(start, point)} --> ${clock(end, point)}`
 }
 
@@ -110,7 +110,7 @@ function clock(seconds: number, point: string): string {
   return `${pad(ms / 3_600_000)}:${pad((ms / 60_000) % 60)}:${pad((ms / 1000) % 60)}${point}${pad(ms % 1000, 3)}`
 }
 
-/** An empty line would end a cue, and an arrow begin one. */
+/** Removes what has a meaning in a cue: an empty line ends it, and an arrow starts one. */
 function line(text: string): string {
   return text
     .trim()
@@ -118,7 +118,7 @@ function line(text: string): string {
     .replaceAll('-->', '->')
 }
 
-/** WebVTT has markup. */
-function escaped(text: string): string {
+/** WebVTT text can contain markup. */
+function escapeMarkup(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 }

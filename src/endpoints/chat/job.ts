@@ -2,31 +2,30 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
-import { chatCompletion } from '../../dialects/chat-completion.ts'
-import { chatStream } from '../../dialects/chat-stream.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
-import { readMessages, type ImageParts } from './messages.ts'
+import { chatAnswer } from './answer.ts'
+import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
-import { outputAllowed } from '../output-limit.ts'
+import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
 const required = new Set(['messages'])
 
-/** From a caller's body to a job: every rule of CONTRACT for /chat/completions. */
+/** POST /chat/completions: checks the request and makes it a job. */
 export async function chatJob(body: JsonBody, model: Model, deployment: Deployment, images: ImageParts): Promise<Job> {
   const dialect = operationOf(model, deployment, 'chat')
   requireValid(chatRequestSchema, body.value)
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const { input, rewritten } = await readMessages(request, model, images)
+  const { input, rewritten } = await checkMessages(request, model, images)
   const choices = request.n ?? 1
-  const maxTokens = outputAllowed(model, {
+  const maxTokens = allowedOutputTokens(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
-    asked: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    requested: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     fallback: model.defaultMaxTokens,
     input: input.likely,
     inputName: 'messages',
@@ -42,12 +41,12 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     endpoint: CHAT_PATH,
     model,
     deployment,
-    // What the model reads cannot be more than its context, however careful the estimate.
+    // The model cannot read more than its context, even if the estimate is higher.
     cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'messages')],
-    answer: answerOf(request.stream === true, {
+    answer: chatAnswer(request.stream === true, {
       includeUsage: request.stream_options?.include_usage === true,
       choices,
       cachedTokens: dialect.cachedTokens,
@@ -55,17 +54,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
   }
 }
 
-/** Apart, so that what reads the answer keeps nothing of the request while it waits. */
-function answerOf(isStream: boolean, options: Parameters<typeof chatStream>[1]): Job['answer'] {
-  return isStream
-    ? { kind: 'streamed', relay: (head) => chatStream(head, options) }
-    : {
-        kind: 'whole',
-        read: ([body], head) => body && chatCompletion(body.whole(), head, options.cachedTokens),
-      }
-}
-
-/** What a schema cannot say: rules between parameters. */
+/** The rules between parameters, which a schema cannot express. */
 function requireConsistent(request: ChatRequest): void {
   if (request.stream_options && !request.stream) {
     throw new ApiError('invalid_value', "'stream_options' is only allowed with stream: true.", {

@@ -14,26 +14,26 @@ const MESSAGE_FIELDS = new Set([
   'refusal',
   'reasoning_content',
 ])
-/** Each is a request of ours to somebody else. */
+/** Each one is an outgoing request. */
 const MAX_REMOTE_IMAGES = 16
 
-export interface ReadMessages {
+interface CheckedMessages {
   readonly input: TokenEstimate
-  /** Written anew where an engine must not get them as they came; else undefined. */
+  /** The messages to send instead, when the caller's must not reach an engine unchanged. */
   readonly rewritten: readonly ChatMessage[] | undefined
 }
 
-/** Gets images at addresses that the operator allows, as data URLs in the same order. */
+/** Fetches images from hosts that the operator allows, and returns data URLs in the same order. */
 export type FetchImages = (images: readonly { readonly url: string; readonly param: string }[]) => Promise<string[]>
 
-/** What the images of a request may be, and how those that are elsewhere get here. */
+/** The limits on images, and how to fetch the ones that are given by URL. */
 export interface ImageParts {
   readonly fetchImages: FetchImages
   readonly imageLimits: ImageLimits
 }
 
-/** Checks what a schema cannot say of messages, and measures them: one walk. */
-export async function readMessages(request: ChatRequest, model: Model, parts: ImageParts): Promise<ReadMessages> {
+/** Checks the rules a schema cannot express and estimates the tokens, in one pass. */
+export async function checkMessages(request: ChatRequest, model: Model, parts: ImageParts): Promise<CheckedMessages> {
   const estimates: TokenEstimate[] = [messageTokens(request.messages.length)]
   const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
   let rewrite = false
@@ -41,7 +41,7 @@ export async function readMessages(request: ChatRequest, model: Model, parts: Im
 
   request.messages.forEach((message, index) => {
     const param = `messages[${index}]`
-    requireRole(message, param)
+    requireRoleFields(message, param)
     if (message.role === 'developer' || hasUnknownFields(message)) rewrite = true
     if (typeof message.content === 'string') addText(message.content)
     else if (Array.isArray(message.content)) {
@@ -66,7 +66,7 @@ export async function readMessages(request: ChatRequest, model: Model, parts: Im
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
   })
-  // Tool definitions and schemas are part of the prompt, and are text themselves.
+  // Tool definitions and response schemas are part of the prompt, as JSON text.
   for (const field of [request.tools, request.response_format]) {
     if (field) addText(JSON.stringify(field))
   }
@@ -84,15 +84,19 @@ async function inline(
   if (remote.length === 0) return new Map()
   const surplus = remote[MAX_REMOTE_IMAGES]
   if (surplus) {
-    throw new ApiError('unsupported_content', `At most ${MAX_REMOTE_IMAGES} images of a request are fetched.`, {
-      param: surplus.param,
-    })
+    throw new ApiError(
+      'unsupported_content',
+      `A request may have at most ${MAX_REMOTE_IMAGES} images given by URL. Send the others as data: URLs.`,
+      {
+        param: surplus.param,
+      },
+    )
   }
   const dataUrls = await fetchImages(remote)
   return new Map(remote.map(({ part }, index) => [part, dataUrls[index] ?? '']))
 }
 
-function requireRole(message: ChatMessage, param: string): void {
+function requireRoleFields(message: ChatMessage, param: string): void {
   const hasContent = message.content !== undefined && message.content !== null
   const callsTools = message.role === 'assistant' && (message.tool_calls?.length ?? 0) > 0
   if (!hasContent && !callsTools) {
@@ -111,14 +115,14 @@ function requireVision(message: ChatMessage, model: Model, param: string): void 
   if (!model.categories.includes('vision')) {
     throw new ApiError(
       'unsupported_content',
-      `${model.id} does not take images; choose a model of the category vision.`,
+      `${model.id} does not accept images. Use a model of the category vision.`,
       {
         param,
       },
     )
   }
   if (message.role !== 'user') {
-    throw new ApiError('unsupported_content', 'Images belong into messages of the role user.', { param })
+    throw new ApiError('unsupported_content', 'Images are only allowed in user messages.', { param })
   }
 }
 
@@ -131,17 +135,17 @@ function hasUnknownFields(message: object): boolean {
   return false
 }
 
-/** Fields beyond those that are known to be there. */
+/** Whether an object has other fields than the known ones. */
 function hasMore(it: object, count: number): boolean {
   return Object.keys(it).length > count
 }
 
-/** A bare string, or fields beside the url and its detail. */
+/** A bare string, or fields other than url and detail. */
 function isUnusual(image: ImagePart['image_url']): boolean {
   return typeof image === 'string' || hasMore(image, image.detail === undefined ? 1 : 2)
 }
 
-/** A message with the fields we know and nothing else. */
+/** A copy of a message with only the fields we know. */
 function plainMessage(message: ChatMessage, inlined: ReadonlyMap<ImagePart, string>): ChatMessage {
   const known = Object.entries(message).filter(([name, value]) => MESSAGE_FIELDS.has(name) && value !== null)
   const plain = Object.fromEntries(known) as ChatMessage

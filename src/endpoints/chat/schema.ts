@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
+import { generationParameters as shared, generationUsageSchema, modelParameter } from '../shared-schema.ts'
 
-/** The wire shapes of /chat/completions: checked, typed and documented from here. */
+/** The wire shapes of /chat/completions. Validation, types and the OpenAPI document all come from here. */
 
 const textPart = Type.Object({ type: Type.Literal('text'), text: Type.String() })
 
@@ -48,25 +49,24 @@ const tool = Type.Object({
   }),
 })
 
-const penalty = (): Type.TOptional<Type.TNumber> => Type.Optional(Type.Number({ minimum: -2, maximum: 2 }))
-const positive = (): Type.TOptional<Type.TInteger> => Type.Optional(Type.Integer({ minimum: 1 }))
+const tokenLimit = Type.Optional(Type.Integer({ minimum: 1 }))
 
 export const chatRequestSchema = Type.Object({
-  model: Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' }),
+  model: modelParameter,
   messages: Type.Array(message, { minItems: 1, maxItems: 10_000 }),
-  stream: Type.Optional(Type.Boolean()),
-  stream_options: Type.Optional(Type.Object({ include_usage: Type.Optional(Type.Boolean()) })),
-  max_tokens: positive(),
-  max_completion_tokens: positive(),
-  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  frequency_penalty: penalty(),
-  presence_penalty: penalty(),
+  stream: shared.stream,
+  stream_options: shared.stream_options,
+  max_tokens: tokenLimit,
+  max_completion_tokens: tokenLimit,
+  temperature: shared.temperature,
+  top_p: shared.top_p,
+  frequency_penalty: shared.frequency_penalty,
+  presence_penalty: shared.presence_penalty,
   logprobs: Type.Optional(Type.Boolean()),
   top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
-  seed: Type.Optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
-  n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
-  stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
+  seed: shared.seed,
+  n: shared.n,
+  stop: shared.stop,
   tools: Type.Optional(Type.Array(tool, { maxItems: 128 })),
   tool_choice: Type.Optional(
     Type.Union([
@@ -90,13 +90,13 @@ export const chatRequestSchema = Type.Object({
       }),
     ]),
   ),
-  logit_bias: Type.Optional(Type.Object({}, { additionalProperties: Type.Number({ minimum: -100, maximum: 100 }) })),
-  top_k: Type.Optional(Type.Integer({ minimum: -1 })),
-  min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  logit_bias: shared.logit_bias,
+  top_k: shared.top_k,
+  min_p: shared.min_p,
+  repetition_penalty: shared.repetition_penalty,
   reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
   chat_template_kwargs: Type.Optional(Type.Object({})),
-  user: Type.Optional(Type.String()),
+  user: shared.user,
   metadata: Type.Optional(Type.Object({})),
   store: Type.Optional(Type.Boolean()),
   service_tier: Type.Optional(Type.String()),
@@ -107,14 +107,6 @@ export const chatRequestSchema = Type.Object({
 export type ChatRequest = Static<typeof chatRequestSchema>
 export type ChatMessage = Static<typeof message>
 export type ImagePart = Static<typeof imagePart>
-
-export const usageSchema = Type.Object({
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
-  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
-  completion_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
-})
 
 export const chatResponseSchema = Type.Object({
   id: Type.String(),
@@ -135,5 +127,5 @@ export const chatResponseSchema = Type.Object({
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),
     }),
   ),
-  usage: usageSchema,
+  usage: generationUsageSchema,
 })

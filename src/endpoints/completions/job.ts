@@ -3,22 +3,20 @@ import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { sumOf, textTokens } from '../../core/token-estimate.ts'
-import { textCompletion } from '../../dialects/text-completion.ts'
-import { textStream } from '../../dialects/text-stream.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
+import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
-import { outputAllowed } from '../output-limit.ts'
+import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
 
-/** POST /completions: text continued, the older way. */
+/** POST /completions: checks the request and makes it a job. */
 export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): Job {
   const dialect = operationOf(model, deployment, 'completions')
-  const { cachedTokens } = dialect
   requireValid(completionsRequestSchema, body.value)
   const request = body.value as CompletionsRequest
   requireConsistent(request)
@@ -26,14 +24,13 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
   const inputs = prompts.map((prompt) => textTokens(prompt, model.tokenizer))
   const input = sumOf([...inputs, textTokens(request.suffix ?? '', model.tokenizer)])
-  const maxTokens = outputAllowed(model, {
+  const maxTokens = allowedOutputTokens(model, {
     name: 'max_tokens',
-    asked: request.max_tokens ?? undefined,
+    requested: request.max_tokens ?? undefined,
     fallback: DEFAULT_MAX_TOKENS,
     input: inputs.reduce((most, { likely }) => Math.max(most, likely), 0),
     inputName: 'prompt',
   })
-  const choices = prompts.length * (request.n ?? 1)
   const generated = prompts.length * (request.best_of ?? request.n ?? 1)
   const fields = {
     model: deployment.engine?.model ?? model.id,
@@ -41,7 +38,6 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || name === 'prompt'
-  const includeUsage = request.stream_options?.include_usage === true
   return {
     endpoint: '/completions',
     model,
@@ -50,15 +46,12 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     maxTokens: maxTokens * generated,
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
-    answer: request.stream
-      ? {
-          kind: 'streamed',
-          relay: (head) => textStream(head, { includeUsage, choices, prompts: prompts.length, cachedTokens }),
-        }
-      : {
-          kind: 'whole',
-          read: ([body], head) => body && textCompletion(body.whole(), head, cachedTokens),
-        },
+    answer: completionsAnswer(request.stream === true, {
+      includeUsage: request.stream_options?.include_usage === true,
+      choices: prompts.length * (request.n ?? 1),
+      prompts: prompts.length,
+      cachedTokens: dialect.cachedTokens,
+    }),
   }
 }
 

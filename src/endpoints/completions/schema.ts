@@ -1,34 +1,32 @@
 import Type, { type Static } from 'typebox'
-import { chatRequestSchema, usageSchema } from '../chat/schema.ts'
+import { generationParameters as shared, generationUsageSchema, modelParameter } from '../shared-schema.ts'
 
-/** The wire shapes of the legacy /completions. What it shares with chat is the same there. */
-
-const { properties: chat } = chatRequestSchema
+/** The wire shapes of the legacy /completions. */
 
 export const completionsRequestSchema = Type.Object({
-  model: chat.model,
+  model: modelParameter,
   prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 128 })]),
   max_tokens: Type.Optional(
-    Type.Integer({ minimum: 1, description: 'At most so many tokens for each choice; 16 by default.' }),
+    Type.Integer({ minimum: 1, description: 'The most tokens to generate for each choice. 16 by default.' }),
   ),
   suffix: Type.Optional(Type.String()),
   echo: Type.Optional(Type.Boolean()),
   best_of: Type.Optional(Type.Integer({ minimum: 1, maximum: 20 })),
   logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 5 })),
-  stream: chat.stream,
-  stream_options: chat.stream_options,
-  temperature: chat.temperature,
-  top_p: chat.top_p,
-  frequency_penalty: chat.frequency_penalty,
-  presence_penalty: chat.presence_penalty,
-  seed: chat.seed,
-  n: chat.n,
-  stop: chat.stop,
-  logit_bias: chat.logit_bias,
-  top_k: chat.top_k,
-  min_p: chat.min_p,
-  repetition_penalty: chat.repetition_penalty,
-  user: chat.user,
+  stream: shared.stream,
+  stream_options: shared.stream_options,
+  temperature: shared.temperature,
+  top_p: shared.top_p,
+  frequency_penalty: shared.frequency_penalty,
+  presence_penalty: shared.presence_penalty,
+  seed: shared.seed,
+  n: shared.n,
+  stop: shared.stop,
+  logit_bias: shared.logit_bias,
+  top_k: shared.top_k,
+  min_p: shared.min_p,
+  repetition_penalty: shared.repetition_penalty,
+  user: shared.user,
 })
 
 export type CompletionsRequest = Static<typeof completionsRequestSchema>
@@ -46,5 +44,5 @@ export const completionsResponseSchema = Type.Object({
       finish_reason: Type.Enum(['stop', 'length', 'content_filter']),
     }),
   ),
-  usage: usageSchema,
+  usage: generationUsageSchema,
 })

@@ -1,11 +1,12 @@
 import Type, { type Static } from 'typebox'
+import { inputUsageSchema, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /embeddings. */
 
 const token = Type.Integer({ minimum: 0, maximum: 199_999 })
 
 export const embeddingsRequestSchema = Type.Object({
-  model: Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' }),
+  model: modelParameter,
   input: Type.Union(
     [
       Type.String({ minLength: 1 }),
@@ -13,7 +14,7 @@ export const embeddingsRequestSchema = Type.Object({
       Type.Array(token, { minItems: 1, maxItems: 131_072 }),
       Type.Array(Type.Array(token, { minItems: 1, maxItems: 131_072 }), { minItems: 1, maxItems: 2048 }),
     ],
-    { description: 'A text, 1 to 2048 texts, or the same as cl100k_base token ids.' },
+    { description: 'A text, an array of 1 to 2048 texts, or either of them as cl100k_base token ids.' },
   ),
   encoding_format: Type.Optional(Type.Enum(['float', 'base64'])),
   dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
@@ -32,5 +33,5 @@ export const embeddingsResponseSchema = Type.Object({
     }),
   ),
   model: Type.String(),
-  usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  usage: inputUsageSchema,
 })

@@ -1,13 +1,14 @@
 import Type, { type Static } from 'typebox'
+import { modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /images/generations. */
 
 const PROMPT_LENGTH = 32_000
 
 export const imagesRequestSchema = Type.Object({
-  model: Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' }),
+  model: modelParameter,
   prompt: Type.String({ minLength: 1, maxLength: PROMPT_LENGTH }),
-  n: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, description: 'How many images: 1 where it is missing.' })),
+  n: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, description: 'How many images to make. 1 by default.' })),
   size: Type.Optional(
     Type.String({
       pattern: '^(auto|[1-9][0-9]{1,3}x[1-9][0-9]{1,3})$',
@@ -15,17 +16,17 @@ export const imagesRequestSchema = Type.Object({
     }),
   ),
   response_format: Type.Optional(
-    Type.Enum(['b64_json', 'url'], { description: 'url only where the operator has set up file storage.' }),
+    Type.Enum(['b64_json', 'url'], { description: 'url works only if the operator has set up file storage.' }),
   ),
   quality: Type.Optional(Type.Enum(['auto', 'standard', 'hd', 'low', 'medium', 'high'])),
   style: Type.Optional(Type.Enum(['vivid', 'natural'])),
   background: Type.Optional(Type.Enum(['auto', 'transparent', 'opaque'])),
   output_format: Type.Optional(Type.Enum(['png', 'jpeg', 'webp'])),
-  // Written anew for the engine, so it has to be a number that JavaScript keeps exactly, several images on too.
+  // The request is serialized again for the engine, so JavaScript must hold the seed, plus the images, exactly.
   seed: Type.Optional(Type.Integer({ minimum: -(2 ** 52), maximum: 2 ** 52 })),
   negative_prompt: Type.Optional(Type.String({ maxLength: PROMPT_LENGTH })),
   steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  stream: Type.Optional(Type.Boolean({ description: 'Images are not streamed: only false.' })),
+  stream: Type.Optional(Type.Boolean({ description: 'Images cannot be streamed; only false is allowed.' })),
   user: Type.Optional(Type.String()),
 })
 
@@ -36,7 +37,7 @@ export const imagesResponseSchema = Type.Object({
   data: Type.Array(
     Type.Object({
       b64_json: Type.Optional(Type.String()),
-      url: Type.Optional(Type.String({ description: 'Opens for a limited time, without a key.' })),
+      url: Type.Optional(Type.String({ description: 'Works for a limited time, without a key.' })),
       revised_prompt: Type.Optional(Type.String()),
     }),
   ),

@@ -1,18 +1,14 @@
 import Type, { type Static } from 'typebox'
+import { inputUsageSchema, modelParameter } from '../shared-schema.ts'
 
-/** The wire shapes of /rerank and /reranking. */
-
-const model = Type.String({ minLength: 1, description: 'A slug of the catalog, or a short id.' })
 const top = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    description: 'How many of the best to return; all by default, and never more than there are.',
-  }),
+  Type.Integer({ minimum: 1, description: 'How many of the best results to return. All by default.' }),
 )
-const usage = Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() })
+
+/** The wire shapes of /rerank, which is Cohere's schema: documents in, scores from 0 to 1 out. */
 
 export const rerankRequestSchema = Type.Object({
-  model,
+  model: modelParameter,
   query: Type.String({ minLength: 1 }),
   documents: Type.Array(Type.Union([Type.String(), Type.Object({ text: Type.String() })]), {
     minItems: 1,
@@ -24,7 +20,7 @@ export const rerankRequestSchema = Type.Object({
     Type.Integer({
       minimum: 1,
       description:
-        'Documents are cut to so many tokens before they are ranked. Where the engine does not know how, they are cut by an estimate that is rather too short.',
+        'Documents are truncated to this many tokens before they are ranked. If the engine cannot do it, an estimate is used that keeps slightly fewer.',
     }),
   ),
 })
@@ -45,20 +41,22 @@ export const rerankResponseSchema = Type.Object({
     api_version: Type.Object({ version: Type.String() }),
     billed_units: Type.Object({ search_units: Type.Integer() }),
   }),
-  usage,
+  usage: inputUsageSchema,
 })
 
-export const rankingRequestSchema = Type.Object({
-  model,
+/** The wire shapes of /reranking, which is NVIDIA's schema: passages in, raw logits out. */
+
+export const rerankingRequestSchema = Type.Object({
+  model: modelParameter,
   query: Type.Object({ text: Type.String({ minLength: 1 }) }),
   passages: Type.Array(Type.Object({ text: Type.String() }), { minItems: 1, maxItems: 512 }),
   truncate: Type.Optional(Type.Enum(['NONE', 'END'])),
   top_n: top,
 })
 
-export type RankingRequest = Static<typeof rankingRequestSchema>
+export type RerankingRequest = Static<typeof rerankingRequestSchema>
 
-export const rankingResponseSchema = Type.Object({
+export const rerankingResponseSchema = Type.Object({
   rankings: Type.Array(Type.Object({ index: Type.Integer(), logit: Type.Number() })),
-  usage,
+  usage: inputUsageSchema,
 })

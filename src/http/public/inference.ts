@@ -13,7 +13,7 @@ import type { Exchange } from '../exchange.ts'
 import { imagesJob } from '../../endpoints/images/job.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { PublicParts } from './public-api.ts'
-import { rankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
+import { rerankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
 
 /** What the endpoints with a JSON body share: body → model → endpoint fits → job → pipeline. */
 
@@ -29,7 +29,7 @@ export const jobMakers: Readonly<Record<string, MakeJob>> = {
   '/completions': completionsJob,
   '/embeddings': embeddingsJob,
   '/rerank': rerankJob,
-  '/reranking': rankingJob,
+  '/reranking': rerankingJob,
   '/images/generations': imagesJob,
 }
 

@@ -9,8 +9,8 @@ import { completionsRequestSchema, completionsResponseSchema } from '../../endpo
 import { embeddingsRequestSchema, embeddingsResponseSchema } from '../../endpoints/embeddings/schema.ts'
 import { imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
 import {
-  rankingRequestSchema,
-  rankingResponseSchema,
+  rerankingRequestSchema,
+  rerankingResponseSchema,
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../../endpoints/rerank/schema.ts'
@@ -132,8 +132,8 @@ export const operations: readonly Operation[] = [
     summary: 'Rerank passages',
     description:
       'Orders passages by relevance to query.text, best first, with raw logits. For models whose endpoints say /reranking.',
-    request: rankingRequestSchema,
-    response: rankingResponseSchema,
+    request: rerankingRequestSchema,
+    response: rerankingResponseSchema,
     errors: inference,
   },
   {

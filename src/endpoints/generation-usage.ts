@@ -1,8 +1,8 @@
 import { noUsage, type Usage } from '../core/money/rating.ts'
-import { tokenCount } from './reading.ts'
+import { tokenCount } from '../dialects/reading.ts'
 
 /** Token counts as callers see them. */
-export interface WireUsage {
+interface WireUsage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
   readonly total_tokens: number
@@ -15,7 +15,7 @@ export interface ReportedUsage {
   readonly reasoningTokens: number
 }
 
-/** What an engine reported, or undefined where it makes no sense. */
+/** The usage an engine reported; undefined when it is missing or makes no sense. */
 export function readUsage(reported: unknown, cachedElsewhere?: number): ReportedUsage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details, reasoning_tokens } =
@@ -24,14 +24,14 @@ export function readUsage(reported: unknown, cachedElsewhere?: number): Reported
       completion_tokens?: unknown
       prompt_tokens_details?: { cached_tokens?: unknown } | null
       completion_tokens_details?: { reasoning_tokens?: unknown } | null
-      /** SGLang puts it here. */
+      /** SGLang reports it here. */
       reasoning_tokens?: unknown
     }
   const inputTokens = tokenCount(prompt_tokens)
-  // Not every operation has an output; but one that cannot be counted is not none.
+  // A missing output count means 0, but an invalid one makes the whole report invalid.
   const outputTokens = tokenCount(completion_tokens ?? 0)
   if (inputTokens === undefined || outputTokens === undefined) return undefined
-  // Some servers put an empty usage into every chunk: that is no count, and nothing could be billed by it.
+  // Some servers put an all-zero usage into every chunk. That is not a count to bill by.
   if (inputTokens === 0 && outputTokens === 0) return undefined
   const cachedInputTokens = Math.min(
     inputTokens,
@@ -45,8 +45,8 @@ export function readUsage(reported: unknown, cachedElsewhere?: number): Reported
 }
 
 /**
- * Counts of single choices added up, by their index. The choices of one prompt stand side by side, and each
- * of them tells the prompt's tokens again.
+ * Adds up the counts of single choices, by index. The choices of one prompt have consecutive indexes, and
+ * each count repeats the prompt's tokens, so those are added once per prompt.
  */
 export function sumOfChoices(counts: ReadonlyMap<number, ReportedUsage>, choicesPerPrompt: number): ReportedUsage {
   const prompts = new Set<number>()

@@ -1,5 +1,5 @@
-import type { AnswerHead, StreamRelay } from '../core/job.ts'
-import { generationStream, type Rewritten, type StreamOptions } from './generation-stream.ts'
+import type { AnswerHead, StreamRelay } from '../../core/job.ts'
+import { generationStream, type RewrittenChoice, type StreamOptions } from '../generation-stream.ts'
 
 interface Delta {
   role?: string
@@ -16,7 +16,7 @@ interface Choice {
   finish_reason?: string | null
 }
 
-/** A chat stream as CONTRACT has it: role first, then content, then an empty delta with the reason. */
+/** A chat stream: for each choice the role first, then content, then an empty delta with the finish_reason. */
 export function chatStream(head: AnswerHead, options: StreamOptions): StreamRelay {
   const opened = new Set<number>()
   const finished = new Set<number>()
@@ -28,8 +28,8 @@ export function chatStream(head: AnswerHead, options: StreamOptions): StreamRela
     return typeof delta.content === 'string' && delta.content !== ''
   }
 
-  /** Takes apart what the engine put together. */
-  function rewrite(choice: Choice, write: (choice: object) => string): Rewritten {
+  /** Splits a choice that combines role, content and finish_reason into one event for each. */
+  function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
     const index = choice.index ?? 0
     const piece = (delta: object, logprobs: unknown, finishReason: string | null): string =>
       write({ index, delta, logprobs: logprobs ?? null, finish_reason: finishReason })
@@ -38,14 +38,14 @@ export function chatStream(head: AnswerHead, options: StreamOptions): StreamRela
       opened.add(index)
       text += piece({ role: 'assistant', content: '' }, null, null)
     }
-    const news = contentOf(choice.delta ?? {})
-    if (news) text += piece(news, choice.logprobs, null)
+    const content = contentOf(choice.delta ?? {})
+    if (content) text += piece(content, choice.logprobs, null)
     const finishes = Boolean(choice.finish_reason) && !finished.has(index)
     if (finishes) {
       finished.add(index)
-      text += piece({}, news ? null : choice.logprobs, choice.finish_reason ?? null)
+      text += piece({}, content ? null : choice.logprobs, choice.finish_reason ?? null)
     }
-    return { text, hasContent: news !== undefined, finished: finishes ? index : undefined }
+    return { text, hasContent: content !== undefined, finished: finishes ? index : undefined }
   }
 
   return generationStream<Choice>(head, options, {
@@ -56,15 +56,15 @@ export function chatStream(head: AnswerHead, options: StreamOptions): StreamRela
   })
 }
 
-/** The part of a delta that says something, in our words; undefined where nothing does. */
+/** The content of a delta, in our field names; undefined when it has none. */
 function contentOf(delta: Delta): object | undefined {
   const reasoning = delta.reasoning_content ?? delta.reasoning
-  const news = {
+  const content = {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
     ...(Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0
       ? { tool_calls: delta.tool_calls.map((call, index) => ({ index, ...(call as object) })) }
       : {}),
   }
-  return Object.keys(news).length > 0 ? news : undefined
+  return Object.keys(content).length > 0 ? content : undefined
 }

@@ -1,5 +1,5 @@
-import type { AnswerHead, StreamRelay } from '../core/job.ts'
-import { generationStream, type Rewritten, type StreamOptions } from './generation-stream.ts'
+import type { AnswerHead, StreamRelay } from '../../core/job.ts'
+import { generationStream, type RewrittenChoice, type StreamOptions } from '../generation-stream.ts'
 
 interface Choice {
   index?: number
@@ -8,11 +8,11 @@ interface Choice {
   finish_reason?: string | null
 }
 
-/** The stream of a legacy completion: text pieces, and one finish_reason for each choice. */
-export function textStream(head: AnswerHead, options: StreamOptions): StreamRelay {
+/** The stream of a legacy completion: pieces of text, and one finish_reason for each choice. */
+export function completionsStream(head: AnswerHead, options: StreamOptions): StreamRelay {
   const finished = new Set<number>()
 
-  function rewrite(choice: Choice, write: (choice: object) => string): Rewritten {
+  function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
     const index = choice.index ?? 0
     const text = choice.text ?? ''
     const finishes = Boolean(choice.finish_reason) && !finished.has(index)

@@ -1,32 +1,31 @@
+import { eventSplitter } from '../core/event-stream.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
-import type { GenerationDialect } from './dialect.ts'
-import { eventSplitter } from './event-stream.ts'
-import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './usage.ts'
+import type { GenerationDialect } from '../dialects/dialect.ts'
+import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
 
-/** What a caller asked of a stream. */
 export interface StreamOptions {
   readonly includeUsage: boolean
-  /** How many the caller asked for, of all prompts together. */
+  /** How many choices the caller asked for, over all prompts. */
   readonly choices: number
-  /** One, unless it says otherwise. */
+  /** 1 by default. */
   readonly prompts?: number
   readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
 }
 
-/** What chat and text completion word differently. */
-export interface StreamWording<Choice extends Indexed> {
+/** Where the streams of chat and text completion differ. */
+interface StreamFormat<Choice extends Indexed> {
   readonly idPrefix: string
   readonly object: string
-  /** A choice with text and nothing else to see may go out as it came. */
+  /** Whether a choice has only text, so that it can be forwarded unchanged. */
   isPlain(choice: Choice): boolean
-  /** Anything else, in our words: `write` puts one choice into an event. */
-  rewrite(choice: Choice, write: (choice: object) => string): Rewritten
+  /** Rewrites any other choice in our format. `write` puts one choice into an event. */
+  rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice
 }
 
-export interface Rewritten {
+export interface RewrittenChoice {
   readonly text: string
   readonly hasContent: boolean
-  /** The choice that has its finish_reason with this. */
+  /** The index of the choice, if this gave it its finish_reason. */
   readonly finished: number | undefined
 }
 
@@ -43,36 +42,36 @@ const CHOICES_FIELD = '"choices":['
 
 /**
  * Turns an engine's stream into ours. Each event is parsed once, to see tokens, the end and the usage. The
- * choices of the usual event then go out as they came, with our id and model around them; what an engine
- * words differently is written anew.
+ * choices of a plain event are forwarded unchanged, with our id and model around them; other events are
+ * rewritten.
  *
  * Text is latin1 in and out: see event-stream.ts.
  */
 export function generationStream<Choice extends Indexed>(
   head: AnswerHead,
   options: StreamOptions,
-  wording: StreamWording<Choice>,
+  format: StreamFormat<Choice>,
 ): StreamRelay {
   const split = eventSplitter()
-  const headText = `data: {"id":"${wording.idPrefix}${head.id}","object":"${wording.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
+  const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
   const tailText = options.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const finished = new Set<number>()
-  /** Of everything; and where there is none yet, of each choice alone. */
-  let whole: ReportedUsage | undefined
-  const ofChoices = new Map<number, ReportedUsage>()
+  /** The count for the whole request; until it arrives, the latest count of each choice. */
+  let total: ReportedUsage | undefined
+  const byChoice = new Map<number, ReportedUsage>()
   let deltas = 0
   let deltasReported = 0
   let done = false
   let broken = false
   let escaped = false
 
-  function event(data: string): string {
+  function relayEvent(data: string): string {
     if (done || broken) return ''
     if (data === '[DONE]') {
       done = true
       return ''
     }
-    // An escape such as \u00e9 is a character and not a byte of one: where there is any, the event is read as UTF-8.
+    // An escape such as \u00e9 is a whole character, not one byte of it. An event with escapes is decoded as UTF-8.
     escaped = data.includes('\\u')
     let chunk: Chunk<Choice>
     try {
@@ -94,26 +93,26 @@ export function generationStream<Choice extends Indexed>(
     return text
   }
 
-  /** What vLLM and SGLang count while they stream is the choice in that chunk and its prompt, and no other. */
+  /** While vLLM and SGLang stream, the usage in a chunk covers only the choice in that chunk and its prompt. */
   function takeCount(usage: ReportedUsage, [only]: readonly Choice[]): void {
-    if (only === undefined || options.choices === 1) whole = usage
-    else ofChoices.set(only.index ?? 0, usage)
+    if (only === undefined || options.choices === 1) total = usage
+    else byChoice.set(only.index ?? 0, usage)
   }
 
   function reported(): ReportedUsage | undefined {
-    if (whole || ofChoices.size === 0) return whole
-    return sumOfChoices(ofChoices, options.choices / (options.prompts ?? 1))
+    if (total || byChoice.size === 0) return total
+    return sumOfChoices(byChoice, options.choices / (options.prompts ?? 1))
   }
 
   function relayChoices(data: string, choices: readonly Choice[]): string {
     const [only] = choices
     if (only === undefined) return ''
-    if (choices.length > 1 || !wording.isPlain(only)) return choices.map(writeAnew).join('')
+    if (choices.length > 1 || !format.isPlain(only)) return choices.map(rewriteChoice).join('')
     deltas++
-    return passOn(data, choices)
+    return forward(data, choices)
   }
 
-  function passOn(data: string, choices: readonly Choice[]): string {
+  function forward(data: string, choices: readonly Choice[]): string {
     // A quote inside a JSON string is escaped, so this can only be the field.
     const start = data.indexOf(CHOICES_FIELD)
     if (start < 0) return writeChoices(choices)
@@ -125,15 +124,15 @@ export function generationStream<Choice extends Indexed>(
     return `${headText}"choices":${escaped ? Buffer.from(text, 'utf8').toString('latin1') : text}${tailText}`
   }
 
-  function writeAnew(choice: Choice): string {
-    const { text, hasContent, finished: index } = wording.rewrite(choice, (it) => writeChoices([it]))
+  function rewriteChoice(choice: Choice): string {
+    const { text, hasContent, finished: index } = format.rewrite(choice, (it) => writeChoices([it]))
     if (hasContent) deltas++
     if (index !== undefined) finished.add(index)
     return text
   }
 
   return {
-    push: (chunk) => split(chunk).map(event).join(''),
+    push: (chunk) => split(chunk).map(relayEvent).join(''),
     isDone: () => done,
     isBroken: () => broken,
     isComplete: () => !broken && finished.size >= options.choices,
@@ -148,7 +147,7 @@ export function generationStream<Choice extends Indexed>(
   }
 }
 
-/** Offset just past the bracket that closes the one at `open`, in text that is known to be valid JSON. */
+/** Offset just past the bracket that closes the one at `open`. The text must be valid JSON. */
 function endOfArray(text: string, open: number): number {
   let depth = 0
   for (let index = open; index < text.length; index++) {

@@ -1,10 +1,10 @@
-/** No honest event is longer; an engine that sends one would have Weir hold it in memory. */
+/** No real event is longer. Without a limit, an engine could make Weir buffer an endless line. */
 const MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 /**
- * Cuts a server-sent event stream into the data of its events, whatever the chunks. Bytes are read as
- * latin1: one character a byte, so nothing splits inside a character, and written back the same way they
- * are the same bytes again. Comments and other fields are dropped.
+ * Splits a server-sent event stream into the data of its events, however it is cut into chunks. Bytes are
+ * decoded as latin1, one character per byte, so a chunk can end inside a UTF-8 character and encoding the
+ * text as latin1 restores the original bytes. Comments and other fields are dropped.
  */
 export function eventSplitter(): (chunk: Buffer) => readonly string[] {
   let rest = ''
@@ -22,7 +22,7 @@ export function eventSplitter(): (chunk: Buffer) => readonly string[] {
       from = end + 1
     }
     rest = from === 0 ? text : text.slice(from)
-    if (rest.length > MAX_EVENT_BYTES) throw new RangeError('the engine sent an event of over 8 MiB')
+    if (rest.length > MAX_EVENT_BYTES) throw new RangeError('the engine sent an event larger than 8 MiB')
     return events
   }
 }

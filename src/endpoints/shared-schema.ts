@@ -1,0 +1,40 @@
+import Type from 'typebox'
+
+/** The wire shapes that several endpoints share. */
+
+export const modelParameter = Type.String({
+  minLength: 1,
+  description: 'The slug or short id of a model in the catalog.',
+})
+
+const penalty = Type.Optional(Type.Number({ minimum: -2, maximum: 2 }))
+
+/** The parameters of text generation, for chat and text completion alike. */
+export const generationParameters = {
+  stream: Type.Optional(Type.Boolean()),
+  stream_options: Type.Optional(Type.Object({ include_usage: Type.Optional(Type.Boolean()) })),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  frequency_penalty: penalty,
+  presence_penalty: penalty,
+  seed: Type.Optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
+  n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
+  stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
+  logit_bias: Type.Optional(Type.Object({}, { additionalProperties: Type.Number({ minimum: -100, maximum: 100 }) })),
+  top_k: Type.Optional(Type.Integer({ minimum: -1 })),
+  min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  user: Type.Optional(Type.String()),
+}
+
+/** The usage of chat and text completion. */
+export const generationUsageSchema = Type.Object({
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  total_tokens: Type.Integer(),
+  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+  completion_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
+})
+
+/** The usage of endpoints that generate no text. */
+export const inputUsageSchema = Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() })
