@@ -1,9 +1,8 @@
 import type { AnswerHeaders } from '../core/job.ts'
 
 /**
- * How one kind of server words what all of them do: paths, requests, answers, usage. Everything here is
- * pure; nothing outside the dialects asks what kind an engine is. An operation that a server does not
- * offer is missing.
+ * How one kind of inference server is spoken to: paths, requests, answers, usage. Dialects are pure, and
+ * nothing else depends on the kind of an engine. An operation that the server does not offer is missing.
  */
 export interface Dialect {
   readonly chat?: GenerationDialect
@@ -14,37 +13,37 @@ export interface Dialect {
   readonly speech?: SpeechDialect
 }
 
-/** Text generation is OpenAI's format everywhere; a body is passed on nearly as it came. */
+/** Every server uses OpenAI's format for text generation, so a body is forwarded almost unchanged. */
 export interface GenerationDialect {
   readonly path: string
-  /** What makes the server report usage in a stream. */
+  /** Makes the server report usage in a stream. */
   readonly streamOptions: Readonly<Record<string, unknown>>
-  /** Cached input tokens, where the server reports them outside `usage`. */
+  /** Reads the cached input tokens, if the server reports them outside `usage`. */
   readonly cachedTokens?: (answer: Readonly<Record<string, unknown>>) => number | undefined
 }
 
-/** A JSON request below the engine's base address (from its root with two slashes). */
-export interface DialectRequest {
+interface DialectRequest {
+  /** Relative to the engine's base address, or to its root when it starts with two slashes. */
   readonly path: string
   readonly body: object
 }
 
-export interface EmbeddingsInput {
+interface EmbeddingsInput {
   readonly model: string
   readonly texts: readonly string[]
   readonly dimensions: number | undefined
-  /** Little-endian float32 in base64 instead of numbers, where the server knows it. */
+  /** Ask for little-endian float32 in base64 instead of numbers, if the server supports it. */
   readonly base64: boolean
 }
 
-export interface EmbeddingsOutput {
-  /** In the order of the input: numbers, or base64 as they came. */
+interface EmbeddingsOutput {
+  /** In the order of the input: numbers, or base64 if the server sent it. */
   readonly vectors: readonly (readonly number[] | string)[]
   readonly inputTokens: number | undefined
 }
 
 export interface EmbeddingsDialect {
-  /** The most texts a call may have. */
+  /** The most texts in one call. */
   readonly batchSize: number
   request(input: EmbeddingsInput): DialectRequest
   response(body: unknown, headers: AnswerHeaders): EmbeddingsOutput | undefined
@@ -54,49 +53,49 @@ export interface RankingInput {
   readonly model: string
   readonly query: string
   readonly documents: readonly string[]
-  /** Cut what is too long instead of refusing it. */
+  /** Truncate documents that are too long instead of refusing them. */
   readonly truncate: boolean
   readonly maxTokensPerDocument: number | undefined
 }
 
-/** What scores are: probabilities from 0 to 1, or the logits before. */
+/** Probabilities from 0 to 1, or the logits before the sigmoid. */
 export type ScoreScale = 'probability' | 'logit'
 
 export interface RankingOutput {
   readonly scores: readonly { readonly index: number; readonly score: number }[]
   readonly inputTokens: number | undefined
-  /** Where the answer itself tells. */
+  /** Set when the answer itself shows the scale. */
   readonly scale?: ScoreScale
 }
 
 export interface RankingDialect {
-  /** What its scores usually are. */
+  /** The usual scale of its scores. */
   readonly scale: ScoreScale
-  /** It cuts documents to `maxTokensPerDocument` itself; for the others Weir does. */
+  /** The server truncates documents to `maxTokensPerDocument`. Otherwise Weir does. */
   readonly cutsDocuments?: true
-  /** The most documents a call may have. */
+  /** The most documents in one call. */
   readonly batchSize: number
   request(input: RankingInput): DialectRequest
-  /** What to ask a server that refused the request in these words, if anything. */
+  /** Another request to try after the server refused the first one with this message. */
   instead?(input: RankingInput, refusal: string): DialectRequest | undefined
   response(body: unknown, headers: AnswerHeaders): RankingOutput | undefined
 }
 
-export interface ImagesInput {
+interface ImagesInput {
   readonly model: string
   readonly prompt: string
   readonly count: number
   readonly size: string | undefined
-  /** The model's other parameters (quality, seed, steps …), checked, by their wire names. */
+  /** The model's other parameters (quality, seed, steps …), already checked, by their wire names. */
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
-export interface ImagesOutput {
+interface ImagesOutput {
   readonly images: readonly { readonly base64: string; readonly revisedPrompt?: string }[]
 }
 
 export interface ImagesDialect {
-  /** The most images one call may ask for. */
+  /** The most images in one call. */
   readonly batchSize: number
   request(input: ImagesInput): DialectRequest
   response(body: unknown): ImagesOutput | undefined
@@ -110,29 +109,29 @@ export interface SpeechInput {
   readonly prompt: string | undefined
   readonly temperature: number | undefined
   readonly words: boolean
-  /** Only the text, for a server that knows nothing of segments. */
+  /** Ask only for the text, because the server does not support segments. */
   readonly textOnly: boolean
 }
 
 export interface SpeechOutput {
   readonly text: string
-  /** As the server names it: a code or a name. */
+  /** A code or a name, as the server reports it. */
   readonly language: string | undefined
   readonly segments: readonly Readonly<Record<string, unknown>>[] | undefined
   readonly words: readonly Readonly<Record<string, unknown>>[] | undefined
 }
 
-/** The upload itself travels as the form's `file`; a dialect names the fields beside it. */
+/** The recording is sent as the form's `file`. A dialect supplies the other fields. */
 export interface SpeechDialect {
   request(input: SpeechInput): {
     readonly path: string
     readonly fields: Readonly<Record<string, string | readonly string[]>>
   }
-  /** It knows no translation. */
+  /** The server cannot translate. */
   readonly transcribesOnly?: true
-  /** Whether a refusal in these words means that the server gives text and nothing else. */
+  /** Whether this error message means that the server supports only plain text. */
   refusesSegments(refusal: string): boolean
   response(body: unknown): SpeechOutput | undefined
-  /** Whether the answer, though its status is that of success, says that the recording cannot be read. */
+  /** Whether a successful status hides an error saying that the recording cannot be read. */
   isUnreadable?(body: unknown): boolean
 }

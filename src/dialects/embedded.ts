@@ -3,8 +3,9 @@ import { nimRanking } from './nim.ts'
 import { cohereRanking, openai } from './openai.ts'
 
 /**
- * Weir's own engine host: OpenAI's wording, and for ranking the logits that both schemas can be made of. Only
- * its other schema has a limit for a document, and probabilities.
+ * Weir's own engine host, which speaks OpenAI's dialect. Ranking uses NVIDIA's schema, because logits can be
+ * converted to both scales. Only Cohere's schema can limit the tokens of a document, and it returns
+ * probabilities.
  */
 export const embedded: Dialect = {
   ...openai,

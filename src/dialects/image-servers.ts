@@ -12,7 +12,7 @@ import type { JsonRecord } from './reading.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
-/** LocalAI says `step` for steps and takes the negative prompt behind a bar: no other bar may reach it. */
+/** LocalAI calls steps `step` and expects the negative prompt after a `|`, so any other `|` is removed. */
 const localaiImages: ImagesDialect = {
   ...openaiImages,
   request(input) {
@@ -24,7 +24,7 @@ const localaiImages: ImagesDialect = {
   },
 }
 
-/** Its usage counts words, and as the prompt's those of the query alone. Weir's own estimate is nearer. */
+/** LocalAI counts words instead of tokens, and only those of the query. Weir's own estimate is closer. */
 const localaiRanking: RankingDialect = {
   ...plainRanking('probability'),
   response(body, headers) {
@@ -33,17 +33,17 @@ const localaiRanking: RankingDialect = {
   },
 }
 
-/** No recording ends later, in seconds; in nanoseconds, none so early. */
-const MOST_SECONDS = 1_000_000
+/** A time above this must be in nanoseconds: no recording is this many seconds long. */
+const MAX_SECONDS = 1_000_000
 
-/** It has no path for translations, and tells times in nanoseconds. */
+/** LocalAI has no path for translations, and reports times in nanoseconds. */
 const localaiSpeech: SpeechDialect = {
   ...openaiSpeech,
   transcribesOnly: true,
   response(body) {
-    const heard = readSpeech(body)
-    if (!heard?.segments?.some((segment) => Number(segment['end']) > MOST_SECONDS)) return heard
-    return { ...heard, segments: heard.segments.map(inSeconds), words: heard.words?.map(inSeconds) }
+    const output = readSpeech(body)
+    if (!output?.segments?.some((segment) => Number(segment['end']) > MAX_SECONDS)) return output
+    return { ...output, segments: output.segments.map(inSeconds), words: output.words?.map(inSeconds) }
   },
 }
 
@@ -63,19 +63,19 @@ export const localai: Dialect = {
 const SDCPP_TAG = /<\/?sd_cpp_extra_args>/g
 
 /**
- * stable-diffusion.cpp's server: OpenAI's form, with its own arguments inside the prompt. It takes the first
- * it finds, so a caller's own must not get there: they would pass by every check.
+ * stable-diffusion.cpp's server: OpenAI's format, with extra arguments inside the prompt. It uses the first
+ * ones it finds, so a caller's own tags are removed: they would bypass every check.
  */
 const sdcppImages: ImagesDialect = {
   ...openaiImages,
-  // It makes 8 of any larger number, and says nothing.
+  // It silently makes 8 when asked for more.
   batchSize: 8,
   request(input) {
     const { seed, steps, negative_prompt, ...parameters } = input.parameters
     const extra = {
       seed,
       negative_prompt,
-      // Older servers say steps, newer ones say it inside.
+      // Older servers read `steps`, newer ones `sample_params`.
       ...(steps === undefined ? {} : { steps, sample_params: { sample_steps: steps } }),
     }
     const given = JSON.stringify(extra)

@@ -2,7 +2,7 @@ import type { Dialect, GenerationDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, plainRanking } from './openai.ts'
 import { asRecord, wholeNumber } from './reading.ts'
 
-/** llama.cpp's server tells what its prompt cache saved in `timings`, beside the usage. */
+/** llama.cpp's server reports the tokens from its prompt cache in `timings`, not in `usage`. */
 function withTimings(dialect: GenerationDialect): GenerationDialect {
   return { ...dialect, cachedTokens: (answer) => wholeNumber(asRecord(answer['timings'])['cache_n']) }
 }

@@ -2,7 +2,7 @@ import type { Dialect, RankingDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, readScores } from './openai.ts'
 import { inputTokensOf, asList, asRecord } from './reading.ts'
 
-/** NVIDIA's own schema. */
+/** NVIDIA's ranking schema. */
 export const nimRanking: RankingDialect = {
   scale: 'logit',
   batchSize: 512,
@@ -24,7 +24,7 @@ export const nim: Dialect = {
   completions: generation('/completions', includeUsage),
   embeddings: {
     ...openaiEmbeddings,
-    // Its retrieval models must be told which side of the search a text is on; documents are the usual one.
+    // Its retrieval models need to know whether a text is a query or a passage. Passages are the usual case.
     request(input) {
       const { path, body } = openaiEmbeddings.request(input)
       return { path, body: { ...body, input_type: 'passage', truncate: 'NONE' } }

@@ -8,10 +8,10 @@ import type {
 } from './dialect.ts'
 import { finiteNumber, inputTokensOf, asList, asRecord, wholeNumber } from './reading.ts'
 
-/** OpenAI's own wording, which most servers speak in part: the other dialects are made of these pieces. */
+/** OpenAI's dialect. Most servers follow it in part, so the other dialects reuse these pieces. */
 
 export const includeUsage = { include_usage: true }
-/** vLLM and SGLang: usage with every chunk, which is what makes an aborted stream billable. */
+/** For vLLM and SGLang: usage in every chunk, so that an aborted stream can be billed. */
 export const runningUsage = { include_usage: true, continuous_usage_stats: true }
 
 export function generation(path: string, streamOptions: GenerationDialect['streamOptions']): GenerationDialect {
@@ -42,10 +42,10 @@ export const openaiEmbeddings: EmbeddingsDialect = {
   },
 }
 
-/** As many documents as a caller may send: a server that takes fewer at a time says so. */
+/** The most documents a caller may send, so that a request is never split. */
 export const ALL_DOCUMENTS = 1000
 
-/** Cohere's and Jina's schema as most servers took it over. */
+/** Cohere's and Jina's schema, in the form most servers support. */
 export function plainRanking(scale: RankingDialect['scale']): RankingDialect {
   return {
     scale,
@@ -55,7 +55,7 @@ export function plainRanking(scale: RankingDialect['scale']): RankingDialect {
   }
 }
 
-/** The same with Cohere's limit for a document. */
+/** The same schema with Cohere's token limit per document. */
 export const cohereRanking: RankingDialect = {
   ...plainRanking('probability'),
   cutsDocuments: true,
@@ -115,7 +115,7 @@ export const openaiSpeech: SpeechDialect = {
       ...(language === undefined || task === 'translate' ? {} : { language }),
       ...(prompt === undefined ? {} : { prompt }),
       ...(temperature === undefined ? {} : { temperature: String(temperature) }),
-      // Words alone would come without the segments.
+      // Asking for words alone would return no segments.
       ...(words && !textOnly ? { 'timestamp_granularities[]': ['word', 'segment'] } : {}),
     },
   }),
@@ -123,12 +123,12 @@ export const openaiSpeech: SpeechDialect = {
   response: readSpeech,
 }
 
-/** "response_format 'verbose_json' is not compatible with model …" and the like. */
-export function refusesVerboseJson(refusal: string): boolean {
+/** "response_format 'verbose_json' is not compatible with model …" and similar messages. */
+function refusesVerboseJson(refusal: string): boolean {
   return /response_?format|verbose_json/i.test(refusal)
 }
 
-/** verbose_json, or plain json from a server that knows nothing better. */
+/** Reads verbose_json, or plain json from a server that supports nothing else. */
 export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
   const { text, language, segments, words } = asRecord(body)
   if (typeof text !== 'string') return undefined
@@ -143,7 +143,7 @@ export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']>
 }
 
 export const openai: Dialect = {
-  // It stands for any compatible server, and those that do not know running usage ignore the wish.
+  // This kind covers any compatible server. Those without running usage ignore the option.
   chat: generation('/chat/completions', runningUsage),
   completions: generation('/completions', runningUsage),
   embeddings: openaiEmbeddings,

@@ -1,4 +1,4 @@
-/** Small readers for what servers send: unknown until looked at. */
+/** Safe conversions for the unknown JSON that servers send. */
 
 export type JsonRecord = Readonly<Record<string, unknown>>
 
@@ -18,7 +18,7 @@ export function finiteNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
-/** The largest context the catalog allows; a count beyond it is none, and could not be billed. */
+/** The largest context the catalog allows. A larger count cannot be right. */
 const MAX_TOKENS = 100_000_000
 
 export function tokenCount(value: unknown): number | undefined {
@@ -27,8 +27,8 @@ export function tokenCount(value: unknown): number | undefined {
 }
 
 /**
- * `usage.prompt_tokens`, or the total where only that is told: ranking and embedding have no output. Every text
- * has a token at least, so a count of 0 is none: some servers fill the field in and do not count.
+ * `usage.prompt_tokens`, or the total if that is missing: ranking and embedding have no output. Every text has
+ * at least one token, so 0 means that the server does not count.
  */
 export function inputTokensOf(body: unknown): number | undefined {
   const usage = asRecord(asRecord(body)['usage'])

@@ -1,10 +1,10 @@
 import type { Dialect, EmbeddingsDialect, RankingDialect } from './dialect.ts'
 import { cohereRanking, openaiEmbeddings, plainRanking } from './openai.ts'
 
-/** Cohere's own API: https://…/v2 as the address. */
+/** Cohere's own API, with https://…/v2 as the address. */
 export const cohere: Dialect = { ranking: cohereRanking }
 
-/** Jina's own API says `embedding_type`, and sends the documents back unless told not to. */
+/** Jina's own API uses `embedding_type`, and returns the documents unless asked not to. */
 const jinaEmbeddings: EmbeddingsDialect = {
   ...openaiEmbeddings,
   request: ({ model, texts, dimensions, base64 }) => ({

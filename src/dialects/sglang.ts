@@ -6,8 +6,8 @@ export const sglang: Dialect = {
   chat: generation('/chat/completions', runningUsage),
   completions: generation('/completions', runningUsage),
   embeddings: openaiEmbeddings,
-  // A bare list, with the score's own name. Only a cross-encoder tells something about each pair (its tokens too),
-  // and its score is what the model gives, a logit; a decoder that answers yes or no gives the probability of yes.
+  // The answer is a bare list. A cross-encoder reports the tokens of each pair, and its scores are logits. A
+  // decoder that answers yes or no reports no tokens, and its scores are the probability of yes.
   ranking: {
     scale: 'probability',
     batchSize: ALL_DOCUMENTS,
@@ -22,7 +22,7 @@ export const sglang: Dialect = {
   },
 }
 
-/** undefined unless every pair tells its count. */
+/** undefined unless every pair has a count. */
 function tokensOfPairs(pairs: readonly unknown[]): number | undefined {
   let sum = 0
   for (const pair of pairs) {

@@ -3,16 +3,16 @@ import type { Dialect } from './dialect.ts'
 import { readScores } from './openai.ts'
 import { asList, tokenCount } from './reading.ts'
 
-/** Its --max-client-batch-size, unless it is told otherwise: for texts to embed and to rank alike. */
+/** The default of its --max-client-batch-size, for embedding and ranking alike. */
 const BATCH_SIZE = 32
 
-/** Hugging Face's text-embeddings-inference, by its own paths at the root. */
+/** Hugging Face's text-embeddings-inference, whose own paths are at the root. */
 export const tei: Dialect = {
   embeddings: {
     batchSize: BATCH_SIZE,
     request: ({ texts, dimensions }) => ({
       path: '//embed',
-      // Left alone, newer servers cut what is too long and say nothing.
+      // By default, newer servers silently truncate texts that are too long.
       body: { inputs: texts, normalize: true, truncate: false, ...(dimensions === undefined ? {} : { dimensions }) },
     }),
     response(body, headers) {
@@ -32,7 +32,7 @@ export const tei: Dialect = {
   },
 }
 
-/** It counts in a header and not in the body. */
+/** The token count is in a header, not in the body. */
 function computedTokens(headers: AnswerHeaders): number | undefined {
   const text = headers['x-compute-tokens']
   return typeof text === 'string' && /^\d+$/.test(text) ? tokenCount(Number(text)) : undefined

@@ -2,7 +2,7 @@ import type { Dialect, RankingDialect, SpeechDialect } from './dialect.ts'
 import { cohereRanking, generation, openaiEmbeddings, openaiSpeech, readScores, runningUsage } from './openai.ts'
 import { inputTokensOf, asList, asRecord } from './reading.ts'
 
-/** As OpenAI has it, but a translation may be told which language it comes from. */
+/** Like OpenAI's, but a translation may name the spoken language too. */
 const vllmSpeech: SpeechDialect = {
   ...openaiSpeech,
   request(input) {
@@ -12,8 +12,9 @@ const vllmSpeech: SpeechDialect = {
 }
 
 /**
- * Cross-encoders answer with their activation applied. What is too long is refused unless it is told to cut; only
- * newer servers know how to cut to what fits. Servers from before /rerank score the same pairs by /score.
+ * Cross-encoders apply their activation, so scores are probabilities. Documents that are too long are refused
+ * unless the request asks for truncation, which only newer servers support. Servers without /rerank offer
+ * /score for the same pairs.
  */
 const vllmRanking: RankingDialect = {
   ...cohereRanking,

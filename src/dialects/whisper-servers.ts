@@ -2,7 +2,7 @@ import type { Dialect } from './dialect.ts'
 import { openaiSpeech, readSpeech } from './openai.ts'
 import { asRecord, type JsonRecord } from './reading.ts'
 
-/** faster-whisper behind speaches. */
+/** speaches, a server for faster-whisper. */
 export const speaches: Dialect = { speech: openaiSpeech }
 
 /** whisper.cpp's own server: one path at the root, and a flag for the task. */
@@ -18,23 +18,23 @@ export const whispercpp: Dialect = {
         ...(temperature === undefined ? {} : { temperature: String(temperature) }),
       },
     }),
-    // It always knows the segments.
+    // Every version supports segments.
     refusesSegments: () => false,
     response(body) {
-      const heard = readSpeech(body)
-      if (!heard?.words || withoutSpaces.has(heard.language ?? '')) return heard
-      return { ...heard, words: joinedTokens(heard.words) }
+      const output = readSpeech(body)
+      if (!output?.words || withoutSpaces.has(output.language ?? '')) return output
+      return { ...output, words: joinTokens(output.words) }
     },
-    // "failed to read audio data" comes with the status 200; without --convert it reads wav, mp3, flac and vorbis.
+    // It answers "failed to read audio data" with status 200. Without --convert it reads wav, mp3, flac and vorbis.
     isUnreadable: (body) => typeof asRecord(body)['error'] === 'string',
   },
 }
 
-/** Languages that put no spaces between words: each token stands for itself, as OpenAI's Whisper has it. */
+/** Languages without spaces between words. Each token counts as a word, as in OpenAI's Whisper. */
 const withoutSpaces = new Set(['chinese', 'japanese', 'thai', 'lao', 'myanmar', 'cantonese'])
 
-/** What it calls words are tokens: one that does not begin with a space goes on with the word before it. */
-function joinedTokens(tokens: readonly JsonRecord[]): readonly JsonRecord[] {
+/** What it calls words are tokens. One that does not start with a space continues the previous word. */
+function joinTokens(tokens: readonly JsonRecord[]): readonly JsonRecord[] {
   const words: JsonRecord[] = []
   for (const token of tokens) {
     const text = String(token['word'])
