@@ -3,7 +3,7 @@ import { priceListSchema } from '../catalog/file.ts'
 import { listPrices } from '../catalog/price-book.ts'
 import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/money/image-prices.ts'
 import type { PriceList } from '../core/money/rating.ts'
-import { check, formatPath } from '../core/json/schema-check.ts'
+import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
 import {
   parseFlags,
   print,
@@ -91,7 +91,7 @@ function imagePrices(list: string): readonly ImagePrice[] {
     const [size = '', quality] = kind.split(':')
     return { size, ...(quality === undefined ? {} : { quality }), per_image: price }
   })
-  const problem = check(priceListSchema, { image_prices: prices })
+  const problem = findSchemaProblem(priceListSchema, { image_prices: prices })
   if (!problem) return prices
   throw new UsageError(
     `--image-prices takes SIZE[:QUALITY]=PRICE, such as 1024x1792:hd=0.12; ${formatPath(problem.path)} must be ${problem.expected}`,

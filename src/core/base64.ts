@@ -1,14 +1,14 @@
 /**
- * Long base64 (images), looked at and decoded a piece at a time: native code does the work, and the text is
- * never in memory once more. 20 MiB are checked in about 4 ms.
+ * Checks and decodes long base64 (images) piece by piece with native code, so that the text is never copied
+ * as a whole. Checking 20 MiB takes about 4 ms.
  */
 export type Base64 = string | Buffer
 
-/** Characters of a piece: whole groups of four. */
+/** Characters per piece: a multiple of four. */
 const PIECE = 65_536
 const scratch = Buffer.allocUnsafe((PIECE / 4) * 3)
 
-/** How many bytes padded base64 stands for; undefined where its length is not that of any. */
+/** How many bytes padded base64 decodes to; undefined when its length is not a multiple of four. */
 export function decodedLength(text: Base64): number | undefined {
   if (text.length === 0 || text.length % 4 !== 0) return undefined
   const end = latin1(text, text.length - 2, text.length)
@@ -23,13 +23,13 @@ export function isBase64(text: Base64): boolean {
   for (let from = 0; from < text.length; from += PIECE) {
     decoded += scratch.write(latin1(text, from, from + PIECE), 'base64')
   }
-  return decoded === length && isPlain(text)
+  return decoded === length && isStandardAlphabet(text)
 }
 
-/** undefined where it is no base64. */
+/** undefined when it is not base64. */
 export function decodeBase64(text: Base64): Buffer | undefined {
   const length = decodedLength(text)
-  if (length === undefined || !isPlain(text)) return undefined
+  if (length === undefined || !isStandardAlphabet(text)) return undefined
   const bytes = Buffer.allocUnsafe(length)
   let decoded = 0
   for (let from = 0; from < text.length; from += PIECE) {
@@ -38,7 +38,7 @@ export function decodeBase64(text: Base64): Buffer | undefined {
   return decoded === length ? bytes : undefined
 }
 
-/** Some of the bytes, without decoding the others; fewer at the end. */
+/** Decodes only the bytes of a slice. It is shorter at the end of the text. */
 export function decodedSlice(text: Base64, offset: number, length: number): Buffer {
   const group = Math.floor(offset / 3)
   const groups = Math.ceil((offset + length) / 3)
@@ -46,8 +46,8 @@ export function decodedSlice(text: Base64, offset: number, length: number): Buff
   return bytes.subarray(offset - group * 3, offset - group * 3 + length)
 }
 
-/** The decoder skips what it does not know, so a shorter result tells; but it knows the other alphabet too. */
-function isPlain(text: Base64): boolean {
+/** The decoder skips invalid characters, which shortens the result, but it also accepts base64url. */
+function isStandardAlphabet(text: Base64): boolean {
   return !text.includes('-') && !text.includes('_')
 }
 

@@ -1,6 +1,6 @@
 import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import type { Static, TSchema } from 'typebox'
-import { check, formatPath, type Path, type Problem } from './json/schema-check.ts'
+import { findSchemaProblem, formatPath, type Path, type SchemaProblem } from './json/schema-check.ts'
 
 /** A mistake in a file an operator wrote, told with the place and what would be right. */
 export class ConfigError extends Error {}
@@ -26,12 +26,12 @@ export function parseCheckedYaml<Schema extends TSchema>(
   const unknown = unknownAlias(document)
   if (unknown) throw new ConfigError(`${file}:${lines.linePos(unknown.at).line}: *${unknown.name} is set nowhere above`)
   const data = toData(document, file)
-  const problem = check(schema, data)
+  const problem = findSchemaProblem(schema, data)
   if (problem) throw errorAt(problem.path, explain(problem, valueAt(data, problem.path)))
   return { data: data as Static<Schema>, errorAt }
 }
 
-function explain(problem: Problem, value: unknown): string {
+function explain(problem: SchemaProblem, value: unknown): string {
   switch (problem.kind) {
     case 'missing':
       return `is required: ${problem.expected}`

@@ -1,10 +1,6 @@
-/** What the first bytes of an image say of it: by content, since every other word for it is a claim. */
-
-export const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/gif'] as const
-export type ImageType = (typeof imageTypes)[number]
-
-export interface ImageHeader {
-  readonly type: ImageType
+/** The type and size of an image, read from its content. A declared type may be wrong. */
+interface ImageHeader {
+  readonly type: 'image/png' | 'image/jpeg' | 'image/webp' | 'image/gif'
   readonly width: number
   readonly height: number
 }
@@ -14,23 +10,23 @@ export interface ImageLimits {
   readonly maxSidePx: number
 }
 
-/** The bytes at an offset; fewer at the end. */
+/** Returns the bytes at an offset, fewer at the end. */
 export type ReadBytes = (offset: number, length: number) => Buffer
 
-/** Long enough for every header but a jpeg's. */
+/** Long enough for every header except a jpeg's. */
 const HEAD_BYTES = 30
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-/** Colour profiles and camera notes come in up to a few hundred of them. */
+/** Colour profiles and camera metadata can take a few hundred segments. */
 const MAX_JPEG_SEGMENTS = 1000
 
-/** undefined: no image of a type we know, or one without a size. */
+/** undefined when it is not an image of a known type, or has no size. */
 export function readImageHeader(read: ReadBytes): ImageHeader | undefined {
   const head = read(0, HEAD_BYTES)
   const size = head.length < HEAD_BYTES ? undefined : sizeOf(head, read)
   return size && size.width > 0 && size.height > 0 ? size : undefined
 }
 
-/** What is wrong with an image, as the end of "it must be …"; undefined where nothing is. */
+/** What the image should be instead, to complete "it must be …"; undefined when it is fine. */
 export function imageProblem(read: ReadBytes, byteLength: number, limits: ImageLimits): string | undefined {
   if (byteLength > limits.maxBytes) return `an image of at most ${limits.maxBytes} bytes`
   const header = readImageHeader(read)
@@ -55,7 +51,7 @@ function pngSize(head: Buffer): ImageHeader | undefined {
   return { type: 'image/png', width: head.readUInt32BE(16), height: head.readUInt32BE(20) }
 }
 
-/** Lossy, lossless and extended files say it in three different ways. */
+/** Lossy, lossless and extended files each store the size differently. */
 function webpSize(head: Buffer): ImageHeader | undefined {
   const type = 'image/webp'
   switch (ascii(head, 12, 16)) {
@@ -74,7 +70,7 @@ function webpSize(head: Buffer): ImageHeader | undefined {
   }
 }
 
-/** The size stands in the start of frame, behind segments of any length: they are stepped over, not read. */
+/** The size is in the start-of-frame segment. The segments before it are skipped, not read. */
 function jpegSize(read: ReadBytes): ImageHeader | undefined {
   let offset = 2
   for (let count = 0; count < MAX_JPEG_SEGMENTS; count++) {
@@ -85,7 +81,7 @@ function jpegSize(read: ReadBytes): ImageHeader | undefined {
     else if (isFrameStart(marker)) {
       if (segment.length < 9) return undefined
       return { type: 'image/jpeg', width: segment.readUInt16BE(7), height: segment.readUInt16BE(5) }
-    } else if (isAlone(marker)) offset += 2
+    } else if (hasNoLength(marker)) offset += 2
     else if (marker === 0xd9 || marker === 0xda || segment.length < 4) return undefined
     else offset += 2 + segment.readUInt16BE(2)
   }
@@ -96,8 +92,8 @@ function isFrameStart(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 }
 
-/** Markers without a length behind them. */
-function isAlone(marker: number): boolean {
+/** Markers that are not followed by a length. */
+function hasNoLength(marker: number): boolean {
   return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 }
 

@@ -3,68 +3,67 @@ import type { ByteCollector } from './byte-collector.ts'
 import type { ApiError } from './errors.ts'
 import type { Rates, Usage } from './money/rating.ts'
 
-/** A request that has been checked and knows where to go. */
+/** A checked request: what to send to the engine, and how to read its answer. */
 export interface Job {
-  /** Below /api/v1. */
+  /** The path below /api/v1. */
   readonly endpoint: string
   readonly model: Model
   readonly deployment: Deployment
-  /** What admission charges: input and allowed output, in tokens. */
+  /** The tokens that admission charges: input plus allowed output. */
   readonly cost: number
-  /** The allowed output of all choices together; 0 where the endpoint generates no text. */
+  /** The allowed output of all choices together; 0 when the endpoint generates no text. */
   readonly maxTokens: number
-  /** For an engine that reports no usage. */
+  /** Used when the engine reports no usage. */
   readonly likelyInputTokens: number
-  /** Beyond tokens: the images asked for and of what kind, and the audio handed in, to the millisecond. */
+  /** What is billed besides tokens: the images requested and their kind, and the length of the audio. */
   readonly media?: { readonly images?: number; readonly imageKind?: string; readonly audioMs?: number }
-  /** What the engine is sent: one call, or several where it takes less at a time; one after the other. */
+  /** Made one after the other. There are several when the engine takes less at a time. */
   readonly calls: readonly EngineRequest[]
   readonly answer: WholeAnswer | StreamedAnswer
 }
 
-/** One request to an engine. */
 export interface EngineRequest {
-  /** Below the engine's base address; from its root where it begins with two slashes. */
+  /** Relative to the engine's base address, or to its root when it starts with two slashes. */
   readonly path: string
   readonly contentType: string
   readonly body: Buffer | StreamedBody
-  /** The parameter to name where an engine finds the input too long. */
+  /** The parameter to name when the engine finds the input too long. */
   readonly inputName?: string
-  /** What to ask an engine that refused this; undefined: the refusal stands. */
+  /** Another request to try after the engine refused this one; undefined when there is none. */
   instead?(refusal: ApiError): EngineRequest | undefined
 }
 
-/** A body that stays on disk: opened anew for each attempt. A piece is good until the next is asked for. */
+/** A body that stays on disk and is opened for each attempt. A piece is valid until the next one is requested. */
 export interface StreamedBody {
   readonly length: number
   open(): AsyncIterable<Buffer>
 }
 
-/** A price as a request meets it: fixed at admission, whatever changes later. */
+/** The price of a request. It is fixed at admission and does not change afterwards. */
 export interface Price {
   readonly version: number
   readonly rates: Rates
 }
 
-/** What all parts of one answer have in common. */
+/** The fields that all parts of an answer share. */
 export interface AnswerHead {
-  /** The request's id. */
+  /** The id of the request. */
   readonly id: string
   readonly created: number
-  /** The slug, whatever the engine calls the model. */
+  /** The slug, not the engine's name for the model. */
   readonly model: string
 }
 
-/** Headers of an engine's answer; names are in small letters. */
+/** The headers of an engine's answer, by lower-case name. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface WholeAnswer {
   readonly kind: 'whole'
-  /** For one that may be large and needs no change: what takes it through. */
+  /** For an answer that may be large and needs no change: forwards it while it arrives. */
   readonly passThrough?: ((head: AnswerHead) => PassThrough) | undefined
   /**
-   * One body for each call, and its headers: some servers count there. undefined: the engine's bytes are not what was asked for. It may take its time,
-   * to put files where links lead to; where that fails, it throws, and nothing is billed.
+   * Reads one body, and its headers, for each call. undefined: the engine did not answer what was asked. It is
+   * asynchronous when it stores files for links. If it throws, nothing is billed.
    */
   read(
     bodies: readonly ByteCollector[],
@@ -74,23 +73,26 @@ export interface WholeAnswer {
 }
 
 /**
- * Sends an answer on while it comes, so that it is never in memory. Only its end is held back, until it has
- * been recorded; one that breaks on the way is cut off.
+ * Forwards an answer while it arrives, so that it is never in memory as a whole. Only its end is held back
+ * until the usage is recorded. An answer that breaks on the way is cut off.
  */
 export interface PassThrough {
-  /** What to send on; undefined: not yet, or never, and it is read whole. It throws where that was begun in vain. */
+  /**
+   * The bytes to forward; undefined until forwarding starts. If it never starts, the answer is read whole.
+   * Throws when the rest of the answer does not match what was already forwarded.
+   */
   push(chunk: Buffer): Buffer | undefined
-  /** What is left to render; undefined where it is not what was asked for. */
+  /** The rest of the answer to render; undefined when the engine did not answer what was asked. */
   end(headers: AnswerHeaders): ReadAnswer | undefined
 }
 
 export interface ReadAnswer {
-  /** What the engine reported. */
+  /** undefined when the engine reported none. */
   readonly usage: Usage | undefined
   outputBytes(): number
-  /** JSON unless it says otherwise. */
+  /** application/json by default. */
   readonly contentType?: string
-  /** In pieces where joining them would be a copy of something large. */
+  /** In several pieces when joining them would copy something large. */
   render(usage: Usage): string | Buffer | readonly Buffer[]
 }
 
@@ -99,21 +101,21 @@ export interface StreamedAnswer {
   relay(head: AnswerHead): StreamRelay
 }
 
-/** Turns an engine's stream into ours, and watches it. Text is latin1: one character a byte. */
+/** Turns an engine's stream into ours and watches it. Text is latin1: one character per byte. */
 export interface StreamRelay {
-  /** What to send on for a chunk of the engine's bytes. */
+  /** The text to send for a chunk from the engine. */
   push(chunk: Buffer): string
-  /** The engine has said all it will. */
+  /** The engine has sent [DONE]. */
   isDone(): boolean
-  /** Something came that is no such stream, or the engine reported an error in it. */
+  /** The engine sent something that is not a valid event, or reported an error. */
   isBroken(): boolean
-  /** Every choice has its finish_reason; an end before that is a break, however clean. */
+  /** Every choice has its finish_reason. A stream that ends before that is broken. */
   isComplete(): boolean
-  /** The engine's latest count, if it gave any. */
+  /** The engine's latest count, if there is one. */
   reportedUsage(): Usage | undefined
-  /** Events with content: at least one token each, so never more than the engine produced. */
+  /** Events with content. Each has at least one token, so this never exceeds the tokens produced. */
   deltaCount(): number
-  /** Those of them that came after the latest count. */
+  /** Events with content after the latest count. */
   deltasSinceReport(): number
   /** The end of a complete answer. */
   closing(usage: Usage): string

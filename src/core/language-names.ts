@@ -1,8 +1,8 @@
-/** Languages by their ISO-639-1 codes, and by the English names that speech models use. */
+/** Languages by ISO-639-1 code, and by the English names that speech models use. */
 
 const english = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
 
-/** Where the names of Whisper, which everybody took over, are other than those of the Unicode project. */
+/** Whisper's names, which other servers copied, where they differ from Unicode's. */
 const whisperNames: Readonly<Record<string, string>> = {
   bn: 'bengali',
   mi: 'maori',
@@ -15,7 +15,7 @@ export function isLanguageCode(text: string): boolean {
   return /^[a-z]{2}$/.test(text) && english.of(text) !== undefined
 }
 
-/** "en", "en-US" and "English" are all "english"; what is neither code nor name stays as it is. */
+/** "en", "en-US" and "English" all become "english". Unknown text is only trimmed and lower-cased. */
 export function languageName(text: string): string {
   const lower = text.trim().toLowerCase()
   const code = /^([a-z]{2,3})(?:[-_]|$)/.exec(lower)?.[1]

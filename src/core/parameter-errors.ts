@@ -1,14 +1,14 @@
 import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode } from './errors.ts'
-import { check, formatPath, type Problem } from './json/schema-check.ts'
+import { findSchemaProblem, formatPath, type SchemaProblem } from './json/schema-check.ts'
 
 /** Throws the caller's first mistake, with the parameter's name. */
 export function requireValid(schema: TSchema, value: unknown): void {
-  const problem = check(schema, value)
+  const problem = findSchemaProblem(schema, value)
   if (problem) throw toApiError(problem)
 }
 
-export function toApiError(problem: Problem): ApiError {
+function toApiError(problem: SchemaProblem): ApiError {
   const param = formatPath(problem.path)
   switch (problem.kind) {
     case 'missing':
@@ -32,6 +32,6 @@ export function invalidParameter(code: ErrorCode, param: string, expected: strin
   return new ApiError(code, `Invalid '${param}': it must be ${expected}.`, { param })
 }
 
-function isContentPart({ path }: Problem): boolean {
+function isContentPart({ path }: SchemaProblem): boolean {
   return path[0] === 'messages' && path[2] === 'content' && path.at(-1) === 'type'
 }

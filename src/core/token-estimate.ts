@@ -1,33 +1,33 @@
 import { costsOf, slotOf } from './tokenizers.ts'
 
 /**
- * Tokens guessed from characters: exact tokenizers on the event loop can be held for seconds by one
- * request (DESIGN "Easily missed" 10), and admission needs a figure, not the figure.
+ * Estimates tokens from characters. An exact tokenizer could block the event loop for seconds on one request,
+ * and admission does not need the exact number.
  *
- * There are two. The charge is put 30 % above the middle, so that the budget is not overdrawn; the likely
- * figure is put 30 % below it, so that the context check does not refuse what would have fitted: an engine
- * has the last word on the exact length.
+ * There are two estimates. The charge is 30 % above the expected value, so that the budget is not overdrawn.
+ * The likely figure is 30 % below it, so that the context check does not refuse a request that would fit: the
+ * engine checks the exact length.
  */
 const MARGIN = 0.3
 
 export interface TokenEstimate {
-  /** What admission charges. */
+  /** The high estimate, which admission charges. */
   readonly charged: number
-  /** What it comes to at the low end: for the context check, and for an engine that reports no usage. */
+  /** The low estimate, for the context check and when the engine reports no usage. */
   readonly likely: number
 }
 
-/** A chat template puts 3 to 8 tokens around each message. */
+/** A chat template adds 3 to 8 tokens to each message. */
 const MESSAGE: TokenEstimate = { charged: 8, likely: 3 }
-/** Vision models spend from some dozens of tokens on a small image to a few thousand on a large one. */
+/** Vision models use dozens of tokens for a small image and a few thousand for a large one. */
 const IMAGE: TokenEstimate = { charged: 1024, likely: 64 }
 const LIKELY_BYTES_PER_OUTPUT_TOKEN = 4
 
-/** Text is copied here in pieces: a typed array is read more than twice as fast as a string. */
+/** Text is copied here piece by piece: a typed array is more than twice as fast to read as a string. */
 const piece = new Uint16Array(8192)
 const pieceBytes = Buffer.from(piece.buffer)
 
-/** One walk over the text, one look into a table for each character. */
+/** One pass over the text, with one table lookup for each character. */
 export function textTokens(text: string, tokenizer: string | undefined): TokenEstimate {
   const { most, least } = costsOf(tokenizer)
   let highest = 0
@@ -48,7 +48,7 @@ export function textTokens(text: string, tokenizer: string | undefined): TokenEs
   return { charged: Math.ceil((highest / 100) * (1 + MARGIN)), likely: Math.ceil((lowest / 100) * (1 - MARGIN)) }
 }
 
-/** As much of the beginning of a text as costs no more than `limit` even at the high end; a character at least. */
+/** The longest start of a text whose high estimate is within `limit`, but at least one character. */
 export function firstTokens(text: string, limit: number, tokenizer: string | undefined): string {
   const { most } = costsOf(tokenizer)
   const room = (limit * 100) / (1 + MARGIN)
@@ -85,7 +85,7 @@ export function times(estimate: TokenEstimate, count: number): TokenEstimate {
   return { charged: estimate.charged * count, likely: estimate.likely * count }
 }
 
-/** What an answer most likely came to, where the engine does not say. */
+/** Used when the engine reports no usage. */
 export function likelyOutputTokens(bytes: number): number {
   return Math.ceil(bytes / LIKELY_BYTES_PER_OUTPUT_TOKEN)
 }

@@ -1,12 +1,13 @@
 /**
- * What a character costs in the tokenizers that a catalog may name: tokens, by the kind of character. Measured with the real ones
- * (docs/guides/token-estimates.md says how); `npm run bench -- tokens` compares some of them again.
+ * How many tokens a character takes in each tokenizer that a catalog may name, by kind of character. Measured
+ * with the real tokenizers, as docs/guides/token-estimates.md describes; `npm run bench -- tokens` compares
+ * some of them again.
  */
 const kinds = [
-  'small letter',
-  'capital',
+  'lower-case letter',
+  'upper-case letter',
   'digit',
-  'mark',
+  'punctuation',
   'space',
   'control',
   'accented Latin',
@@ -24,7 +25,7 @@ type Kind = (typeof kinds)[number]
 const sentencePiece32k = [0.26, 0.86, 1.24, 0.42, 0.21, 1, 2.26, 0.46, 1.12, 1.19, 1.29, 2.56, 1.22, 1.33]
 const qwen = [0.26, 0.62, 1.27, 0.2, 0.13, 0.99, 1.06, 0.41, 0.59, 0.85, 1.19, 2.56, 0.76, 0.5]
 
-/** By name, in small letters: one figure for each kind, in the order above. */
+/** By lower-case name: one number for each kind, in the order above. */
 const tokensByKind: Readonly<Record<string, readonly number[]>> = {
   cl100k_base: [0.26, 0.63, 0.54, 0.28, 0.1, 1, 1.79, 0.54, 0.95, 1.14, 1.5, 2.49, 1.17, 1.3],
   o200k_base: [0.25, 0.64, 0.53, 0.31, 0.1, 0.98, 0.84, 0.32, 0.42, 0.38, 0.44, 2.87, 0.81, 0.77],
@@ -45,13 +46,13 @@ export function isTokenizer(name: string): boolean {
   return Object.hasOwn(tokensByKind, name.toLowerCase())
 }
 
-/** Hundredths of a token for a character, at the most and at the least, by its `slotOf`. */
-export interface CharacterCosts {
+/** The highest and lowest cost of a character in hundredths of a token, by its `slotOf`. */
+interface CharacterCosts {
   readonly most: Int32Array
   readonly least: Int32Array
 }
 
-/** Each ASCII character has a slot of its own; all others share one with the block of 128 they are in. */
+/** Each ASCII character has its own slot. All others share one with their block of 128. */
 export function slotOf(code: number): number {
   return code < 128 ? code : 128 + (code >> 7)
 }
@@ -68,14 +69,14 @@ const costsByName = new Map(
     return [name, { most: costs, least: costs }]
   }),
 )
-const costsOfAny: CharacterCosts = {
+const costsOfUnknown: CharacterCosts = {
   most: spread(kinds.map((_, kind) => Math.max(...all.map((tokens) => tokens[kind] ?? 0)))),
   least: spread(kinds.map((_, kind) => Math.min(...all.map((tokens) => tokens[kind] ?? 0)))),
 }
 
-/** Where no tokenizer is named, a character may cost what it does in the worst of them, or in the best. */
+/** Without a known tokenizer, the costs are the highest and lowest over all of them. */
 export function costsOf(tokenizer: string | undefined): CharacterCosts {
-  return (tokenizer === undefined ? undefined : costsByName.get(tokenizer.toLowerCase())) ?? costsOfAny
+  return (tokenizer === undefined ? undefined : costsByName.get(tokenizer.toLowerCase())) ?? costsOfUnknown
 }
 
 function spread(tokens: readonly number[]): Int32Array {
@@ -84,11 +85,11 @@ function spread(tokens: readonly number[]): Int32Array {
 
 function kindOfAscii(code: number): Kind {
   const character = String.fromCharCode(code)
-  if (/[a-z]/.test(character)) return 'small letter'
-  if (/[A-Z]/.test(character)) return 'capital'
+  if (/[a-z]/.test(character)) return 'lower-case letter'
+  if (/[A-Z]/.test(character)) return 'upper-case letter'
   if (/[0-9]/.test(character)) return 'digit'
   if (/[ \t\r\n]/.test(character)) return 'space'
-  return code < 0x20 || code === 0x7f ? 'control' : 'mark'
+  return code < 0x20 || code === 0x7f ? 'control' : 'punctuation'
 }
 
 function kindOfBlock(block: number): Kind {

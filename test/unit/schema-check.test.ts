@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Type, { type TSchema } from 'typebox'
 import { modelsSchema, priceListSchema } from '../../src/catalog/file.ts'
-import { check, describe as inWords, formatPath } from '../../src/core/json/schema-check.ts'
+import { describeSchema, findSchemaProblem, formatPath } from '../../src/core/json/schema-check.ts'
 import { chatRequestSchema } from '../../src/endpoints/chat/schema.ts'
 import { operations } from '../../src/http/public/openapi.ts'
 
 /** The problem in one line: `path kind expected`. */
 function problem(schema: TSchema, value: unknown): string {
-  const found = check(schema, value)
+  const found = findSchemaProblem(schema, value)
   return found ? `${formatPath(found.path) || '.'} ${found.kind}: ${found.expected}` : 'fine'
 }
 
@@ -151,8 +151,8 @@ describe('every schema that values are checked with', () => {
 
   it('can be said in words', () => {
     for (const schema of Object.values(chatRequestSchema.properties)) {
-      assert.notEqual(inWords(schema), 'any value')
-      assert.ok(!inWords(schema).includes('undefined'))
+      assert.notEqual(describeSchema(schema), 'any value')
+      assert.ok(!describeSchema(schema).includes('undefined'))
     }
   })
 })

@@ -3,82 +3,82 @@ import { decodedLength, isBase64, type Base64 } from '../base64.ts'
 import { scanObject } from './json-scan.ts'
 
 /**
- * An engine's embeddings in the bytes they come in. A full batch is megabytes, and most servers word it as
- * Weir does: so it is looked at on its way through, neither parsed nor kept.
+ * An engine's list of embeddings, followed in its bytes while it arrives. A full batch is megabytes, and most
+ * servers use the same format as Weir, so the list is checked on its way through, neither parsed nor kept.
  */
 export interface EmbeddingList {
   /**
-   * What of the list a chunk brings, from its opening bracket to its closing one; with the first of it all that
-   * came before. undefined: not yet, or never, since it is worded otherwise. It throws where the wording changes
-   * on the way.
+   * The bytes of the list to forward for a chunk, from the opening bracket to the closing one. The first result
+   * includes the list bytes of all chunks before it. undefined: too early to tell, or the format is different.
+   * Throws when the format changes after the first result.
    */
   push(chunk: Buffer): Buffer | undefined
-  /** The answer with an empty list in the place of this one; undefined where it is not whole. */
+  /** The parsed answer with an empty list in place of the vectors; undefined when it is incomplete. */
   rest(): unknown
 }
 
-/** How vectors are written. */
-interface VectorForm {
-  /** What a vector begins with, and the byte that ends it. */
+/** How vectors are encoded. */
+interface VectorFormat {
+  /** The text before a vector, and the byte that ends it. */
   readonly open: string
   readonly close: number
-  /** Whether all of them have the length of the first. */
-  readonly hasOneLength: boolean
-  /** Whether the first one, from its beginning to its end, is a vector. */
+  /** Whether all vectors have as many bytes as the first. */
+  readonly hasFixedLength: boolean
+  /** Fully checks the first vector. */
   isVector(text: Buffer): boolean
-  /** Whether some bytes of any other can belong to one, as far as that is looked at. */
+  /** Quickly checks a part of any other vector. */
   isPart(chunk: Buffer, from: number, to: number): boolean
 }
 
 const DATA = '"data":['
 const FIRST_INDEX = '"index":0'
-/** What comes before the list, and around a vector, is never longer. */
+/** The most bytes before the list, and around a vector. */
 const FRAME_BYTES = 1024
-/** What comes behind the list is never longer. */
+/** The most bytes after the list. */
 const REST_BYTES = 65_536
-/** Fewer are not worth it: they are read whole. */
-const WORTH_PASSING_BYTES = 65_536
-/** Two show how they are set apart. Where they are not whole by then, it is looked at again when twice as much has come. */
+/** A smaller answer is read whole. */
+const WORTH_FORWARDING_BYTES = 65_536
+/** Two items show what stands between them. If they are incomplete, it tries again with twice as many bytes. */
 const ITEMS_TO_TRUST = 2
 const MAX_HELD_BYTES = 1_048_576
 const BACKSLASH = 0x5c
 
-const forms: Readonly<Record<'base64' | 'float', VectorForm>> = {
+const formats: Readonly<Record<'base64' | 'float', VectorFormat>> = {
   base64: {
     open: '"embedding":"',
     close: 0x22,
-    hasOneLength: true,
+    hasFixedLength: true,
     isVector: isBase64Vector,
     isPart: () => true,
   },
   float: {
     open: '"embedding":[',
     close: 0x5d,
-    hasOneLength: false,
+    hasFixedLength: false,
     isVector(text) {
       const numbers = parsed(`[${text.toString('latin1')}]`)
       return Array.isArray(numbers) && numbers.length > 0 && numbers.every((it) => Number.isFinite(it))
     },
-    isPart: isOfNumbers,
+    isPart: hasOnlyNumbers,
   },
 }
 
 /**
- * `count` vectors in one wording, as programs write them: in base64, all of one length, or in numbers. Each is known
- * to end where it should, and the first to be a vector; what the numbers of the others are is the engine's affair.
+ * Follows a list of `count` vectors in one consistent format: base64, all of one length, or numbers. It checks
+ * that the first is a vector and that every other one ends where it should, but not the values of the others.
  */
-export function embeddingList(count: number, form: keyof typeof forms): EmbeddingList {
+export function embeddingList(count: number, encoding: keyof typeof formats): EmbeddingList {
   let held: Buffer[] = []
   let heldBytes = 0
-  let lookAt = WORTH_PASSING_BYTES
+  let tryAtBytes = WORTH_FORWARDING_BYTES
   let before = ''
-  let items: Items | undefined
+  let items: ItemFollower | undefined
   let after: Buffer[] = []
   let afterBytes = 0
 
-  function takeUp(bytes: Buffer): Buffer | undefined {
+  function startForwarding(bytes: Buffer): Buffer | undefined {
     const start = startOfList(bytes)
-    const found = itemsAt(bytes, start + 1, count, forms[form])
+    const found = followItems(bytes, start + 1, count, formats[encoding])
     const end = found?.follow(bytes, start + 1)
     if (end === undefined || (found?.seen() ?? 0) < Math.min(ITEMS_TO_TRUST, count)) return undefined
     if (bytes.length - end > REST_BYTES) return undefined
@@ -94,26 +94,26 @@ export function embeddingList(count: number, form: keyof typeof forms): Embeddin
     if (bytes.length === 0) return
     after.push(bytes)
     afterBytes += bytes.length
-    if (afterBytes > REST_BYTES) throw new RangeError('the engine sent too much behind its embeddings')
+    if (afterBytes > REST_BYTES) throw new RangeError('the engine sent too much after its embeddings')
   }
 
   return {
     push(chunk) {
       if (items) {
         const end = items.follow(chunk, 0)
-        if (end === undefined) throw new RangeError('the engine changed the wording of its embeddings')
+        if (end === undefined) throw new RangeError('the engine changed the format of its embeddings')
         keepAfter(chunk.subarray(end))
         return chunk.subarray(0, end)
       }
-      if (lookAt > MAX_HELD_BYTES) return undefined
+      if (tryAtBytes > MAX_HELD_BYTES) return undefined
       held.push(chunk)
       heldBytes += chunk.length
-      if (heldBytes < lookAt) return undefined
+      if (heldBytes < tryAtBytes) return undefined
       const bytes = Buffer.concat(held)
       held = [bytes]
-      lookAt = heldBytes * 2
-      if (lookAt > MAX_HELD_BYTES) held = []
-      return takeUp(bytes)
+      tryAtBytes = heldBytes * 2
+      if (tryAtBytes > MAX_HELD_BYTES) held = []
+      return startForwarding(bytes)
     },
     rest() {
       if (!items?.isComplete()) return undefined
@@ -123,7 +123,7 @@ export function embeddingList(count: number, form: keyof typeof forms): Embeddin
   }
 }
 
-/** Where the list opens, if anything is one. A quote inside a string is escaped, so this can only be a field. */
+/** The offset of the list's opening bracket. A quote inside a string is escaped, so this can only be a field. */
 function startOfList(bytes: Buffer): number {
   return bytes.toString('latin1', 0, FRAME_BYTES).indexOf(DATA) + DATA.length - 1
 }
@@ -133,25 +133,25 @@ function hasEmptyList(answer: unknown): boolean {
   return Array.isArray(data) && data.length === 0
 }
 
-/** The items of a list, followed byte by byte in whatever chunks they come. */
-interface Items {
-  /** From a place in a chunk to the end of the list or of the chunk; undefined where something else comes. */
+/** Follows the items of a list byte by byte, however they are cut into chunks. */
+interface ItemFollower {
+  /** Returns the offset of the end of the list or of the chunk; undefined when the format does not match. */
   follow(chunk: Buffer, from: number): number | undefined
-  /** How many vectors have begun. */
+  /** How many vectors have started. */
   seen(): number
   isComplete(): boolean
 }
 
-/** As the first item says, which must be there whole. */
-function itemsAt(bytes: Buffer, start: number, count: number, form: VectorForm): Items | undefined {
-  const frame = frameOf(bytes, start, form)
+/** Expects all items to look like the first one, which must be complete. */
+function followItems(bytes: Buffer, start: number, count: number, format: VectorFormat): ItemFollower | undefined {
+  const frame = frameOf(bytes, start, format)
   if (!frame) return undefined
   const { head, tail, length } = frame
   let index = 0
-  /** What must come before the next vector, and behind the last; and how much of it has come. */
+  /** The text that must come before the next vector or after the last one, and how much of it has matched. */
   let between = head(0)
   let matched = 0
-  /** Of the vector that comes now; undefined between them. */
+  /** How many bytes of the current vector have arrived; undefined between vectors. */
   let vectorBytes: number | undefined
 
   function beginVector(): void {
@@ -161,15 +161,15 @@ function itemsAt(bytes: Buffer, start: number, count: number, form: VectorForm):
     matched = 0
   }
 
-  /** Where the vector ends, in the chunk or with it; undefined where it is none. */
-  function throughVector(chunk: Buffer, from: number, bytesBefore: number): number | undefined {
-    const close = chunk.indexOf(form.close, from)
+  /** Returns where the vector, or the chunk, ends; undefined when it cannot be a vector. */
+  function followVector(chunk: Buffer, from: number, bytesBefore: number): number | undefined {
+    const close = chunk.indexOf(format.close, from)
     const end = close < 0 ? chunk.length : close
     const bytesNow = bytesBefore + end - from
-    const isRight = form.hasOneLength
+    const isRight = format.hasFixedLength
       ? bytesNow === length || (close < 0 && bytesNow < length)
       : bytesNow > 0 || close < 0
-    if (!isRight || !form.isPart(chunk, from, end)) return undefined
+    if (!isRight || !format.isPart(chunk, from, end)) return undefined
     vectorBytes = close < 0 ? bytesNow : undefined
     return end
   }
@@ -181,14 +181,14 @@ function itemsAt(bytes: Buffer, start: number, count: number, form: VectorForm):
       let at = from
       while (at < chunk.length && !isComplete()) {
         if (vectorBytes !== undefined) {
-          const end = throughVector(chunk, at, vectorBytes)
+          const end = followVector(chunk, at, vectorBytes)
           if (end === undefined) return undefined
           at = end
         } else {
-          const some = Math.min(chunk.length - at, between.length - matched)
-          if (!standsAt(chunk, at, between, matched, some)) return undefined
-          at += some
-          matched += some
+          const expected = Math.min(chunk.length - at, between.length - matched)
+          if (!matchesAt(chunk, at, between, matched, expected)) return undefined
+          at += expected
+          matched += expected
           if (matched === between.length && index < count) beginVector()
         }
       }
@@ -199,20 +199,20 @@ function itemsAt(bytes: Buffer, start: number, count: number, form: VectorForm):
   }
 }
 
-/** What stands around a vector, and its length. */
-interface Frame {
+/** The text around a vector, and its length. */
+interface VectorFrame {
   head(index: number): string
   tail(index: number): string
   readonly length: number
 }
 
-/** As it is around the first one. */
-function frameOf(bytes: Buffer, start: number, form: VectorForm): Frame | undefined {
+/** Reads the frame of the first vector. */
+function frameOf(bytes: Buffer, start: number, format: VectorFormat): VectorFrame | undefined {
   const before = bytes.toString('latin1', start, start + FRAME_BYTES)
-  const open = before.indexOf(form.open) + form.open.length
-  if (open < form.open.length) return undefined
-  const close = bytes.indexOf(form.close, start + open)
-  if (close < 0 || !form.isVector(bytes.subarray(start + open, close))) return undefined
+  const open = before.indexOf(format.open) + format.open.length
+  if (open < format.open.length) return undefined
+  const close = bytes.indexOf(format.close, start + open)
+  if (close < 0 || !format.isVector(bytes.subarray(start + open, close))) return undefined
   const head = before.slice(0, open)
   const tail = `${bytes.toString('latin1', close, close + FRAME_BYTES).split('}', 1)[0]}}`
   const item = parsed(head + tail)
@@ -220,7 +220,7 @@ function frameOf(bytes: Buffer, start: number, form: VectorForm): Frame | undefi
   return { head: withIndex(head), tail: withIndex(tail), length: close - start - open }
 }
 
-/** The same text for another item than the first. */
+/** The first item's text with the index of another item. */
 function withIndex(text: string): (index: number) => string {
   const place = text.indexOf(FIRST_INDEX)
   if (place < 0) return () => text
@@ -228,24 +228,24 @@ function withIndex(text: string): (index: number) => string {
   return (index) => before + index + after
 }
 
-/** So many characters of a text, from one of its places, at a place of the chunk. A string made to compare costs more. */
-function standsAt(chunk: Buffer, at: number, text: string, from: number, length: number): boolean {
+/** Compares `length` characters of the text with the chunk. Making a string to compare would cost more. */
+function matchesAt(chunk: Buffer, at: number, text: string, from: number, length: number): boolean {
   for (let index = 0; index < length; index++) {
     if (chunk[at + index] !== text.charCodeAt(from + index)) return false
   }
   return true
 }
 
-/** What strings say as they stand. */
+/** Without escapes or characters beyond ASCII, so that the bytes mean what they look like. */
 function isPlain(bytes: Buffer): boolean {
   return isAscii(bytes) && !bytes.includes(BACKSLASH)
 }
 
-const inNumbers = new Uint8Array(256)
-for (const character of '+-.0123456789Ee, \n\r\t') inNumbers[character.charCodeAt(0)] = 1
+const numberBytes = new Uint8Array(256)
+for (const character of '+-.0123456789Ee, \n\r\t') numberBytes[character.charCodeAt(0)] = 1
 
-function isOfNumbers(chunk: Buffer, from: number, to: number): boolean {
-  for (let at = from; at < to; at++) if (inNumbers[chunk[at]!] === 0) return false
+function hasOnlyNumbers(chunk: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (numberBytes[chunk[at]!] === 0) return false
   return true
 }
 
@@ -254,7 +254,7 @@ export function isBase64Vector(text: Base64): boolean {
   return isBase64(text) && (decodedLength(text) ?? 1) % 4 === 0
 }
 
-/** The list of an answer that has been parsed and found good, in its bytes; undefined where Weir words it otherwise. */
+/** The bytes of the list in a valid, parsed answer; undefined when the format differs from Weir's. */
 export function listInBytes(bytes: Buffer, answer: unknown): Buffer | undefined {
   const data: unknown = (answer as { data?: unknown } | null)?.data
   if (!Array.isArray(data) || !data.every(isItem)) return undefined
@@ -262,7 +262,7 @@ export function listInBytes(bytes: Buffer, answer: unknown): Buffer | undefined 
   return field && bytes.subarray(field.valueStart, field.end)
 }
 
-/** Nothing missing, nothing else, and in its place. */
+/** Whether an item has exactly our fields, and the right index. */
 function isItem(item: unknown, index: number): item is { embedding: unknown } {
   if (typeof item !== 'object' || item === null || Object.keys(item).length !== 3) return false
   const { object, index: given, embedding } = item as Record<string, unknown>

@@ -1,9 +1,9 @@
 import { blankFields, type ScannedField } from './json-scan.ts'
 
 /**
- * A caller's body as the engine gets it: the bytes as they came, without the fields that `keep` does not
- * name, with `fields` put in front. Nothing is copied: dropped fields become spaces, and the new ones are
- * written into the headroom before the body.
+ * The body to send to the engine: the caller's bytes without the fields that `keep` rejects, and with
+ * `fields` in front. Nothing is copied: dropped fields become spaces, and the new ones are written into the
+ * headroom before the body.
  */
 export function forwardBody(
   bytes: Buffer,
@@ -17,7 +17,7 @@ export function forwardBody(
   const added = JSON.stringify(fields).slice(0, -1)
   const front = kept > 0 && added !== '{' ? `${added},` : added
   const length = Buffer.byteLength(front)
-  // What stands in front may be large (messages that had to be written anew); then there is a copy after all.
+  // The new fields may not fit into the headroom (rewritten messages do not). Only then is the body copied.
   if (length > open + 1) return Buffer.concat([Buffer.from(front), bytes.subarray(open + 1)])
   const start = open + 1 - length
   bytes.write(front, start)

@@ -1,10 +1,8 @@
 /**
- * Finds the fields of a JSON object in its bytes without parsing it, so that a body can be refused before
- * it costs anything (a deep or crowded one stalls JSON.parse or whoever walks the result) and can be
- * forwarded as it came, with only the fields that must change cut out.
+ * Finds the fields of a JSON object in its bytes without parsing it. A body that would stall JSON.parse, or a
+ * walk over the result, is refused first; any other can be forwarded unchanged except for single fields.
  *
- * It trusts nothing and judges nothing: on malformed input it returns something harmless, and JSON.parse,
- * which runs next, gives the verdict.
+ * Malformed input gives a harmless result. JSON.parse, which runs next, reports the error.
  */
 export interface ScannedField {
   readonly name: string
@@ -18,9 +16,9 @@ export interface ScannedField {
 export interface Scan {
   readonly fields: readonly ScannedField[]
   readonly depth: number
-  /** Separators and openings: a measure of how many values the parsed tree would hold. */
+  /** Commas and opening brackets: about how many values the parsed tree has. */
   readonly values: number
-  /** Names in all of its objects, at every depth, each as often as it is given. */
+  /** How many names all objects have, at every depth, repeated ones included. */
   readonly names: number
 }
 
@@ -83,37 +81,37 @@ export function scanObject(bytes: Buffer, start = 0): Scan {
 }
 
 /**
- * Whether an object of the parsed tree has lost a value to another of the same name, however spelled: the
- * text has a colon for each name, the tree keeps one of them. The walk is over as soon as all are found, so
- * what comes behind the last name (thousands of numbers to embed) costs nothing.
+ * Whether an object in the text has the same name twice, however it is escaped: the text has a colon for each
+ * name, while the parsed tree keeps only one. The walk stops once all names are found, so anything after the
+ * last name (thousands of token ids to embed) costs nothing.
  */
 export function hasRepeatedName(tree: unknown, names: number): boolean {
   let missing = names
-  const look = (value: unknown): void => {
+  const visit = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return
     if (Array.isArray(value)) {
       for (const item of value) {
         if (missing === 0) return
-        look(item)
+        visit(item)
       }
       return
     }
     const object = value as Readonly<Record<string, unknown>>
     for (const _ in object) missing--
-    if (missing > 0) for (const name in object) look(object[name])
+    if (missing > 0) for (const name in object) visit(object[name])
   }
-  look(tree)
+  visit(tree)
   return missing > 0
 }
 
-/** Offset just past the closing quote. Long strings (images) are crossed by the native search. */
+/** Offset just past the closing quote. Long strings (images) use the native search. */
 export function endOfString(bytes: Buffer, open: number): number {
   const near = Math.min(bytes.length, open + 64)
   for (let index = open + 1; index < near; index++) {
     if (bytes[index] === BACKSLASH) index++
     else if (bytes[index] === QUOTE) return index + 1
   }
-  // The quick search may start inside an escape, so each quote found is judged by the backslashes before it.
+  // The native search may start inside an escape, so the backslashes before each quote are counted.
   for (let quote = bytes.indexOf(QUOTE, open + 1); quote >= 0; quote = bytes.indexOf(QUOTE, quote + 1)) {
     let slash = quote
     while (bytes[slash - 1] === BACKSLASH) slash--
@@ -133,8 +131,8 @@ function decodeName(bytes: Buffer, start: number, end: number): string {
 }
 
 /**
- * Overwrites a field and one comma beside it with spaces, which JSON allows between tokens: the rest of
- * the object stays where it is, uncopied. Returns how many fields are left.
+ * Overwrites fields, each with one comma next to it, with spaces, which JSON allows between tokens. The rest
+ * of the object is not moved or copied. Returns how many fields are left.
  */
 export function blankFields(bytes: Buffer, fields: readonly ScannedField[], drop: (name: string) => boolean): number {
   let kept = 0
@@ -143,7 +141,7 @@ export function blankFields(bytes: Buffer, fields: readonly ScannedField[], drop
       kept++
       continue
     }
-    // The comma before the field goes with it if something was kept; else the one behind it does.
+    // Drop the comma before the field if any field was kept so far, else the one after it.
     let from = field.start
     let to = field.end
     if (kept > 0) from = bytes.lastIndexOf(COMMA, field.start)

@@ -2,12 +2,12 @@ import type { TSchema } from 'typebox'
 
 /**
  * Checks data against the subset of JSON Schema that our schemas use, and says what is wrong in words a
- * person can act on. `null` counts as absent (CONTRACT). One walk, no copies, first problem wins.
+ * person can act on. `null` counts as absent. One walk, no copies; it stops at the first problem.
  */
-export interface Problem {
+export interface SchemaProblem {
   readonly path: Path
   readonly kind: 'missing' | 'type' | 'value' | 'unknown'
-  /** What would have been right: "an integer from 1 to 128". For `unknown`: the keys that are allowed. */
+  /** What would be right: "an integer from 1 to 128". For `unknown`: the allowed keys. */
   readonly expected: string
 }
 
@@ -32,11 +32,11 @@ interface Node {
   readonly minimum?: number
   readonly maximum?: number
   readonly exclusiveMinimum?: number
-  /** Says in words what a pattern means. */
+  /** Describes a pattern in words. */
   readonly expected?: string
 }
 
-export function check(schema: TSchema, value: unknown): Problem | undefined {
+export function findSchemaProblem(schema: TSchema, value: unknown): SchemaProblem | undefined {
   return visit(schema, value)
 }
 
@@ -46,8 +46,8 @@ export function formatPath(path: Path): string {
   return text
 }
 
-/** A problem's path begins at the value that is looked at; whoever holds the value puts its name in front. */
-function visit(node: Node, value: unknown): Problem | undefined {
+/** The path of a problem is relative to the value. The caller prepends the name of the value. */
+function visit(node: Node, value: unknown): SchemaProblem | undefined {
   if (node.anyOf) return visitAny(node.anyOf, value)
   if (node.const !== undefined || node.enum) return visitEnum(node, value)
   switch (node.type) {
@@ -70,14 +70,14 @@ function visit(node: Node, value: unknown): Problem | undefined {
   }
 }
 
-function visitString(node: Node, value: string): Problem | undefined {
+function visitString(node: Node, value: string): SchemaProblem | undefined {
   if (value.length < (node.minLength ?? 0)) return wrongValue(node)
   if (node.maxLength !== undefined && value.length > node.maxLength) return wrongValue(node)
   if (node.pattern !== undefined && !pattern(node.pattern).test(value)) return wrongValue(node)
   return undefined
 }
 
-function visitArray(node: Node, value: readonly unknown[]): Problem | undefined {
+function visitArray(node: Node, value: readonly unknown[]): SchemaProblem | undefined {
   if (value.length < (node.minItems ?? 0)) return wrongValue(node)
   if (node.maxItems !== undefined && value.length > node.maxItems) return wrongValue(node)
   if (!node.items) return undefined
@@ -88,11 +88,11 @@ function visitArray(node: Node, value: readonly unknown[]): Problem | undefined 
   return undefined
 }
 
-function visitObject(node: Node, value: Readonly<Record<string, unknown>>): Problem | undefined {
+function visitObject(node: Node, value: Readonly<Record<string, unknown>>): SchemaProblem | undefined {
   const properties = node.properties ?? {}
   for (const name of node.required ?? []) {
     if (value[name] === undefined || value[name] === null) {
-      return { path: [name], kind: 'missing', expected: describe(properties[name] ?? {}) }
+      return { path: [name], kind: 'missing', expected: describeSchema(properties[name] ?? {}) }
     }
   }
   for (const name in value) {
@@ -112,15 +112,15 @@ function visitObject(node: Node, value: Readonly<Record<string, unknown>>): Prob
   return undefined
 }
 
-function visitEnum(node: Node, value: unknown): Problem | undefined {
+function visitEnum(node: Node, value: unknown): SchemaProblem | undefined {
   const allowed = node.enum ?? [node.const]
   if (allowed.includes(value)) return undefined
   return typeof value === typeof allowed[0] ? wrongValue(node) : wrongType(node)
 }
 
-/** Picks the alternative that the value was meant to be, so that the message is about that one. */
-function visitAny(options: readonly Node[], value: unknown): Problem | undefined {
-  const meant = ofSameItems(
+/** Picks the alternative that the caller most likely meant, so that the message is about that one. */
+function visitAny(options: readonly Node[], value: unknown): SchemaProblem | undefined {
+  const meant = withSameItems(
     options.filter((option) => sameType(option, value)),
     value,
   )
@@ -133,7 +133,7 @@ function visitAny(options: readonly Node[], value: unknown): Problem | undefined
     const kind = value[tag] === undefined ? 'missing' : 'value'
     return { path: [tag], kind, expected: `one of ${tags}` }
   }
-  let first: Problem | undefined
+  let first: SchemaProblem | undefined
   for (const option of meant) {
     const problem = visit(option, value)
     if (!problem) return undefined
@@ -143,14 +143,14 @@ function visitAny(options: readonly Node[], value: unknown): Problem | undefined
   return { path: [], kind: 'value', expected: describeAll(options) }
 }
 
-/** Of several lists, those of what this one begins with. */
-function ofSameItems(options: readonly Node[], value: unknown): readonly Node[] {
+/** The array alternatives whose items have the type of the first item. */
+function withSameItems(options: readonly Node[], value: unknown): readonly Node[] {
   if (!Array.isArray(value) || value.length === 0) return options
   const meant = options.filter(({ items }) => items && sameType(items, value[0]))
   return meant.length > 0 ? meant : options
 }
 
-/** The property whose value tells the alternatives apart. */
+/** The property whose value distinguishes the alternatives. */
 function tagOf(options: readonly Node[]): string {
   for (const name in options[0]?.properties) {
     if (options.every((option) => option.properties?.[name]?.const !== undefined)) return name
@@ -175,20 +175,20 @@ function inRange(node: Node, value: number): boolean {
   )
 }
 
-function wrongType(node: Node): Problem {
-  return { path: [], kind: 'type', expected: describe(node) }
+function wrongType(node: Node): SchemaProblem {
+  return { path: [], kind: 'type', expected: describeSchema(node) }
 }
 
-function wrongValue(node: Node): Problem {
-  return { path: [], kind: 'value', expected: describe(node) }
+function wrongValue(node: Node): SchemaProblem {
+  return { path: [], kind: 'value', expected: describeSchema(node) }
 }
 
-function within(step: string | number, problem: Problem): Problem {
+function within(step: string | number, problem: SchemaProblem): SchemaProblem {
   return { ...problem, path: [step, ...problem.path] }
 }
 
-/** A schema in words. */
-export function describe(node: TSchema | Node): string {
+/** Describes a schema in words. */
+export function describeSchema(node: TSchema | Node): string {
   const it = node as Node
   if (it.expected) return it.expected
   if (it.anyOf) return describeAll(it.anyOf)
@@ -220,7 +220,7 @@ export function describe(node: TSchema | Node): string {
 
 function describeAll(options: readonly Node[]): string {
   const constants = options.filter((option) => option.const !== undefined)
-  const others = options.filter((option) => option.const === undefined).map(describe)
+  const others = options.filter((option) => option.const === undefined).map(describeSchema)
   if (constants.length > 0) others.unshift(`one of ${constants.map((option) => String(option.const)).join(', ')}`)
   return [...new Set(others)].join(', or ')
 }

@@ -1,5 +1,5 @@
 import { errorTable } from '../../core/errors.ts'
-import { describe } from '../../core/json/schema-check.ts'
+import { describeSchema } from '../../core/json/schema-check.ts'
 import { operations, type Operation } from './openapi.ts'
 
 /** The API on one readable page, made from the same schemas, without scripts or anything fetched. */
@@ -47,7 +47,7 @@ function fields(schema: ObjectSchema): string {
   const rows = Object.entries(schema.properties ?? {}).map(([name, property]): [string, boolean, string] => [
     name,
     schema.required?.includes(name) ?? false,
-    property.description ?? describe(property),
+    property.description ?? describeSchema(property),
   ])
   return table(rows)
 }
