@@ -1,16 +1,16 @@
 import { Pool, type Dispatcher } from 'undici'
 
 /** One address of an engine: its connections, how busy it is, and whether it answers. */
-export interface Address {
+export interface EngineAddress {
   readonly url: string
-  /** Put before the path of every call. */
+  /** Prepended to the path of every call. */
   readonly prefix: string
   readonly pool: Dispatcher
   inFlight: number
   healthy: boolean
 }
 
-/** `unix:/run/engine.sock` or `unix:/run/engine.sock:/v1`; an http(s) URL is taken as it is. */
+/** Accepts `unix:/run/engine.sock`, `unix:/run/engine.sock:/v1` and http(s) URLs. */
 export function parseAddress(url: string): { origin: string; prefix: string; socketPath?: string } {
   if (url.startsWith('unix:')) {
     const [socketPath = '', prefix = '/v1'] = url.slice('unix:'.length).split(':')
@@ -20,14 +20,14 @@ export function parseAddress(url: string): { origin: string; prefix: string; soc
   return { origin, prefix: trimSlash(pathname) }
 }
 
-export function openAddress(url: string, timeouts: { firstByteMs: number; idleMs: number }): Address {
+export function openAddress(url: string, timeouts: { firstByteMs: number; idleMs: number }): EngineAddress {
   const { origin, prefix, socketPath } = parseAddress(url)
   const pool = new Pool(origin, {
     ...(socketPath === undefined ? {} : { socketPath }),
     connectTimeout: 5000,
     headersTimeout: timeouts.firstByteMs,
     bodyTimeout: timeouts.idleMs,
-    // Below the 5 s after which uvicorn, under most engines, closes an idle connection.
+    // Most engines run on uvicorn, which closes an idle connection after 5 s.
     keepAliveTimeout: 4000,
     allowH2: false,
   })

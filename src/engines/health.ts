@@ -1,4 +1,4 @@
-import type { Address } from './address.ts'
+import type { EngineAddress } from './address.ts'
 
 const INTERVAL_MS = 5000
 const INTERVAL_DOWN_MS = 1000
@@ -6,11 +6,11 @@ const PROBE_TIMEOUT_MS = 5000
 const FAILURES_UNTIL_DOWN = 2
 
 /**
- * Asks an address now and then whether it is there. Any answer below 500 means yes: not every server
- * knows GET /models, but one that says 404 is alive. Returns what stops it.
+ * Probes an address regularly. Any status below 500 counts as healthy: not every server has GET /models, but
+ * one that answers 404 is alive. Returns a function that stops the probes.
  */
 export function watchHealth(
-  address: Address,
+  address: EngineAddress,
   headers: Record<string, string>,
   changed: (healthy: boolean) => void,
 ): () => void {
@@ -27,7 +27,7 @@ export function watchHealth(
       address.healthy = healthy
       changed(healthy)
     }
-    // A first failure is looked at again soon.
+    // Probe again soon after a failure.
     timer = setTimeout(() => void probe(), failures === 0 ? INTERVAL_MS : INTERVAL_DOWN_MS)
     timer.unref()
   }
@@ -39,7 +39,7 @@ export function watchHealth(
   }
 }
 
-async function answers(address: Address, headers: Record<string, string>): Promise<boolean> {
+async function answers(address: EngineAddress, headers: Record<string, string>): Promise<boolean> {
   try {
     const response = await address.pool.request({
       method: 'GET',

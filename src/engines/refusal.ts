@@ -4,8 +4,9 @@ const MAX_MESSAGE = 500
 const CONTEXT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|length)/i
 
 /**
- * What an engine's refusal means to the caller. The caller's own mistakes keep the engine's words; an
- * engine that refuses Weir itself (401, 403, 404) is the operator's affair and says nothing outside.
+ * Turns an engine's error status into an error for the caller. A mistake of the caller keeps the engine's
+ * message. An engine that refuses Weir itself (401, 403, 404) is the operator's problem, so its message stays
+ * inside.
  */
 export function refusalFrom(status: number, body: string, inputName?: string): ApiError {
   const { message, param } = readRefusal(body)
@@ -16,7 +17,7 @@ export function refusalFrom(status: number, body: string, inputName?: string): A
       return CONTEXT_LENGTH.test(message)
         ? new ApiError(
             'context_length_exceeded',
-            `The request is over the model's maximum context length: ${message}`,
+            `The request exceeds the model's maximum context length: ${message}`,
             inputName === undefined ? {} : { param: inputName },
           )
         : new ApiError('invalid_value', message || 'The engine refused the request as invalid.', details)
@@ -34,12 +35,12 @@ export function refusalFrom(status: number, body: string, inputName?: string): A
   }
 }
 
-/** Whether another address might do better. */
+/** Whether another address might succeed. */
 export function worthAnotherAddress(status: number): boolean {
   return status === 401 || status === 403 || status === 404 || status === 429 || status >= 500
 }
 
-/** vLLM and OpenAI nest it in `error`, FastAPI says `detail`, others say `message` or plain text. */
+/** vLLM and OpenAI nest the message in `error`, FastAPI uses `detail`, and others `message` or plain text. */
 function readRefusal(body: string): { message: string; param?: string } {
   let parsed: unknown
   try {

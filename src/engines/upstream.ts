@@ -3,7 +3,7 @@ import { errors, type Dispatcher } from 'undici'
 import type { EngineDescription } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports/engine.ts'
-import { openAddress, type Address } from './address.ts'
+import { openAddress, type EngineAddress } from './address.ts'
 import { watchHealth } from './health.ts'
 import { refusalFrom, worthAnotherAddress } from './refusal.ts'
 
@@ -12,7 +12,7 @@ const MAX_REFUSAL_BYTES = 65_536
 export interface UpstreamEvents {
   /** An address went down or came back. */
   healthChanged(url: string, healthy: boolean): void
-  /** An address failed a call; the message is for the log, never for the caller. */
+  /** An address failed a call. The reason is for the log, never for the caller. */
   callFailed(url: string, reason: string): void
 }
 
@@ -20,7 +20,7 @@ export interface UpstreamEvents {
 export function openUpstream(
   description: EngineDescription,
   events: UpstreamEvents,
-  /** Whether its addresses are asked now and then; a host that starts with its first call is not. */
+  /** Whether to probe the addresses. Not for a host that only starts with its first call. */
   options = { watch: true },
 ): Engine {
   const timeouts = { firstByteMs: description.firstByteTimeoutMs, idleMs: description.idleTimeoutMs }
@@ -30,21 +30,21 @@ export function openUpstream(
   const unwatch = (options.watch ? addresses : []).map((address) =>
     watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
   )
-  let holders = 0
-  let isFree: (() => void) | undefined
+  let retainers = 0
+  let onReleased: (() => void) | undefined
   return {
     usable: () => addresses.some((address) => address.healthy),
     retain() {
-      holders++
+      retainers++
       return () => {
-        holders--
-        if (holders === 0) isFree?.()
+        retainers--
+        if (retainers === 0) onReleased?.()
       }
     },
     run: (call) => runCall(call, addresses, headers, events),
     async close() {
       for (const stop of unwatch) stop()
-      if (holders > 0) await new Promise<void>((resolve) => (isFree = resolve))
+      if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))
       await Promise.all(addresses.map((address) => address.pool.close()))
     },
   }
@@ -52,22 +52,22 @@ export function openUpstream(
 
 function runCall(
   call: EngineCall,
-  addresses: readonly Address[],
+  addresses: readonly EngineAddress[],
   headers: Record<string, string>,
   events: UpstreamEvents,
 ): RunningCall {
-  const tried = new Set<Address>()
+  const tried = new Set<EngineAddress>()
   let controller: Dispatcher.DispatchController | undefined
   let aborted = false
   let isWithEngine = false
   let finish: (end: CallEnd) => void
   const ended = new Promise<CallEnd>((resolve) => (finish = resolve))
 
-  /** Asks the next address; where none is left, the reason to leave the last one is the end. */
-  function attempt(leftBecause?: ApiError): void {
+  /** Tries the next address. When none is left, the call fails with the error of the previous one. */
+  function attempt(previousError?: ApiError): void {
     if (aborted) return finish({ kind: 'aborted' })
     const address = leastBusy(addresses, tried)
-    if (!address) return finish({ kind: 'failed', error: leftBecause ?? noAddress(), started: false })
+    if (!address) return finish({ kind: 'failed', error: previousError ?? noAddress(), started: false })
     tried.add(address)
     isWithEngine = false
     address.inFlight++
@@ -76,15 +76,15 @@ function runCall(
         method: 'POST',
         path: pathAt(address, call.path),
         headers: { ...headers, ...bodyHeaders(call) },
-        // An iterable is asked for its next piece only when the socket has let go of the last one. It is
-        // missing in the types.
+        // undici asks an iterable for its next piece only after the socket has released the last one. Its
+        // types omit iterables.
         body: Buffer.isBuffer(call.body) ? call.body : (call.body.open() as unknown as Readable),
       },
       attemptHandler(address),
     )
   }
 
-  function attemptHandler(address: Address): Dispatcher.DispatchHandler {
+  function attemptHandler(address: EngineAddress): Dispatcher.DispatchHandler {
     let started = false
     let status = 0
     let refusal: Buffer[] = []
@@ -141,8 +141,8 @@ function runCall(
   }
 }
 
-/** Some servers keep an operation beside their OpenAI-compatible ones: a path with two slashes starts at the root. */
-function pathAt(address: Address, path: string): string {
+/** Some servers have operations outside their OpenAI-compatible path. Two slashes mean the root. */
+function pathAt(address: EngineAddress, path: string): string {
   return path.startsWith('//') ? path.slice(1) : address.prefix + path
 }
 
@@ -151,9 +151,9 @@ function bodyHeaders({ contentType, body }: EngineCall): Record<string, string> 
   return { 'content-type': contentType, 'content-length': String(body.length) }
 }
 
-/** The healthy address with the fewest calls; where none is healthy, one that might have come back. */
-function leastBusy(addresses: readonly Address[], except: ReadonlySet<Address>): Address | undefined {
-  let best: Address | undefined
+/** The healthy address with the fewest calls; if none is healthy, one that may have come back. */
+function leastBusy(addresses: readonly EngineAddress[], except: ReadonlySet<EngineAddress>): EngineAddress | undefined {
+  let best: EngineAddress | undefined
   for (const address of addresses) {
     if (except.has(address)) continue
     if (!best || rank(address) < rank(best)) best = address
@@ -161,7 +161,7 @@ function leastBusy(addresses: readonly Address[], except: ReadonlySet<Address>):
   return best
 }
 
-function rank(address: Address): number {
+function rank(address: EngineAddress): number {
   return address.inFlight + (address.healthy ? 0 : 1e9)
 }
 
