@@ -1,6 +1,6 @@
-/** Names that nobody can guess, with the content's type as their ending. */
+/** Unguessable file names whose extension gives the content type. */
 
-const endings: Readonly<Record<string, string>> = {
+const extensions: Readonly<Record<string, string>> = {
   'image/png': 'png',
   'image/jpeg': 'jpg',
   'image/webp': 'webp',
@@ -10,12 +10,12 @@ const endings: Readonly<Record<string, string>> = {
 const NAME = /^[0-9a-f]{32}\.(png|jpg|webp|gif|bin)$/
 
 export function fileName(random: Buffer, contentType: string): string {
-  return `${random.toString('hex')}.${endings[contentType] ?? 'bin'}`
+  return `${random.toString('hex')}.${extensions[contentType] ?? 'bin'}`
 }
 
-/** The type that a name stands for; undefined for anything that `fileName` never made. */
+/** The content type of a file; undefined for a name that `fileName` did not make. */
 export function contentTypeOf(name: string): string | undefined {
-  const ending = NAME.exec(name)?.[1]
-  if (ending === undefined) return undefined
-  return Object.keys(endings).find((type) => endings[type] === ending) ?? 'application/octet-stream'
+  const extension = NAME.exec(name)?.[1]
+  if (extension === undefined) return undefined
+  return Object.keys(extensions).find((type) => extensions[type] === extension) ?? 'application/octet-stream'
 }

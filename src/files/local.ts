@@ -7,36 +7,36 @@ import type { Clock } from '../ports/clock.ts'
 import type { FileStore } from '../ports/files.ts'
 import { contentTypeOf, fileName } from './file-name.ts'
 
-export interface LocalOptions {
+interface LocalFilesOptions {
   readonly dataDir: string
-  /** Where callers reach the public listener. */
+  /** The address at which callers reach the public listener. */
   readonly publicUrl: () => string
   readonly linkTtlSeconds: number
-  /** All files together. */
+  /** The limit on all files together. */
   readonly maxBytes: number
 }
 
-/** What a file takes at least, so that small ones are bounded in number too. */
+/** The least a file counts for, so that the number of small files is limited too. */
 const BLOCK_BYTES = 4096
 const SWEEP_MS = 60_000
-const SWEPT_AT_ONCE = 1000
+const MAX_SWEPT = 1000
 
 /**
- * Files in the data directory, behind links that are signed and expire. A file goes when its link does; when
- * the directory is full, nothing new is taken, and no link that was given out breaks.
+ * Stores files in the data directory, behind signed links that expire. A file is deleted when its link
+ * expires. A full directory accepts no new files, so existing links never break.
  */
-export function localFiles(options: LocalOptions, clock: Clock): FileStore {
+export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore {
   const { linkTtlSeconds, maxBytes } = options
   const folder = join(options.dataDir, 'files')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const secret = keptSecret(join(options.dataDir, 'link-secret'))
-  /** Oldest first: all live equally long. */
+  const secret = readOrCreateSecret(join(options.dataDir, 'link-secret'))
+  /** Oldest first, because all live equally long. */
   const files = new Map<string, { readonly bytes: number; readonly expiresAt: number }>()
   let total = 0
   recover()
   const sweeper = setInterval(() => void sweep(), Math.min(SWEEP_MS, linkTtlSeconds * 1000)).unref()
 
-  /** What an earlier run left; half-written files and those of others are no files of ours. */
+  /** Finds the files of an earlier run, and deletes half-written ones. Other files are left alone. */
   function recover(): void {
     const found: { name: string; bytes: number; writtenAt: number }[] = []
     for (const name of readdirSync(folder)) {
@@ -59,7 +59,7 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
     const now = clock.now()
     const expired: string[] = []
     for (const [name, { expiresAt }] of files) {
-      if (expiresAt > now || expired.length === SWEPT_AT_ONCE) break
+      if (expiresAt > now || expired.length === MAX_SWEPT) break
       expired.push(name)
     }
     for (const name of expired) await drop(name)
@@ -73,7 +73,7 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
     total -= file.bytes
   }
 
-  /** What cannot be deleted now is found by the next start. */
+  /** A file that cannot be deleted now is found again at the next start. */
   const discard = (path: string): Promise<void> => rm(path, { force: true }).catch(() => {})
 
   const sign = (name: string, expires: string): string =>
@@ -87,7 +87,7 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
       }
       const name = fileName(randomBytes(16), contentType)
       const expires = Math.floor(clock.now() / 1000) + linkTtlSeconds
-      // Room is taken before it is filled, or many at once would all find it free.
+      // Reserve the space before writing, so that concurrent calls cannot exceed the limit.
       keep(name, bytes.length, expires * 1000)
       const path = join(folder, name)
       try {
@@ -108,13 +108,13 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
       const expires = parameters.get('expires') ?? ''
       const contentType = contentTypeOf(name)
       if (contentType === undefined || !isSame(parameters.get('signature') ?? '', sign(name, expires))) {
-        throw new ApiError('not_found', 'There is no such file, or the link to it is not complete.')
+        throw new ApiError('not_found', 'There is no such file, or the link to it is incomplete.')
       }
       const secondsLeft = Math.ceil(Number(expires) - clock.now() / 1000)
       if (secondsLeft <= 0) throw new ApiError('not_found', 'The link has expired. Ask for the image again.')
-      // One handle for both, so that a sweep in between cannot cut the answer short.
+      // One handle for both, so that a sweep in between cannot truncate the answer.
       const handle = await open(join(folder, name)).catch(() => undefined)
-      if (!handle) throw new ApiError('not_found', 'The file is no longer there.')
+      if (!handle) throw new ApiError('not_found', 'The file no longer exists.')
       const { size: length } = await handle.stat()
       return { contentType, length, secondsLeft, stream: handle.createReadStream() }
     },
@@ -124,21 +124,21 @@ export function localFiles(options: LocalOptions, clock: Clock): FileStore {
   }
 }
 
-/** In a time that does not tell how much was right. */
+/** Compares in constant time. */
 function isSame(given: string, right: string): boolean {
   const one = Buffer.from(given)
   const other = Buffer.from(right)
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-/** Made once, and kept where only the operator can read it: links outlive a restart. */
-function keptSecret(file: string): Buffer {
+/** Created once, readable only by the operator, and kept so that links survive a restart. */
+function readOrCreateSecret(file: string): Buffer {
   try {
     writeFileSync(file, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   const secret = Buffer.from(readFileSync(file, 'utf8').trim(), 'hex')
-  if (secret.length < 32) throw new Error(`${file} holds no secret; delete it, and a new one is made`)
+  if (secret.length < 32) throw new Error(`${file} is damaged; delete it, and a new secret is created`)
   return secret
 }

@@ -6,15 +6,15 @@ import type { FileStore } from '../ports/files.ts'
 import { fileName } from './file-name.ts'
 import { presignedUrl, signedHeaders, type Signer } from './signature-v4.ts'
 
-export interface S3Options {
+interface S3Options {
   readonly endpoint: string
   readonly bucket: string
   readonly region: string
   readonly accessKey: string
   readonly secretKey: string
-  /** Before every name: `images/`. */
+  /** Prepended to every name, such as `images/`. */
   readonly prefix: string
-  /** Where callers reach the endpoint, if not where Weir does. */
+  /** The address at which callers reach the endpoint, if it differs from Weir's. */
   readonly publicUrl: string | undefined
   readonly linkTtlSeconds: number
 }
@@ -22,7 +22,7 @@ export interface S3Options {
 const TIMEOUT_MS = 30_000
 const ATTEMPTS = 2
 
-/** Files in a bucket, by path-style addresses; a lifecycle rule of the bucket deletes them. */
+/** Stores files in a bucket with path-style addresses. A lifecycle rule of the bucket deletes them. */
 export function s3Files(options: S3Options, clock: Clock): FileStore {
   const { accessKey, secretKey, region, bucket, prefix, linkTtlSeconds } = options
   const signer: Signer = { accessKey, secretKey, region, service: 's3' }
@@ -40,7 +40,7 @@ export function s3Files(options: S3Options, clock: Clock): FileStore {
     })
     const { origin, pathname } = url
     const response = await agent.request({ origin, path: pathname, method: 'PUT', headers, body: bytes })
-    // Its message may name buckets and keys: the status is enough.
+    // The status is enough. The message may name buckets and keys.
     await response.body.dump()
     if (response.statusCode !== 200) throw new Error(`the file storage answered with status ${response.statusCode}`)
   }

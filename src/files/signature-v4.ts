@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto'
 
-/** AWS Signature Version 4, as S3 and everything compatible with it wants it: pure, with the time from outside. */
+/** AWS Signature Version 4 for S3 and compatible services. Pure: the time is passed in. */
 export interface Signer {
   readonly accessKey: string
   readonly secretKey: string
@@ -8,10 +8,10 @@ export interface Signer {
   readonly service: string
 }
 
-export interface SignedRequest {
+interface SignedRequest {
   readonly method: string
   readonly url: URL
-  /** Without `host`; names in any case. */
+  /** Without `host`. Names may be in any case. */
   readonly headers: Readonly<Record<string, string>>
   /** SHA-256 of the body in hexadecimal, or UNSIGNED-PAYLOAD. */
   readonly payloadHash: string
@@ -21,7 +21,7 @@ export interface SignedRequest {
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 
-/** The headers to send with a request: those given, and the three that make it valid. */
+/** The headers to send with a request: the given ones and the three that sign it. */
 export function signedHeaders(signer: Signer, request: SignedRequest): Record<string, string> {
   const time = stamp(request.now)
   const headers = { ...request.headers, 'x-amz-content-sha256': request.payloadHash, 'x-amz-date': time }
@@ -33,7 +33,7 @@ export function signedHeaders(signer: Signer, request: SignedRequest): Record<st
   }
 }
 
-/** A link that anybody may open with GET until it expires. */
+/** A link that anyone can open with GET until it expires. */
 export function presignedUrl(signer: Signer, url: URL, now: number, lifetimeSeconds: number): string {
   const time = stamp(now)
   const signed = new URL(url)
@@ -50,7 +50,7 @@ export function presignedUrl(signer: Signer, url: URL, now: number, lifetimeSeco
   return `${signed.origin}${canonicalPath(signed)}?${canonicalQuery(signed)}&X-Amz-Signature=${signature}`
 }
 
-export function signingKey({ secretKey, region, service }: Signer, day: string): Buffer {
+function signingKey({ secretKey, region, service }: Signer, day: string): Buffer {
   return ['aws4_request', service, region, day].reduceRight(hmac, Buffer.from(`AWS4${secretKey}`))
 }
 
@@ -81,7 +81,7 @@ function scopeOf({ region, service }: Signer, time: string): string {
   return `${time.slice(0, 8)}/${region}/${service}/aws4_request`
 }
 
-/** Each segment encoded once, as S3 wants it. */
+/** Each segment is encoded once, as S3 requires. */
 function canonicalPath(url: URL): string {
   return url.pathname
     .split('/')
@@ -96,7 +96,7 @@ function canonicalQuery(url: URL): string {
     .join('&')
 }
 
-/** All but the unreserved characters of RFC 3986: encodeURIComponent leaves a few more. */
+/** Encodes all but the unreserved characters of RFC 3986. encodeURIComponent leaves a few others. */
 function encode(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

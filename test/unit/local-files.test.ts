@@ -84,7 +84,7 @@ describe('files in the data directory', () => {
     const store = start()
     const link = await store.put(Buffer.from('one'), 'image/png')
     for (const name of names()) rmSync(join(dataDir, 'files', name))
-    await assert.rejects(read(store, link), { code: 'not_found', message: /no longer there/ })
+    await assert.rejects(read(store, link), { code: 'not_found', message: /no longer exists/ })
   })
 
   it('links of one installation open nothing at another', async (t) => {
@@ -95,6 +95,6 @@ describe('files in the data directory', () => {
   it('a secret that is damaged is told at the start', (t) => {
     const { start, dataDir } = stage(t)
     writeFileSync(join(dataDir, 'link-secret'), 'short\n')
-    assert.throws(() => start(), /link-secret holds no secret/)
+    assert.throws(() => start(), /link-secret is damaged/)
   })
 })
