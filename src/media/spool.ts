@@ -6,19 +6,19 @@ import { ApiError } from '../core/errors.ts'
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
 
 /**
- * Uploads on disk. A file loses its name as soon as it is open, so that the system itself takes it away when
- * the request, or the process, is over: nothing can be left behind. All files together have a limit, since
- * the ledger writes to the same disk.
+ * Keeps uploads on disk. A file is unlinked as soon as it is open, so the system deletes it when the request
+ * or the process ends, and nothing is left behind. All files together have a limit, because the ledger writes
+ * to the same disk.
  */
 export function openSpool(folder: string, maxBytes: number): Spool {
-  // From a process that died between opening a file and taking its name away.
+  // A process that died between opening and unlinking a file left it here.
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   let used = 0
 
   return {
     async open() {
-      const handle = await openNameless(folder)
+      const handle = await openUnlinked(folder)
       let length = 0
       let closed = false
       const file: SpooledFile = {
@@ -52,7 +52,7 @@ export function openSpool(folder: string, maxBytes: number): Spool {
   }
 }
 
-async function openNameless(folder: string): Promise<FileHandle> {
+async function openUnlinked(folder: string): Promise<FileHandle> {
   const path = join(folder, randomUUID())
   try {
     const handle = await open(path, 'wx+', 0o600)
@@ -75,5 +75,5 @@ async function writeAll(handle: FileHandle, chunks: readonly Buffer[], start: nu
 }
 
 function full(cause?: unknown): ApiError {
-  return new ApiError('service_unavailable', 'There is no room for uploads now. Try again.', { cause })
+  return new ApiError('service_unavailable', 'There is no room for uploads right now. Try again later.', { cause })
 }

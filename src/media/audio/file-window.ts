@@ -3,26 +3,26 @@ import type { ByteSource } from '../../ports/uploads.ts'
 const WINDOW_BYTES = 65_536
 
 /**
- * A file looked at through one buffer that moves along it, so that its size never becomes memory. Bytes are
- * good until the window moves. Promises cost more than reading a header does, so loops over many of them say
+ * Reads a file through one buffer that moves along it, so that memory does not grow with its size. Bytes are
+ * valid until the window moves. A promise costs more than reading a header, so loops over many headers use
  * `file.peek(…) ?? (await file.at(…))`.
  */
-export interface Window {
+export interface FileWindow {
   readonly length: number
   /** Up to `count` bytes (at most 64 KiB), fewer at the end of the file. */
   at(position: number, count: number): Promise<Buffer>
-  /** The same, where the window is there already. */
+  /** The same, if the window already covers it. */
   peek(position: number, count: number): Buffer | undefined
   /**
-   * The next place from `position` on with this byte where `matches` says yes, with `ahead` bytes in sight
-   * unless the file ends before; the length where there is none.
+   * The next offset from `position` with this byte for which `matches` returns true, or the length of the file.
+   * `matches` sees at least `ahead` bytes unless the file ends before.
    */
   find(byte: number, position: number, ahead: number, matches: Matcher): Promise<number>
 }
 
-export type Matcher = (bytes: Buffer, at: number) => boolean
+type Matcher = (bytes: Buffer, at: number) => boolean
 
-export function windowOver(source: ByteSource): Window {
+export function openFileWindow(source: ByteSource): FileWindow {
   const buffer = Buffer.allocUnsafe(WINDOW_BYTES)
   let start = 0
   let end = 0
@@ -53,7 +53,7 @@ export function windowOver(source: ByteSource): Window {
         if (from < start || Math.min(from + ahead, source.length) > end) await move(from)
         if (end <= from) break
         const bytes = buffer.subarray(0, end - start)
-        // Beyond this, too little is in sight to tell.
+        // From here on, fewer than `ahead` bytes are visible.
         const last = end === source.length ? bytes.length : bytes.length - ahead + 1
         let found = bytes.indexOf(byte, from - start)
         while (found >= 0 && found < last) {

@@ -1,10 +1,10 @@
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 /**
- * Seconds of FLAC: where its last frame ends. Each frame carries its number and a checksum, so frames are
- * found without decoding; the total in the header is missing where a pipe was written, and may lie.
+ * The length of FLAC is where its last frame ends. Each frame has a number and a checksum, so frames are found
+ * without decoding. The total in the header is missing when the encoder wrote to a pipe, and may be wrong.
  */
-export async function flacSeconds(file: Window, start: number): Promise<number | undefined> {
+export async function flacSeconds(file: FileWindow, start: number): Promise<number | undefined> {
   const info = await readStreamInfo(file, start)
   if (!info) return undefined
   const position = await skipMetadata(file, start)
@@ -25,7 +25,7 @@ export async function flacSeconds(file: Window, start: number): Promise<number |
 
 interface Frame {
   readonly isVariable: boolean
-  /** Of the frame; of its first sample where the block size varies. */
+  /** The number of the frame, or of its first sample when the block size varies. */
   readonly number: number
   readonly blockSize: number
   readonly rateCode: number
@@ -33,18 +33,18 @@ interface Frame {
 }
 
 const MAX_HEADER_BYTES = 16
-/** Frames that damage may have swallowed between two good ones. */
+/** The most frames that may be missing between two good ones, because of damage. */
 const MAX_GAP = 4096
 const MAX_METADATA_BLOCKS = 1000
 
-async function readStreamInfo(file: Window, start: number): Promise<{ sampleRate: number } | undefined> {
+async function readStreamInfo(file: FileWindow, start: number): Promise<{ sampleRate: number } | undefined> {
   const bytes = await file.at(start, 42)
   if (bytes.length < 42 || ((bytes[4] ?? 0) & 0x7f) !== 0) return undefined
   const sampleRate = bytes.readUIntBE(18, 3) >>> 4
   return sampleRate > 0 ? { sampleRate } : undefined
 }
 
-async function skipMetadata(file: Window, start: number): Promise<number> {
+async function skipMetadata(file: FileWindow, start: number): Promise<number> {
   let position = start + 4
   for (let blocks = 0; blocks < MAX_METADATA_BLOCKS; blocks++) {
     const head = await file.at(position, 4)
@@ -66,7 +66,7 @@ function isNext(frame: Frame, first: Frame, last: Frame): boolean {
   )
 }
 
-/** The header of a frame, if these bytes are one: sync code, no reserved values, right checksum. */
+/** Reads a frame header. It has a sync code, no reserved values, and a correct checksum. */
 function readFrame(bytes: Buffer, at: number): Frame | undefined {
   const second = bytes[at + 1] ?? 0
   if ((second & 0xfe) !== 0xf8 || bytes.length < at + 6) return undefined
@@ -98,7 +98,7 @@ function blockSize(code: number): number {
   return code < 6 ? 576 << (code - 2) : 256 << (code - 8)
 }
 
-/** Coded like a character of UTF-8, of up to 36 bits. */
+/** Encoded like a UTF-8 character, with up to 36 bits. */
 function readNumber(bytes: Buffer, at: number, count: number): number {
   const lead = bytes[at] ?? 0
   let value = count === 1 ? lead : lead & (0x7f >>> count)

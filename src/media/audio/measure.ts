@@ -5,32 +5,32 @@ import { mp4Seconds } from './mp4.ts'
 import { oggSeconds } from './ogg.ts'
 import { wavSeconds } from './wav.ts'
 import { webmSeconds } from './webm.ts'
-import { windowOver, type Window } from './window.ts'
+import { openFileWindow, type FileWindow } from './file-window.ts'
 
-/** A week: more is no recording but a number that somebody wrote. */
+/** A week. Anything longer is a wrong or forged number. */
 const MAX_SECONDS = 7 * 24 * 3600
 
 interface Container {
   readonly extension: string
   readonly contentType: string
-  seconds(file: Window): Promise<number | undefined>
+  seconds(file: FileWindow): Promise<number | undefined>
 }
 
 /**
- * What a file holds, by its content and not by its name, and how long it plays. undefined: it is no audio
- * that we know; without durationMs: it is, but its length cannot be told.
+ * The format and length of a recording, from its content and not its name. undefined: not a supported audio
+ * format. Without durationMs: supported, but its length cannot be determined.
  */
 export async function measureAudio(source: ByteSource): Promise<MeasuredAudio | undefined> {
-  const file = windowOver(source)
+  const file = openFileWindow(source)
   const container = await containerOf(file)
   if (!container) return undefined
   const { extension, contentType } = container
   const seconds = await container.seconds(file)
-  const isSound = seconds !== undefined && seconds > 0 && seconds <= MAX_SECONDS
-  return { extension, contentType, durationMs: isSound ? Math.max(1, Math.round(seconds * 1000)) : undefined }
+  const isPlausible = seconds !== undefined && seconds > 0 && seconds <= MAX_SECONDS
+  return { extension, contentType, durationMs: isPlausible ? Math.max(1, Math.round(seconds * 1000)) : undefined }
 }
 
-async function containerOf(file: Window): Promise<Container | undefined> {
+async function containerOf(file: FileWindow): Promise<Container | undefined> {
   const start = Buffer.from(await file.at(0, 12)).toString('latin1')
   if (start.startsWith('RIFF') && start.slice(8) === 'WAVE') {
     return { extension: 'wav', contentType: 'audio/wav', seconds: wavSeconds }
@@ -40,7 +40,7 @@ async function containerOf(file: Window): Promise<Container | undefined> {
   if (start.startsWith('\x1a\x45\xdf\xa3')) {
     return { extension: 'webm', contentType: 'audio/webm', seconds: webmSeconds }
   }
-  // Some write a tag of MP3 in front of FLAC.
+  // Some programs put MP3 tags in front of FLAC.
   const afterTags = await skipTags(file)
   if ((await file.at(afterTags, 4)).toString('latin1') === 'fLaC') {
     return { extension: 'flac', contentType: 'audio/flac', seconds: (it) => flacSeconds(it, afterTags) }

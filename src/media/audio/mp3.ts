@@ -1,17 +1,17 @@
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 /**
- * Seconds of MPEG audio, by walking over every frame: headers that tell a length can be missing, wrong for
- * variable bit rates, or lie. Only what the encoder added at both ends is taken from the tag of LAME.
+ * The length of MPEG audio is the sum of its frames. Headers with a length can be missing, forged, or wrong for
+ * variable bit rates. Only the padding that the encoder added at both ends is read from the LAME tag.
  */
-export async function mp3Seconds(file: Window): Promise<number | undefined> {
+export async function mp3Seconds(file: FileWindow): Promise<number | undefined> {
   let position = await skipTags(file)
   let first: Frame | undefined
   let samples = 0
   let lost = 0
   while (position + 4 <= file.length) {
     const frame = readFrame(file.peek(position, 4) ?? (await file.at(position, 4)))
-    // A header is four bytes that other data has by chance: only one with a second behind it starts the walk.
+    // Other data can look like a header by chance, so the first frame must be followed by a second one.
     if (!frame || (first ? !isSameStream(frame, first) : !(await isFollowed(file, position, frame)))) {
       const next = await file.find(0xff, position + 1, 4, isFrame)
       lost += next - position
@@ -28,7 +28,7 @@ export async function mp3Seconds(file: Window): Promise<number | undefined> {
 }
 
 /** Whether the bytes after any tags are MPEG audio. */
-export async function isMp3(file: Window): Promise<boolean> {
+export async function isMp3(file: FileWindow): Promise<boolean> {
   const position = await skipTags(file)
   const frame = readFrame(await file.at(position, 4))
   return frame !== undefined && (await isFollowed(file, position, frame))
@@ -43,7 +43,7 @@ interface Frame {
   readonly samples: number
 }
 
-/** Bytes between frames that may be anything: tags at the end, damage. */
+/** The most bytes outside frames: tags at the end, or damage. */
 const MAX_LOST_BYTES = 1024 * 1024
 const MAX_TAGS = 16
 
@@ -53,7 +53,7 @@ const V1_LAYER_3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256,
 const V2_LAYER_1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256]
 const V2_LAYER_2_3 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 
-/** By the two bits of the version: 2.5, none, 2, 1. */
+/** By the two version bits: MPEG 2.5, reserved, 2, 1. */
 const SAMPLE_RATES = [[11_025, 12_000, 8000], [], [22_050, 24_000, 16_000], [44_100, 48_000, 32_000]]
 
 function isFrame(bytes: Buffer, at: number): boolean {
@@ -86,15 +86,15 @@ function isSameStream(one: Frame, other: Frame): boolean {
   return one.version === other.version && one.layer === other.layer && one.sampleRate === other.sampleRate
 }
 
-async function isFollowed(file: Window, position: number, frame: Frame): Promise<boolean> {
+async function isFollowed(file: FileWindow, position: number, frame: Frame): Promise<boolean> {
   const end = position + frame.length
   if (end === file.length) return true
   const next = readFrame(await file.at(end, 4))
   return next !== undefined && isSameStream(next, frame)
 }
 
-/** ID3v2, possibly more than once. */
-export async function skipTags(file: Window): Promise<number> {
+/** Skips ID3v2 tags. There may be several. */
+export async function skipTags(file: FileWindow): Promise<number> {
   let position = 0
   for (let tags = 0; tags < MAX_TAGS; tags++) {
     const head = await file.at(position, 10)
@@ -107,10 +107,10 @@ export async function skipTags(file: Window): Promise<number> {
 }
 
 /**
- * The samples that the encoder added, where the first frame is a tag of Xing, LAME or VBRI: it holds no
- * sound. undefined: it is an ordinary frame.
+ * The samples that the encoder added, if the first frame is a Xing, LAME or VBRI tag, which has no sound.
+ * undefined: an ordinary frame.
  */
-async function readEncoderTag(file: Window, position: number, frame: Frame): Promise<number | undefined> {
+async function readEncoderTag(file: FileWindow, position: number, frame: Frame): Promise<number | undefined> {
   if (frame.layer !== 3) return undefined
   const bytes = await file.at(position, Math.min(frame.length, 512))
   if (bytes.toString('latin1', 36, 40) === 'VBRI') return 0

@@ -1,10 +1,10 @@
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 /**
- * Seconds of MP4 (and M4A, MOV): the sum of what the index of the sound gives each sample, or each fragment
- * its samples, less what the edit list cuts off. Boxes are walked over flat, going into those that hold others.
+ * The length of MP4 (and M4A, MOV) is the sum of the sample durations in the index of the sound track or in its
+ * fragments, minus what the edit list cuts off. Boxes are read in one flat pass that enters containers.
  */
-export async function mp4Seconds(file: Window): Promise<number | undefined> {
+export async function mp4Seconds(file: FileWindow): Promise<number | undefined> {
   const state: State = { movieTicksPerSecond: 0, tracks: new Map(), defaults: new Map() }
   let position = 0
   let boxes = 0
@@ -33,7 +33,7 @@ interface Track {
   isSound: boolean
   ticksPerSecond: number
   ticks: number
-  /** What the edit list keeps, in ticks of the movie; 0 without one. */
+  /** What the edit list keeps, in movie ticks; 0 without an edit list. */
   editedTicks: number
 }
 
@@ -41,7 +41,7 @@ interface State {
   movieTicksPerSecond: number
   track?: Track
   readonly tracks: Map<number, Track>
-  /** What a sample lasts where its fragment does not say, by track. */
+  /** The default sample duration by track, for fragments without one. */
   readonly defaults: Map<number, number>
   fragment?: { readonly track: Track | undefined; readonly sampleTicks: number }
 }
@@ -52,7 +52,7 @@ interface Box {
   readonly end: number
 }
 
-type Reader = (state: State, file: Window, box: Box) => void | Promise<void>
+type Reader = (state: State, file: FileWindow, box: Box) => void | Promise<void>
 
 const MAX_BOXES = 200_000
 const containers: ReadonlySet<string> = new Set([
@@ -88,7 +88,7 @@ const readers: Readonly<Record<string, Reader>> = {
     const isLong = (await file.at(box.content, 1))[0] === 1
     const [durationBytes, entryBytes] = isLong ? [8, 20] : [4, 12]
     await eachEntry(file, box, 4, entryBytes, (bytes) => {
-      // An entry without media is a pause before it: nothing is cut, and nothing is heard.
+      // An entry without media is a pause before the sound. It cuts nothing off.
       const isPause = isLong ? bytes.readBigInt64BE(8) === -1n : bytes.readInt32BE(4) === -1
       if (state.track && !isPause) state.track.editedTicks += readTicks(bytes, durationBytes)
     })
@@ -128,9 +128,9 @@ const readers: Readonly<Record<string, Reader>> = {
   },
 }
 
-/** A count, then as many entries as it says and the box has. */
+/** Reads a count and that many entries, as far as the box has them. */
 async function eachEntry(
-  file: Window,
+  file: FileWindow,
   box: Box,
   countAt: number,
   entryBytes: number,
@@ -148,7 +148,7 @@ async function eachEntry(
   }
 }
 
-async function readTimescale(file: Window, box: Box): Promise<number> {
+async function readTimescale(file: FileWindow, box: Box): Promise<number> {
   const bytes = await file.at(box.content, 24)
   return bytes.length < 24 ? 0 : bytes.readUInt32BE(bytes[0] === 1 ? 20 : 12)
 }

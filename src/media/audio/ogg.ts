@@ -1,11 +1,11 @@
 import { opusPacketMs, opusRate } from './opus.ts'
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 /**
- * Seconds of Ogg: every page carries the position of its stream in samples. All pages are walked over, so
- * that streams put one behind the other all count, and only what is there.
+ * The length of Ogg comes from its pages, each of which has its position in samples. All pages are read, so
+ * that chained streams all count, and a truncated file counts only as far as it goes.
  */
-export async function oggSeconds(file: Window): Promise<number | undefined> {
+export async function oggSeconds(file: FileWindow): Promise<number | undefined> {
   const streams = new Map<number, Stream | undefined>()
   let seconds: number | undefined
   let position = 0
@@ -32,9 +32,9 @@ export async function oggSeconds(file: Window): Promise<number | undefined> {
 interface Page {
   readonly isFirst: boolean
   readonly serial: number
-  /** Samples up to its end; 0 on pages of headers, -1 where no packet ends. */
+  /** Samples up to the end of the page; 0 on header pages, -1 when no packet ends on it. */
   readonly granule: number
-  /** How many packets end on it. */
+  /** How many packets end on this page. */
   readonly packets: number
   readonly content: number
   readonly contentBytes: number
@@ -45,20 +45,20 @@ interface Stream {
   /** Samples at the beginning that are decoded and thrown away. */
   readonly skipped: number
   readonly isOpus: boolean
-  /** The first page with sound: where it ends, its packets, and how long one of them is, where it says so. */
+  /** The first page with sound: where it ends, its packets, and how long a packet is, if known. */
   first: { readonly granule: number; readonly packets: number; readonly packetSamples: number | undefined } | undefined
   last: number
   packets: number
 }
 
 const HEADER_BYTES = 27
-/** With the sizes of its segments. */
+/** Including the sizes of its segments. */
 const MAX_HEADER_BYTES = HEADER_BYTES + 255
 const LETTER_O = 0x4f
-/** Where no other packet tells how long they are. */
+/** Used when there is no other packet to measure. */
 const USUAL_PACKET_SAMPLES = 512
 
-/** The letters, and the only version there is. */
+/** Checks the letters "ggS" and the version, which is always 0. */
 function isPage(bytes: Buffer, at: number): boolean {
   return bytes[at + 1] === 0x67 && bytes[at + 2] === 0x67 && bytes[at + 3] === 0x53 && bytes[at + 4] === 0
 }
@@ -77,14 +77,14 @@ function readPage(head: Buffer, position: number): Page | undefined {
   }
 }
 
-/** A stream of sound by its first packet; undefined for anything else. */
+/** Recognizes a sound stream by its first packet; undefined for anything else. */
 function identify(packet: Buffer): Stream | undefined {
   const stream = (samplesPerSecond: number, skipped = 0, isOpus = false): Stream | undefined =>
     samplesPerSecond > 0 ? { samplesPerSecond, skipped, isOpus, first: undefined, last: 0, packets: 0 } : undefined
   const text = packet.toString('latin1')
   if (text.startsWith('OpusHead') && packet.length >= 12) return stream(opusRate, packet.readUInt16LE(10), true)
   if (text.startsWith('\x01vorbis') && packet.length >= 16) return stream(packet.readUInt32LE(12))
-  // Nine bytes of its own, then the beginning of a FLAC file.
+  // Nine bytes of mapping header, then the start of a FLAC file.
   if (text.startsWith('\x7fFLAC') && packet.length >= 31) return stream(packet.readUIntBE(27, 3) >>> 4)
   if (text.startsWith('Speex   ') && packet.length >= 40) return stream(packet.readUInt32LE(36))
   return undefined
@@ -100,11 +100,11 @@ function advance(stream: Stream | undefined, { granule, packets }: Page, content
   stream.last = Math.max(stream.last, granule)
 }
 
-/** A part of a longer recording keeps its positions: it begins before its first page, by as much as that holds. */
+/** A part cut from a longer recording keeps its positions, so it starts where its first page starts. */
 function secondsOf({ samplesPerSecond, skipped, first, last, packets }: Stream): number {
   if (!first) return 0
   const average = packets > 0 ? (last - first.granule) / packets : USUAL_PACKET_SAMPLES
   const start = first.granule - first.packets * (first.packetSamples ?? average)
-  // Packets differ in length, and nobody cuts off less than a second.
+  // The start is an average, because packets differ in length. Less than a second is not a cut.
   return Math.max(0, last - (start > samplesPerSecond ? start : skipped)) / samplesPerSecond
 }

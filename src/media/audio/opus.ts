@@ -1,11 +1,11 @@
-/** Opus counts in 48 kHz, whatever was recorded. */
+/** Opus always counts in 48 kHz. */
 export const opusRate = 48_000
 
 const SILK_MS = [10, 20, 40, 60]
 const HYBRID_MS = [10, 20]
 const CELT_MS = [2.5, 5, 10, 20]
 
-/** Milliseconds of a packet, by its first two bytes (RFC 6716, 3.1). */
+/** The milliseconds in a packet, from its first two bytes (RFC 6716, section 3.1). */
 export function opusPacketMs(first: number, second: number): number {
   const configuration = first >>> 3
   const frameMs =

@@ -1,14 +1,14 @@
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 const MAX_CHUNKS = 1000
 
-/** Samples of a fixed size: integers, floating point, A-law, µ-law, and any of them described at length. */
+/** Samples of fixed size: integers, floating point, A-law, µ-law, and the extensible format. */
 const plainCodes: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
-/** ADPCM of Microsoft and IMA: blocks of so many samples. */
+/** ADPCM of Microsoft and IMA: blocks with a fixed number of samples. */
 const blockCodes: ReadonlySet<number> = new Set([2, 0x11])
 
-/** Seconds of a RIFF file: the bytes of its data chunk over the bytes of a second. */
-export async function wavSeconds(file: Window): Promise<number | undefined> {
+/** The length of a RIFF file: the bytes of its data chunk divided by the bytes per second. */
+export async function wavSeconds(file: FileWindow): Promise<number | undefined> {
   let bytesPerSecond = 0
   let position = 12
   for (let chunks = 0; chunks < MAX_CHUNKS && position + 8 <= file.length; chunks++) {
@@ -18,7 +18,7 @@ export async function wavSeconds(file: Window): Promise<number | undefined> {
     const content = position + 8
     if (id === 'fmt ') bytesPerSecond = await readBytesPerSecond(file, content)
     if (id === 'data') {
-      // Whoever wrote to a pipe could not come back to fill the size in.
+      // A program that writes to a pipe cannot fill in the size afterwards.
       const rest = file.length - content
       const bytes = size === 0 ? rest : Math.min(size, rest)
       return bytesPerSecond > 0 ? bytes / bytesPerSecond : undefined
@@ -28,8 +28,8 @@ export async function wavSeconds(file: Window): Promise<number | undefined> {
   return undefined
 }
 
-/** By what a decoder goes by: the average that the header claims is often wrong. */
-async function readBytesPerSecond(file: Window, position: number): Promise<number> {
+/** Computed from the fields a decoder uses, because the average in the header is often wrong. */
+async function readBytesPerSecond(file: FileWindow, position: number): Promise<number> {
   const format = await file.at(position, 20)
   if (format.length < 16) return 0
   const code = format.readUInt16LE(0)

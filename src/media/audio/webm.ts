@@ -1,12 +1,12 @@
 import { opusPacketMs } from './opus.ts'
-import type { Window } from './window.ts'
+import type { FileWindow } from './file-window.ts'
 
 /**
- * Seconds of WebM (and Matroska): from the first block of its sound to the end of the last. The duration in
- * the header is missing in what a browser records. Elements are walked over flat, going into those that hold
- * others, so a size that is not known yet does no harm.
+ * The length of WebM (and Matroska) runs from the first block of sound to the end of the last. Browsers leave
+ * out the duration in the header. Elements are read in one flat pass that enters masters, so an unknown size
+ * does no harm.
  */
-export async function webmSeconds(file: Window): Promise<number | undefined> {
+export async function webmSeconds(file: FileWindow): Promise<number | undefined> {
   const state: State = { nanosecondsPerTick: 1_000_000, tracks: new Map(), clusterTicks: 0 }
   let position = 0
   let elements = 0
@@ -14,7 +14,7 @@ export async function webmSeconds(file: Window): Promise<number | undefined> {
     const element = readElement(file.peek(position, 16) ?? (await file.at(position, 16)), position)
     if (++elements > MAX_ELEMENTS) return undefined
     if (!element) {
-      // Damage: decoders go on with the next cluster, too.
+      // Damaged. Continue with the next cluster, as decoders do.
       position = await file.find(CLUSTER_START, position + 1, 4, isCluster)
       continue
     }
@@ -42,17 +42,17 @@ interface Track {
   isOpus: boolean
   firstTicks?: number
   lastTicks?: number
-  /** How long the last packet is: told by Opus, by the track, or by the distance to the one before. */
+  /** The length of the last packet, from Opus, from the track, or from the distance to the previous one. */
   packetTicks: number
   defaultNanoseconds?: number
-  /** What a decoder throws away at the beginning, and at the end of the last packet. */
+  /** What a decoder discards at the start, and at the end of the last packet. */
   delayNanoseconds: number
   paddingNanoseconds: number
 }
 
 interface State {
   nanosecondsPerTick: number
-  /** The track that is being described, and the one that had the last block. */
+  /** The track being described, and the track of the last block. */
   track?: Track
   block?: Track
   readonly tracks: Map<number, Track>
@@ -67,7 +67,7 @@ interface Element {
 
 const MAX_ELEMENTS = 1_000_000
 const CLUSTER_START = 0x1f
-/** A packet of Opus has at most 120 ms. */
+/** The longest Opus packet: 120 ms. */
 const MAX_DISCARDED_NANOSECONDS = 120e6
 
 const ID = {
@@ -114,7 +114,7 @@ const readers: Readonly<Record<number, (state: State, bytes: Buffer) => void>> =
   },
   [ID.discardPadding](state, bytes) {
     const { block } = state
-    // Below zero it is thrown away at the beginning, which Opus never does.
+    // A negative value means padding at the start, which Opus does not use.
     const isNegative = ((bytes[0] ?? 0) & 0x80) !== 0
     if (block && !isNegative) block.paddingNanoseconds = Math.min(unsigned(bytes), MAX_DISCARDED_NANOSECONDS)
   },
@@ -156,7 +156,7 @@ function readElement(bytes: Buffer, position: number): Element | undefined {
   return { id: id.value, content: position + id.length + size.length, size: size.value }
 }
 
-/** EBML's numbers of variable length; the marker of the length is part of an id, and not of a size. */
+/** Reads an EBML variable-length number. The length marker is part of an id, but not of a size. */
 function readVariable(
   bytes: Buffer,
   offset: number,
