@@ -11,7 +11,7 @@ export interface ImageLimits {
 }
 
 /** Returns the bytes at an offset, fewer at the end. */
-export type ReadBytes = (offset: number, length: number) => Buffer
+type ReadBytes = (offset: number, length: number) => Buffer
 
 /** Long enough for every header except a jpeg's. */
 const HEAD_BYTES = 30

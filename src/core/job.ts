@@ -34,7 +34,7 @@ export interface EngineRequest {
 }
 
 /** A body that stays on disk and is opened for each attempt. A piece is valid until the next one is requested. */
-export interface StreamedBody {
+interface StreamedBody {
   readonly length: number
   open(): AsyncIterable<Buffer>
 }

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { decodeBase64, decodedLength, decodedSlice, isBase64 } from '../../src/core/base64.ts'
-import { imageProblem, readImageHeader, type ReadBytes } from '../../src/core/image-header.ts'
+import { imageProblem, readImageHeader } from '../../src/core/image-header.ts'
 import { gif, jpeg, png, webp } from '../support/image-samples.ts'
+
+type ReadBytes = Parameters<typeof readImageHeader>[0]
 
 const reader =
   (bytes: Buffer): ReadBytes =>

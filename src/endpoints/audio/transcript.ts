@@ -3,7 +3,7 @@ import type { SpeechOutput } from '../../dialects/dialect.ts'
 import type { TranscriptFormat, TranscriptSegment, TranscriptWord } from './schema.ts'
 
 /** Everything needed to write a transcript in any of the formats. */
-export interface Transcript {
+interface Transcript {
   readonly task: 'transcribe' | 'translate'
   /** The English name, in lower case. */
   readonly language: string
