@@ -30,7 +30,7 @@ export interface EngineRequest {
   /** The parameter to name when the engine finds the input too long. */
   readonly inputName?: string
   /** Another request to try after the engine refused this one; undefined when there is none. */
-  instead?(refusal: ApiError): EngineRequest | undefined
+  fallback?(refusal: ApiError): EngineRequest | undefined
 }
 
 /** A body that stays on disk and is opened for each attempt. A piece is valid until the next one is requested. */
@@ -55,7 +55,7 @@ export interface AnswerHead {
 }
 
 /** The headers of an engine's answer, by lower-case name. */
-export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+export type EngineHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface WholeAnswer {
   readonly kind: 'whole'
@@ -68,8 +68,8 @@ export interface WholeAnswer {
   read(
     bodies: readonly ByteCollector[],
     head: AnswerHead,
-    headers: readonly AnswerHeaders[],
-  ): ReadAnswer | undefined | Promise<ReadAnswer | undefined>
+    headers: readonly EngineHeaders[],
+  ): ParsedAnswer | undefined | Promise<ParsedAnswer | undefined>
 }
 
 /**
@@ -83,10 +83,10 @@ export interface PassThrough {
    */
   push(chunk: Buffer): Buffer | undefined
   /** The rest of the answer to render; undefined when the engine did not answer what was asked. */
-  end(headers: AnswerHeaders): ReadAnswer | undefined
+  end(headers: EngineHeaders): ParsedAnswer | undefined
 }
 
-export interface ReadAnswer {
+export interface ParsedAnswer {
   /** undefined when the engine reported none. */
   readonly usage: Usage | undefined
   outputBytes(): number

@@ -1,4 +1,4 @@
-import type { AnswerHeaders } from '../core/job.ts'
+import type { EngineHeaders } from '../core/job.ts'
 
 /**
  * How one kind of inference server is spoken to: paths, requests, answers, usage. Dialects are pure, and
@@ -46,7 +46,7 @@ export interface EmbeddingsDialect {
   /** The most texts in one call. */
   readonly batchSize: number
   request(input: EmbeddingsInput): DialectRequest
-  response(body: unknown, headers: AnswerHeaders): EmbeddingsOutput | undefined
+  response(body: unknown, headers: EngineHeaders): EmbeddingsOutput | undefined
 }
 
 export interface RankingInput {
@@ -77,8 +77,8 @@ export interface RankingDialect {
   readonly batchSize: number
   request(input: RankingInput): DialectRequest
   /** Another request to try after the server refused the first one with this message. */
-  instead?(input: RankingInput, refusal: string): DialectRequest | undefined
-  response(body: unknown, headers: AnswerHeaders): RankingOutput | undefined
+  fallback?(input: RankingInput, refusal: string): DialectRequest | undefined
+  response(body: unknown, headers: EngineHeaders): RankingOutput | undefined
 }
 
 interface ImagesInput {

@@ -1,4 +1,4 @@
-import type { AnswerHeaders } from '../core/job.ts'
+import type { EngineHeaders } from '../core/job.ts'
 import type { Dialect } from './dialect.ts'
 import { readScores } from './openai.ts'
 import { asList, tokenCount } from './reading.ts'
@@ -33,7 +33,7 @@ export const tei: Dialect = {
 }
 
 /** The token count is in a header, not in the body. */
-function computedTokens(headers: AnswerHeaders): number | undefined {
+function computedTokens(headers: EngineHeaders): number | undefined {
   const text = headers['x-compute-tokens']
   return typeof text === 'string' && /^\d+$/.test(text) ? tokenCount(Number(text)) : undefined
 }

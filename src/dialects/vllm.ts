@@ -18,7 +18,7 @@ const vllmSpeech: SpeechDialect = {
  */
 const vllmRanking: RankingDialect = {
   ...cohereRanking,
-  instead(input, refusal) {
+  fallback(input, refusal) {
     const { path, body } = cohereRanking.request(input)
     if (input.truncate && /maximum context length/.test(refusal)) {
       return { path, body: { ...body, truncate_prompt_tokens: -1 } }

@@ -1,4 +1,4 @@
-import type { AnswerHead, ReadAnswer } from '../core/job.ts'
+import type { AnswerHead, ParsedAnswer } from '../core/job.ts'
 import type { GenerationDialect } from '../dialects/dialect.ts'
 import { asList, asRecord, type JsonRecord } from '../dialects/reading.ts'
 import { tryParseJson } from './engine-operation.ts'
@@ -18,7 +18,7 @@ export function generationAnswer(
   head: AnswerHead,
   cachedTokens: GenerationDialect['cachedTokens'],
   format: AnswerFormat,
-): ReadAnswer | undefined {
+): ParsedAnswer | undefined {
   const answer = asRecord(tryParseJson(body))
   const choices = (asList(answer['choices']) ?? []).map(asRecord).map((choice, position) => ({
     index: typeof choice['index'] === 'number' ? choice['index'] : position,

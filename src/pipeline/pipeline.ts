@@ -4,11 +4,11 @@ import { byteCollector, type ByteCollector } from '../core/byte-collector.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type {
   AnswerHead,
-  AnswerHeaders,
+  EngineHeaders,
   EngineRequest,
   Job,
   Price,
-  ReadAnswer,
+  ParsedAnswer,
   StreamedAnswer,
   WholeAnswer,
 } from '../core/job.ts'
@@ -201,7 +201,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const ownHeaders = { 'X-Queue-Wait-Ms': String(waitMs) }
     let isOpen = false
     const bodies: ByteCollector[] = []
-    const headers: AnswerHeaders[] = []
+    const headers: EngineHeaders[] = []
     let bytes = 0
     let firstByteAt: number | null = null
     let end: CallEnd = { kind: 'ended' }
@@ -222,8 +222,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         },
       }
       end = await callEngine(visit, engine, { ...call, receiver })
-      const instead = end.kind === 'failed' && !end.started ? call.instead?.(end.error) : undefined
-      if (instead) end = await callEngine(visit, engine, { ...instead, receiver })
+      const fallback = end.kind === 'failed' && !end.started ? call.fallback?.(end.error) : undefined
+      if (fallback) end = await callEngine(visit, engine, { ...fallback, receiver })
       if (end.kind !== 'ended') break
       bodies.push(body)
     }
@@ -249,7 +249,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (!reply.write(bytes)) holdEngine(visit)
     }
 
-    async function readWhole(): Promise<ReadAnswer | undefined> {
+    async function readWhole(): Promise<ParsedAnswer | undefined> {
       if (isOpen) return passThrough?.end(headers[0] ?? {})
       try {
         return await answer.read(bodies, headOf(visit), headers)

@@ -1,5 +1,5 @@
 import type { ApiError } from '../core/errors.ts'
-import type { AnswerHeaders, EngineRequest } from '../core/job.ts'
+import type { EngineHeaders, EngineRequest } from '../core/job.ts'
 
 /** One call of an engine. */
 export interface EngineCall extends EngineRequest {
@@ -9,7 +9,7 @@ export interface EngineCall extends EngineRequest {
 /** Takes an engine's good answer as it comes. Refusals and failures never get here. */
 export interface EngineReceiver {
   /** The engine has answered: from here on no other engine is asked. */
-  start(headers: AnswerHeaders): void
+  start(headers: EngineHeaders): void
   data(chunk: Buffer): void
 }
 

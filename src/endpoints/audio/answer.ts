@@ -1,5 +1,5 @@
 import { ApiError } from '../../core/errors.ts'
-import type { ReadAnswer, WholeAnswer } from '../../core/job.ts'
+import type { ParsedAnswer, WholeAnswer } from '../../core/job.ts'
 import { noUsage } from '../../core/money/rating.ts'
 import type { SpeechDialect } from '../../dialects/dialect.ts'
 import { tryParseJson } from '../engine-operation.ts'
@@ -14,7 +14,7 @@ export function audioAnswer(
   const { format, durationMs } = options
   return {
     kind: 'whole',
-    read([body]): ReadAnswer | undefined {
+    read([body]): ParsedAnswer | undefined {
       const answer = body && tryParseJson(body.whole())
       if (dialect.isUnreadable?.(answer)) {
         throw new ApiError(

@@ -67,7 +67,7 @@ function engineCall(dialect: SpeechDialect, input: SpeechInput, recording: Measu
   }
   return {
     ...call(input),
-    instead: ({ message }) => (dialect.refusesSegments(message) ? call({ ...input, textOnly: true }) : undefined),
+    fallback: ({ message }) => (dialect.refusesSegments(message) ? call({ ...input, textOnly: true }) : undefined),
   }
 }
 

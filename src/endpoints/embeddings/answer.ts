@@ -1,5 +1,5 @@
 import type { ByteCollector } from '../../core/byte-collector.ts'
-import type { AnswerHeaders, PassThrough, ReadAnswer, WholeAnswer } from '../../core/job.ts'
+import type { EngineHeaders, PassThrough, ParsedAnswer, WholeAnswer } from '../../core/job.ts'
 import { embeddingList, isBase64Vector, listInBytes, type EmbeddingList } from '../../core/json/embedding-list.ts'
 import { noUsage, type Usage } from '../../core/money/rating.ts'
 import type { EmbeddingsDialect } from '../../dialects/dialect.ts'
@@ -36,7 +36,7 @@ interface JoinedVectors {
 
 const BEFORE_DATA = '{"object":"list","data":'
 
-function toAnswer({ inputTokens, data }: JoinedVectors, model: string): ReadAnswer {
+function toAnswer({ inputTokens, data }: JoinedVectors, model: string): ParsedAnswer {
   return {
     usage: usageOf(inputTokens),
     outputBytes: () => 0,
@@ -80,7 +80,7 @@ function usageOf(inputTokens: number | undefined): Usage | undefined {
 function joinVectors(
   dialect: EmbeddingsDialect,
   bodies: readonly ByteCollector[],
-  headers: readonly AnswerHeaders[],
+  headers: readonly EngineHeaders[],
   counts: readonly number[],
   base64: boolean,
 ): JoinedVectors | undefined {

@@ -1,7 +1,7 @@
 import { decodeBase64, isBase64 } from '../../core/base64.ts'
 import type { ByteCollector } from '../../core/byte-collector.ts'
 import { readImageHeader } from '../../core/image-header.ts'
-import type { ReadAnswer, WholeAnswer } from '../../core/job.ts'
+import type { ParsedAnswer, WholeAnswer } from '../../core/job.ts'
 import { parseWithLargeStrings } from '../../core/json/large-json-strings.ts'
 import { noUsage } from '../../core/money/rating.ts'
 import type { ImagesDialect } from '../../dialects/dialect.ts'
@@ -46,7 +46,7 @@ function imagesIn(bodies: readonly ByteCollector[], dialect: ImagesDialect): rea
 }
 
 /** Sends the engine's base64 on without copying it. */
-function inlineImages(images: readonly GeneratedImage[], created: number): ReadAnswer | undefined {
+function inlineImages(images: readonly GeneratedImage[], created: number): ParsedAnswer | undefined {
   if (!images.every(({ base64 }) => isBase64(base64))) return undefined
   return {
     usage: { ...noUsage, images: images.length },
@@ -69,7 +69,7 @@ async function linkedImages(
   images: readonly GeneratedImage[],
   store: FileStore,
   created: number,
-): Promise<ReadAnswer | undefined> {
+): Promise<ParsedAnswer | undefined> {
   const data: string[] = []
   for (const { base64, revisedPrompt } of images) {
     const bytes = decodeBase64(base64)

@@ -1,4 +1,4 @@
-import type { AnswerHead, ReadAnswer, WholeAnswer } from '../../core/job.ts'
+import type { AnswerHead, ParsedAnswer, WholeAnswer } from '../../core/job.ts'
 import { noUsage } from '../../core/money/rating.ts'
 import type { RankingDialect, ScoreScale } from '../../dialects/dialect.ts'
 import { joinScores, rank, scaleOf, type RankedDocument } from './scores.ts'
@@ -42,7 +42,7 @@ export function rankingAnswer(
 ): WholeAnswer {
   return {
     kind: 'whole',
-    read(bodies, head, headers): ReadAnswer | undefined {
+    read(bodies, head, headers): ParsedAnswer | undefined {
       const output = joinScores(dialect, bodies, headers, counts)
       if (!output) return undefined
       const ranked = rank(output.scores, configuredScale ?? scaleOf(output, dialect))

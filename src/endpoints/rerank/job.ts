@@ -83,8 +83,8 @@ function engineCall(dialect: RankingDialect, input: RankingInput, inputName: str
   const { path, body } = dialect.request(input)
   return {
     ...jsonRequest(path, Buffer.from(JSON.stringify(body)), inputName),
-    instead({ message }) {
-      const other = dialect.instead?.(input, message)
+    fallback({ message }) {
+      const other = dialect.fallback?.(input, message)
       return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
     },
   }

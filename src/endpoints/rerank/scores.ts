@@ -1,5 +1,5 @@
 import type { ByteCollector } from '../../core/byte-collector.ts'
-import type { AnswerHeaders } from '../../core/job.ts'
+import type { EngineHeaders } from '../../core/job.ts'
 import type { RankingDialect, RankingOutput, ScoreScale } from '../../dialects/dialect.ts'
 import { sumOfCounts, tryParseJson } from '../engine-operation.ts'
 
@@ -14,7 +14,7 @@ export interface RankedDocument {
 export function joinScores(
   dialect: RankingDialect,
   bodies: readonly ByteCollector[],
-  headers: readonly AnswerHeaders[],
+  headers: readonly EngineHeaders[],
   counts: readonly number[],
 ): RankingOutput | undefined {
   const scores: { index: number; score: number }[] = []
