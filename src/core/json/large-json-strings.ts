@@ -22,7 +22,7 @@ export function parseWithLargeStrings(bytes: Buffer): LargeStringJson | undefine
     const end = endOfString(bytes, open)
     // A string with escapes is parsed normally, because its bytes are not its value.
     if (end - open > LONG_BYTES && !bytes.subarray(open, end).includes(0x5c)) {
-      // A NUL never starts a real string.
+      // No server sends a string that starts with NUL.
       const placeholder = `\0${longStrings.size}`
       longStrings.set(placeholder, bytes.subarray(open + 1, end - 1))
       rest += bytes.toString('utf8', copied, open) + JSON.stringify(placeholder)

@@ -29,7 +29,7 @@ export function modelIn({ fields }: AudioForm): string {
 }
 
 export async function readRecording({ file }: AudioForm, measure: MeasureAudio): Promise<MeasuredRecording> {
-  if (!file) throw missing('file', 'the recording, as a file')
+  if (!file) throw missing('file', 'the audio file')
   if (file.length === 0) throw new ApiError('invalid_value', 'The file is empty.', { param: 'file' })
   const measured = await measure(file)
   if (!measured) {

@@ -22,7 +22,7 @@ export const imagesRequestSchema = Type.Object({
   style: Type.Optional(Type.Enum(['vivid', 'natural'])),
   background: Type.Optional(Type.Enum(['auto', 'transparent', 'opaque'])),
   output_format: Type.Optional(Type.Enum(['png', 'jpeg', 'webp'])),
-  // The request is serialized again for the engine, so JavaScript must hold the seed, plus the images, exactly.
+  // The seed is serialized again for the engine, so it plus the number of images must be an exact integer.
   seed: Type.Optional(Type.Integer({ minimum: -(2 ** 52), maximum: 2 ** 52 })),
   negative_prompt: Type.Optional(Type.String({ maxLength: PROMPT_LENGTH })),
   steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),

@@ -42,7 +42,7 @@ interface Page {
 
 interface Stream {
   readonly samplesPerSecond: number
-  /** Samples at the beginning that are decoded and thrown away. */
+  /** Samples at the start that are decoded and discarded. */
   readonly skipped: number
   readonly isOpus: boolean
   /** The first page with sound: where it ends, its packets, and how long a packet is, if known. */
