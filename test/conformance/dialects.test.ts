@@ -10,20 +10,20 @@ import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/wei
 import { fixtureServer, type FixtureCall, type FixtureServer } from './fixture-server.ts'
 
 /**
- * One suite over every kind of server: the real service, in front of a server that takes exactly the requests
- * of fixtures/dialects and answers with exactly their answers. What each format is taken from stands there.
+ * One suite for every kind of server: the real service in front of a server that accepts exactly the requests
+ * in fixtures/dialects and gives exactly their answers. The README there names the source of each format.
  */
 interface Fixture {
-  /** Where the server's API begins: /v1 unless it says otherwise. */
+  /** The path of the server's API, /v1 by default. */
   readonly base?: string
   readonly ask: { readonly endpoint: string; readonly body?: object; readonly form?: Readonly<Record<string, string>> }
   readonly calls: readonly FixtureCall[]
-  /** With `test/model` for the model, `…` for the request's id and 0 for the time; for a stream, its events. */
+  /** With `test/model` as the model, `…` as the request id and 0 as the time. For a stream, its events. */
   readonly answer: unknown
   readonly ledger: Partial<LedgerRow>
 }
 
-/** Weir's own engine host is tested by running it: see test/models. */
+/** Weir's own engine host is tested with real models, in test/models. */
 const kinds = engineKinds.filter((kind) => kind !== 'embedded')
 
 const operations: Readonly<Record<string, string>> = {
@@ -53,7 +53,7 @@ function fixturesOf(kind: string): readonly { name: string; fixture: Fixture }[]
 let server: FixtureServer
 let weir: TestWeir
 
-/** One model that does everything there is, for each kind and each schema of ranking. */
+/** One model with every capability, for each kind and each reranking endpoint. */
 function entry(kind: string, schema: 'documents' | 'passages'): object {
   const [base = '/v1'] = fixturesOf(kind).map(({ fixture }) => fixture.base)
   return modelEntry([], {
@@ -90,7 +90,7 @@ function send({ endpoint, body, form }: Fixture['ask'], model: string): Promise<
   return weir.call(endpoint, { method: 'POST', body: data })
 }
 
-/** The answer, with what differs from one request to the next made the same: where it is what it has to be. */
+/** The answer, with the parts that vary between requests checked and replaced. */
 function comparable(answer: unknown, model: string, requestId: string): unknown {
   if (typeof answer !== 'object' || answer === null) return answer
   const copy: Record<string, unknown> = { ...answer }
@@ -117,7 +117,7 @@ async function run(kind: string, fixture: Fixture): Promise<LedgerRow> {
   return row
 }
 
-/** Where a server does not count, Weir does: the caller is told what is billed. */
+/** When a server does not count tokens, Weir estimates them, and the answer shows what is billed. */
 function withEstimate({ answer, ledger }: Fixture, { inputTokens }: LedgerRow): unknown {
   if (!ledger.estimated) return answer
   assert.ok(inputTokens > 0)
@@ -125,12 +125,12 @@ function withEstimate({ answer, ledger }: Fixture, { inputTokens }: LedgerRow): 
 }
 
 for (const kind of kinds) {
-  describe(`a server of the kind ${kind}`, () => {
+  describe(`a server of kind ${kind}`, () => {
     for (const { name, fixture } of fixturesOf(kind)) {
       it(`${name}: ${fixture.ask.endpoint}`, async () => void (await run(kind, fixture)))
     }
 
-    it('has a fixture for each thing it does', () => {
+    it('has a fixture for each operation', () => {
       const seen = new Set(fixturesOf(kind).map(({ fixture }) => operations[fixture.ask.endpoint]))
       assert.deepEqual(seen, new Set(Object.keys(dialects[kind])))
     })
@@ -138,7 +138,7 @@ for (const kind of kinds) {
 }
 
 describe('cached input', () => {
-  it('[M5] reaches the caller, the ledger and the bill, wherever a server tells of it', async () => {
+  it('[M5] reaches the caller, the ledger and the bill, wherever the server reports it', async () => {
     const billed = new Set<string>()
     for (const kind of kinds) {
       for (const { fixture } of fixturesOf(kind)) {

@@ -2,25 +2,25 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One exchange with a server, as its documentation has it. */
+/** One request to a server and its answer, as documented. */
 export interface FixtureCall {
   readonly path: string
-  /** A JSON body; or the fields of a form, whose file is any. */
+  /** A JSON body, or the fields of a form with any file. */
   readonly request?: unknown
   readonly form?: Readonly<Record<string, readonly string[]>>
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** A whole answer; or the data of its events. */
+  /** A complete answer, or the data of its events. */
   readonly response?: unknown
   readonly events?: readonly unknown[]
 }
 
-/** Stands where the real server would: it takes exactly what was written down, and answers what was written down. */
+/** Replaces the real server: it accepts exactly the expected requests and gives the prepared answers. */
 export interface FixtureServer {
   readonly url: string
-  /** What comes next, in this order. */
+  /** Sets the next requests, in this order. */
   expect(calls: readonly FixtureCall[]): void
-  /** Throws what was not as written down, or did not come. */
+  /** Throws if a request was wrong or missing. */
   verify(): void
   close(): Promise<void>
 }
@@ -37,7 +37,7 @@ export async function fixtureServer(): Promise<FixtureServer> {
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const call = pending.shift()
-      assert.ok(call, `nothing more was to come, and not ${request.url}`)
+      assert.ok(call, `unexpected request to ${request.url}`)
       const { form, json } = await read(request)
       assert.deepEqual(
         { path: request.url, form, request: json },
