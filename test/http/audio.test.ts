@@ -19,7 +19,7 @@ import { eventually, gate } from '../support/waiting.ts'
 const MIB = 2 ** 20
 const sentence = 'A weir lets a river through at the rate the bed below can take.'
 
-/** The beginning of a form by hand, up to the content of its file. */
+/** The start of a hand-written form, up to the content of its file. */
 function rawUpload(key: string, headers: Readonly<Record<string, string>>): string {
   const lines = Object.entries({
     Host: 'weir.test',
@@ -32,7 +32,7 @@ function rawUpload(key: string, headers: Readonly<Record<string, string>>): stri
 
 const FILE_PART = '--frontier\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
 
-/** A WAV of silence that is larger than it sounds: 8 kHz, 8 bits. */
+/** A WAV of silence: 8 kHz, 8 bits. */
 function silentWav(bytes: number): Buffer {
   const file = Buffer.alloc(bytes, 128)
   clip('plain.wav').copy(file, 0, 0, 44)
@@ -52,7 +52,7 @@ function silentWav(bytes: number): Buffer {
 }
 
 describe('transcriptions', () => {
-  it('[E8] takes a form with a file and answers with the text', async (t) => {
+  it('[E8] accept a form with a file and return the text', async (t) => {
     const { send, engine, weir } = await audioStage(t)
     const response = await send({ language: 'en', temperature: '0.2', prompt: 'Rivers.' })
     assert.equal(response.status, 200)
@@ -74,7 +74,7 @@ describe('transcriptions', () => {
     await eventually('nothing is left of the upload', () => spooled(weir).length === 0)
   })
 
-  it('[E8] takes fields after the file, a short id, and every container by its content', async (t) => {
+  it('[E8] accept fields after the file, a short id, and every container by its content', async (t) => {
     const { send, engine } = await audioStage(t)
     for (const [name, type] of [
       ['plain.wav', 'audio/wav'],
@@ -93,7 +93,7 @@ describe('transcriptions', () => {
     }
   })
 
-  it('[E8, E10] gives every format, exactly', async (t) => {
+  it('[E8, E10] come in every format, exactly', async (t) => {
     const { send } = await audioStage(t)
     const formats: readonly [string, string, string][] = [
       ['json', 'application/json', `{"text":"${sentence}","usage":{"type":"duration","seconds":1.7}}`],
@@ -154,7 +154,7 @@ describe('transcriptions', () => {
     }
   })
 
-  it('[E10] gives words where they are asked for', async (t) => {
+  it('[E10] have words if the caller asks for them', async (t) => {
     const { send, engine } = await audioStage(t)
     const words = [{ word: ' A', start: 0, end: 0.1, probability: 0.9 }]
     engine.answer = () => ({ body: { ...heard, words } })
@@ -167,7 +167,7 @@ describe('transcriptions', () => {
     assert.ok(!('words' in plain))
   })
 
-  it('[E10] makes subtitles of an engine that knows only the text', async (t) => {
+  it('[E10] become subtitles even if the engine returns only text', async (t) => {
     const { send, engine } = await audioStage(t, { kind: 'vllm' })
     engine.answer = ({ fields }) =>
       fields['response_format']?.[0] === 'json'
@@ -183,7 +183,7 @@ describe('transcriptions', () => {
     assert.ok(engine.calls.every(({ file }) => file.bytes.equals(clip('opus.ogg'))))
   })
 
-  it('[E8] speaks the language of whisper.cpp', async (t) => {
+  it('[E8] work with whisper.cpp', async (t) => {
     const { send, engine } = await audioStage(t, { kind: 'whispercpp' })
     engine.answer = () => ({
       body: {
@@ -205,7 +205,7 @@ describe('transcriptions', () => {
     )
   })
 
-  it('[E8] joins the tokens that whisper.cpp tells for words, where a language has spaces', async (t) => {
+  it('[E8] join the tokens that whisper.cpp calls words, if the language has spaces', async (t) => {
     const { send, engine } = await audioStage(t, { kind: 'whispercpp' })
     const words = async (language: string, ...tokens: readonly string[]): Promise<string[]> => {
       const segment = { id: 0, start: 0, end: 1, text: tokens.join(''), words: tokens.map((word) => ({ word })) }
@@ -217,7 +217,7 @@ describe('transcriptions', () => {
     assert.deepEqual(await words('japanese', '堰', 'は'), ['堰', 'は'])
   })
 
-  it('[E8] a recording that whisper.cpp cannot read is the caller’s to change, though it answers with success', async (t) => {
+  it('[E8] report a recording that whisper.cpp cannot read as the caller’s mistake, despite its status 200', async (t) => {
     const { send, engine, weir } = await audioStage(t, { kind: 'whispercpp' })
     engine.answer = () => ({ body: { error: 'failed to read audio data' } })
     const refusal = await refusalOf(await send())
@@ -225,7 +225,7 @@ describe('transcriptions', () => {
     assert.equal((await weir.ledger())[0]?.amount, 0n)
   })
 
-  it('[E9] LocalAI cannot translate, and is not asked for it', async (t) => {
+  it('[E9] a translation is refused for LocalAI, which cannot translate and is not called', async (t) => {
     const { send, engine } = await audioStage(t, { kind: 'localai' })
     const refusal = await refusalOf(await send({}, { path: translations }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [503, 'model_not_configured', 'model'])
@@ -257,7 +257,7 @@ describe('the openai SDK', () => {
 })
 
 describe('translations', () => {
-  it('[E9] takes the same form and answers in English', async (t) => {
+  it('[E9] accept the same form and return English', async (t) => {
     const { send, engine } = await audioStage(t)
     engine.answer = () => ({ body: { ...heard, task: 'translate', language: 'german' } })
     const response = await send({ language: 'de', response_format: 'verbose_json' }, { path: translations })
@@ -280,7 +280,7 @@ describe('billing of audio', () => {
         [inputTokens, outputTokens, estimated, outcome],
       ]),
       [
-        // A$0.006 a minute is 6e9 pico-AUD: 1700 ms of it.
+        // A$0.006 per minute is 6e9 pico-AUD, for 1700 ms.
         [
           [transcriptions, 1700, 170_000_000n],
           [0, 0, false, 'completed'],
@@ -293,7 +293,7 @@ describe('billing of audio', () => {
     )
   })
 
-  it('[M4] leaves out what was refused or failed', async (t) => {
+  it('[M4] leaves out refused and failed requests', async (t) => {
     const { send, engine, weir } = await audioStage(t)
     engine.answer = () => ({ status: 500, body: {} })
     assert.equal((await refusalOf(await send())).code, 'upstream_error')
@@ -310,7 +310,7 @@ describe('billing of audio', () => {
   })
 })
 
-describe('a form that is not right', () => {
+describe('an invalid audio form', () => {
   const mistakes: readonly [
     string,
     Parameters<Awaited<ReturnType<typeof audioStage>>['send']>,
@@ -323,13 +323,13 @@ describe('a form that is not right', () => {
     ['an unknown model', [{ model: 'no/such' }], 'model_not_found', 'model'],
     ['no file', [{}, { clip: null }], 'missing_required_parameter', 'file'],
     ['an empty file', [{}, { clip: Buffer.alloc(0) }], 'invalid_value', 'file'],
-    ['a file that is no audio', [{}, { clip: Buffer.from('%PDF-1.7 not a sound') }], 'unsupported_content', 'file'],
+    ['a file that is not audio', [{}, { clip: Buffer.from('%PDF-1.7 not a sound') }], 'unsupported_content', 'file'],
     ['a damaged file', [{}, { clip: clip('plain.wav').subarray(0, 40) }], 'invalid_value', 'file'],
     ['an unknown format', [{ response_format: 'xml' }], 'invalid_value', 'response_format'],
     ['a temperature above 1', [{ temperature: '1.5' }], 'invalid_value', 'temperature'],
     ['a temperature in words', [{ temperature: 'hot' }], 'invalid_type', 'temperature'],
     ['a language by name', [{ language: 'english' }], 'invalid_value', 'language'],
-    ['a language that is none', [{ language: 'zz' }], 'invalid_value', 'language'],
+    ['a language that does not exist', [{ language: 'zz' }], 'invalid_value', 'language'],
     ['a stream', [{ stream: 'true' }], 'unsupported_value', 'stream'],
     [
       'words without verbose_json',
@@ -345,7 +345,7 @@ describe('a form that is not right', () => {
     ],
   ]
   for (const [what, args, code, param] of mistakes) {
-    it(`[X1] is told: ${what}`, async (t) => {
+    it(`[X1] is refused: ${what}`, async (t) => {
       const { send, engine, weir } = await audioStage(t)
       const refusal = await refusalOf(await send(...args))
       assert.deepEqual([refusal.code, refusal.param], [code, param])
@@ -355,7 +355,7 @@ describe('a form that is not right', () => {
     })
   }
 
-  it('[L4] is refused where the model does not list a parameter, but never for json or text', async (t) => {
+  it('[L4] is refused when the model does not list a parameter, but never for json or text', async (t) => {
     const { send } = await audioStage(t, { model: { supported_parameters: [] } })
     for (const [name, value] of [
       ['language', 'en'],
@@ -376,7 +376,7 @@ describe('a form that is not right', () => {
     }
   })
 
-  it('gets 415 where it is no form, and 400 where it is broken', async (t) => {
+  it('gets 415 when it is not a form, and 400 when it is broken', async (t) => {
     const { weir } = await audioStage(t)
     const post = async (type: string, body: string): Promise<{ status: number; code: string }> =>
       refusalOf(await weir.call(transcriptions, { method: 'POST', headers: { 'content-type': type }, body }))
@@ -392,7 +392,7 @@ describe('a form that is not right', () => {
     assert.equal((await post(form, long)).code, 'request_too_large')
   })
 
-  it('[C6] names the right endpoint', async (t) => {
+  it('[C6] for another endpoint’s model is refused, and the message names the endpoint', async (t) => {
     const { send, weir } = await audioStage(t, { model: { categories: ['embedding'] } })
     assert.equal((await refusalOf(await send())).code, 'wrong_endpoint')
     await eventually('nothing is left of the upload', () => spooled(weir).length === 0)
@@ -400,7 +400,7 @@ describe('a form that is not right', () => {
 })
 
 describe('an upload over the limit', () => {
-  it('[E11] is taken up to it and gets a 413 past it, which fetch can read', async (t) => {
+  it('[E11] gets a 413 that fetch can read; up to the limit it is accepted', async (t) => {
     const { send, engine, weir } = await audioStage(t, { limits: { token_budget: 1_000_000 } })
     const most = silentWav(25 * MIB)
     assert.equal((await send({}, { clip: most })).status, 200)
@@ -418,7 +418,7 @@ describe('an upload over the limit', () => {
     await eventually('nothing is left of the upload', () => spooled(weir).length === 0)
   })
 
-  it('[E11] gets a 413 that curl can read, with a length and without, and by HTTP/1.0', async (t) => {
+  it('[E11] gets a 413 that curl can read, with a length and without, and over HTTP/1.0', async (t) => {
     const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
     const folder = mkdtempSync(join(tmpdir(), 'weir-upload-'))
     t.after(() => rmSync(folder, { recursive: true }))
@@ -437,7 +437,7 @@ describe('an upload over the limit', () => {
     await eventually('nothing is left on disk', () => spooled(weir).length === 0)
   })
 
-  it('[E11] is told to a client that writes everything before it reads', async (t) => {
+  it('[E11] gets a 413 even if the client writes everything before it reads', async (t) => {
     const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
     const client = await rawClient(weir.base)
     const length = 8 * MIB
@@ -466,7 +466,7 @@ describe('a caller that leaves', () => {
     assert.deepEqual(await weir.ledger(), [])
   })
 
-  it('while the engine works makes it stop, and leaves nothing behind', async (t) => {
+  it('while the engine works stops it, and leaves nothing behind', async (t) => {
     const { weir, engine } = await audioStage(t)
     const until = gate()
     engine.answer = async () => {
@@ -488,8 +488,8 @@ describe('a caller that leaves', () => {
   })
 })
 
-describe('an engine that takes its time', () => {
-  it('gets every byte as it was, though it reads slowly', async (t) => {
+describe('a slow speech engine', () => {
+  it('receives every byte unchanged', async (t) => {
     const received: Buffer[] = []
     const slow = createServer((request, response) => {
       request.on('data', (chunk: Buffer) => {
@@ -510,10 +510,10 @@ describe('an engine that takes its time', () => {
   })
 })
 
-describe('an engine that fails', () => {
-  it('gives way to the next one, which gets the whole file again', async (t) => {
+describe('a failing speech engine', () => {
+  it('is replaced by the next one, which receives the whole file again', async (t) => {
     const hasty = createServer((request, response) => {
-      // Does not even look at the upload.
+      // Answers without reading the upload.
       response.writeHead(request.method === 'POST' ? 500 : 200, { connection: 'close' }).end('{}')
     })
     await new Promise<void>((resolve) => hasty.listen(0, '127.0.0.1', resolve))
@@ -529,7 +529,7 @@ describe('an engine that fails', () => {
     await eventually('nothing is left of the upload', () => spooled(weir).length === 0)
   })
 
-  it('refuses in words that reach the caller', async (t) => {
+  it('refuses a recording with a message that reaches the caller', async (t) => {
     const { send, engine, weir } = await audioStage(t)
     engine.answer = () => ({ status: 400, body: { error: { message: 'The audio is silent.' } } })
     const refusal = await refusalOf(await send())
@@ -539,8 +539,8 @@ describe('an engine that fails', () => {
   })
 })
 
-describe('the queue', () => {
-  it('[Q1] charges 15 tokens for each second, and refuses what could never be admitted', async (t) => {
+describe('the queue for audio', () => {
+  it('[Q1] charges 15 tokens per second, and refuses a recording that could never be admitted', async (t) => {
     const { send, engine, weir } = await audioStage(t, { limits: { token_budget: 26 } })
     const until = gate()
     engine.answer = async () => {

@@ -88,7 +88,7 @@ function lastCall(): EngineCallSeen {
   return call
 }
 
-/** Sends a request that is to be taken, and returns what the engine got. */
+/** Sends a request that must be accepted, and returns what the engine received. */
 async function forwarded(body: object): Promise<Record<string, unknown>> {
   const response = await weir.chat(body)
   assert.equal(response.status, 200, await response.clone().text())
@@ -134,7 +134,7 @@ const toolCall = (changes: object): object => ({
   ],
 })
 
-describe('chat: what is refused, and with which words', () => {
+describe('chat: requests that are refused, and their messages', () => {
   const missing = 'missing_required_parameter'
   const type = 'invalid_type'
   const value = 'invalid_value'
@@ -318,7 +318,7 @@ describe('chat: what is refused, and with which words', () => {
     })
   }
 
-  it('[X1] a number that JSON cannot hold is no number', async () => {
+  it('[X1] a number too large for a double is refused', async () => {
     const body = JSON.stringify({ model: 'meta/test-8b', messages: hello, temperature: 0 }).replace(':0}', ':1e999}')
     const refusal = await refusalOf(await sendRaw(body))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_type', 'temperature'])
@@ -330,7 +330,7 @@ describe('chat: what is refused, and with which words', () => {
     assert.match(text, /\/api\/v1\/embeddings/)
   })
 
-  it('[C6] the endpoint is looked at before the parameters', async () => {
+  it('[C6] the endpoint is checked before the parameters', async () => {
     await assertRefused({ model: 'meta/embed', temperature: 99 }, 'wrong_endpoint', 'model')
   })
 
@@ -340,7 +340,7 @@ describe('chat: what is refused, and with which words', () => {
   })
 })
 
-describe('chat: what is taken, and what the engine gets', () => {
+describe('chat: requests that are accepted, and what the engine receives', () => {
   const bounds: Record<string, readonly object[]> = {
     temperature: [{ temperature: 0 }, { temperature: 2 }, { temperature: 0.7 }],
     top_p: [{ top_p: 0 }, { top_p: 1 }],
@@ -383,7 +383,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     reasoning_effort: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'].map((it) => ({ reasoning_effort: it })),
     chat_template_kwargs: [{ chat_template_kwargs: { enable_thinking: false } }],
   }
-  it('[E1] every parameter a model lists reaches the engine as it came, at its bounds', async () => {
+  it('[E1] every parameter a model lists reaches the engine unchanged, at its bounds', async () => {
     assert.deepEqual(Object.keys(bounds).sort(), [...everyParameter].sort())
     for (const cases of Object.values(bounds)) {
       for (const body of cases) {
@@ -399,7 +399,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     assert.equal(lastCall().headers.authorization, undefined, 'the caller’s key went to the engine')
   })
 
-  it('streaming asks the engine for usage, running usage too', async () => {
+  it('streaming asks the engine for usage, including running usage', async () => {
     const expected = {
       model: 'engine-name',
       max_tokens: 256,
@@ -412,7 +412,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     assert.deepEqual(await forwarded({ stream: false }), { model: 'engine-name', max_tokens: 256, messages: hello })
   })
 
-  it('null is absent, for every optional field', async () => {
+  it('null counts as absent for every optional field', async () => {
     const names = [...everyParameter, 'stream', 'stream_options', 'max_tokens', 'max_completion_tokens', 'user']
     names.push('metadata', 'store', 'service_tier', 'safety_identifier', 'prompt_cache_key')
     const nulls = Object.fromEntries(names.map((name) => [name, null]))
@@ -421,7 +421,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     assert.deepEqual(await forwarded({ model: 'meta/plain', ...nulls }), plain)
   })
 
-  it('fields of the caller’s own business are taken for every model, and stay here', async () => {
+  it('fields that only matter to the caller are accepted for every model and not forwarded', async () => {
     const own = {
       user: 'u-1',
       metadata: { a: 'b' },
@@ -434,7 +434,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     assert.deepEqual(await forwarded({ model: 'meta/plain', ...own }), plain)
   })
 
-  it('unknown fields are ignored and not forwarded, wherever they stand', async () => {
+  it('unknown fields are ignored and not forwarded, at any position', async () => {
     const body = { first: { a: [1, '}', '\\"'] }, model: 'test-8b', n_predict: 5, messages: hello, last: ',"x":{' }
     const response = await sendRaw(JSON.stringify(body))
     assert.equal(response.status, 200)
@@ -477,14 +477,14 @@ describe('chat: what is taken, and what the engine gets', () => {
     ['of a text part', [{ role: 'user', content: [{ type: 'text', text: 'Hi', signature: 'x' }] }]],
     ['of a message', [{ role: 'user', content: 'Hi', signature: 'x' }]],
   ] as const) {
-    it(`an unknown field ${what} is dropped where it is the only one`, async () => {
+    it(`an unknown field ${what} is dropped even if it is the only one`, async () => {
       const list = 'messages' in messages ? messages.messages : messages
       await forwarded({ model: 'meta/eyes', messages: list })
       assert.doesNotMatch(lastCall().rawBody, /uuid|provider|signature/)
     })
   }
 
-  it('[E1] developer is system to the engine, and the other roles are themselves', async () => {
+  it('[E1] the engine receives developer as system, and the other roles unchanged', async () => {
     const { messages } = await forwarded({
       messages: [
         { role: 'developer', content: 'Be brief.' },
@@ -509,7 +509,7 @@ describe('chat: what is taken, and what the engine gets', () => {
     ])
   })
 
-  it('text arrives byte for byte: every script, escapes, digits beyond a double', async () => {
+  it('text arrives byte for byte: every script, escapes, more digits than a double has', async () => {
     const content = 'Grüße 中文 👩‍👩‍👧 \u0000 " \\ \u2028 \ud83d\ude00'
     const text = JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content }], seed: 0 })
     const response = await sendRaw(text.replace('"seed":0', '"seed" : 9007199254740993'))
@@ -518,14 +518,14 @@ describe('chat: what is taken, and what the engine gets', () => {
     assert.match(lastCall().rawBody, /9007199254740993/)
   })
 
-  it('[C2][C3] a short id reaches the same model, and the answer echoes the slug', async () => {
+  it('[C2][C3] a short id reaches the same model, and the answer names the slug', async () => {
     const response = await weir.chat({ model: 'test-8b' })
     const { model } = (await response.json()) as { model: string }
     assert.equal(model, 'meta/test-8b')
     assert.equal(lastCall().body['model'], 'engine-name')
   })
 
-  it('the engine gets the slug where the catalog names nothing else', async () => {
+  it('the engine receives the slug when the catalog has no other name for it', async () => {
     assert.equal((await forwarded({ model: 'meta/small' }))['model'], 'meta/small')
   })
 })
@@ -540,7 +540,7 @@ describe('chat: parameters a model does not list', () => {
     response_format: { type: 'text' },
   }
 
-  it('[L4] a value that changes nothing is taken, and not forwarded', async () => {
+  it('[L4] a value that changes nothing is accepted and not forwarded', async () => {
     const plain = { model: 'engine-name', max_tokens: 256, messages: hello }
     for (const [name, value] of Object.entries(noOperations)) {
       assert.deepEqual(await forwarded({ model: 'meta/plain', [name]: value }), plain, name)
@@ -572,15 +572,15 @@ describe('chat: parameters a model does not list', () => {
       assertRefused({ model: 'meta/plain', [name]: value }, 'unsupported_parameter', name))
   }
 
-  it('[L4] a parameter is judged by itself first: a bad value is a bad value', () =>
+  it('[L4] an invalid value is reported before an unsupported parameter', () =>
     assertRefused({ model: 'meta/plain', temperature: 99 }, 'invalid_value', 'temperature'))
 })
 
 describe('chat: how much output', () => {
-  /** One message to a model that names no tokenizer. */
+  /** One message to a model without a tokenizer. */
   const inputOf = (content: string): TokenEstimate => sumOf([textTokens(content, undefined), messageTokens(1)])
 
-  it('[E12] max_tokens is passed on; max_completion_tokens wins over it', async () => {
+  it('[E12] max_tokens is forwarded, and max_completion_tokens overrides it', async () => {
     for (const [body, allowed] of [
       [{ max_tokens: 7 }, 7],
       [{ max_completion_tokens: 9 }, 9],
@@ -639,7 +639,7 @@ describe('chat: how much output', () => {
     await answer
   })
 
-  it('[E12] the default shrinks to what the context has left', async () => {
+  it('[E12] the default shrinks to the rest of the context', async () => {
     const content = 'x'.repeat(50_000)
     const left = 8192 - inputOf(content).likely
     assert.ok(left > 0 && left < 256)
@@ -647,7 +647,7 @@ describe('chat: how much output', () => {
     assert.equal(allowed, left)
   })
 
-  it('[E12] more than the context is refused, in the words SDKs look for', async () => {
+  it('[E12] a request larger than the context is refused with the words that SDKs look for', async () => {
     const content = 'x'.repeat(30_000)
     const body = { messages: [{ role: 'user', content }], max_tokens: 4096 }
     await assertRefused(body, 'context_length_exceeded', 'messages')
@@ -659,7 +659,7 @@ describe('chat: how much output', () => {
     await assertRefused({ ...body, max_tokens: left + 1 }, 'context_length_exceeded', 'messages')
   })
 
-  it('[E12] tools and schemas are part of the input', async () => {
+  it('[E12] tools and schemas count as input', async () => {
     const description = 'x'.repeat(60_000)
     await assertRefused(
       { tools: [{ type: 'function', function: { name: 'f', description } }] },
@@ -668,7 +668,7 @@ describe('chat: how much output', () => {
     )
   })
 
-  it('[Q1][Q7] what the whole budget could not hold is refused at once', async () => {
+  it('[Q1][Q7] a request larger than the whole budget is refused at once', async () => {
     const most = 1000 - inputOf('Hi').charged
     await assertRefused({ model: 'meta/small', max_tokens: most + 1 }, 'token_budget_exceeded', 'max_tokens')
     assert.equal((await forwarded({ model: 'meta/small', max_tokens: most }))['max_tokens'], most)
@@ -691,12 +691,12 @@ describe('chat: images', () => {
   const imageIn = (body: Record<string, unknown>): unknown =>
     (body['messages'] as { content: { image_url: unknown }[] }[])[0]?.content[1]?.image_url
 
-  it('[C7] a data URL goes to the engine as it came', async () => {
+  it('[C7] a data URL reaches the engine unchanged', async () => {
     assert.deepEqual(imageIn(await forwarded(image({ url: pngUrl }))), { url: pngUrl })
     assert.deepEqual(imageIn(await forwarded(image({ url: pngUrl, detail: 'high' }))), { url: pngUrl, detail: 'high' })
   })
 
-  it('[C7] a bare string is taken, and the engine gets the usual shape', async () => {
+  it('[C7] a bare string is accepted, and the engine receives the usual object', async () => {
     assert.deepEqual(imageIn(await forwarded(image(pngUrl))), { url: pngUrl })
   })
 
@@ -720,7 +720,7 @@ describe('chat: images', () => {
     await answer
   })
 
-  it('what is no image in a data URL is refused', async () => {
+  it('a URL that is not an image in a data URL is refused', async () => {
     const param = 'messages[0].content[1].image_url.url'
     for (const url of [
       'data:image/svg+xml;base64,AAAA',
@@ -743,7 +743,7 @@ describe('chat: images', () => {
     )
   })
 
-  it('an address is refused unless the operator allows its host: nothing is fetched, by us or by the engine', async () => {
+  it('an address is refused unless the operator allows its host: neither Weir nor the engine fetches it', async () => {
     const otherPort = imagesAt.replace(/\d+$/, '1')
     for (const url of [
       'http://169.254.169.254/latest/meta-data',
@@ -758,7 +758,7 @@ describe('chat: images', () => {
     assert.deepEqual(imageRequests, [])
   })
 
-  it('[C7] an image at an allowed host reaches the engine as a data URL, by its content', async () => {
+  it('[C7] an image at an allowed host reaches the engine as a data URL with the type of its content', async () => {
     const url = `http://${imagesAt}/cat.png`
     assert.deepEqual(imageIn(await forwarded(image({ url, detail: 'low' }))), { url: pngUrl, detail: 'low' })
     assert.deepEqual(imageIn(await forwarded(image(url))), { url: pngUrl })
@@ -766,20 +766,20 @@ describe('chat: images', () => {
     assert.ok(!lastCall().rawBody.includes(imagesAt))
   })
 
-  it('an allowed name that leads to a private address is refused, and nobody is asked', async () => {
+  it('an allowed name that resolves to a private address is refused, and nothing is fetched', async () => {
     const url = `http://${imagesAt.replace('127.0.0.1', 'localhost')}/cat.png`
     await assertRefused(image({ url }), 'invalid_value', 'messages[0].content[1]')
     assert.deepEqual(imageRequests, [])
   })
 
-  it('redirects are not followed, and what is no image or not there is refused', async () => {
+  it('redirects are not followed; a missing file or one that is not an image is refused', async () => {
     for (const path of ['/moved.png', '/page.png', '/none.png']) {
       await assertRefused(image({ url: `http://${imagesAt}${path}` }), 'invalid_value', 'messages[0].content[1]')
     }
     assert.deepEqual(imageRequests, ['/moved.png', '/page.png', '/none.png'])
   })
 
-  it('[C7] images belong to vision models, in messages of the user', async () => {
+  it('[C7] images are only allowed for vision models, in user messages', async () => {
     await assertRefused(
       { ...image({ url: pngUrl }), model: 'meta/test-8b' },
       'unsupported_content',
@@ -790,7 +790,7 @@ describe('chat: images', () => {
 })
 
 describe('chat: the body', () => {
-  it('[X1] what is no JSON object is refused', async () => {
+  it('[X1] anything but a JSON object is refused', async () => {
     const bad = [
       '',
       '{',
@@ -813,7 +813,7 @@ describe('chat: the body', () => {
     assert.doesNotMatch(text, /secret|oops/)
   })
 
-  it('a field given twice is refused, however it is spelled: what is checked is what the engine reads', async () => {
+  it('a repeated field is refused, however it is escaped: the engine must read what was checked', async () => {
     const messages = JSON.stringify(hello)
     for (const body of [
       `{"model":"meta/test-8b","messages":${messages},"max_tokens":1,"max_tokens":4096}`,
@@ -830,7 +830,7 @@ describe('chat: the body', () => {
     }
   })
 
-  it('[X1] only JSON, and only uncompressed', async () => {
+  it('[X1] must be JSON and uncompressed', async () => {
     const body = JSON.stringify({ model: 'meta/test-8b', messages: hello })
     for (const headers of [
       { 'content-type': 'text/plain' },
@@ -863,7 +863,7 @@ describe('chat: the body', () => {
     client.leave()
   })
 
-  it('a body of any chunking is read whole', async () => {
+  it('a body is read completely, however it is chunked', async () => {
     const client = await rawClient(weir.base)
     const body = JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'ünï' }] })
     client.send(
@@ -881,7 +881,7 @@ describe('chat: the body', () => {
 })
 
 describe('chat: the answer', () => {
-  it('[E1] a chat.completion, exactly', async () => {
+  it('[E1] is exactly a chat.completion', async () => {
     engine.script = { tokens: ['Hel', 'lo'], promptTokens: 10, cachedTokens: 4 }
     const before = Math.floor(Date.now() / 1000)
     const response = await weir.chat({})
@@ -939,14 +939,14 @@ describe('chat: the answer', () => {
     return JSON.parse(text) as Answer
   }
 
-  it('[E1] every finish_reason passes', async () => {
+  it('[E1] has the engine’s finish_reason', async () => {
     for (const reason of ['stop', 'length', 'tool_calls', 'content_filter']) {
       const { choices } = await answerTo({ message: { content: 'x' }, finish_reason: reason })
       assert.equal(choices[0]?.finish_reason, reason)
     }
   })
 
-  it('[E1] tool calls; none, where the engine sends an empty list', async () => {
+  it('[E1] has tool calls, unless the engine sends an empty list', async () => {
     const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }
     const called = await answerTo({ message: { role: 'assistant', content: null, tool_calls: [call] } })
     assert.deepEqual(called.choices[0]?.message, {
@@ -959,7 +959,7 @@ describe('chat: the answer', () => {
     assert.deepEqual(empty.choices[0]?.message, { role: 'assistant', content: 'x', refusal: null })
   })
 
-  it('[E1] reasoning under both of its names; none, where it is empty', async () => {
+  it('[E1] has reasoning under both of its names, unless it is empty', async () => {
     for (const name of ['reasoning_content', 'reasoning']) {
       const { choices } = await answerTo({ message: { content: 'x', [name]: 'hm' } })
       assert.deepEqual(choices[0]?.message, {
@@ -973,14 +973,14 @@ describe('chat: the answer', () => {
     assert.deepEqual(choices[0]?.message, { role: 'assistant', content: 'x', refusal: null })
   })
 
-  it('[E1] logprobs and refusals pass as they are', async () => {
+  it('[E1] has logprobs and refusals unchanged', async () => {
     const logprobs = { content: [{ token: 'x', logprob: -0.5, bytes: [120], top_logprobs: [] }] }
     const { choices } = await answerTo({ message: { content: null, refusal: 'No.' }, logprobs })
     assert.deepEqual(choices[0]?.logprobs, logprobs)
     assert.deepEqual(choices[0].message, { role: 'assistant', content: null, refusal: 'No.' })
   })
 
-  it('[E1] n choices, each with its index', async () => {
+  it('[E1] has n choices, each with its index', async () => {
     engine.script = { tokens: ['x'] }
     const { choices } = (await (await weir.chat({ n: 2 })).json()) as Answer
     assert.deepEqual(
@@ -989,7 +989,7 @@ describe('chat: the answer', () => {
     )
   })
 
-  it('reasoning tokens are shown as part of the output', async () => {
+  it('shows reasoning tokens as part of the output', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 8, completion_tokens_details: { reasoning_tokens: 6 } }
     const answer = await answerTo({ message: { content: 'x' } }, { usage })
     assert.deepEqual(answer.usage, {
@@ -1001,7 +1001,7 @@ describe('chat: the answer', () => {
     })
   })
 
-  it('every script of the world arrives as it was said', async () => {
+  it('has text of every script unchanged', async () => {
     const { choices } = await answerTo({ message: { content: 'Grüße 中文 👩‍👩‍👧' } })
     assert.equal(choices[0]?.message['content'], 'Grüße 中文 👩‍👩‍👧')
   })

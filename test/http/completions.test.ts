@@ -77,7 +77,7 @@ describe('POST /completions', () => {
     assert.deepEqual([row?.inputTokens, row?.cachedInputTokens, row?.outputTokens], [5, 2, 3])
   })
 
-  it('[E3] stops after 16 tokens where nothing is said, and hands on what the model knows', async (t) => {
+  it('[E3] stops after 16 tokens by default, and forwards the parameters that the model supports', async (t) => {
     const { post, engine } = await stage(t)
     const parameters = { suffix: '!', echo: true, logprobs: 2, stop: ['\n'], top_k: 40, best_of: 3, n: 2 }
     const ignored = { user: 'u', color: 'red', temperature: null }
@@ -100,7 +100,7 @@ describe('POST /completions', () => {
     assert.deepEqual(engine.calls[0]?.body['prompt'], ['1', '2'])
   })
 
-  it('[E3, Q1] charges the output of every choice that is made, kept or not', async (t) => {
+  it('[E3, Q1] charges the output of every choice that is generated, returned or not', async (t) => {
     const { post, engine } = await stage(t, { limits: { token_budget: 1000 } })
     const body = { prompt: ['1', '2'], max_tokens: 100 }
     assert.equal((await post('/completions', { ...body, best_of: 4 })).status, 200)
@@ -109,7 +109,7 @@ describe('POST /completions', () => {
     assert.equal(engine.calls.length, 1)
   })
 
-  it('[E3] an answer without a finish_reason is none', async (t) => {
+  it('[E3] fails when the engine’s answer has no finish_reason', async (t) => {
     const { post, answer } = await stage(t)
     answer(() => ({ choices: [{ index: 0, text: ' through', finish_reason: null }], usage }))
     const refusal = await refusalOf(await post('/completions', { prompt: 'x' }))
@@ -118,7 +118,7 @@ describe('POST /completions', () => {
 })
 
 describe('a streamed completion', () => {
-  it('[E3] comes in pieces with one id, an index on every choice, and a reason at the end', async (t) => {
+  it('[E3] comes in pieces with one id, an index on every choice, and a finish_reason at the end', async (t) => {
     const made = await stage(t)
     streams(made, [piece(' thr'), piece('ough.'), piece('', 'stop'), { choices: [], usage }])
     const response = await made.post('/completions', { prompt: 'x', stream: true })
@@ -139,7 +139,7 @@ describe('a streamed completion', () => {
     })
   })
 
-  it('[E3] ends with the usage where it is asked for', async (t) => {
+  it('[E3] ends with the usage if the caller asked for it', async (t) => {
     const made = await stage(t)
     streams(made, [piece(' through.', 'length'), { choices: [], usage }])
     const body = { prompt: 'x', stream: true, stream_options: { include_usage: true } }
@@ -153,7 +153,7 @@ describe('a streamed completion', () => {
     )
   })
 
-  it('[E3] is complete only when every choice of every prompt has its reason', async (t) => {
+  it('[E3] is complete only when every choice of every prompt has its finish_reason', async (t) => {
     const made = await stage(t)
     streams(made, [piece(' one', 'stop', 0), { choices: [], usage }])
     const events = await readEvents(await made.post('/completions', { prompt: ['1', '2'], stream: true }))
@@ -163,13 +163,13 @@ describe('a streamed completion', () => {
     assert.equal(row?.outcome, 'engine_broke')
   })
 
-  it('[M2] that breaks off is billed by the sum of what was counted for each choice and each prompt', async (t) => {
+  it('[M2] that breaks off is billed by the sum of the counts for each choice and each prompt', async (t) => {
     const made = await stage(t)
     const counted = (index: number, input: number, output: number): object => ({
       ...piece(' x', null, index),
       usage: { prompt_tokens: input, completion_tokens: output },
     })
-    // Two choices for each prompt: 0 and 1 are of the first, 2 and 3 of the second.
+    // Two choices for each prompt: 0 and 1 belong to the first, 2 and 3 to the second.
     streams(made, [counted(0, 5, 1), counted(1, 5, 1), counted(2, 7, 1), counted(0, 5, 2), counted(3, 7, 4)])
     await readEvents(await made.post('/completions', { prompt: ['one', 'two'], n: 2, stream: true }))
     const [row] = await made.weir.ledger()
@@ -177,13 +177,13 @@ describe('a streamed completion', () => {
   })
 })
 
-describe('a wrong request to complete', () => {
+describe('an invalid completion request', () => {
   const wrong: readonly [string, object, string, string][] = [
     ['no prompt', {}, 'missing_required_parameter', 'prompt'],
     ['no prompts', { prompt: [] }, 'invalid_value', 'prompt'],
     ['token ids', { prompt: [1, 2] }, 'invalid_type', 'prompt[0]'],
     ['max_tokens 0', { prompt: 'x', max_tokens: 0 }, 'invalid_value', 'max_tokens'],
-    ['more than the model writes', { prompt: 'x', max_tokens: 5000 }, 'invalid_value', 'max_tokens'],
+    ['more than the output limit', { prompt: 'x', max_tokens: 5000 }, 'invalid_value', 'max_tokens'],
     ['logprobs 6', { prompt: 'x', logprobs: 6 }, 'invalid_value', 'logprobs'],
     ['logprobs as in chat', { prompt: 'x', logprobs: true }, 'invalid_type', 'logprobs'],
     ['best_of 21', { prompt: 'x', best_of: 21 }, 'invalid_value', 'best_of'],
@@ -202,7 +202,7 @@ describe('a wrong request to complete', () => {
     })
   }
 
-  it('[E12] the longest prompt and its output have to fit into the context; others do not add to it', async (t) => {
+  it('[E12] the longest prompt must fit into the context with its output; the others do not count', async (t) => {
     const { post, engine } = await stage(t, {
       model: { context_length: 200, max_completion_tokens: 200, default_max_tokens: 100 },
     })
@@ -216,7 +216,7 @@ describe('a wrong request to complete', () => {
     assert.deepEqual([found.code, found.param], ['context_length_exceeded', 'prompt'])
   })
 
-  it('[C6] a model that writes no text is named its endpoint', async (t) => {
+  it('[C6] for a model that generates no text is refused, and the message names its endpoint', async (t) => {
     const model = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
     const { post } = await stage(t, { model: { ...model, supported_parameters: [] } })
     const refusal = await refusalOf(await post('/completions', { prompt: 'x' }))

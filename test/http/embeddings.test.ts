@@ -24,7 +24,7 @@ interface Embeddings {
   readonly usage: { readonly prompt_tokens: number; readonly total_tokens: number }
 }
 
-/** A vector that tells which text it is of. */
+/** A vector that identifies its text. */
 function vectorOf(text: string): number[] {
   return [text.length, text.codePointAt(0) ?? 0, 0.5]
 }
@@ -33,7 +33,7 @@ function base64(vector: readonly number[]): string {
   return Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 }
 
-/** As an OpenAI-compatible server answers, two tokens a text. */
+/** Answers like an OpenAI-compatible server, with two tokens per text. */
 function embed(call: EngineCallSeen): Embeddings {
   const texts = call.body['input'] as string[]
   const inBase64 = call.body['encoding_format'] === 'base64'
@@ -60,7 +60,7 @@ async function vectorsOf(response: Response): Promise<unknown[]> {
 }
 
 describe('embeddings', () => {
-  it('[E4] answers with a vector for each text, in their order, as numbers', async (t) => {
+  it('[E4] are one vector for each text, in order, as numbers', async (t) => {
     const { post, engine } = await stage(t)
     const response = await post('/embeddings', { input: ['one', 'three'] })
     assert.equal(response.status, 200)
@@ -81,7 +81,7 @@ describe('embeddings', () => {
     })
   })
 
-  it('[E4, C3] takes one text, a short id, null for what is absent, and fields it does not know', async (t) => {
+  it('[E4, C3] accept one text, a short id, null for absent fields, and unknown fields', async (t) => {
     const { post, engine } = await stage(t)
     const response = await post('/embeddings', {
       model: 'test-8b',
@@ -94,14 +94,14 @@ describe('embeddings', () => {
     assert.deepEqual(engine.calls[0]?.body, { model: 'engine-name', input: ['one'], encoding_format: 'float' })
   })
 
-  it('[E4] gives little-endian float32 in base64 where it is asked for', async (t) => {
+  it('[E4] are little-endian float32 in base64 if the caller asks for it', async (t) => {
     const { post, engine } = await stage(t)
     const response = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'base64' })
     assert.deepEqual(await vectorsOf(response), [base64(vectorOf('one')), base64(vectorOf('three'))])
     assert.equal(engine.calls[0]?.body['encoding_format'], 'base64')
   })
 
-  it('[E4] turns one encoding into the other for an engine that knows only one', async (t) => {
+  it('[E4] are converted when the engine supports only the other encoding', async (t) => {
     const { post, answer } = await stage(t)
     answer((call) => embed({ ...call, body: { ...call.body, encoding_format: 'float' } }))
     const asked = await post('/embeddings', { input: ['one', 'three'], encoding_format: 'base64' })
@@ -111,7 +111,7 @@ describe('embeddings', () => {
     assert.deepEqual(await vectorsOf(other), [vectorOf('one'), vectorOf('three')])
   })
 
-  it('[E4] puts vectors back in order by their index, in both encodings', async (t) => {
+  it('[E4] are put in order by their index, in both encodings', async (t) => {
     const { post, answer } = await stage(t)
     answer((call) => ({ ...embed(call), data: embed(call).data.toReversed() }))
     for (const encoding_format of ['float', 'base64']) {
@@ -123,7 +123,7 @@ describe('embeddings', () => {
     }
   })
 
-  it('[E4] decodes token ids of cl100k_base, alone and in lists', async (t) => {
+  it('[E4] accept token ids of cl100k_base, as one list or several', async (t) => {
     const { post, engine } = await stage(t)
     await post('/embeddings', { input: [15339, 1917] })
     await post('/embeddings', { input: [[15339, 1917], [15339]] })
@@ -135,7 +135,7 @@ describe('embeddings', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'input[1]'])
   })
 
-  it('[E4, L4] hands dimensions on where the model has them, and refuses them where it does not', async (t) => {
+  it('[E4, L4] have the requested dimensions if the model supports it, and are refused otherwise', async (t) => {
     const { post, engine } = await stage(t)
     assert.equal((await post('/embeddings', { input: 'one', dimensions: 3 })).status, 200)
     assert.equal(engine.calls[0]?.body['dimensions'], 3)
@@ -147,7 +147,7 @@ describe('embeddings', () => {
 })
 
 describe('a batch', () => {
-  it('[E4] is split to the limit of the engine, one call after the other, and joined again', async (t) => {
+  it('[E4] is split at the engine’s limit into calls one after the other, and joined again', async (t) => {
     const { post, answer, engine, weir } = await stage(t, {
       engine: { kind: 'tei' },
       limits: { max_concurrent_requests: 1 },
@@ -164,7 +164,7 @@ describe('a batch', () => {
     assert.equal((await weir.ledger()).length, 1)
   })
 
-  it('[E4] has its usage summed', async (t) => {
+  it('[E4] has the usage of all its calls', async (t) => {
     const { post, engine, weir } = await stage(t, { engine: { kind: 'tei' } })
     engine.script = {
       handle(call, response) {
@@ -180,7 +180,7 @@ describe('a batch', () => {
     assert.deepEqual([row?.inputTokens, row?.outputTokens, row?.estimated], [120, 0, false])
   })
 
-  it('[E4] of 2048 texts is taken, and one more is refused', async (t) => {
+  it('[E4] of 2048 texts is accepted, and one more is refused', async (t) => {
     const { post, engine } = await stage(t)
     const input = Array.from({ length: 2048 }, (_, index) => `text ${index}`)
     const response = await post('/embeddings', { input, encoding_format: 'base64' })
@@ -210,7 +210,7 @@ for (const encoding of ['base64', 'float']) {
     const inEncoding = (vector: number[]): number[] | string => (encoding === 'base64' ? base64(vector) : vector)
     const firstOf = (embedding: number[] | string): number | undefined =>
       typeof embedding === 'string' ? Buffer.from(embedding, 'base64').readFloatLE(0) : embedding[0]
-    /** 300 vectors of 512 numbers: 830 KB in base64, 1.4 MB in numbers. */
+    /** 300 vectors of 512 numbers: 830 KB in base64, 1.4 MB as numbers. */
     const answerTo = (call: EngineCallSeen): string => {
       const answer = embed(call)
       const data = answer.data.map((it) => ({
@@ -221,7 +221,7 @@ for (const encoding of ['base64', 'float']) {
     }
     const head = { 'content-type': 'application/json' }
 
-    it('[E4] is sent on while it comes', { timeout: 30_000 }, async (t) => {
+    it('[E4] is forwarded while it arrives', { timeout: 30_000 }, async (t) => {
       const { post, engine, weir } = await stage(t)
       const seen = Promise.withResolvers<void>()
       engine.script = {
@@ -252,9 +252,9 @@ for (const encoding of ['base64', 'float']) {
 
     const breaks: readonly [string, (answer: string) => string][] = [
       ['breaks off', (answer) => answer.slice(0, 500_000)],
-      ['changes its wording', (answer) => answer.replace('"index":200', '"index": 200')],
+      ['changes its format', (answer) => answer.replace('"index":200', '"index": 200')],
       ['has one too few', (answer) => answer.replace(/,\{[^{]*"index":299[^}]*\}/, '')],
-      ['ends otherwise', (answer) => `${answer.slice(0, -1)}]`],
+      ['ends in another way', (answer) => `${answer.slice(0, -1)}]`],
     ]
     for (const [what, change] of breaks) {
       it(`[E4] that ${what} is cut off, and costs nothing`, async (t) => {
@@ -277,48 +277,52 @@ for (const encoding of ['base64', 'float']) {
       })
     }
 
-    it('[E4] whose caller stops reading holds the engine back, and goes on with it', { timeout: 60_000 }, async (t) => {
-      const { engine, weir } = await stage(t)
-      const numbers = inEncoding(Array.from({ length: encoding === 'base64' ? 5000 : 3000 }, () => 0.123456))
-      let total = 0
-      let sent = 0
-      engine.script = {
-        async handle(call, response) {
-          const answer = embed(call)
-          const data = answer.data.map((it) => ({ ...it, embedding: numbers }))
-          const bytes = Buffer.from(JSON.stringify({ ...answer, data }))
-          total = bytes.length
-          response.writeHead(200, head)
-          for (; sent < total; sent += 65_536) {
-            if (!response.write(bytes.subarray(sent, sent + 65_536))) await once(response, 'drain')
-          }
-          response.end()
-        },
-      }
-      const caller = await rawClient(weir.base)
-      const many = {
-        ...large,
-        model: 'meta/test-8b',
-        input: Array.from({ length: 2048 }, (_, index) => `text ${index}`),
-      }
-      caller.send(rawPost('/api/v1/embeddings', weir.key, many))
-      await caller.sees('200 OK')
-      caller.socket.pause()
-      let before = -1
-      await eventually('nothing is sent any more', async () => {
-        if (sent === before) return true
-        before = sent
-        await sleep(500)
-        return false
-      })
-      assert.ok(sent < total, `${sent} of ${total}`)
-      caller.socket.resume()
-      await caller.sees('"total_tokens":4096}}')
-      assert.ok(sent >= total)
-      caller.leave()
-    })
+    it(
+      '[E4] pauses the engine while the caller does not read, and resumes it afterwards',
+      { timeout: 60_000 },
+      async (t) => {
+        const { engine, weir } = await stage(t)
+        const numbers = inEncoding(Array.from({ length: encoding === 'base64' ? 5000 : 3000 }, () => 0.123456))
+        let total = 0
+        let sent = 0
+        engine.script = {
+          async handle(call, response) {
+            const answer = embed(call)
+            const data = answer.data.map((it) => ({ ...it, embedding: numbers }))
+            const bytes = Buffer.from(JSON.stringify({ ...answer, data }))
+            total = bytes.length
+            response.writeHead(200, head)
+            for (; sent < total; sent += 65_536) {
+              if (!response.write(bytes.subarray(sent, sent + 65_536))) await once(response, 'drain')
+            }
+            response.end()
+          },
+        }
+        const caller = await rawClient(weir.base)
+        const many = {
+          ...large,
+          model: 'meta/test-8b',
+          input: Array.from({ length: 2048 }, (_, index) => `text ${index}`),
+        }
+        caller.send(rawPost('/api/v1/embeddings', weir.key, many))
+        await caller.sees('200 OK')
+        caller.socket.pause()
+        let before = -1
+        await eventually('nothing is sent any more', async () => {
+          if (sent === before) return true
+          before = sent
+          await sleep(500)
+          return false
+        })
+        assert.ok(sent < total, `${sent} of ${total}`)
+        caller.socket.resume()
+        await caller.sees('"total_tokens":4096}}')
+        assert.ok(sent >= total)
+        caller.leave()
+      },
+    )
 
-    it('[E4] in another wording is read whole, and comes in ours', async (t) => {
+    it('[E4] in another format is read whole, and converted to ours', async (t) => {
       const { post, engine } = await stage(t)
       engine.script = { handle: (call, response) => void response.end(answerTo(call).replaceAll('":', '": ')) }
       const response = await post('/embeddings', large)
@@ -333,7 +337,7 @@ for (const encoding of ['base64', 'float']) {
   })
 }
 
-describe('a wrong request for embeddings', () => {
+describe('an invalid embeddings request', () => {
   const wrong: readonly [string, object, string, string][] = [
     ['no input', {}, 'missing_required_parameter', 'input'],
     ['an empty text', { input: '' }, 'invalid_value', 'input'],
@@ -355,7 +359,7 @@ describe('a wrong request for embeddings', () => {
     })
   }
 
-  it('[E12] a text over the context is refused by its place; many that fit are not', async (t) => {
+  it('[E12] with a text larger than the context is refused with its place; many that fit are accepted', async (t) => {
     const { post } = await stage(t)
     const long = 'river '.repeat(400)
     const refusal = await refusalOf(await post('/embeddings', { input: ['one', long] }))
@@ -365,14 +369,14 @@ describe('a wrong request for embeddings', () => {
     assert.equal(response.status, 200)
   })
 
-  it('[E12] what the engine finds too long names the input too', async (t) => {
+  it('[E12] that the engine finds too long is refused with the parameter input', async (t) => {
     const { post, engine } = await stage(t)
     engine.script = { refuse: { status: 400, body: { error: { message: 'maximum context length is 512 tokens' } } } }
     const refusal = await refusalOf(await post('/embeddings', { input: 'one' }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'input'])
   })
 
-  it('[C6] a model of another category is named its endpoint', async (t) => {
+  it('[C6] for a model of another category is refused, and the message names its endpoint', async (t) => {
     const { post } = await stage(t, { model: { categories: ['llm'], supported_parameters: [] } })
     const refusal = await refusalOf(await post('/embeddings', { input: 'one' }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'wrong_endpoint', 'model'])
@@ -395,7 +399,7 @@ describe('an engine that does not answer what was asked', () => {
         ],
       },
     ],
-    ['an index far off', { data: [item, { ...item, index: 4_000_000_000 }] }],
+    ['an index out of range', { data: [item, { ...item, index: 4_000_000_000 }] }],
     ['no numbers', { data: [item, { ...item, index: 1, embedding: ['x'] }] }],
     ['an empty vector', { data: [item, { ...item, index: 1, embedding: [] }] }],
     ['no base64', { data: [item, { ...item, index: 1, embedding: '"},{"x":"' }] }],
@@ -417,7 +421,7 @@ describe('an engine that does not answer what was asked', () => {
     }
   }
 
-  it('[E4] usage that makes no sense is estimated', async (t) => {
+  it('[E4] has its usage estimated when the reported one makes no sense', async (t) => {
     const { post, answer, weir } = await stage(t)
     answer((call) => ({ ...embed(call), usage: { prompt_tokens: -1 } }))
     const response = await post('/embeddings', { input: 'A weir in a river.' })

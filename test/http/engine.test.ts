@@ -35,7 +35,7 @@ async function fleet(t: TestContext, scripts: readonly Script[], options: StageO
 
 const callsOf = (engines: readonly ScriptedEngine[]): number[] => engines.map(({ calls }) => calls.length)
 
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 async function deadUrl(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -44,7 +44,7 @@ async function deadUrl(): Promise<string> {
   return `http://127.0.0.1:${port}/v1`
 }
 
-/** Takes a call and says nothing. */
+/** Accepts a call and never answers. */
 const silent: Script = { handle: (_call, response) => new Promise((resolve) => response.once('close', resolve)) }
 
 /** Answers when the gate opens. */
@@ -71,7 +71,7 @@ async function assertIdle(weir: TestWeir): Promise<void> {
 }
 
 describe('engines: addresses', () => {
-  it('a unix socket, with its own prefix or the usual one', async (t) => {
+  it('may be a unix socket, with its own prefix or the default one', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-socket-'))
     const engine = await scriptedEngine({ socketPath: join(folder, 'engine.sock') })
     for (const [suffix, path] of [
@@ -91,7 +91,7 @@ describe('engines: addresses', () => {
     })
   })
 
-  it('an address without a path, and with a slash at its end', async (t) => {
+  it('may have no path, or a slash at the end', async (t) => {
     const engine = await scriptedEngine()
     const bare = engine.url.replace('/v1', '')
     for (const [url, path] of [
@@ -106,21 +106,21 @@ describe('engines: addresses', () => {
     t.after(() => engine.close())
   })
 
-  it('the key in api_key_env is sent as a bearer', async (t) => {
+  it('receive the key in api_key_env as a bearer token', async (t) => {
     const { weir, engine } = await chatStage(t, { engine: { api_key_env: 'ENGINE_KEY' } })
     await weir.chat({})
     assert.equal(engine.calls[0]?.headers.authorization, 'Bearer engine-secret')
   })
 
-  it('connections are used again', async (t) => {
+  it('reuse connections', async (t) => {
     const { weir, engine } = await chatStage(t)
     for (let sent = 0; sent < 20; sent++) await (await weir.chat({ stream: sent % 2 === 0 })).text()
     assert.equal(engine.calls.length, 20)
-    // One for the calls; the look at its health may have made another.
+    // One for the calls. The health probe may have opened another.
     assert.ok(engine.connections <= 2, `${engine.connections} connections`)
   })
 
-  it('a connection that the engine closed in the meantime is no failure', async (t) => {
+  it('tolerate a connection that the engine closed in the meantime', async (t) => {
     const { weir, engine } = await chatStage(t, {
       script: {
         handle(_call, response) {
@@ -135,7 +135,7 @@ describe('engines: addresses', () => {
 })
 
 describe('engines: several addresses', () => {
-  it('a call goes where the fewest are', async (t) => {
+  it('a call goes to the address with the fewest calls', async (t) => {
     const gates = [gate(), gate(), gate()] as const
     const { weir, engines } = await fleet(t, gates.map(heldBy))
     const answers = []
@@ -155,7 +155,7 @@ describe('engines: several addresses', () => {
     for (const answer of answers) assert.equal((await answer).status, 200)
   })
 
-  it('nobody there: the next address is asked', async (t) => {
+  it('the next address is tried when nothing listens', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(stageConfig([await deadUrl(), engine.url]))
     t.after(async () => {
@@ -171,7 +171,7 @@ describe('engines: several addresses', () => {
     )
   })
 
-  it('a refusal that another might not give: the next address gets the same request', async (t) => {
+  it('the next address receives the same request after an error that may be local', async (t) => {
     const { weir, engines } = await fleet(t, [{}, {}])
     const [first, second] = engines
     assert.ok(first && second)
@@ -190,7 +190,7 @@ describe('engines: several addresses', () => {
     assert.equal((await weir.ledger()).length, sent)
   })
 
-  it('a connection that breaks before an answer: the next address', async (t) => {
+  it('the next address is tried when the connection breaks before an answer', async (t) => {
     const { weir, engines } = await fleet(t, [
       { handle: (_call, response) => void response.socket?.resetAndDestroy() },
       {},
@@ -199,7 +199,7 @@ describe('engines: several addresses', () => {
     assert.deepEqual(callsOf(engines), [1, 1])
   })
 
-  it('each address is asked once, and the last one’s refusal is told', async (t) => {
+  it('each address is tried once, and the caller gets the error of the last one', async (t) => {
     const { weir, engines } = await fleet(t, [
       { refuse: { status: 500, body: {} } },
       { refuse: { status: 500, body: {} } },
@@ -211,14 +211,14 @@ describe('engines: several addresses', () => {
     await assertIdle(weir)
   })
 
-  it('the caller’s mistake is the caller’s: no other address is asked', async (t) => {
+  it('no other address is tried after a mistake of the caller', async (t) => {
     const refuse = { status: 400, body: { error: { message: 'bad tool' } } }
     const { weir, engines } = await fleet(t, [{ refuse }, {}])
     assert.equal((await weir.chat({})).status, 400)
     assert.deepEqual(callsOf(engines), [1, 0])
   })
 
-  it('once an answer has begun no other address is asked, streaming or not', async (t) => {
+  it('no other address is tried once an answer has started, streaming or not', async (t) => {
     const { weir, engines } = await fleet(t, [{ breakAfter: { tokens: 1, how: 'reset' } }, {}])
     const events = await readEvents(await weir.chat({ stream: true }))
     assert.match(events.at(-1) ?? '', /"code":"upstream_error"/)
@@ -229,7 +229,7 @@ describe('engines: several addresses', () => {
     await assertIdle(weir)
   })
 
-  it('once an answer has begun: an answer of headers alone is one', async (t) => {
+  it('an answer has started when its headers have arrived', async (t) => {
     const { weir, engines } = await fleet(t, [
       {
         async handle(_call, response) {
@@ -246,8 +246,8 @@ describe('engines: several addresses', () => {
   })
 })
 
-describe('engines: health and patience', { concurrency: true }, () => {
-  it('an address that fails its looks gets no calls, and gets them again when it is back', async (t) => {
+describe('engines: health and timeouts', { concurrency: true }, () => {
+  it('an address that fails its probes gets no calls until it is back', async (t) => {
     const { weir, engines } = await fleet(t, [{}, {}])
     const [first] = engines
     assert.ok(first)
@@ -318,7 +318,7 @@ describe('engines: health and patience', { concurrency: true }, () => {
     )
   })
 
-  it('[X1][X2] no answer within first_byte_timeout_ms: 504', async (t) => {
+  it('[X1][X2] no answer within first_byte_timeout_ms is a 504', async (t) => {
     const { weir, engine } = await chatStage(t, {
       script: silent,
       engine: { first_byte_timeout_ms: 1000 },
@@ -333,7 +333,7 @@ describe('engines: health and patience', { concurrency: true }, () => {
     await assertIdle(weir)
   })
 
-  it('silence in the middle for longer than idle_timeout_ms is a break', async (t) => {
+  it('silence for longer than idle_timeout_ms breaks an answer off', async (t) => {
     const { weir, engine } = await chatStage(t, {
       script: {
         async handle(_call, response) {
@@ -350,7 +350,7 @@ describe('engines: health and patience', { concurrency: true }, () => {
   })
 })
 
-describe('engines: callers that leave', () => {
+describe('engines: callers that disconnect', () => {
   const cases: Record<string, Script> = {
     'in the middle of a stream': { tokens: Array.from({ length: 300 }, () => 'x'), tokenMs: 10 },
     'before the engine has said a word': silent,
@@ -364,7 +364,7 @@ describe('engines: callers that leave', () => {
   }
   for (const [when, script] of Object.entries(cases)) {
     for (const stream of [true, false]) {
-      it(`the engine hears of it at once: ${when}${stream ? '' : ', not streaming'}`, async (t) => {
+      it(`the engine call is aborted at once: ${when}${stream ? '' : ', not streaming'}`, async (t) => {
         const { weir, engine } = await chatStage(t, { script })
         const client = await rawClient(weir.base)
         client.send(rawChat(weir.key, { stream }))
@@ -382,7 +382,7 @@ describe('engines: callers that leave', () => {
     }
   }
 
-  it('[Q2] who leaves the queue never reaches the engine, and its place is free', async (t) => {
+  it('[Q2] a request that leaves the queue never reaches the engine, and frees its place', async (t) => {
     const held = gate()
     const { weir, engine } = await chatStage(t, {
       script: heldBy(held),
@@ -407,7 +407,7 @@ describe('engines: callers that leave', () => {
   })
 })
 
-describe('engines: what their refusals mean', () => {
+describe('engines: their error statuses', () => {
   const openAi = (message: string, more: object = {}): object => ({ error: { message, type: 'x', code: 'y', ...more } })
   const cases: readonly (readonly [
     what: string,
@@ -445,7 +445,7 @@ describe('engines: what their refusals mean', () => {
       [400, 'invalid_value', null, null],
       /^bad grammar$/,
     ],
-    ['400 without words', { status: 400, body: 'oops' }, [400, 'invalid_value', null, null], /./],
+    ['400 without a message', { status: 400, body: 'oops' }, [400, 'invalid_value', null, null], /./],
     [
       '400 about the context (vLLM)',
       {
@@ -492,7 +492,7 @@ describe('engines: what their refusals mean', () => {
     ['302', { status: 302, body: openAi('secret place') }, [502, 'upstream_error', null, '2'], /^((?!secret).)*$/],
   ]
 
-  it('[X1][X2] in our words and with our codes, streaming or not; nothing is billed', async (t) => {
+  it('[X1][X2] become our codes and messages, streaming or not, and nothing is billed', async (t) => {
     const { weir, engine } = await chatStage(t)
     for (const [what, refuse, [status, code, param, retryAfter], message] of cases) {
       for (const stream of [false, true]) {
@@ -513,7 +513,7 @@ describe('engines: what their refusals mean', () => {
     await assertIdle(weir)
   })
 
-  it('[X1] an answer that is none', async (t) => {
+  it('[X1] an unusable answer is an error', async (t) => {
     const { weir, engine } = await chatStage(t)
     const bodies: readonly unknown[] = [
       'Hello',
@@ -539,7 +539,7 @@ describe('engines: what their refusals mean', () => {
 })
 
 describe('engines: a catalog that changes', () => {
-  it('[C9] who runs or waits while the engine’s address changes is served', async (t) => {
+  it('[C9] requests that run or wait while the engine’s address changes are served', async (t) => {
     const held = gate()
     const limits = { max_concurrent_requests: 1 }
     const { weir, engine } = await chatStage(t, { script: heldBy(held), limits })

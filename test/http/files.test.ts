@@ -54,7 +54,7 @@ describe('links to files in the data directory', () => {
 
   const kept = (): string[] => readdirSync(join(weir.dataDir, 'files'))
 
-  it('[E7, M3] open without a key to the image, and the image is billed', async () => {
+  it('[E7, M3] open the image without a key, and the image is billed', async () => {
     const image = png({ more: 200_000 })
     engine.script = { images: () => [{ b64_json: image.toString('base64'), revised_prompt: 'A fine weir' }] }
     const response = await generate(weir)
@@ -83,7 +83,7 @@ describe('links to files in the data directory', () => {
     }
   })
 
-  it('have the type of the content, whatever was asked for', async () => {
+  it('have the type of the content, whatever format was requested', async () => {
     const images: [Buffer, string][] = [
       [jpeg(), 'image/jpeg'],
       [webp(), 'image/webp'],
@@ -106,7 +106,7 @@ describe('links to files in the data directory', () => {
     assert.equal(response.headers.get('content-length'), String(png().length))
   })
 
-  it('open for nobody who changes a sign of them', async () => {
+  it('do not open when any character is changed', async () => {
     const [first = '', second = ''] = await linksOf(weir, { n: 2 })
     const { pathname, searchParams } = new URL(first)
     const [expires, signature] = [Number(searchParams.get('expires')), searchParams.get('signature') ?? '']
@@ -145,7 +145,7 @@ describe('links to files in the data directory', () => {
     client.leave()
   })
 
-  it('are for reading', async () => {
+  it('are read-only', async () => {
     const [url = ''] = await linksOf(weir)
     assert.equal((await open(url, { method: 'DELETE' })).status, 401)
     assert.equal((await weir.call(url, { method: 'POST' })).status, 404)
@@ -157,7 +157,7 @@ describe('links to files in the data directory', () => {
     for (const name of kept()) assert.equal(statSync(join(weir.dataDir, 'files', name)).mode & 0o777, 0o600)
   })
 
-  it('[M3] that cannot be made cost nothing: the image is withheld', async () => {
+  it('[M3] that cannot be created cost nothing, and the image is withheld', async () => {
     const before = kept().length
     engine.script = { images: () => [{ b64_json: png({ more: 1_048_576 }).toString('base64') }] }
     const full = await refusalOf(await generate(weir))
@@ -176,9 +176,9 @@ describe('links to files in the data directory', () => {
     assert.equal(kept().length, before)
   })
 
-  it('a directory that cannot be written to is a failure that passes', async () => {
+  it('work again after the directory was not writable for a while', async () => {
     const folder = join(weir.dataDir, 'files')
-    // A file in its place stops even the superuser.
+    // A file in its place stops even root.
     renameSync(folder, `${folder}-aside`)
     writeFileSync(folder, '')
     const refusal = await refusalOf(await generate(weir))
@@ -208,7 +208,7 @@ describe('a link that has expired', () => {
 })
 
 describe('links under another address', () => {
-  it('begin with what the operator says', async (t) => {
+  it('start with the configured public URL', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(configWith(engine, { kind: 'local', public_url: 'https://img.example.com/weir/' }))
     t.after(async () => {
@@ -223,7 +223,7 @@ describe('links under another address', () => {
 })
 
 describe('a file that is being fetched while the service stops', () => {
-  it('arrives whole, and then holds up nothing', async (t) => {
+  it('arrives completely, and then does not delay the stop', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(configWith(engine, { kind: 'local' }))
     t.after(() => engine.close())
@@ -236,7 +236,7 @@ describe('a file that is being fetched while the service stops', () => {
 })
 
 describe('without file storage', () => {
-  it('a link is refused before any work is done, and nothing is served', async (t) => {
+  it('a request for a link is refused before any work is done, and no file is served', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(configWith(engine, undefined))
     t.after(async () => {
@@ -280,7 +280,7 @@ describe('links to an S3-compatible bucket', () => {
     bucket.laterMs = 0
   })
 
-  it('[E7, M3] the image is there before the answer is, under a signature that holds', async () => {
+  it('[E7, M3] have the image stored with a valid signature before the answer is sent', async () => {
     const image = jpeg({ more: 100_000 })
     engine.script = { images: () => [{ b64_json: image.toString('base64') }] }
     const [url = ''] = await linksOf(weir)
@@ -294,7 +294,7 @@ describe('links to an S3-compatible bucket', () => {
     assert.equal((await weir.ledger()).at(-1)?.images, 1)
   })
 
-  it('a link opens until it expires, and for its own object only', async () => {
+  it('open until they expire, and only their own object', async () => {
     const [url = ''] = await linksOf(weir)
     assert.equal((await open(url.replace(/\/[0-9a-f]{4}/, '/0000'))).status, 403)
     assert.equal((await open(url.replace('Expires=60', 'Expires=90'))).status, 403)
@@ -303,12 +303,12 @@ describe('links to an S3-compatible bucket', () => {
     assert.deepEqual(bucket.refused.splice(0), ['wrong signature', 'wrong signature', 'expired'])
   })
 
-  it('a storage that stumbles is asked again', async () => {
+  it('are retried when the storage fails once', async () => {
     bucket.failures.push(503)
     assert.equal((await linksOf(weir)).length, 1)
   })
 
-  it('[M3] a storage that fails costs the caller nothing, and its words stay inside', async () => {
+  it('[M3] cost nothing when the storage fails, and its message stays inside', async () => {
     bucket.failures.push(503, 403)
     const refusal = await refusalOf(await generate(weir))
     assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
@@ -317,7 +317,7 @@ describe('links to an S3-compatible bucket', () => {
     assert.deepEqual([row?.outcome, row?.images, row?.amount], ['engine_failed', 0, 0n])
   })
 
-  it('nothing is served from the data directory', async () => {
+  it('serve nothing from the data directory', async () => {
     assert.equal((await open(`${weir.service.url}/files/x`)).status, 401)
   })
 })

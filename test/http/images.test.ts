@@ -90,7 +90,7 @@ async function lastRow() {
 }
 
 describe('POST /images/generations', () => {
-  it('[E7] answers with the image as the engine made it', async () => {
+  it('[E7] returns the engine’s image unchanged', async () => {
     const image = png({ width: 512, height: 512, more: 300_000 }).toString('base64')
     engine.script = { images: () => [{ b64_json: image, revised_prompt: 'A "weir"\n' }] }
     const response = await generate({ size: '512x512' })
@@ -109,7 +109,7 @@ describe('POST /images/generations', () => {
     assert.equal(engine.calls[0]?.path, '/v1/images/generations')
   })
 
-  it('[E7] small, large and escaped images leave as they came, in order', async () => {
+  it('[E7] returns small, large and escaped images unchanged and in order', async () => {
     const images = [10, 5000, 200_000, 4000, 70_000].map((more) => png({ more }).toString('base64'))
     engine.script = {
       handle(_call, response) {
@@ -124,13 +124,13 @@ describe('POST /images/generations', () => {
     )
   })
 
-  it('[E7] a long revised prompt comes back whole', async () => {
+  it('[E7] returns a long revised prompt completely', async () => {
     const revised = 'A weir. '.repeat(1000)
     engine.script = { images: () => [{ b64_json: png().toString('base64'), revised_prompt: revised }] }
     assert.equal((await generated({})).data[0]?.revised_prompt, revised)
   })
 
-  it('[E7] every parameter of the model reaches the engine, and nothing else does', async () => {
+  it('[E7] forwards every parameter of the model, and nothing else', async () => {
     const parameters = {
       quality: 'high',
       style: 'natural',
@@ -150,13 +150,13 @@ describe('POST /images/generations', () => {
     })
   })
 
-  it('[E7] null is absent, and a short id names the model', async () => {
+  it('[E7] treats null as absent, and accepts a short id', async () => {
     const nothing = { n: null, size: null, quality: null, seed: null, response_format: null, stream: null, user: null }
     assert.equal((await generated({ model: 'full', ...nothing })).data.length, 1)
     assert.deepEqual(Object.keys(engine.calls[0]?.body ?? {}), ['model', 'prompt', 'n', 'response_format'])
   })
 
-  it('a parameter that the model does not list is refused, unless it asks for nothing', async () => {
+  it('refuses a parameter that the model does not list, unless it asks for the default', async () => {
     const wishes = { quality: 'hd', style: 'vivid', background: 'transparent', output_format: 'png', seed: 1, steps: 5 }
     for (const [name, value] of Object.entries({ ...wishes, negative_prompt: 'x' })) {
       await assertRefused({ model: 'sd/plain', [name]: value }, 'unsupported_parameter', name)
@@ -166,7 +166,7 @@ describe('POST /images/generations', () => {
 })
 
 describe('several images', () => {
-  it('[E7, M3] all come in one answer, and each is billed', async () => {
+  it('[E7, M3] come in one answer, and each is billed', async () => {
     const { data } = await generated({ n: 10 })
     assert.equal(data.length, 10)
     const row = await lastRow()
@@ -176,7 +176,7 @@ describe('several images', () => {
     )
   })
 
-  it('[E7, M3] a server that makes 8 at a time is asked twice, one after the other, with seeds that go on', async () => {
+  it('[E7, M3] need two calls, one after the other, to a server that makes 8 at a time, with continuing seeds', async () => {
     const { data } = await generated({ model: 'sd/cpp', n: 10, seed: 100 })
     assert.equal(data.length, 10)
     assert.deepEqual(
@@ -188,12 +188,12 @@ describe('several images', () => {
     assert.equal((await lastRow()).images, 10)
   })
 
-  it('a seed that means "any" stays as it is', async () => {
+  it('keep a seed that means "any"', async () => {
     await generated({ model: 'sd/cpp', n: 10, seed: -1 })
     assert.deepEqual(engine.calls.map(seedIn), [-1, -1])
   })
 
-  it('[M3] fewer than were asked for are delivered and billed as they are', async () => {
+  it('[M3] are delivered and billed when there are fewer than requested', async () => {
     engine.script = { images: () => [{ b64_json: png().toString('base64') }] }
     assert.equal((await generated({ n: 4 })).data.length, 1)
     const row = await lastRow()
@@ -202,20 +202,20 @@ describe('several images', () => {
     assert.equal((await lastRow()).images, 2)
   })
 
-  it('[M3] more than were asked for are neither delivered nor billed', async () => {
+  it('[M3] beyond the requested number are neither delivered nor billed', async () => {
     engine.script = { images: () => Array.from({ length: 3 }, () => ({ b64_json: png().toString('base64') })) }
     assert.equal((await generated({ n: 2 })).data.length, 2)
     assert.equal((await lastRow()).images, 2)
   })
 
-  it('[M3] where a later call fails, there is an error and no bill', async () => {
+  it('[M3] cost nothing when a later call fails', async () => {
     engine.script = (call) => (call.body['n'] === 8 ? {} : { refuse: { status: 500, body: {} } })
     await assertRefused({ model: 'sd/cpp', n: 10 }, 'upstream_error', null, 502)
     const row = await lastRow()
     assert.deepEqual([row.outcome, row.images, row.amount], ['engine_failed', 0, 0n])
   })
 
-  it('are admitted once, at 1000 tokens each and the prompt', async () => {
+  it('are admitted together, at 1000 tokens each plus the prompt', async () => {
     const held = gate()
     engine.script = { hold: { afterTokens: 0, until: held.opened } }
     const answer = generate({ n: 3 })
@@ -230,7 +230,7 @@ describe('several images', () => {
     assert.equal((await answer).status, 200)
   })
 
-  it('that the model could never admit at once are refused without a word of max_tokens', async () => {
+  it('that could never be admitted together are refused without mentioning max_tokens', async () => {
     const refusal = await refusalOf(await generate({ model: 'sd/narrow', n: 3 }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'token_budget_exceeded', null])
     assert.doesNotMatch(refusal.message, /max_tokens/)
@@ -244,14 +244,14 @@ describe('a model with prices by size', () => {
     return (await lastRow()).amount / (PRICE / 4n)
   }
 
-  it('[M3] bills each image at the price of the size and quality that were asked for', async () => {
+  it('[M3] bills each image at the price of the requested size and quality', async () => {
     assert.equal(await cost({ size: '1024x1792', quality: 'hd', n: 3 }), 36n)
     assert.equal(await cost({ size: '1024x1792' }), 8n)
     assert.equal(await cost({ size: '512x512', quality: 'hd' }), 4n, 'a size that is not listed')
     assert.equal(await cost({}), 4n)
   })
 
-  it('[L1, M6] says so in the model list, and a workspace may have its own', async () => {
+  it('[L1, M6] shows them in the model list, and a workspace may have its own', async () => {
     const listed = async (): Promise<object> => {
       const answer = (await (await weir.call('/models/detail?slug=sd/sized')).json()) as { pricing: object }
       return answer.pricing
@@ -281,19 +281,19 @@ describe('a model with prices by size', () => {
   })
 })
 
-describe('what the engine answers', () => {
+describe('the answer of an image engine', () => {
   const wrong: readonly [string, string][] = [
-    ['no JSON', 'oops'],
-    ['JSON cut short in an image', `{"data":[{"b64_json":"${'A'.repeat(9000)}`],
+    ['not JSON', 'oops'],
+    ['JSON that ends inside an image', `{"data":[{"b64_json":"${'A'.repeat(9000)}`],
     ['no images', '{"data":[]}'],
     ['nothing', '{}'],
     ['a link instead of an image', '{"data":[{"url":"http://engine/1.png"}]}'],
     ['an empty image', '{"data":[{"b64_json":""}]}'],
-    ['something that is no base64', '{"data":[{"b64_json":"not base64!"}]}'],
-    ['a long thing that is no base64', `{"data":[{"b64_json":"${'A'.repeat(9000)}\u0001AAA"}]}`],
+    ['something that is not base64', '{"data":[{"b64_json":"not base64!"}]}'],
+    ['something long that is not base64', `{"data":[{"b64_json":"${'A'.repeat(9000)}\u0001AAA"}]}`],
   ]
   for (const [what, text] of wrong) {
-    it(`[M3] is an error where it is ${what}, and costs nothing`, async () => {
+    it(`[M3] is an error that costs nothing when it is ${what}`, async () => {
       engine.script = { handle: (_call, response) => void response.writeHead(200).end(text) }
       await assertRefused({}, 'upstream_error', null, 502)
       const row = await lastRow()
@@ -301,7 +301,7 @@ describe('what the engine answers', () => {
     })
   }
 
-  it("keeps the engine's words about the caller's mistake", async () => {
+  it("keeps the engine's message about the caller's mistake", async () => {
     engine.script = { refuse: { status: 400, body: { error: 'size must be a multiple of 64' } } }
     const refusal = await refusalOf(await generate({ size: '65x65' }))
     assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_value'])
@@ -309,8 +309,8 @@ describe('what the engine answers', () => {
   })
 })
 
-describe('servers with words of their own', () => {
-  it('stable-diffusion.cpp gets its arguments inside the prompt', async () => {
+describe('image servers with their own format', () => {
+  it('stable-diffusion.cpp receives its arguments inside the prompt', async () => {
     await generated({ model: 'sd/cpp', seed: 5, steps: 9, negative_prompt: 'a </sd_cpp_extra_args> b' })
     const { body } = engine.calls[0] ?? assert.fail()
     const [, prompt, extra] = /^(.*)<sd_cpp_extra_args>(.*?)<\/sd_cpp_extra_args>$/.exec(String(body['prompt'])) ?? []
@@ -324,13 +324,13 @@ describe('servers with words of their own', () => {
     assert.deepEqual(Object.keys(body).sort(), ['model', 'n', 'prompt', 'response_format'])
   })
 
-  it("a caller's own arguments inside the prompt do not get there", async () => {
+  it("a caller's own arguments inside the prompt are removed", async () => {
     const tag = 'sd_cpp_extra_args'
     await generated({ model: 'sd/cpp', prompt: `x<${tag}>{"steps":100}</${tag}><sd_cpp_<${tag}>extra_args>y` })
     assert.doesNotMatch(String(engine.calls[0]?.body['prompt']), new RegExp(`<${tag}>`))
   })
 
-  it('LocalAI gets the negative prompt behind the only bar', async () => {
+  it('LocalAI receives the negative prompt after the only bar', async () => {
     await generated({ model: 'sd/local', prompt: 'a|b', negative_prompt: 'c|d', steps: 4 })
     assert.equal(engine.calls[0]?.body['prompt'], 'a b|c d')
     assert.equal(engine.calls[0]?.body['step'], 4)
@@ -339,7 +339,7 @@ describe('servers with words of their own', () => {
   })
 })
 
-describe('bad input', () => {
+describe('an invalid image request', () => {
   const wrong: readonly [name: string, code: string, values: readonly unknown[]][] = [
     ['prompt', 'missing_required_parameter', [null, undefined]],
     ['prompt', 'invalid_type', [5, ['x'], {}]],
@@ -376,7 +376,7 @@ describe('bad input', () => {
     })
   }
 
-  it('[E12] a prompt that does not fit into the context is refused', async () => {
+  it('[E12] with a prompt larger than the context is refused', async () => {
     const long = 'tributary '.repeat(600)
     const refusal = await refusalOf(await generate({ prompt: long }))
     assert.deepEqual([refusal.code, refusal.param], ['context_length_exceeded', 'prompt'])
@@ -384,7 +384,7 @@ describe('bad input', () => {
     await assertRefused({ negative_prompt: long }, 'context_length_exceeded', 'negative_prompt')
   })
 
-  it('[C6] a model of another category is sent to its own endpoint, and the other way round', async () => {
+  it('[C6] for a model of another category is refused with its endpoint, and the other way round', async () => {
     await assertRefused({ model: 'meta/test-8b' }, 'wrong_endpoint', 'model')
     const refusal = await refusalOf(await weir.chat({ model: 'sd/full' }))
     assert.equal(refusal.code, 'wrong_endpoint')

@@ -15,7 +15,7 @@ const reranker = {
   pricing: { input_per_million: '0.02' },
 }
 
-/** A document that is a number has that score: as a Cohere-style server answers, in the order of the input. */
+/** Answers like a Cohere-style server, in the order of the input. A document that is a number has that score. */
 function byRelevance(call: EngineCallSeen): unknown {
   const documents = call.body['documents'] as string[]
   return {
@@ -24,7 +24,7 @@ function byRelevance(call: EngineCallSeen): unknown {
   }
 }
 
-/** The same as logits, in the words of NIM. */
+/** The same with logits, like NIM. */
 function byLogit(call: EngineCallSeen): unknown {
   const passages = call.body['passages'] as { text: string }[]
   return {
@@ -33,14 +33,14 @@ function byLogit(call: EngineCallSeen): unknown {
   }
 }
 
-/** A model of the schema of /rerank. */
+/** A model for /rerank. */
 async function documentsStage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
   const made = await jsonStage(t, { ...options, model: { ...reranker, ...options.model } })
   made.answer(byRelevance)
   return made
 }
 
-/** A model of the schema of /reranking. */
+/** A model for /reranking. */
 async function passagesStage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
   const model = { ...reranker, rerank_schema: 'passages', ...options.model }
   const made = await jsonStage(t, { engine: { kind: 'nim' }, ...options, model })
@@ -82,7 +82,7 @@ describe('POST /rerank', () => {
     assert.deepEqual([row?.inputTokens, row?.outputTokens, row?.amount], [7, 0, 140_000n])
   })
 
-  it('[E5] takes documents as objects, alone or among texts, and returns them where it is asked to', async (t) => {
+  it('[E5] accepts documents as objects, alone or among texts, and returns them if asked to', async (t) => {
     const { post, engine } = await documentsStage(t)
     const documents = ['0.25', { text: '0.75', title: 'ignored' }]
     const response = await post('/rerank', { query: 'q', documents, return_documents: true })
@@ -94,7 +94,7 @@ describe('POST /rerank', () => {
     assert.deepEqual(engine.calls[0]?.body['documents'], ['0.25', '0.75'])
   })
 
-  it('[E5] returns the best top_n of them, and all where that is more than there are', async (t) => {
+  it('[E5] returns the best top_n, or all when there are fewer', async (t) => {
     const { post, engine } = await documentsStage(t)
     const indexes = async (top_n: number | null): Promise<number[]> => {
       const response = await post('/rerank', { query: 'q', documents: ['0.25', '0.75', '0.5'], top_n })
@@ -104,11 +104,11 @@ describe('POST /rerank', () => {
     assert.deepEqual(await indexes(2), [1, 2])
     assert.deepEqual(await indexes(1000), [1, 2, 0])
     assert.deepEqual(await indexes(null), [1, 2, 0])
-    // The engine scores them all, so that each is accounted for.
+    // The engine scores all of them, so that each one is billed.
     assert.ok(engine.calls.every(({ body }) => body['top_n'] === undefined))
   })
 
-  it('[E5] makes probabilities of logits, keeps equal scores in order, and holds what is out of bounds to them', async (t) => {
+  it('[E5] converts logits to probabilities, keeps equal scores in order, and clamps scores that are out of bounds', async (t) => {
     const { post, answer } = await documentsStage(t, { engine: { kind: 'llamacpp' } })
     const documents = ['0', '2', '0', '-800', '800']
     const response = await post('/rerank', { query: 'q', documents })
@@ -132,7 +132,7 @@ describe('POST /rerank', () => {
     )
   })
 
-  it('[E5] takes scores for logits that cannot be probabilities, whatever the kind of the server', async (t) => {
+  it('[E5] treats scores that cannot be probabilities as logits, whatever the kind of server', async (t) => {
     const { post } = await documentsStage(t, { engine: { kind: 'vllm' } })
     const response = await post('/rerank', { query: 'q', documents: ['0.5', '3', '4'] })
     const { results } = (await response.json()) as Results
@@ -146,7 +146,7 @@ describe('POST /rerank', () => {
     )
   })
 
-  it('[E5] takes scores for what the operator says they are', async (t) => {
+  it('[E5] uses the scale that the operator configured', async (t) => {
     const score = async (engine: object): Promise<number | undefined> => {
       const { post } = await documentsStage(t, { engine })
       const response = await post('/rerank', { query: 'q', documents: ['0.5'] })
@@ -156,7 +156,7 @@ describe('POST /rerank', () => {
     assert.equal(await score({ kind: 'llamacpp', scores: 'probability' }), 0.5)
   })
 
-  it('[E5] max_tokens_per_doc: an engine that knows it gets it, and for any other Weir cuts the documents', async (t) => {
+  it('[E5] forwards max_tokens_per_doc to an engine that supports it, and truncates the documents for any other', async (t) => {
     const long = 'a weir '.repeat(200)
     const ask = { query: 'q', documents: ['1', long], max_tokens_per_doc: 64, return_documents: true }
     for (const kind of ['vllm', 'cohere']) {
@@ -188,7 +188,7 @@ describe('POST /rerank', () => {
     }
   })
 
-  it('[E5, M2] of a document that is cut, only what is read is charged, and the whole is sent back', async (t) => {
+  it('[E5, M2] charges only the part of a truncated document that is read, and returns the whole document', async (t) => {
     const { post, weir, answer } = await documentsStage(t, { engine: { kind: 'cohere' } })
     const long = 'a weir '.repeat(200)
     answer(() => ({ results: [{ index: 0, relevance_score: 0.5 }] }))
@@ -199,7 +199,7 @@ describe('POST /rerank', () => {
     assert.equal(row?.inputTokens, 10 + textTokens('q', undefined).likely)
   })
 
-  it('[E5] takes 1000 documents, split to the limit of the engine, and no more', async (t) => {
+  it('[E5] accepts 1000 documents, split at the engine’s limit, and no more', async (t) => {
     const { post, answer, engine } = await documentsStage(t, { engine: { kind: 'tei' } })
     answer((call) => (call.body['texts'] as string[]).map((text, index) => ({ index, score: Number(text) })))
     const documents = Array.from({ length: 1000 }, (_, index) => String((index * 7) % 1000))
@@ -214,7 +214,7 @@ describe('POST /rerank', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'documents'])
   })
 
-  it('[E5] cuts long documents instead of refusing them', async (t) => {
+  it('[E5] truncates long documents instead of refusing them', async (t) => {
     const { post, engine } = await documentsStage(t, { engine: { kind: 'tei' } })
     engine.script = { handle: (_, response) => void response.end('[{"index":0,"score":1}]') }
     const response = await post('/rerank', { query: 'q', documents: ['river '.repeat(400)] })
@@ -239,7 +239,7 @@ describe('POST /reranking', () => {
     assert.equal(engine.calls[0]?.path, '/v1/ranking')
   })
 
-  it('[E6] makes logits of probabilities; 0 and 1 have finite ones', async (t) => {
+  it('[E6] converts probabilities to logits, finite ones even for 0 and 1', async (t) => {
     const { post, answer } = await passagesStage(t, { engine: { kind: 'vllm' } })
     answer(byRelevance)
     const response = await post('/reranking', { query: { text: 'q' }, passages: passages('0', '0.75', '1') })
@@ -252,7 +252,7 @@ describe('POST /reranking', () => {
     assert.ok(rankings.every(({ logit }) => Number.isFinite(logit)))
   })
 
-  it('[E6] returns the best top_n, and takes 512 passages but not more', async (t) => {
+  it('[E6] returns the best top_n, and accepts 512 passages but no more', async (t) => {
     const { post, engine } = await passagesStage(t)
     const all = passages(...Array.from({ length: 512 }, (_, index) => String(index)))
     const response = await post('/reranking', { query: { text: 'q' }, passages: all, top_n: 2 })
@@ -266,7 +266,7 @@ describe('POST /reranking', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'passages'])
   })
 
-  it('[E6, E12] refuses a passage over the context with truncate NONE, and cuts it with END', async (t) => {
+  it('[E6, E12] refuses a passage larger than the context with truncate NONE, and truncates it with END', async (t) => {
     const { post, engine } = await passagesStage(t)
     const body = { query: { text: 'q' }, passages: passages('1', 'river '.repeat(400)) }
     for (const truncate of [undefined, 'NONE']) {
@@ -286,8 +286,8 @@ describe('POST /reranking', () => {
   })
 })
 
-describe('the two schemas', () => {
-  it('[C8, C6] each model takes exactly one, and names its endpoint on the other', async (t) => {
+describe('the two reranking endpoints', () => {
+  it('[C8, C6] each model has exactly one, and the other names it in its error', async (t) => {
     const one = await documentsStage(t)
     const refusal = await refusalOf(await one.post('/reranking', { query: { text: 'q' }, passages: passages('1') }))
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'wrong_endpoint', 'model'])
@@ -299,7 +299,7 @@ describe('the two schemas', () => {
     assert.equal(one.engine.calls.length + other.engine.calls.length, 0)
   })
 
-  it('[X1] errors of /rerank say their message at the top too, whatever they are; those of /reranking do not', async (t) => {
+  it('[X1] every error of /rerank has a top-level message too, and none of /reranking does', async (t) => {
     const { post, weir } = await documentsStage(t)
     const refused = [
       await post('/rerank', { query: 'q' }),
@@ -323,7 +323,7 @@ describe('the two schemas', () => {
   })
 })
 
-describe('a wrong request to rerank', () => {
+describe('an invalid rerank request', () => {
   const wrong: readonly [string, string, object, string, string][] = [
     ['no query', '/rerank', { documents: ['1'] }, 'missing_required_parameter', 'query'],
     ['an empty query', '/rerank', { query: '', documents: ['1'] }, 'invalid_value', 'query'],
@@ -401,7 +401,7 @@ describe('an engine that does not score what was asked', () => {
     })
   }
 
-  it('[E5, E12] what the engine finds too long names the documents', async (t) => {
+  it('[E5, E12] reports an input it finds too long with the parameter documents', async (t) => {
     const { post, engine } = await documentsStage(t)
     engine.script = { refuse: { status: 422, body: { error: 'maximum context length exceeded' } } }
     const refusal = await refusalOf(await post('/rerank', { query: 'q', documents: ['1'] }))

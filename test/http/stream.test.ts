@@ -35,7 +35,7 @@ beforeEach(() => {
   engine.script = {}
 })
 
-/** The engine says exactly these bytes, piece by piece, and ends. */
+/** The engine sends exactly these bytes, piece by piece, and ends. */
 function speak(pieces: readonly (string | Buffer)[]): void {
   engine.script = {
     async handle(_call, response) {
@@ -58,7 +58,7 @@ const opening = says({ role: 'assistant', content: '' })
 const usage = event([], { usage: { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 } })
 const done = 'data: [DONE]\n\n'
 
-/** The chunks of a stream that ended well. */
+/** The chunks of a stream that ended normally. */
 async function chunksOf(response: Response): Promise<Chunk[]> {
   assert.equal(response.status, 200, await response.clone().text())
   const events = await readEvents(response)
@@ -68,14 +68,14 @@ async function chunksOf(response: Response): Promise<Chunk[]> {
 
 const deltasOf = (chunks: readonly Chunk[]): unknown[] => chunks.flatMap((it) => it.choices.map(({ delta }) => delta))
 
-/** One choice's way: [delta, finish_reason] of each chunk. */
+/** The chunks of one choice, as [delta, finish_reason]. */
 const wayOf = (chunks: readonly Chunk[], index = 0): unknown[] =>
   chunks.flatMap((it) =>
     it.choices.filter((choice) => choice.index === index).map(({ delta, finish_reason: reason }) => [delta, reason]),
   )
 
 describe('streaming: the sequence', () => {
-  it('[E2] role, tokens, reason, [DONE]: exactly, with one id, time and model', async () => {
+  it('[E2] is exactly role, tokens, finish_reason and [DONE], with one id, time and model', async () => {
     engine.script = { tokens: ['Hel', 'lo'] }
     const response = await weir.chat({ stream: true })
     const id = response.headers.get('x-request-id')
@@ -100,7 +100,7 @@ describe('streaming: the sequence', () => {
     )
   })
 
-  it('[E2] the headers: an event stream, uncompressed, unbuffered, with the wait', async () => {
+  it('[E2] has headers for an uncompressed, unbuffered event stream, with the queue wait', async () => {
     const response = await weir.chat(
       { stream: true },
       {
@@ -118,7 +118,7 @@ describe('streaming: the sequence', () => {
     assert.ok(chunks.every(({ model }) => model === 'meta/test-8b'))
   })
 
-  it('[E2] include_usage: null before, then choices [] with the usage, then [DONE]', async () => {
+  it('[E2] with include_usage has null until the end, then choices [] with the usage, then [DONE]', async () => {
     engine.script = { tokens: ['a'], promptTokens: 9, cachedTokens: 3, continuousUsage: true }
     const chunks = await chunksOf(await weir.chat({ stream: true, stream_options: { include_usage: true } }))
     const last = chunks.pop()
@@ -138,7 +138,7 @@ describe('streaming: the sequence', () => {
     assert.equal(new Set([...chunks, last].map(({ id, created }) => `${id} ${created}`)).size, 1)
   })
 
-  it('[E2] without it no chunk has a usage, though the engine sent it with each', async () => {
+  it('[E2] without include_usage has no usage, even if the engine sends it with each chunk', async () => {
     for (const options of [{}, { stream_options: { include_usage: false } }, { stream_options: {} }]) {
       engine.script = { tokens: ['a'], continuousUsage: true }
       const chunks = await chunksOf(await weir.chat({ stream: true, ...options }))
@@ -150,7 +150,7 @@ describe('streaming: the sequence', () => {
     }
   })
 
-  it('[E2] include_usage where the engine reports none: the estimate', async () => {
+  it('[E2] has an estimated usage if the engine reports none', async () => {
     engine.script = { tokens: ['a', 'b', 'c'], silentUsage: true }
     const chunks = await chunksOf(await weir.chat({ stream: true, stream_options: { include_usage: true } }))
     const counted = chunks.at(-1)?.usage as Record<string, number> | undefined
@@ -158,7 +158,7 @@ describe('streaming: the sequence', () => {
     assert.ok(Number(counted['prompt_tokens']) > 0)
   })
 
-  it('[E2] tool calls: id and name first, then the arguments, each with its index', async () => {
+  it('[E2] has tool calls with id and name first, then the arguments, each with its index', async () => {
     engine.script = {
       toolCalls: [
         { id: 'a', name: 'f', arguments: ['{"x"', ':1}'] },
@@ -181,7 +181,7 @@ describe('streaming: the sequence', () => {
     ])
   })
 
-  it('[E2] reasoning, under both of its names', async () => {
+  it('[E2] has reasoning under both of its names', async () => {
     speak([
       opening,
       says({ reasoning_content: 'h' }),
@@ -199,7 +199,7 @@ describe('streaming: the sequence', () => {
     ])
   })
 
-  it('[E2] n: every choice has its own role and reason', async () => {
+  it('[E2] with n has a role and a finish_reason for every choice', async () => {
     speak([
       opening,
       says({ role: 'assistant', content: 'b' }, null, 1),
@@ -228,7 +228,7 @@ describe('streaming: the sequence', () => {
   })
 })
 
-describe('streaming: engines and their habits', () => {
+describe('streaming: habits of engines', () => {
   const usual = [
     [{ role: 'assistant', content: '' }, null],
     [{ content: 'Grüße ' }, null],
@@ -247,7 +247,7 @@ describe('streaming: engines and their habits', () => {
     assert.deepEqual(wayOf(await chunksOf(await weir.chat({ stream: true }))), usual)
   })
 
-  it('[E2] the reason on the last content', async () => {
+  it('[E2] the finish_reason with the last content', async () => {
     speak([opening, says({ content: 'Grüße ' }), says({ content: '中👩‍👧' }, 'stop'), usage, done])
     assert.deepEqual(wayOf(await chunksOf(await weir.chat({ stream: true }))), usual)
   })
@@ -276,7 +276,7 @@ describe('streaming: engines and their habits', () => {
     assert.deepEqual(wayOf(await chunksOf(await weir.chat({ stream: true }))), usual)
   })
 
-  it('[E2] every byte alone: inside characters, between \\r and \\n', async () => {
+  it('[E2] every byte alone, even inside characters and between \\r and \\n', async () => {
     const lines = [opening, says({ content: 'Grüße ' }), says({ content: '中👩‍👧' }), says({}, 'stop'), done]
     const bytes = Buffer.from(lines.join('').replaceAll('\n', '\r\n'))
     speak([...bytes].map((byte) => Buffer.from([byte])))
@@ -288,7 +288,7 @@ describe('streaming: engines and their habits', () => {
     assert.deepEqual(wayOf(await chunksOf(await weir.chat({ stream: true }))), usual)
   })
 
-  it('[E2] a response left open after [DONE]: the caller’s ends at once', async () => {
+  it('[E2] a response left open after [DONE], while the caller’s ends at once', async () => {
     engine.script = { tokens: ['a'], hangAfterDone: true }
     const seen = engine.calls.length
     await chunksOf(await within(10_000, 'the stream ends', weir.chat({ stream: true })))
@@ -299,7 +299,7 @@ describe('streaming: engines and their habits', () => {
     await laneHolds(weir, 0, 0)
   })
 
-  it('[E2] more words after [DONE] reach nobody', async () => {
+  it('[E2] text after [DONE], which reaches nobody', async () => {
     speak([opening, says({ content: 'a' }), says({}, 'stop'), done, says({ content: 'late' })])
     assert.deepEqual(deltasOf(await chunksOf(await weir.chat({ stream: true }))), [
       { role: 'assistant', content: '' },
@@ -309,8 +309,8 @@ describe('streaming: engines and their habits', () => {
   })
 })
 
-describe('streaming: time', () => {
-  it('[E2] nothing is sent before the engine has said something, not even headers', async () => {
+describe('streaming: timing', () => {
+  it('[E2] nothing is sent before the engine’s first event, not even headers', async () => {
     const thought = gate()
     engine.script = {
       async handle(_call, response) {
@@ -331,7 +331,7 @@ describe('streaming: time', () => {
     client.leave()
   })
 
-  it('[E2] a token is passed on when it comes, not with the next', async () => {
+  it('[E2] a token is forwarded when it arrives, not with the next one', async () => {
     const steps = Array.from({ length: 5 }, gate)
     engine.script = {
       async handle(_call, response) {
@@ -366,7 +366,7 @@ describe('streaming: time', () => {
   })
 })
 
-describe('streaming: engines that break', () => {
+describe('streaming: engines that break off', () => {
   const failure = {
     error: {
       message: 'The engine broke off in the middle of its answer.',
@@ -404,17 +404,17 @@ describe('streaming: engines that break', () => {
     }
   }
 
-  it('[E2][X1] a reset: exactly one error event, and no [DONE]', async () => {
+  it('[E2][X1] with a reset: exactly one error event, and no [DONE]', async () => {
     partly((response) => void response.socket?.resetAndDestroy())
     await assertBroken()
   })
 
-  it('[E2][X1] a clean end without a reason', async () => {
+  it('[E2][X1] with a clean end but no finish_reason', async () => {
     partly((response) => void response.end())
     await assertBroken()
   })
 
-  it('[E2][X1] a clean end of a connection without a length', async () => {
+  it('[E2][X1] with a closed connection and no length', async () => {
     engine.script = {
       async handle(_call, response) {
         response.useChunkedEncodingByDefault = false
@@ -427,12 +427,12 @@ describe('streaming: engines that break', () => {
     await assertBroken()
   })
 
-  it('[E2][X1] [DONE] without a reason', async () => {
+  it('[E2][X1] with [DONE] but no finish_reason', async () => {
     partly((response) => void response.end(done))
     await assertBroken()
   })
 
-  it('[E2][X1] an error event, whatever follows it; the engine’s words stay here', async () => {
+  it('[E2][X1] with an error event, whose message the caller never sees', async () => {
     for (const error of [{ message: 'CUDA out of memory on gpu-7', code: 500 }, 'CUDA out of memory on gpu-7']) {
       partly(
         (response) =>
@@ -442,14 +442,14 @@ describe('streaming: engines that break', () => {
     }
   })
 
-  it('[E2][X1] what is no chunk', async () => {
+  it('[E2][X1] with something that is not a chunk', async () => {
     for (const nonsense of ['data: {"choices":\n\n', 'data: null\n\n', 'data: oops\n\n', 'data: {"choices":7}\n\n']) {
       partly((response) => void response.end(nonsense + says({}, 'stop') + done))
       await assertBroken()
     }
   })
 
-  it('[E2][X1] an event without end', async () => {
+  it('[E2][X1] with an endless event', async () => {
     partly(async (response) => {
       response.write('data: ')
       const piece = Buffer.alloc(1024 * 1024, 'x')
@@ -461,7 +461,7 @@ describe('streaming: engines that break', () => {
     await assertBroken()
   })
 
-  it('[E2][X1] an engine that breaks before its first word is an error like any other', async () => {
+  it('[E2][X1] before their first event give an ordinary error', async () => {
     const breaks: Record<string, (response: ServerResponse) => void> = {
       'an error event': (response) => void response.end('data: {"error":{"message":"CUDA"}}\n\n'),
       'a clean end': (response) => void response.end(),
@@ -486,8 +486,8 @@ describe('streaming: engines that break', () => {
   })
 })
 
-describe('streaming: readers that are slow', () => {
-  /** An engine that says as much as anybody takes, and counts it. */
+describe('streaming: slow callers', () => {
+  /** An engine that sends as much as it can, and counts it. */
   function endless(bytes: number): { script: ScriptedEngine['script']; said(): number } {
     let said = 0
     const word = says({ content: 'x'.repeat(32_000) })
@@ -512,10 +512,10 @@ describe('streaming: readers that are slow', () => {
   }
 
   const ALL = 96 * 1024 * 1024
-  // What the buffers of four sockets hold, with room to spare; far less than the engine would say.
+  // More than the buffers of four sockets hold, but far less than the engine would send.
   const HELD = 48 * 1024 * 1024
 
-  /** Resolves with what the engine has said once it says no more. */
+  /** Resolves with how much the engine has sent, once it sends no more. */
   async function stalled(said: () => number): Promise<number> {
     let last = -1
     while (said() !== last) {
@@ -525,7 +525,7 @@ describe('streaming: readers that are slow', () => {
     return last
   }
 
-  it('[E2] the engine is paused while the caller does not read, and goes on when it does', async () => {
+  it('[E2] the engine is paused while the caller does not read, and resumed when it does', async () => {
     const { script, said } = endless(ALL)
     engine.script = script
     const client = await rawClient(weir.base)

@@ -17,7 +17,7 @@ let images: Server
 let host = ''
 let asked: string[] = []
 
-/** What a server of images has, by path. */
+/** The files of an image server, by path. */
 const shelf: Readonly<Record<string, Buffer>> = {
   '/cat.png': png({ width: 640, height: 480, more: 1000 }),
   '/half.jpg': jpeg({ more: 300_000 }),
@@ -62,7 +62,7 @@ function look(...urls: readonly string[]): Promise<Response> {
   return weir.chat({ model: 'meta/vision', messages: [{ role: 'user', content }] })
 }
 
-/** The images as the engine got them. */
+/** The images that the engine received. */
 async function seenBy(...urls: readonly string[]): Promise<string[]> {
   const response = await look(...urls)
   assert.equal(response.status, 200, await response.text())
@@ -79,7 +79,7 @@ async function assertRefused(url: string, param: string, message: RegExp, code =
 }
 
 describe('an image in a data URL', () => {
-  it('[C7] reaches the engine as it came: png, jpeg, webp and gif', async () => {
+  it('[C7] reaches the engine unchanged: png, jpeg, webp and gif', async () => {
     const urls = [
       dataUrl('png', png({ more: 100_000 })),
       dataUrl('jpeg', jpeg({ more: 200_000 })),
@@ -92,7 +92,7 @@ describe('an image in a data URL', () => {
     assert.deepEqual(await seenBy(...urls), urls)
   })
 
-  it('[C7] is what it says it is', async () => {
+  it('[C7] must have the type it declares', async () => {
     await assertRefused(
       dataUrl('png', jpeg()),
       PARAM,
@@ -104,7 +104,7 @@ describe('an image in a data URL', () => {
     await assertRefused(dataUrl('png', png().subarray(0, 20)), PARAM, /a png, jpeg, webp or gif/)
   })
 
-  it('[C7] is valid base64 from end to end', async () => {
+  it('[C7] must be valid base64 from end to end', async () => {
     const good = dataUrl('png', png({ more: 150_000 }))
     for (const [at, sign] of [
       [100, '-'],
@@ -120,7 +120,7 @@ describe('an image in a data URL', () => {
     await assertRefused('data:image/png;base64,', PARAM, /padded base64/)
   })
 
-  it('[C7] is no larger than the operator allows, in bytes or in pixels', async () => {
+  it('[C7] must not exceed the operator’s limits in bytes or pixels', async () => {
     const room = MAX_BYTES - png().length
     assert.equal((await look(dataUrl('png', png({ more: room })))).status, 200)
     engine.calls.length = 0
@@ -131,7 +131,7 @@ describe('an image in a data URL', () => {
     await assertRefused(dataUrl('jpeg', jpeg({ height: 65_535 })), PARAM, /not 1 x 65535/)
   })
 
-  it('is of a kind that is known, in base64', async () => {
+  it('must have a known type, in base64', async () => {
     for (const url of [
       'data:image/svg+xml;base64,AAAA',
       'data:image/png,AAAA',
@@ -145,7 +145,7 @@ describe('an image in a data URL', () => {
     }
   })
 
-  it('[C7] is looked at in each place, and the mistake is told by its own', async () => {
+  it('[C7] is checked at every position, and an error names that position', async () => {
     const good = dataUrl('png', png())
     const refusal = await refusalOf(await look(good, good, dataUrl('png', gif())))
     assert.equal(refusal.param, 'messages[0].content[2].image_url.url')
@@ -153,7 +153,7 @@ describe('an image in a data URL', () => {
 })
 
 describe('an image with two addresses', () => {
-  it('[C7] is refused, however the second is spelled: an engine may take the other one, and go and fetch it', async () => {
+  it('[C7] is refused, however the second is escaped: an engine might fetch the other one', async () => {
     const inline = JSON.stringify(dataUrl('png', png()))
     const elsewhere = JSON.stringify('http://169.254.169.254/latest/meta-data')
     for (const image of [
@@ -176,7 +176,7 @@ describe('an image at an address', () => {
   const at = (path: string): string => `http://${host}${path}`
   const where = 'messages[0].content[0]'
 
-  it('[C7] is fetched where the host is allowed, and no engine gets the address', async () => {
+  it('[C7] is fetched if the host is allowed, and no engine receives the address', async () => {
     assert.deepEqual(await seenBy(at('/cat.png'), at('/half.jpg')), [
       dataUrl('png', shelf['/cat.png'] ?? assert.fail()),
       dataUrl('jpeg', shelf['/half.jpg'] ?? assert.fail()),
@@ -185,7 +185,7 @@ describe('an image at an address', () => {
     assert.ok(!engine.calls[0]?.rawBody.includes(host))
   })
 
-  it('is held to the same limits as any other', async () => {
+  it('has the same limits as any other image', async () => {
     await assertRefused(at('/wide.gif'), where, /at most 8192 pixels/)
     await assertRefused(at('/page.png'), where, /a png, jpeg, webp or gif/)
     await assertRefused(at('/large.png'), where, /could not be fetched/)
@@ -194,7 +194,7 @@ describe('an image at an address', () => {
     assert.ok(!asked.includes('/cat.png'), 'no redirect was followed')
   })
 
-  it('all of a request together are no larger than one may be, and not many', async () => {
+  it('counts towards one limit for all images of a request, in bytes and in number', async () => {
     const refusal = await refusalOf(await look(at('/half.jpg'), at('/half.jpg')))
     assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_value'])
     asked = []
@@ -204,13 +204,13 @@ describe('an image at an address', () => {
     assert.equal((await look(...Array.from({ length: 16 }, () => at('/cat.png')))).status, 200)
   })
 
-  it('where one may not be fetched, none is', async () => {
+  it('is not fetched if another one of the request is not allowed', async () => {
     const refusal = await refusalOf(await look(at('/cat.png'), 'https://example.com/cat.png'))
     assert.deepEqual([refusal.code, refusal.param], ['unsupported_content', 'messages[0].content[1]'])
     assert.deepEqual(asked, [])
   })
 
-  it('a host is allowed with the usual port only, unless another is named', async () => {
+  it('is allowed on the default port only, unless the operator lists another', async () => {
     for (const url of [
       'http://pictures.example:6379/x',
       'https://pictures.example:8443/x',
@@ -220,11 +220,11 @@ describe('an image at an address', () => {
     }
   })
 
-  it('a name that leads to a private address is refused', async () => {
+  it('is refused when the name resolves to a private address', async () => {
     await assertRefused('http://localhost/cat.png', where, /could not be fetched/)
   })
 
-  it('one that does not come is not waited for', { timeout: 30_000 }, async () => {
+  it('is given up when it does not arrive', { timeout: 30_000 }, async () => {
     const started = performance.now()
     await assertRefused(at('/slow.png'), where, /could not be fetched/)
     assert.ok(performance.now() - started < 15_000)
@@ -232,7 +232,7 @@ describe('an image at an address', () => {
 })
 
 describe('private addresses', () => {
-  it('are known in every spelling', () => {
+  it('are recognized in every notation', () => {
     const inside = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1 198.18.0.1
       224.0.0.1 255.255.255.255 :: ::1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::127.0.0.1 64:ff9b::a00:1 64:ff9b:1::1
       2002:a00:1:: 2001:0:a00:1:: fc00::1 fd12::1 fe80::1 fec0::1 ff02::1`

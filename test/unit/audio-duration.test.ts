@@ -7,7 +7,7 @@ import { opusPacketMs } from '../../src/media/audio/opus.ts'
 import type { ByteSource } from '../../src/ports/uploads.ts'
 
 const folder = new URL('../fixtures/audio/', import.meta.url)
-/** What a full decode by ffmpeg gives. */
+/** Measured by decoding with ffmpeg. */
 const truth = JSON.parse(readFileSync(new URL('durations.json', folder), 'utf8')) as Record<string, number>
 const clips = new Map(Object.keys(truth).map((name) => [name, readFileSync(new URL(name, folder))]))
 
@@ -37,13 +37,13 @@ function bytesOf(name: string): Buffer {
 
 describe('the length of a recording', () => {
   for (const [name, bytes] of clips) {
-    it(`[M4] is right within 30 ms: ${name}`, async () => {
+    it(`[M4] is accurate to 30 ms: ${name}`, async () => {
       const measured = await durationOf(bytes)
       assert.ok(Math.abs((measured ?? 0) - (truth[name] ?? 0)) <= 30, `${measured} instead of ${truth[name]}`)
     })
   }
 
-  it('[M4] is of what is there, not of what a header claims', async () => {
+  it('[M4] covers what the file contains, not what a header claims', async () => {
     for (const name of [
       'constant.mp3',
       'variable.mp3',
@@ -59,24 +59,24 @@ describe('the length of a recording', () => {
     }
   })
 
-  it('[M4] counts recordings that are put one behind the other', async () => {
+  it('[M4] counts recordings that are concatenated', async () => {
     for (const name of ['opus.ogg', 'vorbis.ogg', 'bare.mp3']) {
       const twice = await durationOf(Buffer.concat([bytesOf(name), bytesOf(name)]))
       assert.ok(Math.abs((twice ?? 0) - 2 * (truth[name] ?? 0)) <= 60, `${name}: ${twice}`)
     }
   })
 
-  it('passes over tags in front', async () => {
+  it('ignores tags at the start', async () => {
     const tag = Buffer.alloc(10 + 70_000, 0xff)
     tag.write('ID3\x04\x00\x00', 'latin1')
-    // Seven bits a byte: 70,000.
+    // Seven bits per byte: 70,000.
     tag.set([0, 4, 34, 112], 6)
     for (const name of ['bare.mp3', 'constant.mp3', 'plain.flac']) {
       assert.equal(await durationOf(Buffer.concat([tag, bytesOf(name)])), await durationOf(bytesOf(name)), name)
     }
   })
 
-  it('leaves out the frame in which an encoder of Fraunhofer describes itself', async () => {
+  it('leaves out the tag frame of a Fraunhofer encoder', async () => {
     const bytes = Buffer.from(bytesOf('bare.mp3'))
     const before = await durationOf(bytes)
     bytes.write('VBRI', 36, 'latin1')
@@ -84,7 +84,7 @@ describe('the length of a recording', () => {
     assert.equal(await durationOf(bytes), Math.round((before ?? 0) - frameMs))
   })
 
-  it('takes a few reads of a large file, and one buffer', async () => {
+  it('needs only a few reads of a large file, and one buffer', async () => {
     const large = Buffer.concat(Array.from({ length: 400 }, () => bytesOf('bare.mp3')))
     const counted = source(large)
     const { durationMs } = (await measureAudio(counted)) ?? {}
@@ -92,7 +92,7 @@ describe('the length of a recording', () => {
     assert.ok(counted.reads < (large.length / 65_536) * 2 + 10, String(counted.reads))
   })
 
-  it('is not told of what is no audio', async () => {
+  it('is undefined for a file that is not audio', async () => {
     for (const bytes of [
       Buffer.alloc(0),
       Buffer.from('hello'),
@@ -106,7 +106,7 @@ describe('the length of a recording', () => {
   })
 })
 
-describe('whatever a file holds', () => {
+describe('measuring any file', () => {
   const clip = fc.constantFrom(...clips.values())
 
   async function holds(bytes: Buffer): Promise<void> {
@@ -117,21 +117,21 @@ describe('whatever a file holds', () => {
     assert.ok(Number.isSafeInteger(measured.durationMs) && measured.durationMs > 0)
   }
 
-  it('a cut at any place never crashes nor hangs', async () => {
+  it('never crashes or hangs when it is truncated anywhere', async () => {
     const cut = fc.asyncProperty(clip, fc.double({ min: 0, max: 1, noNaN: true }), (bytes, share) =>
       holds(bytes.subarray(0, Math.floor(bytes.length * share))),
     )
     await fc.assert(cut, { numRuns: 1000 })
   })
 
-  it('damage at any place never crashes nor hangs', async () => {
+  it('never crashes or hangs when it is damaged anywhere', async () => {
     const spot = fc.record({
       at: fc.double({ min: 0, max: 0.999, noNaN: true }),
       bytes: fc.uint8Array({ maxLength: 16 }),
     })
     const damage = fc.asyncProperty(clip, fc.array(spot, { minLength: 1, maxLength: 8 }), (original, spots) => {
       const bytes = Buffer.from(original)
-      // Headers stand at the beginning: most of the damage goes there.
+      // Most of the damage goes to the start, where the headers are.
       for (const [index, { at, bytes: patch }] of spots.entries()) {
         const reach = index % 2 === 0 ? Math.min(600, bytes.length) : bytes.length
         bytes.set(patch.subarray(0, bytes.length - Math.floor(at * reach)), Math.floor(at * reach))
@@ -141,14 +141,14 @@ describe('whatever a file holds', () => {
     await fc.assert(damage, { numRuns: 2000 })
   })
 
-  it('garbage behind a good beginning never crashes nor hangs', async () => {
+  it('never crashes or hangs on garbage after a valid start', async () => {
     const garbage = fc.asyncProperty(clip, fc.nat(400), fc.uint8Array({ maxLength: 4000 }), (bytes, keep, rest) =>
       holds(Buffer.concat([bytes.subarray(0, keep), rest])),
     )
     await fc.assert(garbage, { numRuns: 1000 })
   })
 
-  it('a large file of one repeated byte or header is over soon', async () => {
+  it('is quick for a large file of one repeated byte or header', async () => {
     const headers = [
       'RIFF\x00\x00\x00\x00WAVE',
       'OggS',
@@ -168,8 +168,8 @@ describe('whatever a file holds', () => {
   })
 })
 
-describe('a packet of Opus', () => {
-  it('tells how long it is', () => {
+describe('an Opus packet', () => {
+  it('has a length in its first two bytes', () => {
     const packets: readonly [first: number, second: number, ms: number][] = [
       [0b0000_0000, 0, 10],
       [0b0001_1000, 0, 60],

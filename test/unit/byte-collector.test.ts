@@ -3,8 +3,8 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { byteCollector } from '../../src/core/byte-collector.ts'
 
-describe('bytes that come in pieces', () => {
-  it('are whole in the end, whatever was expected', () => {
+describe('a byte collector', () => {
+  it('returns all bytes, whatever length was announced', () => {
     const pieces = fc.array(fc.integer({ min: 0, max: 900_000 }), { maxLength: 6 })
     const lengths = fc.oneof(fc.integer({ min: -1, max: 5_000_000 }), fc.constant(Number.NaN), fc.constant('right'))
     fc.assert(
@@ -20,7 +20,7 @@ describe('bytes that come in pieces', () => {
     )
   })
 
-  it('one small piece is not copied', () => {
+  it('does not copy a single small piece', () => {
     const piece = Buffer.from('{}')
     const collected = byteCollector(1000)
     collected.expect(2)
@@ -28,7 +28,7 @@ describe('bytes that come in pieces', () => {
     assert.equal(collected.whole(), piece)
   })
 
-  it('the first takes no room for those that are expected', () => {
+  it('allocates nothing for an announced length when the first piece arrives', () => {
     const piece = Buffer.alloc(70_000)
     const collected = byteCollector(100_000_000)
     collected.expect(80_000_000)

@@ -20,7 +20,7 @@ function relayOf(options: { includeUsage?: boolean; choices?: number } = {}): St
 }
 
 /** What the caller reads: the bytes, as UTF-8, event by event. */
-function heard(text: string): string[] {
+function received(text: string): string[] {
   const bytes = Buffer.from(text, 'latin1')
   assert.ok(bytes.equals(Buffer.from(bytes.toString('utf8'), 'utf8')), 'not UTF-8')
   const events = bytes.toString('utf8').split('\n\n')
@@ -32,7 +32,7 @@ function heard(text: string): string[] {
   })
 }
 
-const parse = (text: string): Event[] => heard(text).map((event) => JSON.parse(event) as Event)
+const parse = (text: string): Event[] => received(text).map((event) => JSON.parse(event) as Event)
 
 const deltasOf = (events: readonly Event[]): unknown[] => events.flatMap(({ choices }) => choices.map((it) => it.delta))
 
@@ -52,11 +52,11 @@ const asText = (events: readonly (object | string)[]): string =>
 
 const push = (relay: StreamRelay, ...events: (object | string)[]): string => relay.push(Buffer.from(asText(events)))
 
-/** The ways in which engines word the same JSON. */
-const wordings = {
+/** The ways in which engines write the same JSON. */
+const writers = {
   compact: (it: object) => JSON.stringify(it),
   spaced: (it: object) => JSON.stringify(it, null, 1).replaceAll(/\n\s*/g, ' '),
-  // Python's json.dumps: spaces, and every character beyond ASCII as an escape.
+  // Like Python's json.dumps: with spaces, and escapes for everything beyond ASCII.
   ascii: (it: object) =>
     JSON.stringify(it, null, 1)
       .replaceAll(/\n\s*/g, ' ')
@@ -67,7 +67,7 @@ const wordings = {
 
 /** An engine's habits. */
 const habits = fc.record({
-  wording: fc.constantFrom(...(Object.keys(wordings) as (keyof typeof wordings)[])),
+  writer: fc.constantFrom(...(Object.keys(writers) as (keyof typeof writers)[])),
   lineEnd: fc.constantFrom('\n', '\r\n'),
   space: fc.boolean(),
   comments: fc.boolean(),
@@ -85,7 +85,7 @@ function spoken(words: readonly string[], habit: Habits): Buffer {
   const say = (delta: object, finish: string | null): void => {
     const nulls = habit.omitsNulls ? {} : { logprobs: null, finish_reason: null }
     const choice = { index: 0, delta, ...nulls, ...(finish === null ? {} : { finish_reason: finish }) }
-    events.push(`data:${habit.space ? ' ' : ''}${wordings[habit.wording](chunk([choice]))}`)
+    events.push(`data:${habit.space ? ' ' : ''}${writers[habit.writer](chunk([choice]))}`)
   }
   say({ ...role, content: '' }, null)
   words.forEach((content, index) => {
@@ -98,7 +98,7 @@ function spoken(words: readonly string[], habit: Habits): Buffer {
   return Buffer.from(events.map((event) => comment + event + lineEnd + lineEnd).join(''))
 }
 
-/** Cuts bytes into pieces at any places, inside characters and line ends too. */
+/** Where to cut the bytes into pieces: anywhere, even inside characters and line ends. */
 const cuts = fc.array(fc.nat(), { maxLength: 40 })
 
 function pieces(bytes: Buffer, places: readonly number[]): Buffer[] {
@@ -124,8 +124,8 @@ const word = fc.oneof(
   ),
 )
 
-describe('the relay of a chat stream', () => {
-  it('[E2] any engine’s habits, any words, any cuts: role, words, reason; the words are the engine’s', () => {
+describe('a relayed chat stream', () => {
+  it('[E2] has the role, the engine’s words and the finish_reason, whatever the engine’s habits and however it is cut', () => {
     fc.assert(
       fc.property(fc.array(word, { maxLength: 8 }), habits, cuts, (words, habit, places) => {
         const relay = relayOf()
@@ -151,7 +151,7 @@ describe('the relay of a chat stream', () => {
     )
   })
 
-  it('[E2] where the bytes are cut makes no difference, whatever the bytes are', () => {
+  it('[E2] does not depend on where the bytes are cut, whatever they are', () => {
     const line = fc.oneof(
       fc.constantFrom(
         'data: [DONE]',
@@ -178,7 +178,7 @@ describe('the relay of a chat stream', () => {
     function outcome(parts: readonly Buffer[]): unknown {
       const relay = relayOf()
       let text = ''
-      // Nonsense may throw: to the engine client that is a failed call, like any other.
+      // Nonsense may throw. The engine client treats that as a failed call.
       let threw = false
       try {
         for (const it of parts) text += relay.push(it)
@@ -189,7 +189,7 @@ describe('the relay of a chat stream', () => {
     }
   })
 
-  it('[E2] tool calls keep their order and get an index', () => {
+  it('[E2] keeps tool calls in order and gives them an index', () => {
     const relay = relayOf()
     const text = push(
       relay,
@@ -212,8 +212,8 @@ describe('the relay of a chat stream', () => {
     assert.ok(relay.isComplete())
   })
 
-  it('[E2] escaped characters are characters, in whatever is written anew', () => {
-    const escaped = (it: object): string => wordings['ascii, compact'](it)
+  it('[E2] decodes escaped characters in rewritten chunks', () => {
+    const escaped = (it: object): string => writers['ascii, compact'](it)
     const relay = relayOf()
     const text = push(
       relay,
@@ -234,7 +234,7 @@ describe('the relay of a chat stream', () => {
     ])
   })
 
-  it('[E2] reasoning under both of its names', () => {
+  it('[E2] has reasoning under both of its names', () => {
     const relay = relayOf()
     const text = push(
       relay,
@@ -255,7 +255,7 @@ describe('the relay of a chat stream', () => {
     assert.equal(relay.deltaCount(), 4)
   })
 
-  it('[E2] two choices: each has its role and its reason, and both are needed', () => {
+  it('[E2] is complete when each of two choices has its role and its finish_reason', () => {
     const relay = relayOf({ choices: 2 })
     const text = push(
       relay,
@@ -288,7 +288,7 @@ describe('the relay of a chat stream', () => {
     ])
   })
 
-  it('[E2] a reason is told once, however often the engine says it', () => {
+  it('[E2] has a finish_reason once, however often the engine sends it', () => {
     const relay = relayOf()
     const text = push(relay, says({ content: 'a' }, 'stop'), says({}, 'stop'), says({ content: '' }, 'stop'), '[DONE]')
     assert.deepEqual(
@@ -297,7 +297,7 @@ describe('the relay of a chat stream', () => {
     )
   })
 
-  it('an empty reason is none', () => {
+  it('ignores an empty finish_reason', () => {
     const relay = relayOf()
     const reasons = parse(push(relay, says({ role: 'assistant' }, ''), says({ content: 'a' }, ''))).map(
       ({ choices }) => choices[0]?.finish_reason,
@@ -306,14 +306,14 @@ describe('the relay of a chat stream', () => {
     assert.ok(!relay.isComplete())
   })
 
-  it('[E2] an end without a reason is no end, [DONE] or not', () => {
+  it('[E2] is incomplete without a finish_reason, even after [DONE]', () => {
     const relay = relayOf()
     push(relay, says({ role: 'assistant', content: 'a' }), '[DONE]')
     assert.ok(relay.isDone())
     assert.ok(!relay.isComplete())
   })
 
-  it('an error, or what is no JSON, breaks the stream, even after a reason', () => {
+  it('breaks on an error or invalid JSON, even after a finish_reason', () => {
     for (const event of [{ error: { message: 'out of memory' } }, { error: 'x' }, '{"choices":', 'oops']) {
       const relay = relayOf()
       push(relay, says({ role: 'assistant', content: 'a' }, 'stop'))
@@ -324,14 +324,14 @@ describe('the relay of a chat stream', () => {
     }
   })
 
-  it('an error of null is none', () => {
+  it('ignores an error of null', () => {
     const relay = relayOf()
     push(relay, chunk([{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }], { error: null }))
     assert.ok(!relay.isBroken())
     assert.ok(relay.isComplete())
   })
 
-  it('nothing is relayed after the end or a break', () => {
+  it('has nothing after its end or a break', () => {
     const first = says({ role: 'assistant', content: '' })
     for (const end of ['[DONE]', { error: {} }]) {
       const relay = relayOf()
@@ -341,7 +341,7 @@ describe('the relay of a chat stream', () => {
     }
   })
 
-  it('logprobs go with the content they belong to', () => {
+  it('keeps logprobs with the content they belong to', () => {
     const logprobs = { content: [{ token: 'é', logprob: -0.1, bytes: [195, 169], top_logprobs: [] }] }
     const relay = relayOf()
     const text = push(
@@ -356,7 +356,7 @@ describe('the relay of a chat stream', () => {
     )
   })
 
-  it('[E2] usage: the engine’s last count, told in the end only where it was asked for', () => {
+  it('[E2] reports the engine’s last count, and ends with it only if the caller asked for usage', () => {
     const usage = (tokens: number): object => ({ usage: { prompt_tokens: 5, completion_tokens: tokens } })
     for (const includeUsage of [true, false]) {
       const relay = relayOf({ includeUsage })
@@ -373,7 +373,7 @@ describe('the relay of a chat stream', () => {
       const reported = relay.reportedUsage()
       assert.equal(reported?.outputTokens, 2)
       assert.deepEqual(
-        heard(relay.closing(reported)).map((it) => (it === '[DONE]' ? it : (JSON.parse(it) as Event).usage)),
+        received(relay.closing(reported)).map((it) => (it === '[DONE]' ? it : (JSON.parse(it) as Event).usage)),
         [
           ...(includeUsage
             ? [
@@ -392,7 +392,7 @@ describe('the relay of a chat stream', () => {
     }
   })
 
-  it('[M2] usage of several choices, counted one by one while they run: what an abort is billed by is their sum', () => {
+  it('[M2] adds up running counts of single choices, so that an abort is billed by their sum', () => {
     const usage = (tokens: number): object => ({ usage: { prompt_tokens: 5, completion_tokens: tokens } })
     const piece = (index: number, tokens: number): object =>
       chunk([{ index, delta: { content: 'x' }, finish_reason: null }], usage(tokens))
@@ -404,7 +404,7 @@ describe('the relay of a chat stream', () => {
     assert.equal(relay.reportedUsage()?.outputTokens, 6, 'the count of everything')
   })
 
-  it('[M2] a usage of nothing, which some servers put into every chunk, is no count', () => {
+  it('[M2] ignores an all-zero usage, which some servers put into every chunk', () => {
     const nothing = { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }
     const relay = relayOf()
     push(
@@ -416,7 +416,7 @@ describe('the relay of a chat stream', () => {
     assert.equal(relay.deltaCount(), 1)
   })
 
-  it('only deltas that say something are counted', () => {
+  it('counts only deltas with content', () => {
     const relay = relayOf()
     push(
       relay,
@@ -432,8 +432,8 @@ describe('the relay of a chat stream', () => {
   })
 })
 
-describe('the splitter of events', () => {
-  it('an event of over 8 MiB is refused, so that no engine fills the memory', () => {
+describe('an event splitter', () => {
+  it('refuses an event larger than 8 MiB, so that no engine can fill the memory', () => {
     const split = eventSplitter()
     const piece = Buffer.alloc(1024 * 1024, 'x')
     split(Buffer.from('data: '))

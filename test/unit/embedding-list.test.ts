@@ -10,21 +10,21 @@ interface Item {
   readonly embedding: string | readonly number[]
 }
 
-/** More than is read whole: 40 vectors of 500 numbers are 108 KB in base64, and more in numbers. */
+/** Large enough to be forwarded: 40 vectors of 500 numbers are 108 KB in base64, and more as numbers. */
 const COUNT = 40
 const NUMBERS = 500
 const usage = { prompt_tokens: 3, total_tokens: 3 }
 const bytesOf = (answer: unknown): Buffer => Buffer.from(JSON.stringify(answer))
 
-/** The fields of an item in another order, as some servers have them. */
+/** An item with its fields in another order, as some servers send them. */
 function reordered(it: Item, order: readonly string[]): Item {
   return Object.fromEntries(order.map((name) => [name, it[name]])) as Item
 }
 
 /**
- * What becomes of an answer whose bytes come in chunks of a size: its list and the rest, as JSON.parse reads
- * them; or it is left to be read whole, with nothing sent on; or it broke, with something sent on; or it passed
- * and nobody can read it.
+ * What happens to an answer that arrives in chunks of a size. Forwarded: its list and the rest, as JSON.parse
+ * reads them. Otherwise 'whole': nothing was forwarded; 'broken': it failed after something was forwarded;
+ * 'unreadable': it was forwarded but is not JSON.
  */
 function passed(
   form: Form,
@@ -67,8 +67,8 @@ for (const form of ['base64', 'float'] as const) {
     return typeof found === 'string' ? found : 'passed'
   }
 
-  describe(`embeddings in ${form} on their way through`, () => {
-    it('pass in any order of fields and whatever chunks they come in, and say what JSON.parse says', () => {
+  describe(`forwarded embeddings in ${form}`, () => {
+    it('are the ones JSON.parse finds, with any order of fields and any chunks', () => {
       const orders = fc.shuffledSubarray(['object', 'index', 'embedding'], { minLength: 3 })
       const counts = fc.integer({ min: 26, max: 60 })
       fc.assert(
@@ -82,7 +82,7 @@ for (const form of ['base64', 'float'] as const) {
       )
     })
 
-    it('pass, too, where two of them are far more than is read whole', () => {
+    it('may be so long that two of them take many chunks', () => {
       const embedding =
         form === 'base64'
           ? inBase64(1).replaceAll('=', '').repeat(48)
@@ -91,7 +91,7 @@ for (const form of ['base64', 'float'] as const) {
       assert.deepEqual(passed(form, bytesOf({ data, usage }), 65_536, 8), { data, rest: { data: [], usage } })
     })
 
-    it('are read whole where few come, or the first of them are worded otherwise', () => {
+    it('are read whole instead when there are few, or when the first have another format', () => {
       const others: readonly (readonly [string, unknown])[] = [
         ['few', { data: items(2) }],
         ['another order', { data: items().toReversed() }],
@@ -114,11 +114,11 @@ for (const form of ['base64', 'float'] as const) {
       ]
       for (const [what, answer] of others) assert.equal(fateOf(bytesOf(answer)), 'whole', what)
       assert.equal(fateOf(Buffer.from(JSON.stringify({ data: items() }, null, 1))), 'whole', 'spaces')
-      const muchBehind = bytesOf({ data: items(), more: 'x'.repeat(70_000) })
-      assert.equal(fateOf(muchBehind, muchBehind.length), 'whole', 'much behind it, all at once')
+      const muchAfter = bytesOf({ data: items(), more: 'x'.repeat(70_000) })
+      assert.equal(fateOf(muchAfter, muchAfter.length), 'whole', 'much after it, all at once')
     })
 
-    it('break where the wording changes on the way, and never pass for what they are not', () => {
+    it('break when the format changes on the way', () => {
       const last = COUNT - 1
       const others: readonly (readonly [string, unknown])[] = [
         ['fewer', { data: items(last) }],
@@ -128,7 +128,7 @@ for (const form of ['base64', 'float'] as const) {
         ['an empty one', { data: replaced(last, { embedding: form === 'base64' ? '' : [] }) }],
         ['one field more', { data: replaced(last, { x: 1 }) }],
         ['a second list', `{"data":${JSON.stringify(items())},"data":[1]}`],
-        ['too much behind it', { data: items(), more: 'x'.repeat(70_000) }],
+        ['too much after it', { data: items(), more: 'x'.repeat(70_000) }],
         ...(form === 'base64'
           ? ([
               ['another length', { data: replaced(last, { embedding: 'AAAA' }) }],
@@ -146,7 +146,7 @@ for (const form of ['base64', 'float'] as const) {
       }
     })
 
-    it('that end too soon are not whole', () => {
+    it('are incomplete when they end too soon', () => {
       const whole = bytesOf({ data: items(), usage })
       fc.assert(
         fc.property(fc.nat({ max: whole.length - 1 }), (length) => {
@@ -155,7 +155,7 @@ for (const form of ['base64', 'float'] as const) {
       )
     })
 
-    it('that were tampered with never say anything else than JSON.parse does', () => {
+    it('never differ from what JSON.parse reads, even when a byte was changed', () => {
       const whole = bytesOf({ data: items(), usage })
       const places = fc.nat({ max: whole.length - 1 })
       fc.assert(
@@ -163,7 +163,7 @@ for (const form of ['base64', 'float'] as const) {
           const bytes = Buffer.from(whole)
           bytes[place] = byte
           const found = passed(form, bytes, size)
-          // Numbers are passed on as they are written, and what no parser takes for one stays that.
+          // Numbers are forwarded unchecked, so an invalid one stays invalid.
           if (found === 'unreadable') assert.equal(form, 'float')
           if (typeof found === 'string') return
           const { data } = JSON.parse(bytes.toString('utf8')) as { data: Item[] }

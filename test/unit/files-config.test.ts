@@ -19,12 +19,12 @@ const s3 =
   'kind: s3, endpoint: "http://minio:9000", bucket: pictures, region: r, access_key_env: KEY, secret_key_env: SECRET'
 
 describe('file storage in weir.yaml', () => {
-  it('is off unless it is asked for', () => {
+  it('is off by default', () => {
     assert.equal(load('').files(), undefined)
     assert.equal(loadConfig({}, { WEIR_DATA_DIR: folder }).files(), undefined)
   })
 
-  it('has defaults that hold', () => {
+  it('has defaults', () => {
     assert.deepEqual(load('files: { kind: local }').files(), {
       kind: 'local',
       publicUrl: undefined,
@@ -44,7 +44,7 @@ describe('file storage in weir.yaml', () => {
     })
   })
 
-  it('needs its secrets where it is used, and not for a command that stores nothing', () => {
+  it('needs its secrets only when it is used, not for a command that stores nothing', () => {
     const config = load(`files: { ${s3} }`, { KEY: 'access' })
     assert.throws(
       () => config.files(),
@@ -70,10 +70,11 @@ describe('file storage in weir.yaml', () => {
     ['images: { max_side_px: 0 }', /images\.max_side_px: must be an integer from 1/],
   ]
   for (const [text, message] of wrong) {
-    it(`is refused with a word on the mistake: ${text.slice(0, 60)}`, () => assert.throws(() => load(text), message))
+    it(`is refused with a message about the mistake: ${text.slice(0, 60)}`, () =>
+      assert.throws(() => load(text), message))
   }
 
-  it('needs an address for its links where the service listens on every one', () => {
+  it('needs a public URL when the service listens on every address', () => {
     const text = 'server: { host: 0.0.0.0 }\nfiles: { kind: local }'
     assert.throws(() => load(text).files(), /files\.public_url: is required where the service listens on every address/)
     const given = load('server: { host: 0.0.0.0 }\nfiles: { kind: local, public_url: "https://x.example/w" }').files()

@@ -6,7 +6,7 @@ import { hasRepeatedName, scanObject } from '../../src/core/json/json-scan.ts'
 
 fc.configureGlobal({ seed: 1 })
 
-/** Names that parsers stumble over, beside any others. */
+/** Names that parsers get wrong, and any others. */
 const names = fc.oneof(
   fc.constantFrom('model', 'messages', 'a,b', 'a"b', 'a\\', '\\"', '{', '}:', '', '\n', 'é', '日本', '😀', '__proto__'),
   fc.string({ unit: 'binary' }),
@@ -14,7 +14,7 @@ const names = fc.oneof(
 const objects = fc.dictionary(names, fc.jsonValue({ maxDepth: 4 }), { maxKeys: 8, noNullPrototype: true })
 const space = fc.constantFrom('', ' ', '\n', '\t\r\n', '          ')
 
-/** One object's JSON in one of its many spellings: escapes and white space vary, the meaning does not. */
+/** An object's JSON with varying escapes and white space, but the same meaning. */
 const spellings = fc.tuple(objects, fc.array(space, { minLength: 1, maxLength: 7 }), fc.boolean()).map(spell)
 
 function spell([value, spaces, escaped]: [Record<string, unknown>, string[], boolean]): [
@@ -39,7 +39,7 @@ function spell([value, spaces, escaped]: [Record<string, unknown>, string[], boo
   return [value, gap() + write(value) + gap()]
 }
 
-/** The text behind `headroom` bytes of rubbish that must not matter. */
+/** The text after `headroom` bytes of garbage that must not matter. */
 function behind(headroom: number, text: string): Buffer {
   return Buffer.concat([Buffer.alloc(headroom, '{",'), Buffer.from(text)])
 }
@@ -49,7 +49,7 @@ function entriesOf(it: object): [string, unknown][] {
 }
 
 describe('the fields of an object, found in its bytes', () => {
-  it('are those that JSON.parse finds, with their values, in any spelling', () => {
+  it('are the ones JSON.parse finds, with their values, however they are written', () => {
     fc.assert(
       fc.property(spellings, fc.nat(40), ([value, text], headroom) => {
         const bytes = behind(headroom, text)
@@ -58,7 +58,7 @@ describe('the fields of an object, found in its bytes', () => {
           name,
           JSON.parse(bytes.toString('utf8', valueStart, end)),
         ])
-        // As text, for -0 is written as 0.
+        // Compared as text, because -0 is written as 0.
         assert.equal(JSON.stringify(found), JSON.stringify(Object.entries(JSON.parse(text) as object)))
         assert.equal(found.length, Object.keys(value).length)
       }),
@@ -66,7 +66,7 @@ describe('the fields of an object, found in its bytes', () => {
     )
   })
 
-  it('are told one by one where a name stands twice, so that the body can be refused', () => {
+  it('include both fields when a name appears twice, so that the body can be refused', () => {
     const text = '{"a":1,"b":{"a":2},"\\u0061":3}'
     assert.deepEqual(
       scanObject(Buffer.from(text)).fields.map(({ name }) => name),
@@ -74,7 +74,7 @@ describe('the fields of an object, found in its bytes', () => {
     )
   })
 
-  it('are counted at every depth: a tree with fewer names than its text has lost one to another of the same name', () => {
+  it('are counted at every depth: a parsed tree with fewer names than its text had a repeated name', () => {
     const repeated = (text: string): boolean => hasRepeatedName(JSON.parse(text), scanObject(Buffer.from(text)).names)
     for (const text of [
       '{"a":{"b":1,"b":2}}',
@@ -108,7 +108,7 @@ describe('the fields of an object, found in its bytes', () => {
     }
   })
 
-  it('come with the depth and the number of values, which a body is judged by before it is parsed', () => {
+  it('come with the depth and the number of values, so that a body can be refused before it is parsed', () => {
     assert.deepEqual(pick('{}'), { depth: 1, values: 1 })
     assert.deepEqual(pick('{"a":[[1,2],{"b":3}]}'), { depth: 3, values: 6 })
     assert.deepEqual(pick('{"a":"[[[[{{{{,,,,"}'), { depth: 1, values: 1 })
@@ -116,7 +116,7 @@ describe('the fields of an object, found in its bytes', () => {
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
         const { depth, values } = pick(JSON.stringify(value))
         assert.equal(depth, depthOf(value))
-        // Never fewer than the tree really has, less the one at its root.
+        // Never fewer than the tree has, not counting its root.
         assert.ok(values >= countOf(value) - 1)
       }),
     )
@@ -126,7 +126,7 @@ describe('the fields of an object, found in its bytes', () => {
     }
   })
 
-  it('harm nothing in any bytes that are no JSON at all', () => {
+  it('have valid offsets in any bytes, even if they are not JSON', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array(), fc.string().map(Buffer.from)), (bytes) => {
         const buffer = Buffer.from(bytes)
@@ -138,7 +138,7 @@ describe('the fields of an object, found in its bytes', () => {
     )
   })
 
-  it('are found in linear time, deep and crowded bodies included', () => {
+  it('are found in linear time, even in deep or crowded bodies', () => {
     const megabytes = 4_000_000
     const bodies = [
       '['.repeat(megabytes),
@@ -161,8 +161,8 @@ describe('the fields of an object, found in its bytes', () => {
   })
 })
 
-describe('a body as an engine gets it', () => {
-  it('parses to the fields put in front and the fields that are kept, and to nothing else', () => {
+describe('a forwarded body', () => {
+  it('has exactly the new fields and the kept fields', () => {
     const fronts = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 2 }), {
       maxKeys: 4,
       noNullPrototype: true,
@@ -184,7 +184,7 @@ describe('a body as an engine gets it', () => {
     )
   })
 
-  it('keeps numbers, escapes and order as they were written, for they are forwarded and not rewritten', () => {
+  it('keeps numbers, escapes and order as the caller wrote them', () => {
     const text = '{"seed":12345678901234567890,"x":1.10,"drop":[1,{"a":","}],"messages":[{"content":"\\u00e9\\/"}]}'
     const bytes = behind(100, text)
     const { fields } = scanObject(bytes, 100)
@@ -195,7 +195,7 @@ describe('a body as an engine gets it', () => {
     )
   })
 
-  it('is not copied where the headroom has room for the front, and is where it has not', () => {
+  it('is copied only when the new fields do not fit into the headroom', () => {
     const bytes = behind(64, '{"a":1}')
     const { fields } = scanObject(bytes, 64)
     const inPlace = forwardBody(bytes, 64, fields, () => true, { model: 'm' })

@@ -17,14 +17,14 @@ describe('the header of an image', () => {
   const samples: readonly [name: string, bytes: Buffer, type: string][] = [
     ['png', png(size), 'image/png'],
     ['jpeg', jpeg(size), 'image/jpeg'],
-    ['jpeg behind half a megabyte of notes', jpeg({ ...size, more: 500_000 }), 'image/jpeg'],
+    ['jpeg after half a megabyte of metadata', jpeg({ ...size, more: 500_000 }), 'image/jpeg'],
     ['gif', gif(size), 'image/gif'],
     ['lossy webp', webp(size), 'image/webp'],
     ['lossless webp', webp(size, 'VP8L'), 'image/webp'],
     ['extended webp', webp(size, 'VP8X'), 'image/webp'],
   ]
   for (const [name, bytes, type] of samples) {
-    it(`[C7] says what it is and how large: ${name}`, () => {
+    it(`[C7] gives the type and the size: ${name}`, () => {
       assert.deepEqual(readImageHeader(reader(bytes)), { type, ...size })
       const text = bytes.toString('base64')
       const inText: ReadBytes = (offset, length) => decodedSlice(text, offset, length)
@@ -32,7 +32,7 @@ describe('the header of an image', () => {
     })
   }
 
-  it('takes few bytes of a large file', () => {
+  it('is found in a few bytes of a large file', () => {
     const bytes = jpeg({ more: 1_000_000 })
     let read = 0
     readImageHeader((offset, length) => {
@@ -42,7 +42,7 @@ describe('the header of an image', () => {
     assert.ok(read < 500, String(read))
   })
 
-  it('is none where the file is cut short, or has no size', () => {
+  it('is undefined when the file is truncated or has no size', () => {
     for (const bytes of [
       png({ width: 0 }),
       gif({ height: 0 }),
@@ -71,7 +71,7 @@ describe('the header of an image', () => {
     )
   })
 
-  it('decides, with the number of bytes, whether the image may be used', () => {
+  it('decides together with the byte length whether an image is allowed', () => {
     const limits = { maxBytes: 1000, maxSidePx: 100 }
     const problem = (bytes: Buffer, length = bytes.length): string | undefined =>
       imageProblem(reader(bytes), length, limits)
@@ -85,7 +85,7 @@ describe('the header of an image', () => {
 })
 
 describe('base64', () => {
-  it('is decoded a piece at a time to the same bytes', () => {
+  it('decodes piece by piece to the same bytes', () => {
     for (const length of [1, 2, 3, 49_151, 49_152, 49_153, 98_304, 200_000]) {
       const bytes = jpeg({ more: length }).subarray(0, length)
       const text = bytes.toString('base64')
@@ -97,7 +97,7 @@ describe('base64', () => {
     }
   })
 
-  it('is told from what is none, wherever the mistake is', () => {
+  it('is refused wherever the mistake is', () => {
     const good = png({ more: 150_000 }).toString('base64')
     for (const sign of ['-', '_', ' ', '\n', '*', '=', '"', '\0', 'é', '€']) {
       for (const at of [0, 1, 65_535, 65_536, 100_001, good.length - 5]) {
@@ -109,7 +109,7 @@ describe('base64', () => {
     for (const bad of ['', 'A', 'AA', 'AAA', '=', '====', 'A===', 'AAAAA']) assert.equal(isBase64(bad), false, bad)
   })
 
-  it('gives any slice of its bytes', () => {
+  it('decodes any slice of its bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 100 }), fc.nat(110), fc.nat(40), (array, offset, length) => {
         const bytes = Buffer.from(array)

@@ -5,22 +5,22 @@ import { parseWithLargeStrings } from '../../src/core/json/large-json-strings.ts
 
 const long = 'A'.repeat(5000)
 
-describe('JSON whose long strings stay where they are', () => {
-  it('has names in their places, and the bytes are those of the body itself', () => {
+describe('JSON parsed without its long strings', () => {
+  it('has placeholders for them, and gives their bytes without a copy', () => {
     const body = Buffer.from(JSON.stringify({ data: [{ b64: long, note: 'short' }, { b64: long }] }))
-    const lifted = parseWithLargeStrings(body) ?? assert.fail()
-    const { data } = lifted.value as { data: { b64: string; note?: string }[] }
+    const json = parseWithLargeStrings(body) ?? assert.fail()
+    const { data } = json.value as { data: { b64: string; note?: string }[] }
     assert.equal(data.length, 2)
     for (const { b64 } of data) {
       assert.ok(b64.length < 10)
-      const bytes = lifted.bytesOf(b64)
+      const bytes = json.bytesOf(b64)
       assert.equal(bytes.toString(), long)
       assert.equal(bytes.buffer, body.buffer, 'no copy')
     }
-    assert.equal(lifted.bytesOf(data[0]?.note ?? '').toString(), 'short')
+    assert.equal(json.bytesOf(data[0]?.note ?? '').toString(), 'short')
   })
 
-  it('means the same as any JSON', () => {
+  it('means the same as any JSON once they are put back', () => {
     const strings = fc.oneof(
       fc.string(),
       fc.constant(long),
@@ -30,22 +30,22 @@ describe('JSON whose long strings stay where they are', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.array(strings), (value, texts) => {
         const original = [value, ...texts]
-        const lifted = parseWithLargeStrings(Buffer.from(JSON.stringify(original)))
-        assert.deepEqual(restored(lifted?.value, lifted), JSON.parse(JSON.stringify(original)))
+        const json = parseWithLargeStrings(Buffer.from(JSON.stringify(original)))
+        assert.deepEqual(restored(json?.value, json), JSON.parse(JSON.stringify(original)))
       }),
     )
   })
 
-  it('is nothing where it is no JSON', () => {
+  it('is undefined when the text is not JSON', () => {
     for (const text of ['', '{', `{"a":"${long}`, `{"a":"${long}"`, `["${long}",]`, '"']) {
       assert.equal(parseWithLargeStrings(Buffer.from(text)), undefined, text.slice(0, 20))
     }
   })
 })
 
-function restored(value: unknown, lifted: ReturnType<typeof parseWithLargeStrings>): unknown {
-  if (typeof value === 'string') return value.startsWith('\0') ? lifted?.bytesOf(value).toString() : value
-  if (Array.isArray(value)) return value.map((item) => restored(item, lifted))
+function restored(value: unknown, json: ReturnType<typeof parseWithLargeStrings>): unknown {
+  if (typeof value === 'string') return value.startsWith('\0') ? json?.bytesOf(value).toString() : value
+  if (Array.isArray(value)) return value.map((item) => restored(item, json))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, restored(item, lifted)]))
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, restored(item, json)]))
 }

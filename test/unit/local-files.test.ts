@@ -9,7 +9,7 @@ import type { FileStore } from '../../src/ports/files.ts'
 
 const MIB = 1_048_576
 
-/** A store whose time a test sets; opened again on the same directory, it is the service after a restart. */
+/** A store with a settable clock. Calling `start` again is a restart on the same directory. */
 function stage(t: TestContext, changes: { linkTtlSeconds?: number; maxBytes?: number } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-files-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
@@ -31,13 +31,13 @@ async function read(store: FileStore, link: string): Promise<string> {
 }
 
 describe('files in the data directory', () => {
-  it('and their links outlive a restart', async (t) => {
+  it('survive a restart together with their links', async (t) => {
     const { start } = stage(t)
     const link = await start().put(Buffer.from('one'), 'image/png')
     assert.equal(await read(start(), link), 'one')
   })
 
-  it('go when their time is over, also after a restart, and make room', async (t) => {
+  it('are deleted when they expire, even after a restart, and make room', async (t) => {
     const { start, time, names } = stage(t, { maxBytes: MIB })
     const first = start()
     const link = await first.put(Buffer.alloc(900_000), 'image/png')
@@ -50,7 +50,7 @@ describe('files in the data directory', () => {
     assert.equal(names().length, 1)
   })
 
-  it('many at once never take more room than there is', async (t) => {
+  it('never exceed the limit, even when many are stored at once', async (t) => {
     const { start, names } = stage(t, { maxBytes: MIB })
     const store = start()
     const puts = await Promise.allSettled(
@@ -60,13 +60,13 @@ describe('files in the data directory', () => {
     assert.equal(names().length, 5)
   })
 
-  it('small ones are bounded in number', async (t) => {
+  it('are limited in number when they are small', async (t) => {
     const store = stage(t, { maxBytes: 4096 * 3 }).start()
     for (let count = 0; count < 3; count++) await store.put(Buffer.from('x'), 'image/png')
     await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
   })
 
-  it('half-written ones are gone after a restart, and what is not ours stays and is not served', async (t) => {
+  it('lose half-written ones at a restart; files of others stay and are not served', async (t) => {
     const { start, dataDir, names } = stage(t)
     await start().put(Buffer.from('one'), 'image/webp')
     writeFileSync(join(dataDir, 'files', `${'a'.repeat(32)}.png.part`), 'half')
@@ -79,7 +79,7 @@ describe('files in the data directory', () => {
     await assert.rejects(async () => store.open?.('notes.txt', 'expires=1&signature=x'), { code: 'not_found' })
   })
 
-  it('a link to a file that somebody deleted says so', async (t) => {
+  it('that were deleted by hand give an error that says so', async (t) => {
     const { start, dataDir, names } = stage(t)
     const store = start()
     const link = await store.put(Buffer.from('one'), 'image/png')
@@ -87,12 +87,12 @@ describe('files in the data directory', () => {
     await assert.rejects(read(store, link), { code: 'not_found', message: /no longer exists/ })
   })
 
-  it('links of one installation open nothing at another', async (t) => {
+  it('cannot be opened with a link of another installation', async (t) => {
     const link = await stage(t).start().put(Buffer.from('one'), 'image/png')
     await assert.rejects(read(stage(t).start(), link), { code: 'not_found' })
   })
 
-  it('a secret that is damaged is told at the start', (t) => {
+  it('cannot be used when the secret is damaged: the start fails', (t) => {
     const { start, dataDir } = stage(t)
     writeFileSync(join(dataDir, 'link-secret'), 'short\n')
     assert.throws(() => start(), /link-secret is damaged/)

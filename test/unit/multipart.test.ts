@@ -16,7 +16,7 @@ function parse(body: Buffer, sizes: readonly number[] = [body.length], boundary 
   })
   for (let at = 0, turn = 0; at < body.length; turn++) {
     const size = Math.max(1, sizes[turn % sizes.length] ?? 1)
-    // A copy that is overwritten afterwards: what the parser keeps must be its own.
+    // The piece is overwritten afterwards, so the parser must copy what it keeps.
     const chunk = Buffer.from(body.subarray(at, at + size))
     parser.push(chunk)
     chunk.fill(0)
@@ -34,7 +34,7 @@ function write(parts: readonly Part[], boundary = 'frontier'): Buffer {
 }
 
 describe('a form', () => {
-  it('is the same in whatever pieces it arrives, also with bits of its boundary inside', () => {
+  it('parses the same in any pieces, even with parts of its boundary inside', () => {
     const content = fc
       .array(fc.constantFrom('\r', '\n', '-', '\r\n--front', '\r\n--', '--frontier', 'x', '\xff', '\0', 'ier'), {
         maxLength: 30,
@@ -49,7 +49,7 @@ describe('a form', () => {
     )
   })
 
-  it('of garbage is refused and never crashes', () => {
+  it('is refused without a crash when it is garbage', () => {
     const bit = fc.constantFrom(
       '--frontier',
       '\r\n',
@@ -72,7 +72,7 @@ describe('a form', () => {
     )
   })
 
-  it('has names as the clients write them', () => {
+  it('may name its fields in all the ways that clients do', () => {
     const nameIn = (disposition: string): string | undefined =>
       parse(
         Buffer.from(`--frontier\r\nX-Other: 1\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--frontier--`),
@@ -85,7 +85,7 @@ describe('a form', () => {
     assert.throws(() => nameIn('form-data'), ApiError)
   })
 
-  it('may have text before and after, and spaces behind a boundary', () => {
+  it('may have text before and after, and spaces after a boundary', () => {
     const [first, ...rest] = write([['a', '1']])
       .toString('latin1')
       .split('\r\n')

@@ -42,7 +42,7 @@ describe('a value against its type', () => {
     it(`${JSON.stringify(value)} is refused: ${expected}`, () => assert.equal(problem(schema, value), expected))
   }
 
-  it('is fine up to and including the bounds', () => {
+  it('is valid up to and including the bounds', () => {
     assert.equal(problem(Type.Integer({ minimum: 1, maximum: 128 }), 128), 'fine')
     assert.equal(problem(Type.Number({ minimum: -2, maximum: 2 }), -2), 'fine')
     assert.equal(problem(Type.Number({ exclusiveMinimum: 0 }), 0.001), 'fine')
@@ -58,19 +58,19 @@ describe('the fields of an object', () => {
   })
   const closed = Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false })
 
-  it('are named with their whole way', () => {
+  it('are named with their full path', () => {
     assert.equal(problem(schema, { a: 'x', b: { c: [{ d: 1 }, { d: 'x' }] } }), 'b.c[1].d type: an integer')
     assert.equal(problem(schema, { a: 'x', b: { c: [{}] } }), 'b.c[0].d missing: an integer')
     assert.equal(problem(schema, { b: null }), 'a missing: a string')
   })
 
-  it('are absent where they are null', () => {
+  it('count as absent when they are null', () => {
     assert.equal(problem(schema, { a: 'x', b: null }), 'fine')
     assert.equal(problem(schema, { a: null }), 'a missing: a string')
     assert.equal(problem(closed, { unknown: null }), 'fine')
   })
 
-  it('may be unknown, unless the schema is closed; then the known ones are named', () => {
+  it('may be unknown, unless the schema is closed: then the problem lists the known ones', () => {
     assert.equal(problem(schema, { a: 'x', z: 1 }), 'fine')
     assert.equal(problem(closed, { b: 1 }), 'b unknown: a')
   })
@@ -101,7 +101,7 @@ describe('one of several schemas', () => {
     Type.Object({ type: Type.Literal('function'), name: Type.String() }),
   ])
 
-  it('is judged as the one that was meant', () => {
+  it('reports problems of the one that was meant', () => {
     assert.equal(problem(stop, 'x'), 'fine')
     assert.equal(problem(stop, ['x', 'y']), 'fine')
     assert.equal(problem(stop, ['x', 5]), '[1] type: a string')
@@ -110,7 +110,7 @@ describe('one of several schemas', () => {
     assert.equal(problem(choice, { type: 'function' }), 'name missing: a string')
   })
 
-  it('is told with all of them where none was meant', () => {
+  it('lists all of them when none was meant', () => {
     assert.equal(problem(stop, 5), '. type: a string, or an array of 0 to 2 items')
     assert.equal(problem(part, { type: 'audio' }), 'type value: one of text, image')
     assert.equal(problem(part, { text: 'x' }), 'type missing: one of text, image')
@@ -120,7 +120,7 @@ describe('one of several schemas', () => {
 })
 
 describe('every schema that values are checked with', () => {
-  const understood = new Set(
+  const supported = new Set(
     `type const enum anyOf properties required additionalProperties items minItems maxItems minLength maxLength
      pattern minimum maximum exclusiveMinimum expected description format=binary`.split(/\s+/),
   )
@@ -134,22 +134,22 @@ describe('every schema that values are checked with', () => {
     ]
   }
 
-  it('uses only the keywords that are understood: another one would be passed over in silence', () => {
+  it('uses only supported keywords, because any other would be ignored silently', () => {
     assert.deepEqual(
-      keywordsOf(Type.Record(Type.String(), Type.Number())).filter((it) => !understood.has(it)),
+      keywordsOf(Type.Record(Type.String(), Type.Number())).filter((it) => !supported.has(it)),
       ['patternProperties'],
     )
     const requests = operations.flatMap(({ request }) => request ?? [])
     assert.ok(requests.length > 0)
     for (const schema of [...requests, modelsSchema, priceListSchema]) {
       assert.deepEqual(
-        keywordsOf(schema).filter((keyword) => !understood.has(keyword)),
+        keywordsOf(schema).filter((keyword) => !supported.has(keyword)),
         [],
       )
     }
   })
 
-  it('can be said in words', () => {
+  it('can be described in words', () => {
     for (const schema of Object.values(chatRequestSchema.properties)) {
       assert.notEqual(describeSchema(schema), 'any value')
       assert.ok(!describeSchema(schema).includes('undefined'))

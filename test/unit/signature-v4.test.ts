@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { presignedUrl, signedHeaders, type Signer } from '../../src/files/signature-v4.ts'
 
-/** The examples of AWS's own documentation ("Authenticating Requests: AWS Signature Version 4", S3 API reference). */
+/** The examples from AWS's documentation ("Authenticating Requests: AWS Signature Version 4", S3 API reference). */
 const signer: Signer = {
   accessKey: 'AKIAIOSFODNN7EXAMPLE',
   secretKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
@@ -17,7 +17,7 @@ const url = (path: string): URL => new URL(path, 'https://examplebucket.s3.amazo
 const signatureIn = (headers: Record<string, string>): string | undefined =>
   /Signature=([0-9a-f]{64})$/.exec(headers['authorization'] ?? '')?.[1]
 
-describe('AWS Signature Version 4, by the examples of its documentation', () => {
+describe('AWS Signature Version 4, checked against the examples in its documentation', () => {
   it('signs GET Object', () => {
     const headers = signedHeaders(signer, {
       method: 'GET',
@@ -34,7 +34,7 @@ describe('AWS Signature Version 4, by the examples of its documentation', () => 
     assert.equal(headers['x-amz-date'], '20130524T000000Z')
   })
 
-  it('signs PUT Object, with a sign in its name that has to be encoded', () => {
+  it('signs PUT Object with a character in the name that must be encoded', () => {
     const headers = signedHeaders(signer, {
       method: 'PUT',
       url: url('/test$file.text'),

@@ -17,8 +17,8 @@ fc.configureGlobal({ seed: 1 })
 const anyTokenizer = [undefined, ...tokenizerNames]
 const text = fc.string({ unit: 'binary', maxLength: 200 })
 
-describe('tokens guessed from characters', () => {
-  it('[Q1] count letters, digits, marks and scripts each at their own rate', () => {
+describe('token estimates', () => {
+  it('[Q1] count letters, digits, punctuation and scripts each at their own rate', () => {
     const word = textTokens('weir', 'llama3').charged
     assert.equal(word, Math.ceil(4 * 0.27 * 1.3))
     assert.equal(textTokens('', 'llama3').charged, 0)
@@ -41,7 +41,7 @@ describe('tokens guessed from characters', () => {
     )
   })
 
-  it('cut a text to a limit that it keeps even at the high end, and no shorter than needed', () => {
+  it('truncate a text so that even its high estimate is within a limit, and no shorter than needed', () => {
     const anyText = fc.oneof(text, fc.string({ unit: 'grapheme', maxLength: 200 }))
     fc.assert(
       fc.property(
@@ -64,7 +64,7 @@ describe('tokens guessed from characters', () => {
     assert.equal(firstTokens('😀😀', 1, undefined), '😀', 'something is left to rank')
   })
 
-  it('[Q1] without a tokenizer, charge as the worst of them and check the context as the best', () => {
+  it('[Q1] without a tokenizer, charge like the most expensive one and check the context like the cheapest', () => {
     fc.assert(
       fc.property(text, fc.constantFrom(...tokenizerNames), (it, tokenizer) => {
         assert.ok(textTokens(it, undefined).charged >= textTokens(it, tokenizer).charged)
@@ -79,7 +79,7 @@ describe('tokens guessed from characters', () => {
     assert.ok(Math.abs(textTokens(part.repeat(100_000), 'gemma').charged - once * 100) <= 100)
   })
 
-  it('know tokenizers by name, however it is written', () => {
+  it('know tokenizers by name, in upper or lower case', () => {
     assert.ok(isTokenizer('Llama3') && isTokenizer('CL100K_BASE'))
     assert.ok(!isTokenizer('llama') && !isTokenizer('constructor'))
     assert.deepEqual(textTokens('Weir 堰', 'Llama3'), textTokens('Weir 堰', 'llama3'))
@@ -92,7 +92,7 @@ describe('tokens guessed from characters', () => {
     assert.deepEqual(sumOf([{ charged: 5, likely: 2 }, messageTokens(1)]), { charged: 13, likely: 5 })
   })
 
-  it('guess an answer from its bytes', () => {
+  it('estimate an answer from its bytes', () => {
     assert.equal(likelyOutputTokens(0), 0)
     assert.equal(likelyOutputTokens(5), 2)
   })
