@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 /**
- * `weir_` + 256 random bits + a checksum, all letters and digits: secret scanners find it, a double click
- * selects it, and a mistyped one is told apart without a look-up.
+ * `weir_` + 256 random bits + a checksum, all letters and digits. Secret scanners can find it, a double click selects
+ * it, and the checksum exposes a mistyped key without a lookup.
  */
 const PREFIX = 'weir_'
 const RANDOM_LENGTH = 43
@@ -12,7 +12,7 @@ const SHAPE = /^weir_[0-9A-Za-z]{49}$/
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 export function formatKey(random: Buffer): string {
-  if (random.length !== 32) throw new RangeError('a key is made of 32 random bytes')
+  if (random.length !== 32) throw new RangeError('a key needs exactly 32 random bytes')
   const text = PREFIX + base62(BigInt(`0x${random.toString('hex')}`), RANDOM_LENGTH)
   return text + checksum(text)
 }

@@ -8,7 +8,7 @@ export type Category = (typeof categories)[number]
 export const modes = ['serverless', 'dedicated'] as const
 export type Mode = (typeof modes)[number]
 
-/** The servers people run, by how they word things: see engines/dialects. */
+/** The kinds of inference server that Weir can talk to; src/dialects has the differences between them. */
 export const engineKinds = [
   'embedded',
   'openai',
@@ -27,29 +27,29 @@ export const engineKinds = [
 ] as const
 export type EngineKind = (typeof engineKinds)[number]
 
-/** An upstream as the catalog describes it. */
+/** An engine as the catalog describes it. */
 export interface EngineDescription {
   readonly kind: EngineKind
   readonly urls: readonly string[]
-  /** The model's name at the engine. */
+  /** The name that the engine knows the model by. */
   readonly model: string
   readonly apiKey: string | undefined
-  /** What the scores of a reranker are, where the operator knows better than its kind. */
+  /** What a reranker's scores are, when they differ from what its kind usually returns. */
   readonly scores: 'probability' | 'logit' | undefined
   readonly firstByteTimeoutMs: number
   readonly idleTimeoutMs: number
 }
 
-/** One place a model runs, with a queue of its own. */
+/** One place where a model runs, with its own queue. */
 export interface Deployment {
-  /** Unique and stable over reloads: it names the queue. */
+  /** The name of its queue: unique, and stable across reloads. */
   readonly lane: string
   readonly mode: Mode
-  /** The one workspace a dedicated deployment is reserved for. */
+  /** The workspace that a dedicated deployment is reserved for. */
   readonly workspace: string | undefined
   readonly engine: EngineDescription | undefined
   readonly limits: LaneLimits
-  /** AUD an hour, indicative, as written. */
+  /** An indicative price in AUD per hour, as written in the catalog. */
   readonly perHour: string | undefined
 }
 
@@ -66,10 +66,10 @@ export interface Model {
   readonly tokenizer: string | undefined
   readonly instructType: string | undefined
   readonly rerankSchema: 'documents' | 'passages' | undefined
-  /** Only these workspaces see the model at all; undefined means everyone. */
+  /** The only workspaces that see the model; undefined means everyone. */
   readonly visibleTo: readonly string[] | undefined
   readonly rates: Rates
-  /** Of the sizes and qualities that have a price of their own. */
+  /** Prices of the sizes and qualities that have their own. */
   readonly imagePrices: readonly ImagePrice[]
   readonly serverless: Deployment | undefined
   readonly dedicated: readonly Deployment[]
@@ -83,7 +83,7 @@ export function isVisible(model: Model, workspace: string): boolean {
   return model.visibleTo === undefined || model.visibleTo.includes(workspace)
 }
 
-/** A workspace's own capacity comes before the shared one. */
+/** Prefers the workspace's own capacity over the shared one. */
 export function deploymentFor(model: Model, workspace: string): Deployment | undefined {
   return model.dedicated.find((deployment) => deployment.workspace === workspace) ?? model.serverless
 }
@@ -92,7 +92,7 @@ export function modesOf(model: Model): readonly Mode[] {
   return modes.filter((mode) => (mode === 'serverless' ? model.serverless !== undefined : model.dedicated.length > 0))
 }
 
-/** The paths below /api/v1 that a model is called on (SPEC 1.4). */
+/** The paths below /api/v1 that the model can be called on. */
 export function endpointsOf(model: Model): readonly string[] {
   const endpoints = new Set<string>()
   for (const category of model.categories) for (const path of endpointsByCategory(category, model)) endpoints.add(path)

@@ -2,13 +2,13 @@ import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import type { Static, TSchema } from 'typebox'
 import { findSchemaProblem, formatPath, type Path, type SchemaProblem } from './json/schema-check.ts'
 
-/** A mistake in a file an operator wrote, told with the place and what would be right. */
+/** A mistake in a file that an operator wrote. The message says where it is and what is allowed. */
 export class ConfigError extends Error {}
 
 /** A YAML document that has passed its schema and still knows its line numbers. */
 export interface CheckedYaml<Data> {
   readonly data: Data
-  /** The error to throw for what a schema cannot say. */
+  /** An error for a rule that a schema cannot express. */
   errorAt(path: Path, message: string): ConfigError
 }
 
@@ -19,12 +19,17 @@ export function parseCheckedYaml<Schema extends TSchema>(
 ): CheckedYaml<Static<Schema>> {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const broken = document.errors[0]
-  if (broken) throw new ConfigError(`${file}:${lines.linePos(broken.pos[0]).line}: ${broken.message}`)
+  const syntaxError = document.errors[0]
+  if (syntaxError) {
+    throw new ConfigError(`${file}:${lines.linePos(syntaxError.pos[0]).line}: ${syntaxError.message}`)
+  }
   const errorAt = (path: Path, message: string): ConfigError =>
     new ConfigError(`${file}:${lineOf(document, lines, path)}: ${formatPath(path) || 'the file'}: ${message}`)
   const unknown = unknownAlias(document)
-  if (unknown) throw new ConfigError(`${file}:${lines.linePos(unknown.at).line}: *${unknown.name} is set nowhere above`)
+  if (unknown) {
+    const line = lines.linePos(unknown.at).line
+    throw new ConfigError(`${file}:${line}: *${unknown.name} refers to an anchor that is not defined above it`)
+  }
   const data = toData(document, file)
   const problem = findSchemaProblem(schema, data)
   if (problem) throw errorAt(problem.path, explain(problem, valueAt(data, problem.path)))
@@ -50,7 +55,7 @@ function shown(value: unknown): string {
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
 }
 
-/** An alias whose anchor does not stand before it. */
+/** The first alias whose anchor is not defined before it. */
 function unknownAlias(document: Document): { readonly name: string; readonly at: number } | undefined {
   let found: { name: string; at: number } | undefined
   visit(document, {
@@ -63,7 +68,7 @@ function unknownAlias(document: Document): { readonly name: string; readonly at:
   return found
 }
 
-/** Throws where aliases of aliases would grow without bound. */
+/** Throws when nested aliases would expand without bound. */
 function toData(document: Document, file: string): unknown {
   try {
     return document.toJS() ?? {}
@@ -72,7 +77,7 @@ function toData(document: Document, file: string): unknown {
   }
 }
 
-/** The line of the key, or of the nearest thing around it that is there. */
+/** The line of the key, or of its nearest parent that exists. */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length > 0; length--) {
     const key = path[length - 1]

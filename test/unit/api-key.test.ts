@@ -9,7 +9,7 @@ fc.configureGlobal({ seed: 1 })
 const randomBytes = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes))
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** The 256 bits back out of a key. */
+/** Decodes the 256 random bits of a key. */
 function bitsOf(key: string): string {
   let value = 0n
   for (const digit of key.slice('weir_'.length, -6)) value = value * 62n + BigInt(DIGITS.indexOf(digit))
@@ -17,7 +17,7 @@ function bitsOf(key: string): string {
 }
 
 describe('an API key', () => {
-  it('[K1] has a prefix that scanners find, and only letters and digits behind it', () => {
+  it('[K1] has a prefix that secret scanners can find, then only letters and digits', () => {
     fc.assert(
       fc.property(randomBytes, (bytes) => {
         const key = formatKey(bytes)
@@ -27,18 +27,18 @@ describe('an API key', () => {
     )
   })
 
-  it('carries all 256 random bits, the extremes included', () => {
+  it('carries all 256 random bits, including the extremes', () => {
     fc.assert(
       fc.property(randomBytes, (bytes) => assert.equal(bitsOf(formatKey(bytes)), bytes.toString('hex'))),
       { examples: [[Buffer.alloc(32, 0)], [Buffer.alloc(32, 0xff)]] },
     )
   })
 
-  it('is made of exactly 32 bytes', () => {
+  it('needs exactly 32 random bytes', () => {
     for (const length of [0, 16, 31, 33]) assert.throws(() => formatKey(Buffer.alloc(length)), RangeError)
   })
 
-  it('[K1] is known to be mistyped after any change of one character', () => {
+  it('[K1] is recognised as mistyped when any one character is changed', () => {
     fc.assert(
       fc.property(randomBytes, (bytes) => {
         const key = formatKey(bytes)
@@ -54,7 +54,7 @@ describe('an API key', () => {
     )
   })
 
-  it('[K1] is known to be mistyped after a character is lost, doubled or swapped with its neighbour', () => {
+  it('[K1] is recognised as mistyped when a character is missing, doubled or swapped with the next one', () => {
     fc.assert(
       fc.property(randomBytes, fc.nat(53), (bytes, index) => {
         const key = formatKey(bytes)
@@ -68,7 +68,7 @@ describe('an API key', () => {
     assert.ok(!isWellFormedKey(`${formatKey(Buffer.alloc(32, 7))}\n`))
   })
 
-  it('is stored as its SHA-256', () => {
+  it('is stored as its SHA-256 hash', () => {
     const key = formatKey(Buffer.alloc(32, 7))
     assert.equal(hashKey(key), createHash('sha256').update(key).digest('hex'))
   })

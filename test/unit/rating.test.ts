@@ -16,7 +16,7 @@ fc.configureGlobal({ seed: 1 })
 
 function ratesOf(prices: PriceList): Rates {
   const rates = parsePriceList(prices)
-  assert.ok(!('badKey' in rates), 'a price is bad')
+  assert.ok(!('badKey' in rates), 'a price is invalid')
   return rates
 }
 
@@ -34,25 +34,25 @@ const anyRates: fc.Arbitrary<Rates> = fc.record(
 )
 const tokens = fc.nat(10_000_000)
 
-describe('what a request costs', () => {
-  it('[M2] is input and output tokens, each at its own rate, to the pico-dollar', () => {
-    // A$0.20 and A$0.60 per million are 200,000 and 600,000 pico-AUD a token.
+describe('the cost of a request', () => {
+  it('[M2] charges input and output tokens at their own rates, to the pico-dollar', () => {
+    // A$0.20 and A$0.60 per million are 200,000 and 600,000 pico-AUD per token.
     assert.equal(rate({ ...noUsage, inputTokens: 1 }, text), 200_000n)
     assert.equal(rate({ ...noUsage, outputTokens: 1 }, text), 600_000n)
     assert.equal(rate({ ...noUsage, inputTokens: 1_000_000, outputTokens: 1_000_000 }, text), 800_000_000_000n)
   })
 
-  it('[M5] takes cached input tokens out of the input tokens and charges them once, at the lower rate', () => {
+  it('[M5] charges cached input tokens once, at the lower rate, as part of the input tokens', () => {
     assert.equal(rate({ ...noUsage, inputTokens: 10, cachedInputTokens: 4 }, text), 6n * 200_000n + 4n * 50_000n)
     assert.equal(rate({ ...noUsage, inputTokens: 10, cachedInputTokens: 10 }, text), 10n * 50_000n)
   })
 
-  it('[M5] charges cached tokens as any input where the model has no rate for them', () => {
+  it('[M5] charges cached tokens at the input rate when the model has no cached rate', () => {
     const rates = { ...text, cachedInputPerToken: null }
     assert.equal(rate({ ...noUsage, inputTokens: 10, cachedInputTokens: 4 }, rates), 10n * 200_000n)
   })
 
-  it('[M5] never bills more cached tokens than there was input, whatever an engine reports', () => {
+  it('[M5] never bills more cached tokens than input tokens, whatever an engine reports', () => {
     fc.assert(
       fc.property(anyRates, tokens, fc.integer({ min: -5, max: 20_000_000 }), (rates, inputTokens, cached) => {
         const amount = rate({ ...noUsage, inputTokens, cachedInputTokens: cached }, rates)
@@ -64,7 +64,7 @@ describe('what a request costs', () => {
     )
   })
 
-  it('is per image, and per minute of audio rounded half up once', () => {
+  it('charges per image, and per minute of audio, rounded half up once', () => {
     assert.equal(rate({ ...noUsage, images: 3 }, ratesOf({ per_image: '0.04' })), 120_000_000_000n)
     const audio = ratesOf({ per_audio_minute: '0.01' })
     assert.equal(rate({ ...noUsage, audioMs: 60_000 }, audio), 10_000_000_000n)
@@ -73,7 +73,7 @@ describe('what a request costs', () => {
     assert.equal(rate({ ...noUsage, audioMs: 29_999 }, { ...freeRates, perAudioMinute: 1n }), 0n)
   })
 
-  it('is nothing for nothing, and nothing at no rates', () => {
+  it('is zero without usage, and zero at free rates', () => {
     fc.assert(
       fc.property(anyRates, tokens, tokens, (rates, inputTokens, outputTokens) => {
         assert.equal(rate(noUsage, rates), 0n)
@@ -84,7 +84,7 @@ describe('what a request costs', () => {
 })
 
 describe('a price list', () => {
-  it('[M2] is AUD per million tokens as an operator writes it', () => {
+  it('[M2] is written in AUD per million tokens', () => {
     assert.deepEqual(text, {
       inputPerToken: 200_000n,
       outputPerToken: 600_000n,
@@ -94,7 +94,7 @@ describe('a price list', () => {
     })
   })
 
-  it('is refused at the key that is no whole number of pico-AUD a token', () => {
+  it('is refused, naming the key, when a price is not a whole number of pico-AUD per token', () => {
     assert.deepEqual(parsePriceList({ input_per_million: '0.0000001' }), { badKey: 'input_per_million' })
     assert.deepEqual(parsePriceList({ input_per_million: '0.20', output_per_million: 'six' }), {
       badKey: 'output_per_million',
@@ -104,18 +104,18 @@ describe('a price list', () => {
     assert.equal(ratesOf({ per_image: '0.000000000001' }).perImage, 1n)
   })
 
-  it('is bounded, and so is what an engine may report: the dearest row fits into the 64 bits of the ledger', () => {
+  it('is bounded, and so is reported usage: the most expensive row fits into 64 bits', () => {
     assert.deepEqual(parsePriceList({ input_per_million: '10000.01' }), { badKey: 'input_per_million' })
     assert.deepEqual(parsePriceList({ per_image: '10001' }), { badKey: 'per_image' })
     const dearest = ratesOf({ input_per_million: '10000', output_per_million: '10000', per_image: '10000' })
     const most = 100_000_000
-    const { usage } = readUsage({ prompt_tokens: most, completion_tokens: most }) ?? assert.fail('not read')
+    const { usage } = readUsage({ prompt_tokens: most, completion_tokens: most }) ?? assert.fail('usage was not read')
     assert.ok(rate({ ...usage, images: 10 }, dearest) < 2n ** 63n)
     assert.equal(readUsage({ prompt_tokens: most + 1, completion_tokens: 1 }), undefined)
     assert.equal(readUsage({ prompt_tokens: 1, completion_tokens: Number.MAX_SAFE_INTEGER }), undefined)
   })
 
-  it('comes back as it was stored, whatever the rates', () => {
+  it('survives being stored and read back, whatever the rates', () => {
     fc.assert(fc.property(anyRates, (rates) => assert.deepEqual(ratesOf(formatPriceList(rates)), rates)))
   })
 })

@@ -11,30 +11,30 @@ const HOUR_MS = 3_600_000
 const iso = (at: number): string => new Date(at).toISOString()
 
 describe('midnight in Sydney', () => {
-  it('is 14:00 UTC the day before in winter and 13:00 in summer', () => {
+  it('is 14:00 UTC on the day before in winter and 13:00 UTC in summer', () => {
     assert.equal(iso(sydneyMidnight(2026, 7, 1)), '2026-06-30T14:00:00.000Z')
     assert.equal(iso(sydneyMidnight(2026, 1, 1)), '2025-12-31T13:00:00.000Z')
   })
 
-  it('holds when daylight saving begins: that day has 23 hours', () => {
+  it('is right when daylight saving begins: that day has 23 hours', () => {
     assert.equal(iso(sydneyMidnight(2026, 10, 4)), '2026-10-03T14:00:00.000Z')
     assert.equal(iso(sydneyMidnight(2026, 10, 5)), '2026-10-04T13:00:00.000Z')
     assert.equal(sydneyMidnight(2026, 10, 5) - sydneyMidnight(2026, 10, 4), 23 * HOUR_MS)
   })
 
-  it('holds when daylight saving ends: that day has 25 hours', () => {
+  it('is right when daylight saving ends: that day has 25 hours', () => {
     assert.equal(iso(sydneyMidnight(2026, 4, 5)), '2026-04-04T13:00:00.000Z')
     assert.equal(iso(sydneyMidnight(2026, 4, 6)), '2026-04-05T14:00:00.000Z')
     assert.equal(sydneyMidnight(2026, 4, 6) - sydneyMidnight(2026, 4, 5), 25 * HOUR_MS)
   })
 
-  it('runs over into the next month and year, as Date.UTC does', () => {
+  it('overflows into the next month and year, as Date.UTC does', () => {
     assert.equal(sydneyMidnight(2026, 12, 32), sydneyMidnight(2027, 1, 1))
     assert.equal(sydneyMidnight(2026, 13, 1), sydneyMidnight(2027, 1, 1))
     assert.equal(sydneyMidnight(2028, 2, 30), sydneyMidnight(2028, 3, 1))
   })
 
-  it('is the first moment of its date, on every day of many years', () => {
+  it('is the first millisecond of its date, on every day for 30 years', () => {
     for (let day = 1; day <= 366 * 30; day++) {
       const at = sydneyMidnight(2015, 1, day)
       const date = new Date(Date.UTC(2015, 0, day)).toISOString().slice(0, 10)
@@ -43,7 +43,7 @@ describe('midnight in Sydney', () => {
     }
   })
 
-  it('lies at or before any moment of its day, by at most 25 hours', () => {
+  it('is at or before every moment of its day, by at most 25 hours', () => {
     const moments = fc.integer({ min: Date.UTC(2000, 0), max: Date.UTC(2100, 0) })
     fc.assert(
       fc.property(moments, (at) => {
@@ -55,18 +55,18 @@ describe('midnight in Sydney', () => {
   })
 })
 
-describe('a period of usage', () => {
+describe('the period of a usage query', () => {
   const period = (from?: string, to?: string) => {
     const query = usageQuery('ws_1', { from, to })
     return [query.from, query.to]
   }
 
-  it('means days in Sydney, the last one with all its hours', () => {
+  it('counts days in Sydney and includes the whole last day', () => {
     assert.deepEqual(period('2026-10-04', '2026-10-04'), [sydneyMidnight(2026, 10, 4), sydneyMidnight(2026, 10, 5)])
     assert.deepEqual(period('2026-12-31', '2026-12-31'), [sydneyMidnight(2026, 12, 31), sydneyMidnight(2027, 1, 1)])
   })
 
-  it('takes a time with its offset as it is, and everything where nothing is said', () => {
+  it('takes a time with an offset literally, and covers everything when no bounds are given', () => {
     assert.deepEqual(period('2026-10-04T09:00:00Z', '2026-10-04T20:00:00+11:00'), [
       Date.UTC(2026, 9, 4, 9),
       Date.UTC(2026, 9, 4, 9),
@@ -74,7 +74,7 @@ describe('a period of usage', () => {
     assert.deepEqual(period(), [0, Number.MAX_SAFE_INTEGER])
   })
 
-  it('is refused with the name of the parameter where it is no date', () => {
+  it('is refused, naming the parameter, when a bound is not a date', () => {
     const wrong = ['yesterday', '2026-1-1', '2026-10-04T09:00:00', '20261004', '2026-13-01', '2026-02-30', '2026-00-10']
     for (const text of wrong) {
       for (const name of ['from', 'to'] as const) {

@@ -1,10 +1,10 @@
 const WEIGHTS = [10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19] as const
 
-/** The eleven digits of an Australian Business Number, or undefined where its check digits do not fit. */
+/** The eleven digits of an Australian Business Number, or undefined when it is not valid. */
 export function parseAbn(text: string): string | undefined {
   const digits = text.replaceAll(/\s/g, '')
   if (!/^[1-9]\d{10}$/.test(digits)) return undefined
-  // One is taken from the first digit; the weighted sum is then a multiple of 89.
+  // The check: subtract one from the first digit; the weighted sum must be a multiple of 89.
   const sum = WEIGHTS.reduce(
     (total, weight, index) => total + weight * (Number(digits[index]) - (index === 0 ? 1 : 0)),
     0,

@@ -3,11 +3,11 @@ import { totalsOf, type InvoiceLine, type Unit } from './invoice.ts'
 import { divideHalfUp, formatAud, formatCents } from './money.ts'
 import { sydneyDate, type Month } from './sydney-time.ts'
 
-/** A tax invoice or adjustment note as it is issued: everything on the page, and nothing to look up. */
+/** A tax invoice or adjustment note as issued. It holds everything on the page, so nothing is looked up later. */
 export interface InvoiceDocument {
   readonly object: 'invoice'
   readonly kind: 'tax_invoice' | 'adjustment_note'
-  /** null: a preview. */
+  /** null for a preview. */
   readonly number: string | null
   readonly workspace: string
   readonly period: string
@@ -19,20 +19,21 @@ export interface InvoiceDocument {
   readonly seller: Party | null
   readonly buyer: Party
   readonly payment: string
-  /** Where the buyer reaches the API, so that the lines can lead there; null: it was not said. */
+  /** The base URL for links to the rows behind each line; null when none is configured. */
   readonly public_url: string | null
-  /** Of an adjustment note: the invoice it adjusts, and why. */
+  /** The invoice that an adjustment note adjusts; null for an invoice. */
   readonly adjusts: string | null
+  /** Why the invoice was adjusted; null for an invoice. */
   readonly reason: string | null
   readonly lines: readonly DocumentLine[]
-  /** The sum of the lines, before it is rounded. */
+  /** The sum of the lines before rounding. */
   readonly lines_total: string
   readonly subtotal: string
   readonly gst: string
   readonly total: string
   readonly requests: number
   readonly estimated_requests: number
-  /** Of the ledger: what stands in this document. */
+  /** How many ledger rows the document covers. */
   readonly ledger_rows: number
 }
 
@@ -49,13 +50,13 @@ export interface DocumentLine {
   /** Minutes and hours to four decimals; `quantity_ms` is exact. */
   readonly quantity: string
   readonly quantity_ms: string | null
-  /** AUD for `rate_per`. */
+  /** AUD per `rate_per`. */
   readonly rate: string
   readonly rate_per: string
   /** Exact. */
   readonly amount: string
   readonly price_versions: readonly number[]
-  /** Where the rows of the line can be downloaded, with the workspace's key: below `public_url`. */
+  /** The path below `public_url` that serves the line's rows to a key of the workspace. */
   readonly rows: string
 }
 
@@ -65,9 +66,9 @@ export interface Seller {
   readonly abn: string
   readonly address: string
   readonly paymentDays: number
-  /** How to pay: an account, a reference. */
+  /** How to pay, such as an account and a reference. */
   readonly paymentDetails: string
-  /** Where buyers reach the API. */
+  /** The base URL at which buyers reach the API. */
   readonly publicUrl: string | undefined
 }
 
@@ -131,7 +132,7 @@ export function documentOf(parts: DocumentParts): InvoiceDocument {
 }
 
 function paymentOf(kind: InvoiceDocument['kind'], seller: Seller): string {
-  if (kind === 'adjustment_note') return 'The amount is taken off what is owed.'
+  if (kind === 'adjustment_note') return 'This amount is deducted from the amount owed.'
   const terms = seller.paymentDays === 0 ? 'Payable on receipt.' : `Payable within ${seller.paymentDays} days.`
   return [terms, seller.paymentDetails].filter((text) => text !== '').join(' ')
 }

@@ -2,9 +2,9 @@ import { divideHalfUp, toCents, type Cents, type PicoAud } from './money.ts'
 import type { Rates } from './rating.ts'
 import type { PricedSums } from './usage-sums.ts'
 
-/** From what was used to what is owed: pure, exact, and rounded once. */
+/** Turns usage into the amount owed: exact until the subtotal, which is rounded once. */
 
-export const units = [
+const units = [
   'input_tokens',
   'cached_input_tokens',
   'output_tokens',
@@ -17,36 +17,37 @@ export type Unit = (typeof units)[number]
 export interface InvoiceLine {
   readonly model: string
   readonly unit: Unit
-  /** Of images at a price of their own: their size and quality; else ''. */
+  /** The size and quality of images that have their own price; '' otherwise. */
   readonly imageKind: string
-  /** Tokens or images; milliseconds where the unit is a time. */
+  /** Tokens or images, or milliseconds when the unit is a time. */
   readonly quantity: bigint
-  /** For one token, image, minute or hour. */
+  /** Per token, image, minute or hour. */
   readonly rate: PicoAud
-  /** Exactly the sum of the rows' shares. */
+  /** The exact sum of the rows' shares. */
   readonly amount: PicoAud
-  /** The rows of the line are those of the model at these prices. */
+  /** The line covers the model's rows at these prices. */
   readonly priceVersions: readonly number[]
 }
 
-export interface Totals {
-  /** The sum of the lines, before it is rounded. */
+interface Totals {
+  /** The sum of the lines before rounding. */
   readonly exact: PicoAud
   readonly subtotal: Cents
   readonly gst: Cents
   readonly total: Cents
 }
 
-/** The rates behind a version of a price; `perHour` is that of reserved capacity. */
+/** The rates of one price version. */
 export interface VersionRates extends Rates {
+  /** The rate of reserved capacity; null when the version is not for reserved capacity. */
   readonly perHour: PicoAud | null
-  /** The kind of image that `perImage` is for; '': every kind without a price of its own. */
+  /** The kind of image that `perImage` applies to; '' means every kind without its own price. */
   readonly imageKind: string
 }
 
-export const HOUR_MS = 3_600_000n
+const HOUR_MS = 3_600_000n
 
-/** One line for each model, unit (of images, each kind) and rate, in the order of the models and units. What is free has no line. */
+/** One line for each model, unit, image kind and rate, sorted by model and unit. Free usage has no line. */
 export function linesOf(sums: readonly PricedSums[], ratesOf: (version: number) => VersionRates): InvoiceLine[] {
   const lines = new Map<string, InvoiceLine>()
   for (const sum of sums) {
@@ -61,8 +62,8 @@ export function linesOf(sums: readonly PricedSums[], ratesOf: (version: number) 
 }
 
 /**
- * Tokens and images are whole numbers of a rate, so their share follows from the sums. Time is rounded in each
- * row, to the pico-AUD; its share is what remains.
+ * Tokens and images cost a whole multiple of their rate, so their share follows from the sums. Time is rounded to the
+ * pico-AUD in each row, so its share is the remainder.
  */
 function partsOf(sum: PricedSums, rates: VersionRates): InvoiceLine[] {
   const { model, priceVersion } = sum
@@ -82,13 +83,13 @@ function partsOf(sum: PricedSums, rates: VersionRates): InvoiceLine[] {
     part('output_tokens', sum.outputTokens, rates.outputPerToken),
     part('images', sum.images, rates.perImage ?? 0n),
   ]
-  const remains = sum.amount - parts.reduce((total, { amount }) => total + amount, 0n)
+  const remainder = sum.amount - parts.reduce((total, { amount }) => total + amount, 0n)
   const timed =
     rates.perHour === null
-      ? part('audio_minutes', sum.audioMs, rates.perAudioMinute ?? 0n, remains)
-      : part('capacity_hours', sum.capacityMs, rates.perHour, remains)
-  if (remains !== 0n && timed.rate === 0n) {
-    throw new Error(`${model} at price ${priceVersion} cost ${remains} pico-AUD more than its usage`)
+      ? part('audio_minutes', sum.audioMs, rates.perAudioMinute ?? 0n, remainder)
+      : part('capacity_hours', sum.capacityMs, rates.perHour, remainder)
+  if (remainder !== 0n && timed.rate === 0n) {
+    throw new Error(`${model} at price version ${priceVersion} cost ${remainder} pico-AUD more than its usage`)
   }
   return [...parts, timed]
 }
@@ -109,7 +110,7 @@ function byModelAndUnit(one: InvoiceLine, other: InvoiceLine): number {
   return one.rate < other.rate ? -1 : 1
 }
 
-/** The subtotal is rounded once; GST is a tenth of the subtotal as printed. */
+/** The subtotal is rounded once; GST is a tenth of the printed subtotal. */
 export function totalsOf(lines: readonly InvoiceLine[]): Totals {
   const exact = lines.reduce((sum, { amount }) => sum + amount, 0n)
   const subtotal = toCents(exact)
@@ -117,7 +118,7 @@ export function totalsOf(lines: readonly InvoiceLine[]): Totals {
   return { exact, subtotal, gst, total: subtotal + gst }
 }
 
-/** What a stretch of reserved capacity costs. */
+/** The cost of capacity reserved for `ms` milliseconds. */
 export function capacityAmount(ms: number, perHour: PicoAud): PicoAud {
   return divideHalfUp(BigInt(ms) * perHour, HOUR_MS)
 }

@@ -3,20 +3,20 @@ import type { Usage } from './rating.ts'
 
 /** How a request that reached an engine ended. */
 export type Outcome =
-  /** The caller has the whole answer. */
+  /** The caller received the whole answer. */
   | 'completed'
-  /** The engine refused or failed before it produced anything, or its answer was of no use. */
+  /** The engine refused the request, failed before it produced anything, or gave an unusable answer. */
   | 'engine_failed'
-  /** The engine broke off in the middle of an answer. */
+  /** The engine stopped in the middle of an answer. */
   | 'engine_broke'
-  /** The caller went away. */
+  /** The caller disconnected. */
   | 'caller_left'
-  /** The service stopped before it knew the end. */
+  /** The service stopped before the request ended. */
   | 'interrupted'
-  /** The answer was there, but could not be recorded in time, so the caller did not get it. */
+  /** The answer could not be recorded in time, so it was not sent to the caller. */
   | 'withheld'
 
-/** Durable before an engine is called: proof that somebody may owe something. */
+/** Made durable before the engine is called, as proof that the workspace may owe for the request. */
 export interface Intent {
   readonly requestId: string
   readonly workspaceId: string
@@ -25,13 +25,13 @@ export interface Intent {
   readonly lane: string
   readonly endpoint: string
   readonly priceVersion: number
-  /** The output it was allowed, and charged for by admission. */
+  /** The output tokens it was allowed. Admission charged the token budget for them. */
   readonly maxTokens: number
   /** Unix ms of admission. */
   readonly startedAt: number
 }
 
-/** Durable before the caller has the last byte. One for each request id, for ever. */
+/** Made durable before the caller gets the last byte. There is only ever one row per request id. */
 export interface LedgerRow extends Intent, Usage {
   /** The engine reported no usage, so the figures are Weir's own estimate. */
   readonly estimated: boolean
@@ -40,23 +40,23 @@ export interface LedgerRow extends Intent, Usage {
   readonly queueWaitMs: number
   readonly firstTokenMs: number | null
   readonly durationMs: number
-  /** Unix ms; what decides the month it is billed in. */
+  /** Unix ms. Decides which month the row is billed in. */
   readonly settledAt: number
-  /** Of a row that bills reserved capacity: how long it was reserved. */
+  /** How long the capacity was reserved. Only in rows that bill reserved capacity. */
   readonly capacityMs?: number
   readonly correction?: Correction
 }
 
-/** A row that takes another one back. Its figures are the difference, so they may be negative. */
-export interface Correction {
-  /** The request id of the other. */
+/** Marks a row that reverses another row. Its figures are the difference, so they may be negative. */
+interface Correction {
+  /** The request id of the reversed row. */
   readonly of: string
   readonly reason: string
-  /** The adjustment note it stands in; '' where it stands in the invoice of its month. */
+  /** The adjustment note that lists it; '' when it is part of its month's invoice. */
   readonly creditNote: string
 }
 
-/** The row that undoes another. */
+/** The row that reverses `row`. */
 export function reversalOf(row: LedgerRow, requestId: string, at: number, correction: Correction): LedgerRow {
   return {
     ...row,

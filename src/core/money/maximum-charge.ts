@@ -3,9 +3,9 @@ import type { PicoAud } from './money.ts'
 import { noUsage, rate } from './rating.ts'
 
 /**
- * The most a request can come to, whatever the engine makes of it: what is held of a spend limit meanwhile.
- * No tokenizer makes more tokens of a text than it has bytes, and what surrounds it in the request outweighs
- * a chat template; nor does a model read more than its context.
+ * The most a request can cost, whatever the engine does with it. It is reserved against the spend limit while the
+ * request runs. A text never has more tokens than bytes, the JSON around it is larger than what a chat template adds,
+ * and a model reads no more than its context.
  */
 export function maximumCharge(job: Job, { rates }: Price): PicoAud {
   const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)

@@ -1,18 +1,18 @@
-/** Money is integer pico-AUD (10⁻¹² AUD): A$0.15 per million tokens is exactly 150,000 a token. */
+/** Money is integer pico-AUD (10⁻¹² AUD): A$0.15 per million tokens is exactly 150,000 per token. */
 export type PicoAud = bigint
 
 const PICO_PER_AUD = 1_000_000_000_000n
 const PICO_PER_CENT = 10_000_000_000n
 const DECIMAL = /^(0|[1-9]\d{0,8})(?:\.(\d{1,12}))?$/
 
-/** An exact decimal such as "0.20" in pico-AUD, or undefined where the text is not one. */
+/** Parses an exact decimal such as "0.20"; undefined when the text is not one. */
 export function parseAud(text: string): PicoAud | undefined {
   const match = DECIMAL.exec(text)
   if (!match) return undefined
   return BigInt(match[1] ?? '0') * PICO_PER_AUD + BigInt((match[2] ?? '').padEnd(12, '0'))
 }
 
-/** Exact, with at least `decimals` digits behind the point: 150000n → "0.00000015". */
+/** Exact, with at least `decimals` digits after the point: 150000n → "0.00000015". */
 export function formatAud(amount: PicoAud, decimals = 2): string {
   const sign = amount < 0n ? '-' : ''
   const digits = (amount < 0n ? -amount : amount).toString().padStart(13, '0')
@@ -21,7 +21,7 @@ export function formatAud(amount: PicoAud, decimals = 2): string {
   return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
 }
 
-/** Integer division, half up; half down below zero, so that a credit takes back exactly what was charged. */
+/** Divides, rounding halves away from zero, so that a credit reverses exactly what was charged. */
 export function divideHalfUp(amount: bigint, divisor: bigint): bigint {
   return amount < 0n ? -divideHalfUp(-amount, divisor) : (2n * amount + divisor) / (2n * divisor)
 }

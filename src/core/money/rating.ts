@@ -1,6 +1,6 @@
 import { divideHalfUp, formatAud, parseAud, type PicoAud } from './money.ts'
 
-/** What a model costs, in pico-AUD for each unit. Text per token, so that rating is one multiplication. */
+/** What a model costs, in pico-AUD per unit. Text is per token, so that rating is a multiplication. */
 export interface Rates {
   readonly inputPerToken: PicoAud
   readonly outputPerToken: PicoAud
@@ -9,7 +9,7 @@ export interface Rates {
   readonly perAudioMinute: PicoAud | null
 }
 
-/** What a request consumed. Cached input tokens are part of the input tokens, never beside them. */
+/** What a request consumed. Input tokens include the cached ones. */
 export interface Usage {
   readonly inputTokens: number
   readonly cachedInputTokens: number
@@ -25,7 +25,7 @@ export interface PriceList {
   readonly cached_input_per_million?: string
   readonly per_image?: string
   readonly per_audio_minute?: string
-  /** Of reserved capacity, whose tokens cost nothing. */
+  /** The price of reserved capacity, whose tokens are free. */
   readonly per_hour?: string
 }
 
@@ -39,16 +39,17 @@ export const freeRates: Rates = {
   perAudioMinute: null,
 }
 
-/** The price version of tokens on reserved capacity: they cost nothing, whatever the list says. */
+/** The price version of tokens on reserved capacity, which are free whatever the price list says. */
 export const FREE_VERSION = 0
 
 const MILLION = 1_000_000n
 
-/** A dearer one is a slip of the hand, and many of its units would not fit into the ledger's 64 bits. */
-const MOST = 10_000n * 1_000_000_000_000n
+/** A higher price is a typing mistake, and its amounts could overflow the ledger's 64 bits. */
+const MAX_PRICE = 10_000n * 1_000_000_000_000n
 
-/** What an operator is told of a price that is refused. */
-export const priceRule = 'AUD in plain decimals, at most 10000, with at most 6 decimals where it is per million tokens'
+/** Completes "must be …" in the error for a refused price. */
+export const priceRule =
+  'an amount in AUD such as "0.20": at most 10000, and at most 6 decimals for a price per million tokens'
 
 export function rate(usage: Usage, rates: Rates): PicoAud {
   const cached = Math.min(Math.max(0, usage.cachedInputTokens), usage.inputTokens)
@@ -62,15 +63,15 @@ export function rate(usage: Usage, rates: Rates): PicoAud {
   )
 }
 
-/** The first key whose value is not an exact price, or the rates. */
+/** The rates, or the first key whose value is not a valid price. */
 export function parsePriceList(prices: PriceList): Rates | { readonly badKey: keyof PriceList } {
   const amounts: Partial<Record<keyof PriceList, PicoAud>> = {}
   for (const key of Object.keys(prices) as (keyof PriceList)[]) {
     const text = prices[key]
     if (text === undefined || text === null) continue
     const amount = parseAud(text)
-    // More than six decimals per million would not be a whole number of pico-AUD per token.
-    if (amount === undefined || amount > MOST || (key.endsWith('_per_million') && amount % MILLION !== 0n))
+    // With more than six decimals per million tokens, one token would not cost a whole number of pico-AUD.
+    if (amount === undefined || amount > MAX_PRICE || (key.endsWith('_per_million') && amount % MILLION !== 0n))
       return { badKey: key }
     amounts[key] = amount
   }
@@ -84,7 +85,7 @@ export function parsePriceList(prices: PriceList): Rates | { readonly badKey: ke
   }
 }
 
-/** The inverse of `parsePriceList`: how rates are stored and compared. */
+/** The inverse of `parsePriceList`. Rates are stored and compared in this form. */
 export function formatPriceList(rates: Rates): PriceList {
   const perMillion = (amount: PicoAud): string => formatAud(amount * MILLION)
   return {

@@ -10,24 +10,24 @@ const format = new Intl.DateTimeFormat('en-CA', {
   second: '2-digit',
 })
 
-/** Unix ms of 00:00 in Sydney; `day` and `month` (from 1) may run over, as in Date.UTC. */
+/** Unix ms of midnight in Sydney. `month` (from 1) and `day` may overflow, as in Date.UTC. */
 export function sydneyMidnight(year: number, month: number, day: number): number {
   const wall = Date.UTC(year, month - 1, day)
-  // The offset at the guess may be the one before a change of the clock; the second look is after it.
+  // The first offset may be from the wrong side of a daylight saving change; the second one is right.
   const guess = wall - offsetAt(wall)
   return wall - offsetAt(guess)
 }
 
-/** "2026-11-15" as it is in Sydney. */
+/** The date in Sydney, such as "2026-11-15". */
 export function sydneyDate(at: number): string {
   const part = partsAt(at)
   return `${part['year']}-${part['month']}-${part['day']}`
 }
 
-// Rows come in the order of time, nearly all of them on one day: looking a date up costs microseconds.
+// Cached, because formatting a date takes microseconds and consecutive rows nearly always fall on the same day.
 let latestDay = { from: 0, to: 0 }
 
-/** Unix ms of the midnight in Sydney at or before a moment. */
+/** Unix ms of the start of the day in Sydney that contains `at`. */
 export function sydneyDay(at: number): number {
   if (at < latestDay.from || at >= latestDay.to) {
     const [year = 0, month = 0, day = 0] = sydneyDate(at).split('-').map(Number)
@@ -36,15 +36,17 @@ export function sydneyDay(at: number): number {
   return latestDay.from
 }
 
-/** A calendar month in Sydney, from its first moment to the first of the next. */
+/** A calendar month in Sydney. */
 export interface Month {
-  /** "2026-11". */
+  /** Such as "2026-11". */
   readonly name: string
+  /** Unix ms, inclusive. */
   readonly from: number
+  /** Unix ms, exclusive. */
   readonly to: number
 }
 
-/** undefined where the text is no month. */
+/** Parses "2026-11"; undefined when the text is not a month. */
 export function parseMonth(name: string): Month | undefined {
   const match = /^(20\d{2})-(0[1-9]|1[0-2])$/.exec(name)
   if (!match) return undefined
@@ -57,7 +59,7 @@ let latestMonth: Month = { name: '', from: 0, to: 0 }
 export function sydneyMonth(at: number): Month {
   if (at >= latestMonth.from && at < latestMonth.to) return latestMonth
   const month = parseMonth(sydneyDate(at).slice(0, 7))
-  if (!month) throw new RangeError(`${at} is no time of this century`)
+  if (!month) throw new RangeError(`${at} is not a time in this century`)
   return (latestMonth = month)
 }
 

@@ -1,11 +1,11 @@
 import type { PicoAud } from './money.ts'
 
-/** Sums over ledger rows, kept beside them so that nobody has to read millions of rows. */
+/** Sums over ledger rows. The store keeps them up to date, so that a report need not read millions of rows. */
 export interface UsageSums {
-  /** Of the ledger, corrections and reserved capacity included. */
+  /** All ledger rows, including corrections and reserved capacity. */
   readonly rows: number
   readonly requests: number
-  /** Those of them whose figures are Weir's own estimate. */
+  /** Requests whose figures are Weir's own estimate. */
   readonly estimatedRequests: number
   readonly inputTokens: bigint
   readonly cachedInputTokens: bigint
@@ -16,17 +16,17 @@ export interface UsageSums {
   readonly amount: PicoAud
 }
 
-/** What was used of one model at one price. */
+/** The usage of one model at one price version. */
 export interface PricedSums extends UsageSums {
   readonly model: string
   readonly priceVersion: number
 }
 
-/** What sums can be asked for by. */
+/** What usage reports can group by. */
 export const groupings = ['workspace', 'model', 'key', 'day'] as const
 export type Grouping = (typeof groupings)[number]
 
 export interface GroupedSums extends UsageSums {
-  /** The workspace's id, the model's slug, the key's id, or Unix ms of midnight in Sydney. */
+  /** The workspace id, model slug, key id, or Unix ms of midnight in Sydney. */
   readonly group: string | number
 }
