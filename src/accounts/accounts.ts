@@ -8,18 +8,18 @@ import type { Store } from '../ports/store.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 
-/** Workspaces and their keys: all of them in memory, so that a request asks no database. */
+/** Workspaces and their keys, all in memory, so that requests need no database lookup. */
 export interface Accounts {
   authenticate(key: string): Caller | undefined
   workspaces(): readonly Workspace[]
   keys(): readonly ApiKey[]
-  /** By name or id; throws `not_found`. */
+  /** Finds a workspace by name or id; throws `not_found`. */
   workspace(nameOrId: string): Workspace
   createWorkspace(name: string): Promise<Workspace>
   setRequestsPerMinute(nameOrId: string, limit: number | null): Promise<Workspace>
   setSpendLimit(nameOrId: string, limit: SpendLimit | null): Promise<Workspace>
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
-  /** The only time the key itself is seen. */
+  /** Returns the key itself, which cannot be retrieved again. */
   createKey(workspace: string): Promise<{ readonly id: string; readonly key: string; readonly workspace: string }>
   revokeKey(id: string): Promise<ApiKey>
 }
@@ -47,9 +47,9 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
     return found
   }
 
-  function refuseTaken(name: string): void {
+  function refuseTakenName(name: string): void {
     if (!workspaces.some((workspace) => workspace.name === name)) return
-    throw new ApiError('conflict', `There is a workspace "${name}" already.`, { param: 'name' })
+    throw new ApiError('conflict', `A workspace named "${name}" already exists.`, { param: 'name' })
   }
 
   changes.subscribe('accounts', reload)
@@ -62,15 +62,15 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
     async createWorkspace(name) {
       if (!WORKSPACE_NAME.test(name)) {
         const allowed = '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit'
-        throw new ApiError('invalid_value', `A workspace's name has ${allowed}.`, { param: 'name' })
+        throw new ApiError('invalid_value', `A workspace name must be ${allowed}.`, { param: 'name' })
       }
-      refuseTaken(name)
+      refuseTakenName(name)
       try {
         await store.createWorkspace({ id: newId('ws'), name, requestsPerMinute: null, createdAt: clock.now() })
       } catch (cause) {
-        // Somebody else may have taken the name just now.
+        // Another process may have taken the name just now.
         await reload()
-        refuseTaken(name)
+        refuseTakenName(name)
         throw cause
       }
       await changes.announce('accounts')
@@ -119,7 +119,7 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
       await store.revokeKey(id, clock.now())
       await changes.announce('accounts')
       const revoked = keys.find((key) => key.id === id)
-      if (!revoked) throw new ApiError('internal_error', `The key "${id}" is gone.`)
+      if (!revoked) throw new ApiError('internal_error', `The key "${id}" no longer exists.`)
       return revoked
     },
   }

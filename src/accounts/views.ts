@@ -63,9 +63,9 @@ export function usageView(row: LedgerRow): object {
 }
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
-export const MAX_USAGE_ROWS = 10_000
+const MAX_USAGE_ROWS = 10_000
 
-export interface PeriodText {
+interface PeriodText {
   readonly from?: string | null | undefined
   readonly to?: string | null | undefined
 }
@@ -78,7 +78,7 @@ export function usageQuery(
   return { workspaceId, ...periodOf(period), limit: MAX_USAGE_ROWS, ...page }
 }
 
-/** A date means that day in Sydney, `to` with the whole day; a time with an offset means itself. */
+/** A date means that day in Sydney, and `to` includes the whole day. A time needs an offset and is taken literally. */
 export function periodOf({ from, to }: PeriodText): { from: number; to: number } {
   return {
     from: from ? instant('from', from, 0) : 0,
@@ -99,7 +99,7 @@ function instant(name: string, text: string, daysAfter: number): number {
   )
 }
 
-/** NaN for a date that no calendar has, which would otherwise run over into the next month. */
+/** NaN for a date that does not exist, such as 30 February, which would otherwise overflow into the next month. */
 function midnightOf([text, year, month, day]: RegExpExecArray, daysAfter: number): number {
   const isReal = sydneyDate(sydneyMidnight(Number(year), Number(month), Number(day))) === text
   return isReal ? sydneyMidnight(Number(year), Number(month), Number(day) + daysAfter) : Number.NaN

@@ -4,20 +4,20 @@ import { deploymentFor, isVisible, type Deployment, type Model } from '../core/c
 import { ApiError } from '../core/errors.ts'
 import type { CatalogSource } from './file.ts'
 
-/** The models on offer now. A reload swaps all of them at once; requests under way keep what they have. */
+/** The models on offer now. A reload replaces all of them at once; running requests keep the model they started with. */
 export interface Catalog {
   models(): readonly Model[]
-  /** By slug or short id, as one workspace sees it. */
+  /** Finds a model by slug or alias, if the workspace may see it. */
   find(name: string, workspace: string): Model | undefined
-  /** Where a workspace's request for a model goes; throws what the caller should know otherwise. */
+  /** The model and the deployment that serves the workspace; throws an `ApiError` when there is none. */
   resolve(name: string, workspace: string): { readonly model: Model; readonly deployment: Deployment }
-  /** Reads the file again. On a mistake the old catalog stays, and the mistake is thrown. */
+  /** Reads the file again. Throws on a mistake in the file, and keeps the old catalog. */
   reload(): Promise<void>
 }
 
 /**
- * `prepare` makes a new catalog usable before anybody sees it (prices), and returns what has to happen in
- * the very moment in which everybody does (queues, engines).
+ * `prepare` runs before a new catalog is visible (it stores prices) and returns a function that runs at the moment
+ * the catalog becomes visible (it switches queues and engines over).
  */
 export async function openCatalog(
   source: CatalogSource,
@@ -28,11 +28,11 @@ export async function openCatalog(
   let reloading: Promise<void> = Promise.resolve()
 
   async function load(): Promise<void> {
-    const read = source.read()
-    const takeOver = await prepare(read)
-    takeOver()
-    models = read
-    byName = new Map(read.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])))
+    const loaded = source.read()
+    const switchOver = await prepare(loaded)
+    switchOver()
+    models = loaded
+    byName = new Map(loaded.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])))
   }
 
   function find(name: string, workspace: string): Model | undefined {
@@ -49,7 +49,7 @@ export async function openCatalog(
       if (!model) {
         throw new ApiError(
           'model_not_found',
-          `The model '${name.slice(0, 200)}' does not exist. GET /api/v1/models lists what does.`,
+          `The model '${name.slice(0, 200)}' does not exist. GET /api/v1/models lists the available models.`,
           {
             param: 'model',
           },
@@ -60,7 +60,7 @@ export async function openCatalog(
       if (model.dedicated.length > 0) {
         throw new ApiError(
           'model_access_denied',
-          `${model.id} runs on reserved capacity that this workspace does not have.`,
+          `${model.id} runs only on reserved capacity, and this workspace has none.`,
           {
             param: 'model',
           },
@@ -76,30 +76,30 @@ export async function openCatalog(
   }
 }
 
-const LOOK_MS = 500
+const POLL_MS = 500
 
 /**
- * Looks at a file from now on. It looks rather than listens: that works on every file system and through
- * the renames of editors and the links of mounted volumes. Begun before the file is read, it misses nothing.
+ * Watches a file by polling, which works on every file system, with editors that rename, and with the symbolic links
+ * of mounted volumes. Call it before reading the file, so that no change is missed.
  */
 export function watchFile(file: string): { onChange(changed: () => void): () => void } {
-  let last = markOf(statSync(file, { throwIfNoEntry: false }))
+  let last = fingerprint(statSync(file, { throwIfNoEntry: false }))
   return {
     onChange(changed) {
-      async function look(): Promise<void> {
-        const seen = markOf(await stat(file).catch(() => undefined))
-        // While an editor replaces the file there is none for a moment.
-        if (seen === undefined || seen === last) return
-        last = seen
+      async function poll(): Promise<void> {
+        const current = fingerprint(await stat(file).catch(() => undefined))
+        // The file is missing for a moment while an editor replaces it.
+        if (current === undefined || current === last) return
+        last = current
         changed()
       }
-      const timer = setInterval(() => void look(), LOOK_MS)
+      const timer = setInterval(() => void poll(), POLL_MS)
       timer.unref()
       return () => clearInterval(timer)
     },
   }
 }
 
-function markOf(file: Stats | undefined): string | undefined {
+function fingerprint(file: Stats | undefined): string | undefined {
   return file && `${file.mtimeMs} ${file.size} ${file.ino}`
 }

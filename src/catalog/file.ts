@@ -7,7 +7,7 @@ import { parsePriceList, priceRule } from '../core/money/rating.ts'
 import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
 import type { Path } from '../core/json/schema-check.ts'
 
-/** The part of a file that describes models: `models:` in weir.yaml, or a catalog file of its own. */
+/** Reads the description of models: `models:` in weir.yaml, or a separate catalog file. */
 
 const decimal = (): Type.TString =>
   Type.String({ pattern: '^\\d{1,9}(\\.\\d{1,12})?$', expected: 'a decimal in quotes, such as "0.20"' })
@@ -24,7 +24,7 @@ export const priceListSchema = Type.Object(
           {
             size: Type.String({
               pattern: '^(auto|[1-9][0-9]{1,3}x[1-9][0-9]{1,3})$',
-              expected: 'a size such as 1024x1024; or auto, for requests that name none',
+              expected: 'a size such as 1024x1024, or auto for requests without a size',
             }),
             quality: Type.Optional(Type.Enum(['standard', 'hd', 'low', 'medium', 'high'])),
             per_image: decimal(),
@@ -69,7 +69,7 @@ const limitsSchema = Type.Object(
 
 const slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9._-]{0,63}/[a-zA-Z0-9][a-zA-Z0-9._:-]{0,127}$',
-  expected: 'a slug <provider>/<model> of letters, digits, ".", "_", ":" and "-"',
+  expected: 'a slug <provider>/<model> made of letters, digits, ".", "_", ":" and "-"',
 })
 
 const workspaceName = Type.String({ minLength: 1, maxLength: 64 })
@@ -120,13 +120,13 @@ const catalogSchema = Type.Object({ models: modelsSchema }, { additionalProperti
 
 type ModelEntry = Static<typeof modelSchema>
 
-/** Where the catalog stands and how to read it again. */
+/** The catalog's file, if it has one, and how to read the catalog. */
 export interface CatalogSource {
   readonly file: string | undefined
   read(): readonly Model[]
 }
 
-/** Reads a secret that the file names but does not hold. */
+/** Looks up a secret that the file mentions only by name. */
 export type Secrets = (name: string) => string | undefined
 
 export function parseCatalog(text: string, file: string, secrets: Secrets): readonly Model[] {
@@ -236,13 +236,15 @@ function toEngine(
   }
   const urls = engine.urls ?? []
   if (engine.kind === 'embedded' && urls.length > 0) {
-    throw yaml.errorAt([...path, 'urls'], 'has no place here: Weir runs an embedded engine itself')
+    throw yaml.errorAt([...path, 'urls'], 'is not allowed for kind embedded: Weir runs that engine itself')
   }
   if (engine.kind !== 'embedded' && urls.length === 0) {
-    throw yaml.errorAt([...path, 'urls'], 'is required: a non-empty array of addresses')
+    throw yaml.errorAt([...path, 'urls'], 'is required: a non-empty array of URLs')
   }
   urls.forEach((url, index) => {
-    if (!url.startsWith('unix:') && !URL.canParse(url)) throw yaml.errorAt([...path, 'urls', index], 'is not a URL')
+    if (!url.startsWith('unix:') && !URL.canParse(url)) {
+      throw yaml.errorAt([...path, 'urls', index], 'is not a valid URL')
+    }
   })
   return {
     kind: engine.kind,
@@ -250,7 +252,7 @@ function toEngine(
     model: engine.model ?? slug,
     apiKey,
     scores: engine.scores,
-    // Long generations answer late when they do not stream, and pause while they think.
+    // Generous, because an answer that is not streamed arrives late, and a model may pause while it thinks.
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
     idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,
   }

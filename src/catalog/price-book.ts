@@ -23,29 +23,29 @@ import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Store } from '../ports/store.ts'
 
-/** The current prices: of the catalog, and of workspaces that have their own. History stays in the store. */
+/** The current prices: the catalog's, and those of workspaces that have their own. The history stays in the store. */
 export interface PriceBook {
-  /** What a workspace pays for a model; with a kind of image, for that. */
+  /** What a workspace pays for a model, or for one kind of image. */
   priceFor(model: Model, workspaceId: string, imageKind?: string): Price
-  /** The same on one deployment of it: reserved capacity is paid for by the hour, so its tokens cost nothing. */
+  /** The same on one deployment. Reserved capacity is paid by the hour, so its tokens are free. */
   priceOn(deployment: Deployment, model: Model, workspaceId: string, imageKind?: string): Price
-  /** All that a workspace pays for a model, as an operator would write it. */
+  /** All the prices that a workspace pays for a model, as an operator would write them. */
   pricesFor(model: Model, workspaceId: string): ModelPrices
   /** Unix ms at which the model first had a price. */
   firstPricedAt(model: Model): number
-  /** Makes a new version of every list price that differs from the last one. */
+  /** Stores a new version of every list price that has changed. */
   syncListPrices(models: readonly Model[]): Promise<void>
-  /** Gives a workspace its own price, or with null the list price again. What it does not name stays at the list's. */
+  /** Gives a workspace its own prices on top of the list prices; null restores the list prices. */
   setWorkspacePrice(model: Model, workspaceId: string, prices: ModelPrices | null): Promise<void>
   workspacePrices(workspaceId: string): ReadonlyMap<string, ModelPrices>
 }
 
-/** The catalog's prices of a model, as they would be written. */
+/** The catalog's prices for a model, as an operator would write them. */
 export function listPrices({ rates, imagePrices }: Model): ModelPrices {
   return { ...formatPriceList(rates), ...(imagePrices.length === 0 ? {} : { image_prices: imagePrices }) }
 }
 
-/** The current version for each kind of image, and under '' for all else. */
+/** The current version for each kind of image, and under '' for everything else. */
 type Versions = ReadonlyMap<string, PriceVersion>
 
 export async function openPriceBook(store: Store, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
@@ -98,7 +98,10 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
     await store.addPriceVersion({ model: name, workspaceId, prices, effectiveFrom: clock.now() })
   }
 
-  /** New versions of what differs, and an end of what is no longer there: '' last, since the others count with it. */
+  /**
+   * Stores new versions of prices that changed, and ends those that are gone. The main price ('') comes last: whether a
+   * workspace has its own prices depends on it.
+   */
   async function replace(model: string, workspaceId: string | null, lists: PricesByKind): Promise<void> {
     const before = current.get(address(model, workspaceId))
     const kinds = new Set([...(before?.keys() ?? []), ...lists.keys()])
@@ -109,7 +112,7 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
     }
   }
 
-  /** What is reserved, since when and at what rate an hour: a lane's price begins, changes and ends with the catalog. */
+  /** A reserved lane's hourly price starts, changes and ends with its entry in the catalog. */
   async function syncReservations(models: readonly Model[]): Promise<void> {
     const reserved = new Map<string, string>()
     for (const { lane, perHour } of models.flatMap(({ dedicated }) => dedicated)) {
@@ -159,7 +162,7 @@ function listsIn(versions: Versions): PricesByKind {
   return new Map([...versions].flatMap(([kind, { prices }]) => (prices ? [[kind, prices] as const] : [])))
 }
 
-/** Prices come here from those who have refused what is wrong with them. */
+/** Throws a plain error, because callers have already refused invalid prices. */
 function checked(prices: ModelPrices): PricesByKind {
   const lists = pricesByKind(prices)
   if ('badKey' in lists) throw new Error(`${lists.badKey} must be ${lists.rule}`)

@@ -13,7 +13,7 @@ function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
   return [...parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)]
 }
 
-/** The prices of a store and nothing else, with a clock that ticks at every look. */
+/** A price book over a store that has only prices, with a clock that advances each time it is read. */
 async function emptyBook() {
   const versions: PriceVersion[] = []
   const store = {
@@ -29,18 +29,18 @@ async function emptyBook() {
   return { book: await open(), again: open, versions }
 }
 
-const dear = { input_per_million: '2.00', output_per_million: '4.00' }
+const expensive = { input_per_million: '2.00', output_per_million: '4.00' }
 const cheap = { input_per_million: '0.20', output_per_million: '0.40' }
 
 describe('the price book', () => {
-  it('[M6] gives a price a new version when it changes, and only then', async () => {
+  it('[M6] adds a price version only when the price changes', async () => {
     const { book, versions } = await emptyBook()
-    await book.syncListPrices(catalogOf(dear))
-    await book.syncListPrices(catalogOf(dear))
+    await book.syncListPrices(catalogOf(expensive))
+    await book.syncListPrices(catalogOf(expensive))
     await book.syncListPrices(catalogOf({ output_per_million: '4', input_per_million: '2.0' }))
     assert.equal(versions.length, 1, 'the same amounts, written differently, are the same price')
     await book.syncListPrices(catalogOf(cheap))
-    await book.syncListPrices(catalogOf(dear))
+    await book.syncListPrices(catalogOf(expensive))
     assert.deepEqual(
       versions.map(({ id, prices }) => [id, prices?.input_per_million]),
       [
@@ -49,12 +49,12 @@ describe('the price book', () => {
         [3, '2.00'],
       ],
     )
-    assert.equal(book.priceFor(catalogOf(dear)[0]!, 'ws_1').version, 3)
+    assert.equal(book.priceFor(catalogOf(expensive)[0]!, 'ws_1').version, 3)
   })
 
-  it('[M6] never changes a version that was used', async () => {
+  it('[M6] never changes an existing version', async () => {
     const { book, versions } = await emptyBook()
-    const [model] = catalogOf(dear)
+    const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
     const used = book.priceFor(model!, 'ws_1')
     const asWritten = structuredClone(versions[0])
@@ -64,16 +64,16 @@ describe('the price book', () => {
     assert.deepEqual(versions[0], asWritten)
   })
 
-  it('[M6] gives a workspace its own price, and the list price again when that ends', async () => {
+  it('[M6] gives a workspace its own price, and the list price again once that is removed', async () => {
     const { book, versions } = await emptyBook()
-    const [model] = catalogOf(dear)
+    const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
     await book.setWorkspacePrice(model!, 'ws_1', cheap)
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
     assert.equal(book.priceFor(model!, 'ws_2').rates.inputPerToken, 2_000_000n)
     assert.deepEqual([...book.workspacePrices('ws_1')], [['meta/a', cheap]])
-    // A new list price does not touch it.
-    await book.syncListPrices(catalogOf({ ...dear, input_per_million: '3.00' }))
+    // A new list price does not affect it.
+    await book.syncListPrices(catalogOf({ ...expensive, input_per_million: '3.00' }))
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 200_000n)
     await book.setWorkspacePrice(model!, 'ws_1', null)
     assert.equal(book.priceFor(model!, 'ws_1').rates.inputPerToken, 3_000_000n)
@@ -81,29 +81,29 @@ describe('the price book', () => {
     assert.equal(versions.length, 4)
   })
 
-  it('[M6] keeps the list price for what a workspace price does not name', async () => {
+  it('[M6] uses the list price for anything that a workspace price leaves out', async () => {
     const { book } = await emptyBook()
-    const [model] = catalogOf(dear)
+    const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
     const list = book.priceFor(model!, 'ws_1').rates
     await book.setWorkspacePrice(model!, 'ws_1', { input_per_million: '0.10' })
     assert.deepEqual(book.priceFor(model!, 'ws_1').rates, { ...list, inputPerToken: 100_000n })
   })
 
-  it('[C5] charges no tokens on reserved capacity, which is paid for by the hour', async () => {
+  it('[C5] charges nothing for tokens on reserved capacity, which is paid by the hour', async () => {
     const { book } = await emptyBook()
-    const [model] = catalogOf(dear)
+    const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
     const price = book.priceOn(model!.dedicated[0]!, model!, 'ws_1')
     assert.deepEqual([price.version, price.rates.inputPerToken, price.rates.outputPerToken], [0, 0n, 0n])
   })
 
-  it('tells since when a model has been priced, and reads everything back after a restart', async () => {
+  it('knows when a model was first priced, also after a restart', async () => {
     const { book, again, versions } = await emptyBook()
-    const [model] = catalogOf(dear)
+    const [model] = catalogOf(expensive)
     await book.syncListPrices([model!])
     await book.syncListPrices(catalogOf(cheap))
-    await book.setWorkspacePrice(model!, 'ws_1', dear)
+    await book.setWorkspacePrice(model!, 'ws_1', expensive)
     assert.equal(book.firstPricedAt(model!), versions[0]?.effectiveFrom)
     const reopened = await again()
     assert.equal(reopened.firstPricedAt(model!), versions[0]?.effectiveFrom)
@@ -112,7 +112,7 @@ describe('the price book', () => {
   })
 })
 
-describe('prices of images by size and quality', () => {
+describe('image prices by size and quality', () => {
   const bySize: ModelPrices = {
     per_image: '0.04',
     image_prices: [
@@ -123,23 +123,23 @@ describe('prices of images by size and quality', () => {
   }
   const CENT = 10_000_000_000n
 
-  it('[M3] are those of the size and quality, else of the size, else per_image', async () => {
+  it('[M3] match the size and quality first, then the size, then per_image', async () => {
     const { book } = await emptyBook()
     const [model] = catalogOf(bySize)
     await book.syncListPrices([model!])
-    const cents = (...asked: Parameters<typeof imageKind>): bigint =>
-      book.priceFor(model!, 'ws_1', imageKind(...asked)).rates.perImage! / CENT
+    const cents = (...image: Parameters<typeof imageKind>): bigint =>
+      book.priceFor(model!, 'ws_1', imageKind(...image)).rates.perImage! / CENT
     assert.equal(cents('1024x1792', 'hd'), 12n)
     assert.equal(cents('1024x1792', 'low'), 8n)
     assert.equal(cents('1024x1792', 'auto'), 8n)
     assert.equal(cents('1024x1792', undefined), 8n)
-    assert.equal(cents('512x512', 'hd'), 4n, 'a size that is not listed, at any quality')
-    assert.equal(cents(undefined, 'hd'), 10n, 'no size is the size auto')
+    assert.equal(cents('512x512', 'hd'), 4n, 'a size that is not listed')
+    assert.equal(cents(undefined, 'hd'), 10n, 'a missing size counts as auto')
     assert.equal(cents(undefined, undefined), 4n)
     assert.equal(book.priceFor(model!, 'ws_1').rates.perImage! / CENT, 4n)
   })
 
-  it('[M6] have versions of their own: a change of one leaves the others as they are', async () => {
+  it('[M6] each have their own versions, so changing one leaves the others alone', async () => {
     const { book, versions, again } = await emptyBook()
     const [model] = catalogOf(bySize)
     await book.syncListPrices([model!])
@@ -150,18 +150,18 @@ describe('prices of images by size and quality', () => {
         image_prices: bySize.image_prices!.map((it) => ({ ...it, per_image: `${it.per_image}0` })),
       }),
     )
-    assert.equal(versions.length, 4, 'in another order, or written differently, it is the same price')
+    assert.equal(versions.length, 4, 'the order and the notation make no difference')
     const before = book.priceFor(model!, 'ws_1', '1024x1792')
     await book.syncListPrices(
       catalogOf({ per_image: '0.04', image_prices: [{ size: '1024x1792', per_image: '0.09' }] }),
     )
     const price = book.priceFor(model!, 'ws_1', '1024x1792 hd')
     assert.deepEqual([before.rates.perImage, price.rates.perImage], [8n * CENT, 9n * CENT])
-    assert.equal(book.priceFor(model!, 'ws_1', 'auto hd').rates.perImage, 4n * CENT, 'it is no longer in the list')
+    assert.equal(book.priceFor(model!, 'ws_1', 'auto hd').rates.perImage, 4n * CENT, 'no longer listed')
     assert.deepEqual((await again()).priceFor(model!, 'ws_1', '1024x1792 hd'), price)
   })
 
-  it("[M6] are a workspace's own with its own price: the list's, unless it brings another", async () => {
+  it('[M6] follow the list for a workspace with its own price, unless it sets its own image prices', async () => {
     const { book } = await emptyBook()
     const [model] = catalogOf(bySize)
     await book.syncListPrices([model!])
