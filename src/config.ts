@@ -8,22 +8,22 @@ import { ConfigError, parseCheckedYaml } from './core/checked-yaml.ts'
 import type { Seller } from './core/money/invoice-document.ts'
 import type { ImageLimits } from './core/image-header.ts'
 
-/** File + environment → one frozen, validated Config. Nothing else reads process.env. */
+/** Reads the file and the environment into one frozen, validated Config. Nothing else reads process.env. */
 export interface Config {
-  /** The file it came from, if there was one: for messages, and watched for changes of the catalog. */
+  /** The file it was read from, if any. */
   readonly file: string | undefined
   readonly host: string
   readonly port: number
   readonly adminHost: string
   readonly adminPort: number
-  /** How long streams may go on after a stop was asked for. */
+  /** How long requests may run on after a shutdown begins. */
   readonly drainMs: number
   readonly dataDir: string
   readonly modelsDir: string
-  /** For downloads: proxies, the hub's address and token, npm's configuration. */
+  /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
-  /** Whose invoices they are. */
+  /** Who issues the invoices. */
   readonly seller: Seller | undefined
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
@@ -31,23 +31,23 @@ export interface Config {
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
   /**
-   * Where images are kept that a caller wants by link; undefined: nowhere. Secrets are looked up only here,
-   * since most commands need none.
+   * Where images are stored when a caller asks for a link; undefined when links are off. A function, so that only
+   * commands that need the secrets look them up.
    */
   files(): FilesConfig | undefined
   readonly audio: {
     readonly maxUploadBytes: number
-    /** All uploads on disk at once. */
+    /** The total size of all uploads on disk. */
     readonly maxSpoolBytes: number
   }
   readonly logLevel: string
   readonly catalog: CatalogSource
 }
 
-export type FilesConfig =
+type FilesConfig =
   | {
       readonly kind: 'local'
-      /** undefined: the address of the public listener. */
+      /** undefined means the address of the public listener. */
       readonly publicUrl: string | undefined
       readonly linkTtlSeconds: number
       readonly maxBytes: number
@@ -64,8 +64,8 @@ export type FilesConfig =
       readonly linkTtlSeconds: number
     }
 
-/** What the command line may override. */
-export interface Overrides {
+/** Options of the command line. */
+interface Overrides {
   readonly config?: string | undefined
   readonly port?: string | undefined
   readonly data?: string | undefined
@@ -76,9 +76,9 @@ const MAX_UPLOAD_BYTES = 25 * 2 ** 20
 const MAX_SPOOL_BYTES = 8 * 2 ** 30
 const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
-/** What fits into an Authorization header and cannot be guessed. */
+/** Fits into an Authorization header and is hard to guess. */
 const TOKEN = /^[!-~]{16,}$/
-const TOKEN_RULE = 'at least 16 letters, digits and signs without spaces'
+const TOKEN_RULE = 'at least 16 letters, digits and punctuation marks, without spaces'
 
 const webAddress = (): Type.TString =>
   Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
@@ -99,7 +99,7 @@ const files = Type.Union([
       endpoint: webAddress(),
       bucket: Type.String({
         pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
-        expected: 'a name of 3 to 63 small letters, digits, "." and "-"',
+        expected: 'a name of 3 to 63 lowercase letters, digits, "." and "-"',
       }),
       region: Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$', expected: 'a region, such as ap-southeast-2' }),
       access_key_env: Type.String({ minLength: 1, maxLength: 128 }),
@@ -107,11 +107,11 @@ const files = Type.Union([
       prefix: Type.Optional(
         Type.String({
           pattern: '^[a-zA-Z0-9._-][a-zA-Z0-9._/-]{0,199}$',
-          expected: 'a start of names, such as images/',
+          expected: 'a prefix for file names, such as images/',
         }),
       ),
       public_url: Type.Optional(webAddress()),
-      // A signature of version 4 lives a week at most.
+      // S3 signatures (version 4) are valid for a week at most.
       link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
     },
     closed,
@@ -191,10 +191,10 @@ const schema = Type.Object(
 type FileContent = Static<typeof schema>
 
 export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessEnv = process.env): Config {
-  // A variable that is set to nothing is not set: an empty WEIR_HOST must not mean every interface.
+  // An empty variable counts as unset: an empty WEIR_HOST must not mean every interface.
   const environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
   const named = overrides.config ?? environment['WEIR_CONFIG']
-  if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named}: there is no such file`)
+  if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named} does not exist`)
   const file = named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
   const yaml = file === undefined ? undefined : readYaml(file)
   const content: FileContent = yaml?.data ?? {}
@@ -237,17 +237,14 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
   const { models, catalog, seller } = yaml.data
   if (seller && parseAbn(seller.abn) === undefined) {
-    throw yaml.errorAt(
-      ['seller', 'abn'],
-      `must be the 11 digits of an ABN, but the check digits of "${seller.abn}" do not fit`,
-    )
+    throw yaml.errorAt(['seller', 'abn'], `must be an 11-digit ABN, but the check digits of "${seller.abn}" are wrong`)
   }
   if (models && catalog) throw yaml.errorAt(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
     yaml.data.audio ?? {}
   if (spool < upload) throw yaml.errorAt(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
   const catalogFile = catalog && resolve(dirname(file), catalog)
-  if (catalogFile && !existsSync(catalogFile)) throw yaml.errorAt(['catalog'], `there is no file ${catalogFile}`)
+  if (catalogFile && !existsSync(catalogFile)) throw yaml.errorAt(['catalog'], `${catalogFile} does not exist`)
   return yaml
 }
 
@@ -277,7 +274,7 @@ function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Sec
     if (publicUrl === undefined && (host === '0.0.0.0' || host === '::')) {
       throw yaml.errorAt(
         ['files', 'public_url'],
-        `is required where the service listens on every address (${host}): links have to lead somewhere`,
+        `is required when the service listens on every address (${host}): links need a host name`,
       )
     }
     return { kind: 'local', publicUrl, linkTtlSeconds, maxBytes: files.max_bytes ?? 10 * 1024 ** 3 }
@@ -302,7 +299,6 @@ function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Sec
   }
 }
 
-/** A wrong ABN would make every invoice invalid, so it is refused at the start. */
 function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {
   return {
     name: seller.name,
@@ -314,10 +310,10 @@ function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {
   }
 }
 
-/** A path in the file is relative to the file; one from outside it, to where the command was typed. */
+/** A path in the file is relative to the file; any other path is relative to the working directory. */
 function dataDir(overrides: Overrides, environment: NodeJS.ProcessEnv, content: FileContent, base: string): string {
-  const outside = overrides.data ?? environment['WEIR_DATA_DIR']
-  return outside === undefined ? resolve(base, content.data_dir ?? 'data') : resolve(outside)
+  const override = overrides.data ?? environment['WEIR_DATA_DIR']
+  return override === undefined ? resolve(base, content.data_dir ?? 'data') : resolve(override)
 }
 
 function portFrom(text: string | undefined, source: string): number | undefined {
@@ -327,20 +323,20 @@ function portFrom(text: string | undefined, source: string): number | undefined 
   throw new ConfigError(`${source}: must be a port from 0 to 65535, but is "${text}"`)
 }
 
-/** A secret, so the message does not repeat it. */
+/** The message does not repeat the token, because it is a secret. */
 function tokenFrom(text: string | undefined): string | undefined {
   if (text === undefined || TOKEN.test(text)) return text
   throw new ConfigError(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
 }
 
-/** Saying nothing here would run a fleet on one replica's memory. */
+/** Ignoring these variables would let several replicas run without sharing any state. */
 function refuseOtherAdapters(environment: NodeJS.ProcessEnv): void {
   const database = environment['WEIR_DATABASE_URL']
   if (database !== undefined && database !== 'sqlite') {
-    throw new ConfigError('WEIR_DATABASE_URL: this version keeps its data in sqlite only; unset it')
+    throw new ConfigError('WEIR_DATABASE_URL: this version supports only sqlite; unset the variable')
   }
   const coordination = environment['WEIR_REDIS_URL']
   if (coordination !== undefined && coordination !== 'memory') {
-    throw new ConfigError('WEIR_REDIS_URL: this version coordinates in memory only; unset it')
+    throw new ConfigError('WEIR_REDIS_URL: this version supports only memory; unset the variable')
   }
 }

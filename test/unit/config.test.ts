@@ -17,18 +17,18 @@ function load(text: string, environment: NodeJS.ProcessEnv = {}): Config {
   return config
 }
 
-/** The message without the folder, which is not the same twice. */
+/** The error message without the path of the temporary folder. */
 function mistakeIn(text: string, environment: NodeJS.ProcessEnv = {}): string {
   try {
     load(text, environment)
   } catch (error) {
-    assert.ok(error instanceof ConfigError, `not told as a mistake: ${String(error)}`)
+    assert.ok(error instanceof ConfigError, `not a ConfigError: ${String(error)}`)
     return error.message.replaceAll(`${folder}/`, '')
   }
-  return assert.fail('the mistake was not seen')
+  return assert.fail('the mistake was not reported')
 }
 
-/** A model of one line each, so that line numbers are easy to count: `id` stands on line 2. */
+/** One field per line, so that line numbers are easy to count: `id` is on line 2. */
 const model = `models:
   - id: meta/llama
     aliases: [llama]
@@ -39,82 +39,94 @@ const model = `models:
       engine: { kind: openai, urls: [http://127.0.0.1:9000/v1] }
 `
 
-describe('a mistake in weir.yaml is told with the file, the line, the key and what is allowed', () => {
+describe('a mistake in weir.yaml is reported with the file, the line, the key and what is allowed', () => {
   const mistakes: readonly [string, string, string][] = [
     [
       'an unknown key',
       'server:\n  prot: 80\n',
       'weir.yaml:2: server.prot: is not a known key; allowed here: host, port',
     ],
-    ['an unknown key at the top', '\n\nsevrer: {}\n', 'weir.yaml:3: sevrer: is not a known key; allowed here: server,'],
+    [
+      'an unknown key at the top level',
+      '\n\nsevrer: {}\n',
+      'weir.yaml:3: sevrer: is not a known key; allowed here: server,',
+    ],
     [
       'a number out of range',
       'server:\n  host: a\n  port: 70000',
       'weir.yaml:3: server.port: must be an integer from 0 to 65535, but is 70000',
     ],
     [
-      'a word for a number',
+      'a word instead of a number',
       'server: { port: http }',
       'weir.yaml:1: server.port: must be an integer from 0 to 65535, but is "http"',
     ],
     [
-      'a tokenizer nobody knows',
+      'an unknown tokenizer',
       `${model}    tokenizer: llama4\n`,
       'weir.yaml:9: models[0].tokenizer: must be one of cl100k_base, o200k_base, llama2, llama3, mistral,',
     ],
     [
-      'a spool that is smaller than an upload',
+      'a spool smaller than one upload',
       'audio:\n  max_upload_bytes: 2000000\n  max_spool_bytes: 1000000',
       'weir.yaml:3: audio.max_spool_bytes: must be at least max_upload_bytes (2000000)',
     ],
     [
-      'an upload of nothing',
+      'an upload limit of 0 bytes',
       'audio: { max_upload_bytes: 0 }',
       'weir.yaml:1: audio.max_upload_bytes: must be an integer from 1024 to 1073741824, but is 0',
     ],
-    ['a number for a text', 'data_dir: 5', 'weir.yaml:1: data_dir: must be a non-empty string, but is 5'],
+    ['a number instead of a string', 'data_dir: 5', 'weir.yaml:1: data_dir: must be a non-empty string, but is 5'],
     [
-      'a value that is none of those allowed',
+      'a value outside the allowed list',
       'log:\n\n  level: loud',
       'weir.yaml:3: log.level: must be one of debug, info, warn, error, silent, but is "loud"',
     ],
     [
-      'a rate limit of nothing',
+      'a rate limit of 0',
       'rate_limit: { requests_per_minute: 0 }',
       'weir.yaml:1: rate_limit.requests_per_minute: must be an integer from 1 to 100000000, but is 0',
     ],
     [
-      'a database that is not there',
+      'a database that is not supported',
       'database: postgres://db',
       'weir.yaml:1: database: must be "sqlite", but is "postgres://db"',
     ],
     [
-      'a token that can be guessed',
+      'an operator token that is too short',
       'operator_token: short',
       'weir.yaml:1: operator_token: must be at least 16 letters',
     ],
     [
-      'a token that fits into no header',
+      'an operator token with spaces',
       'operator_token: "sixteen letters and more"',
       'weir.yaml:1: operator_token: must be at least 16 letters',
     ],
     [
-      'a list that is none',
+      'an object instead of a list',
       'models: { id: x }',
       'weir.yaml:1: models: must be an array of 0 to 10000 items, but is {"id":"x"}',
     ],
-    ['no YAML', 'server: [\nport: 1', 'weir.yaml:2: '],
-    ['a key given twice', 'server:\n  port: 1\n  port: 2', 'weir.yaml:3: Map keys must be unique'],
+    ['invalid YAML', 'server: [\nport: 1', 'weir.yaml:2: '],
+    ['a duplicate key', 'server:\n  port: 1\n  port: 2', 'weir.yaml:3: Map keys must be unique'],
     ['a tab', 'server:\n\tport: 1', 'weir.yaml:2: '],
-    ['an alias of nothing', 'server:\n  host: *home', 'weir.yaml:2: *home is set nowhere above'],
-    ['a text and no fields', 'hello', 'weir.yaml:1: the file: must be an object, but is "hello"'],
+    [
+      'an alias without an anchor',
+      'server:\n  host: *home',
+      'weir.yaml:2: *home refers to an anchor that is not defined above it',
+    ],
+    ['plain text instead of fields', 'hello', 'weir.yaml:1: the file: must be an object, but is "hello"'],
     ['two documents', 'data_dir: a\n---\ndata_dir: b', 'weir.yaml:2: '],
     [
-      'models and a catalog',
+      'both models and a catalog',
       'catalog: weir.yaml\nmodels: []',
       'weir.yaml:1: catalog: give either models or catalog, not both',
     ],
-    ['a catalog that is not there', 'log: {}\ncatalog: gone.yaml', 'weir.yaml:2: catalog: there is no file gone.yaml'],
+    [
+      'a catalog file that does not exist',
+      'log: {}\ncatalog: gone.yaml',
+      'weir.yaml:2: catalog: gone.yaml does not exist',
+    ],
     [
       'a model without categories',
       'models:\n  - id: a/b\n    context_length: 1',
@@ -131,7 +143,7 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       'weir.yaml:4: models[0].categories[1]: must be one of llm, vision, embedding, reranker, image, audio, but is "video"',
     ],
     [
-      'a context of nothing',
+      'a context length of 0',
       model.replace('length: 1000', 'length: 0'),
       'weir.yaml:5: models[0].context_length: must be an integer from 1',
     ],
@@ -156,68 +168,68 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       'weir.yaml:8: models[0].serverless.engine.urls: must be an array of 1 to 256 items',
     ],
     [
-      'an address that is none',
+      'an engine URL with an unsupported scheme',
       model.replace('http://127.0.0.1:9000/v1', 'ftp://x'),
       'weir.yaml:8: models[0].serverless.engine.urls[0]: must be an http://, https:// or unix:/ address, but is "ftp://x"',
     ],
-    ['an address that cannot be read', model.replace('127.0.0.1:9000', '[::'), 'weir.yaml:8: '],
+    ['an engine URL that cannot be parsed', model.replace('127.0.0.1:9000', '[::'), 'weir.yaml:8: '],
     [
-      'a limit of nothing',
+      'a token budget of 0',
       `${model}      limits: { token_budget: 0 }`,
       'weir.yaml:9: models[0].serverless.limits.token_budget: must be an integer from 1',
     ],
     [
-      'a price that is a float',
+      'a price that is not in quotes',
       `${model}    pricing: { input_per_million: 0.2 }`,
       'weir.yaml:9: models[0].pricing.input_per_million: must be a decimal in quotes, such as "0.20", but is 0.2',
     ],
     [
-      'a price too fine',
+      'a price with too many decimals',
       `${model}    pricing: { input_per_million: "0.0000001" }`,
-      'weir.yaml:9: models[0].pricing.input_per_million: must be AUD in plain decimals, at most 10000, with at most 6 decimals',
+      'weir.yaml:9: models[0].pricing.input_per_million: must be an amount in AUD such as "0.20": at most 10000, and at most 6 decimals',
     ],
     [
-      'a price too high',
+      'a price that is too high',
       `${model}    pricing: { per_image: "10001" }`,
-      'weir.yaml:9: models[0].pricing.per_image: must be AUD in plain decimals, at most 10000',
+      'weir.yaml:9: models[0].pricing.per_image: must be an amount in AUD such as "0.20": at most 10000',
     ],
     [
-      'prices by size and none for the other sizes',
+      'prices for some image sizes but none for the others',
       `${model}    pricing: { image_prices: [{ size: 512x512, per_image: "0.01" }] }`,
-      'weir.yaml:9: models[0].pricing.per_image: must be given beside image_prices: it is the price of every other image',
+      'weir.yaml:9: models[0].pricing.per_image: must be set when image_prices is set; it is the price of every other image',
     ],
     [
-      'a price of no size',
+      'a price for an invalid image size',
       `${model}    pricing: { per_image: "1", image_prices: [{ size: 9x9, per_image: "1" }] }`,
-      'weir.yaml:9: models[0].pricing.image_prices[0].size: must be a size such as 1024x1024; or auto',
+      'weir.yaml:9: models[0].pricing.image_prices[0].size: must be a size such as 1024x1024, or auto',
     ],
     [
-      'a size that is priced twice',
+      'two prices for one image size',
       `${model}    pricing: { per_image: "1", image_prices: [{ size: 64x64, per_image: "1" }, { size: 64x64, per_image: "2" }] }`,
-      'weir.yaml:9: models[0].pricing.image_prices: must be a list that has 64x64 once',
+      'weir.yaml:9: models[0].pricing.image_prices: must be a list without duplicates, but has 64x64 twice',
     ],
     [
-      'a size at a price too high',
+      'an image size whose price is too high',
       `${model}    pricing: { per_image: "1", image_prices: [{ size: 64x64, per_image: "10001" }] }`,
-      'weir.yaml:9: models[0].pricing.image_prices: must be AUD in plain decimals, at most 10000',
+      'weir.yaml:9: models[0].pricing.image_prices: must be an amount in AUD such as "0.20": at most 10000',
     ],
     [
-      'an unknown price',
+      'an unknown kind of price',
       `${model}    pricing: { per_word: "1" }`,
       'weir.yaml:9: models[0].pricing.per_word: is not a known key; allowed here: input_per_million, output_per_million',
     ],
     [
-      'a slug given twice',
+      'a duplicate slug',
       `${model}  - id: meta/llama\n    categories: [llm]\n    context_length: 1`,
       'weir.yaml:9: models[1].id: "meta/llama" is already the name of a model',
     ],
     [
-      'a short id given twice',
+      'a duplicate alias',
       `${model}  - id: meta/b\n    categories: [llm]\n    context_length: 1\n    aliases: [llama]`,
       'weir.yaml:12: models[1].aliases: "llama" is already the name of a model',
     ],
     [
-      'a reranker of no schema',
+      'a reranker without a schema',
       model.replace('[llm]', '[reranker]'),
       'weir.yaml:2: models[0].rerank_schema: is required for a reranker: one of documents, passages',
     ],
@@ -227,7 +239,7 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
       'weir.yaml:11: models[0].dedicated[1].workspace: "acme" already has a deployment of this model',
     ],
     [
-      'a secret that is not set',
+      'an API key variable that is not set',
       model.replace(' }\n', ', api_key_env: MISSING_KEY }\n'),
       'weir.yaml:8: models[0].serverless.engine.api_key_env: the environment variable MISSING_KEY is not set',
     ],
@@ -240,28 +252,28 @@ describe('a mistake in weir.yaml is told with the file, the line, the key and wh
     })
   }
 
-  it('a value too long to be read is cut', () => {
+  it('truncates a long value in the message', () => {
     assert.ok(mistakeIn(`data_dir: [${'x, '.repeat(5000)}]`).length < 300)
   })
 
-  it('aliases of aliases that would fill the memory are refused', () => {
+  it('refuses nested aliases that would fill the memory', () => {
     const lines = ['x0: &x0 [1]', ...[1, 2, 3, 4, 5].map((it) => `x${it}: &x${it} [${`*x${it - 1},`.repeat(20)}]`)]
     assert.match(mistakeIn(lines.join('\n')), /^weir\.yaml: .*alias/i)
   })
 
-  it('a mistake in a catalog file names that file', () => {
+  it('names the catalog file when the mistake is there', () => {
     writeFileSync(join(folder, 'catalog.yaml'), 'models:\n  - id: a/b\n    categories: []\n    context_length: 1')
     assert.match(mistakeIn('catalog: catalog.yaml'), /^catalog\.yaml:3: models\[0\]\.categories: must be/)
   })
 
-  it('a file that was named and is not there', () => {
-    assert.throws(() => loadConfig({ config: join(folder, 'none.yaml') }, {}), /none\.yaml: there is no such file/)
-    assert.throws(() => loadConfig({}, { WEIR_CONFIG: join(folder, 'none.yaml') }), /none\.yaml: there is no such file/)
+  it('refuses a --config or WEIR_CONFIG that names a missing file', () => {
+    assert.throws(() => loadConfig({ config: join(folder, 'none.yaml') }, {}), /none\.yaml does not exist/)
+    assert.throws(() => loadConfig({}, { WEIR_CONFIG: join(folder, 'none.yaml') }), /none\.yaml does not exist/)
   })
 })
 
 describe('the environment', () => {
-  it('stands above the file, and the command line above both', () => {
+  it('overrides the file, and the command line overrides both', () => {
     writeFileSync(file, 'server: { host: 10.0.0.1, port: 1, admin_port: 2 }\ndata_dir: ./from-file\n')
     const fromFile = loadConfig({ config: file }, {})
     assert.deepEqual(
@@ -286,13 +298,13 @@ describe('the environment', () => {
     assert.deepEqual([fromFlags.port, fromFlags.dataDir, fromFlags.host], [5, '/from-flags', '10.0.0.2'])
   })
 
-  it('has no say where a variable is empty', () => {
+  it('is ignored when a variable is empty', () => {
     const config = load('', { WEIR_HOST: '', WEIR_PORT: '', WEIR_DATA_DIR: '', WEIR_OPERATOR_TOKEN: '' })
     assert.deepEqual([config.host, config.port, config.operatorToken], ['127.0.0.1', 8080, undefined])
     assert.equal(config.dataDir, join(folder, 'data'))
   })
 
-  it('is checked like the file', () => {
+  it('is validated like the file', () => {
     assert.match(mistakeIn('', { WEIR_PORT: 'http' }), /^WEIR_PORT: must be a port from 0 to 65535, but is "http"$/)
     assert.match(mistakeIn('', { WEIR_ADMIN_PORT: '65536' }), /^WEIR_ADMIN_PORT: must be a port/)
     assert.throws(() => loadConfig({ config: file, port: '-1' }, {}), /^Error: --port: must be a port/)
@@ -301,12 +313,12 @@ describe('the environment', () => {
     assert.ok(!message.includes('secret'))
   })
 
-  it('cannot ask for what is not built, and be ignored', () => {
+  it('is refused when it asks for a database or Redis, rather than silently ignored', () => {
     assert.match(mistakeIn('', { WEIR_DATABASE_URL: 'postgres://db' }), /^WEIR_DATABASE_URL: /)
     assert.match(mistakeIn('', { WEIR_REDIS_URL: 'redis://r' }), /^WEIR_REDIS_URL: /)
   })
 
-  it('gives an engine its key by the name that the file holds', () => {
+  it('provides the API key of an engine, under the name given in the file', () => {
     const config = load(model.replace(' }\n', ', api_key_env: ENGINE_KEY }\n'), { ENGINE_KEY: 'secret' })
     assert.equal(config.catalog.read()[0]?.serverless?.engine?.apiKey, 'secret')
   })
@@ -326,7 +338,7 @@ describe('a config', () => {
     assert.ok(Object.isFrozen(config))
   })
 
-  it('[C6] reads a model as OPERATING describes it', () => {
+  it('[C6] reads a model with every documented field', () => {
     const [llama] = load(
       `
 models:

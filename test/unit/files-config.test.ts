@@ -63,7 +63,7 @@ describe('file storage in weir.yaml', () => {
     ['files: { kind: local, link_ttl_seconds: 0 }', /files\.link_ttl_seconds: must be an integer from 1 to 31536000/],
     ['files: { kind: local, max_bytes: 5 }', /files\.max_bytes: must be an integer from 1048576/],
     ['files: { kind: s3 }', /files\.endpoint: /],
-    [`files: { ${s3}, prefix: "../x?" }`, /files\.prefix: must be a start of names/],
+    [`files: { ${s3}, prefix: "../x?" }`, /files\.prefix: must be a prefix for file names/],
     [`files: { ${s3.replace('pictures', 'Bad_Bucket')} }`, /files\.bucket: must be a name of 3 to 63/],
     [`files: { ${s3}, link_ttl_seconds: 604801 }`, /files\.link_ttl_seconds: must be an integer from 1 to 604800/],
     ['images: { max_bytes: 1 }', /images\.max_bytes: must be an integer from 1024/],
@@ -76,7 +76,7 @@ describe('file storage in weir.yaml', () => {
 
   it('needs a public URL when the service listens on every address', () => {
     const text = 'server: { host: 0.0.0.0 }\nfiles: { kind: local }'
-    assert.throws(() => load(text).files(), /files\.public_url: is required where the service listens on every address/)
+    assert.throws(() => load(text).files(), /files\.public_url: is required when the service listens on every address/)
     const given = load('server: { host: 0.0.0.0 }\nfiles: { kind: local, public_url: "https://x.example/w" }').files()
     assert.equal(given?.publicUrl, 'https://x.example/w')
   })
