@@ -12,19 +12,19 @@ import type { Store } from '../ports/store.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
 import { versionRates } from './version-rates.ts'
 
-/** Tax invoices and adjustment notes: made, issued and found again. */
+/** Drafts, issues and finds tax invoices and adjustment notes. */
 export interface Invoicing {
-  /** What the month comes to so far, or the invoice where it has been issued. */
+  /** The month's charges so far, or its invoice if that has been issued. */
   preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
   issue(workspace: Workspace, month: Month): Promise<InvoiceDocument>
-  /** Takes rows of an issued invoice back, with an adjustment note; null: all that are left. */
+  /** Reverses rows of an issued invoice with an adjustment note; null means all that are left. */
   credit(
     workspace: Workspace,
     month: Month,
     requestIds: readonly string[] | null,
     reason: string,
   ): Promise<InvoiceDocument>
-  /** Takes a row back that no invoice has yet. */
+  /** Reverses a row that has not been invoiced. */
   correct(requestId: string, reason: string): Promise<void>
   list(workspace?: Workspace): Promise<readonly InvoiceDocument[]>
   byNumber(number: string): Promise<InvoiceDocument>
@@ -33,8 +33,8 @@ export interface Invoicing {
 }
 
 const PREFIX = { tax_invoice: 'INV', adjustment_note: 'ADJ' } as const
-/** A number or a row may come in between; not this often. */
-const ATTEMPTS = 20
+/** Another process may take the number or add a row between reading and issuing, but not this often. */
+const MAX_ATTEMPTS = 20
 
 export function openInvoicing(store: Store, clock: Clock, seller: Seller | undefined): Invoicing {
   async function find(workspace: Workspace, month: Month): Promise<IssuedInvoice | undefined> {
@@ -42,13 +42,13 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
     return all.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)
   }
 
-  async function found(workspace: Workspace, month: Month): Promise<IssuedInvoice> {
+  async function findOrThrow(workspace: Workspace, month: Month): Promise<IssuedInvoice> {
     const invoice = await find(workspace, month)
     if (invoice) return invoice
     throw new ApiError('not_found', `${workspace.name} has no invoice for ${month.name}.`, { param: 'period' })
   }
 
-  /** Everything about a month but its number. */
+  /** The content of a month's invoice, without its number. */
   async function draft(workspace: Workspace, month: Month) {
     const { prices } = await store.accounts()
     const capacity = capacityRows(prices, workspace, month, clock.now())
@@ -84,7 +84,7 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
     })
   }
 
-  /** Tries until the number is the next one and no row came in between. */
+  /** Retries until the document gets the next number and no row was added in between. */
   async function issueNext(
     kind: InvoiceDocument['kind'],
     workspace: Workspace,
@@ -96,8 +96,8 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
     ) => Promise<InvoiceDocument | undefined>,
   ): Promise<InvoiceDocument> {
     const { abn } = requireSeller(seller)
-    for (let tries = 0; tries < ATTEMPTS; tries++) {
-      await requireOwnBooks(store, abn)
+    for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+      await requireSameSeller(store, abn)
       const sequence = (await store.lastSequence(kind)) + 1
       const number = `${PREFIX[kind]}-${String(sequence).padStart(6, '0')}`
       const at = clock.now()
@@ -116,7 +116,7 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
       const issued = await attempt(record, number, at)
       if (issued) return issued
     }
-    throw new ApiError('conflict', 'Too much happens at once; try again.')
+    throw new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
   }
 
   return {
@@ -126,14 +126,16 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
     },
     async issue(workspace, month) {
       if (month.to > clock.now()) {
-        throw new ApiError('conflict', `${month.name} is not over yet in Sydney; preview it meanwhile.`, {
+        throw new ApiError('conflict', `${month.name} is not over yet in Sydney. You can preview it.`, {
           param: 'period',
         })
       }
       return issueNext('tax_invoice', workspace, month, async (record, number, at) => {
         const before = await find(workspace, month)
         if (before)
-          throw new ApiError('conflict', `${month.name} has been invoiced: ${before.number}.`, { param: 'period' })
+          throw new ApiError('conflict', `${month.name} has already been invoiced: ${before.number}.`, {
+            param: 'period',
+          })
         const content = await draft(workspace, month)
         if (content.lines.length === 0) {
           throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
@@ -143,12 +145,12 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
       })
     },
     async credit(workspace, month, requestIds, reason) {
-      const invoice = await found(workspace, month)
+      const invoice = await findOrThrow(workspace, month)
       return issueNext('adjustment_note', workspace, month, async (record, number, at) => {
         const { prices } = await store.accounts()
-        const taken = await store.reversibleSums(workspace.id, month.from, month.to, requestIds)
-        requireAll(taken, requestIds, invoice)
-        const sums = taken.map(negated)
+        const reversible = await store.reversibleSums(workspace.id, month.from, month.to, requestIds)
+        requireAll(reversible, requestIds, invoice)
+        const sums = reversible.map(negated)
         const content = { sums, lines: linesOf(sums, versionRates(prices)) }
         const adjusts = { number: invoice.number, reason }
         const it = document('adjustment_note', workspace, month, content, { number, at }, adjusts)
@@ -166,11 +168,11 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
       if (invoice || (row.correction?.creditNote ?? '') !== '') {
         throw new ApiError(
           'conflict',
-          `The row has been invoiced${invoice ? ` (${invoice.number})` : ''}: use weir invoice credit.`,
+          `The row has already been invoiced${invoice ? ` (${invoice.number})` : ''}. Use weir invoice credit.`,
         )
       }
       const id = `correction:${requestId}`
-      if (await store.usageRow(id)) throw new ApiError('conflict', `The row has been taken back: ${id}.`)
+      if (await store.usageRow(id)) throw new ApiError('conflict', `The row has already been reversed: ${id}.`)
       const reversal = reversalOf(row, id, clock.now(), { of: requestId, reason, creditNote: '' })
       await store.writeLedger({ intents: [], rows: [reversal] })
     },
@@ -183,7 +185,7 @@ export function openInvoicing(store: Store, clock: Clock, seller: Seller | undef
       if (!invoice) throw new ApiError('not_found', `There is no invoice "${number}".`, { param: 'number' })
       return invoice.document
     },
-    ofMonth: async (workspace, month) => (await found(workspace, month)).document,
+    ofMonth: async (workspace, month) => (await findOrThrow(workspace, month)).document,
   }
 }
 
@@ -197,34 +199,38 @@ function buyerOf({ name, buyer }: Workspace): Party {
 
 function requireSeller(seller: Seller | undefined): Seller {
   if (seller) return seller
-  throw new ApiError('invalid_value', 'A tax invoice needs a seller: give seller (name, abn, address) in weir.yaml.', {
+  throw new ApiError('invalid_value', 'A tax invoice needs a seller: set seller (name, abn, address) in weir.yaml.', {
     param: 'seller',
   })
 }
 
-/** Numbers are without a gap for a seller, so one data directory is the books of one. */
-async function requireOwnBooks(store: InvoiceStore, abn: string): Promise<void> {
+/** A seller's invoice numbers must have no gaps, so one data directory serves only one seller. */
+async function requireSameSeller(store: InvoiceStore, abn: string): Promise<void> {
   const other = (await store.sellers()).find((it) => it !== abn)
   if (other === undefined) return
   throw new ApiError(
     'conflict',
-    `These books are of the seller with ABN ${formatAbn(other)}; another seller needs a data directory of its own.`,
+    `This data directory has invoices of the seller with ABN ${formatAbn(other)}. Another seller needs its own data directory.`,
     { param: 'seller' },
   )
 }
 
-function requireAll(taken: readonly PricedSums[], requestIds: readonly string[] | null, invoice: IssuedInvoice): void {
-  const rows = rowsIn(taken)
+function requireAll(
+  reversible: readonly PricedSums[],
+  requestIds: readonly string[] | null,
+  invoice: IssuedInvoice,
+): void {
+  const rows = rowsIn(reversible)
   if (requestIds !== null && rows !== new Set(requestIds).size) {
     throw new ApiError(
       'not_found',
-      `Not all of these requests are in ${invoice.number}, or some were credited before.`,
+      `Some of these requests are not in ${invoice.number}, or have already been credited.`,
       {
         param: 'requests',
       },
     )
   }
-  if (rows === 0) throw new ApiError('conflict', `Nothing is left to credit of ${invoice.number}.`)
+  if (rows === 0) throw new ApiError('conflict', `Everything in ${invoice.number} has already been credited.`)
 }
 
 function negated(sums: PricedSums): PricedSums {

@@ -91,12 +91,12 @@ describe('weir invoice', () => {
 
   it('refuses what makes no sense, in a line', async () => {
     for (const [args, told] of [
-      [['issue', ...month], /has been invoiced: INV-000001/],
+      [['issue', ...month], /has already been invoiced: INV-000001/],
       [['issue', '--workspace', 'default', '--period', sydneyMonth(Date.now()).name], /not over yet/],
       [['issue', '--workspace', 'default', '--period', '2026-13'], /a month such as/],
       [['issue', '--workspace', 'nobody', '--period', lastMonth.name], /no workspace "nobody"/],
       [['credit', ...month, '--reason', 'x'], /either --request ID or --all/],
-      [['credit', ...month, '--reason', 'x', '--request', 'nothing'], /Not all of these requests/],
+      [['credit', ...month, '--reason', 'x', '--request', 'nothing'], /Some of these requests are not in/],
       [['show', 'INV-9'], /no invoice "INV-9"/],
       [['hide'], /say what to do|--workspace is required/],
     ] as const) {
@@ -174,7 +174,7 @@ describe("a correction by the operator's API", () => {
     assert.equal((await correct('nothing', { reason: 'A test' })).status, 404)
     const invoiced = await correct('copy-9', { reason: 'A test' })
     assert.equal(invoiced.status, 409)
-    assert.match(await invoiced.text(), /has been invoiced \(INV-000001\): use weir invoice credit/)
+    assert.match(await invoiced.text(), /has already been invoiced \(INV-000001\)\. Use weir invoice credit/)
     assert.equal((await correct('copy-9', {})).status, 400)
     assert.equal((await weir.ledger()).length, rows)
     const proof = (await (await weir.admin('GET', '/admin/v1/reconcile')).json()) as { fits: boolean }
@@ -217,6 +217,6 @@ describe('a seller', () => {
       stage.weir.dataDir,
     ])
     assert.equal(code, 1)
-    assert.match(stderr, /seller\.abn: must be the 11 digits of an ABN/)
+    assert.match(stderr, /seller\.abn: must be an 11-digit ABN/)
   })
 })
