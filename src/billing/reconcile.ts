@@ -13,20 +13,20 @@ import { eachPage } from './usage-export.ts'
 import { addTo, emptySums } from './priced-sums.ts'
 import { versionRates } from './version-rates.ts'
 
-/** Proves the books from their rows alone, and names what does not fit. */
+/** Checks sums and invoices against the ledger rows alone, and reports everything that does not match. */
 export interface Reconciliation {
   readonly workspaces: number
   readonly rows: number
   readonly invoices: number
   readonly amount: bigint
-  /** Empty: everything fits. */
-  readonly problems: readonly Problem[]
+  /** Empty when everything matches. */
+  readonly problems: readonly Discrepancy[]
 }
 
-export interface Problem {
+interface Discrepancy {
   readonly check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number'
   readonly workspace: string | null
-  /** The row or the invoice it is about. */
+  /** The row, sum or invoice that is wrong. */
   readonly subject: string
   readonly message: string
 }
@@ -36,8 +36,8 @@ const MAX_PROBLEMS = 1000
 export async function reconcile(store: Store): Promise<Reconciliation> {
   const { workspaces, prices } = await store.accounts()
   const invoices = await store.invoices()
-  const problems: Problem[] = []
-  const report = (problem: Problem): void => {
+  const problems: Discrepancy[] = []
+  const report = (problem: Discrepancy): void => {
     if (problems.length < MAX_PROBLEMS) problems.push(problem)
   }
   let rows = 0
@@ -64,37 +64,37 @@ export async function reconcile(store: Store): Promise<Reconciliation> {
         check: 'sums',
         workspace: workspace.name,
         subject,
-        message: 'the sum that is kept is not that of the rows',
+        message: 'the stored sum differs from the sum of the rows',
       })
     }
   }
   return { workspaces: workspaces.length, rows, invoices: invoices.length, amount, problems }
 }
 
-/** The rows of one workspace, gathered by the document they stand in. */
+/** Sums up the rows of one workspace by the document they belong to. */
 function openBooks(
   workspace: Workspace,
   invoices: readonly IssuedInvoice[],
   prices: readonly PriceVersion[],
-  report: (problem: Problem) => void,
+  report: (problem: Discrepancy) => void,
 ) {
   const ratesOf = versionRates(prices)
   const versions = new Map(prices.map((version) => [version.id, version]))
   const notes = new Set(invoices.filter(({ kind }) => kind === 'adjustment_note').map(({ number }) => number))
   const sums = new Map<string, Map<string, PricedSums>>()
-  const problem = (check: Problem['check'], subject: string, message: string): void =>
+  const problem = (check: Discrepancy['check'], subject: string, message: string): void =>
     report({ check, workspace: workspace.name, subject, message })
 
   function gather(row: LedgerRow): void {
     const note = row.correction?.creditNote ?? ''
     if (note !== '' && !notes.has(note))
-      problem('invoice', row.requestId, `it stands in ${note}, which was never issued`)
+      problem('invoice', row.requestId, `the row belongs to ${note}, which was never issued`)
     const document = note === '' ? sydneyMonth(row.settledAt).name : note
-    let ofDocument = sums.get(document)
-    if (!ofDocument) sums.set(document, (ofDocument = new Map()))
+    let documentSums = sums.get(document)
+    if (!documentSums) sums.set(document, (documentSums = new Map()))
     const address = `${row.model} ${row.priceVersion}`
-    const sum = ofDocument.get(address) ?? emptySums(row.model, row.priceVersion)
-    ofDocument.set(address, addTo(sum, row))
+    const sum = documentSums.get(address) ?? emptySums(row.model, row.priceVersion)
+    documentSums.set(address, addTo(sum, row))
   }
 
   return {
@@ -104,7 +104,7 @@ function openBooks(
       else checkAmount(row, ratesOf, problem)
       gather(row)
     },
-    /** Every document is what its rows say. */
+    /** Checks every document against its rows. */
     close(): void {
       for (const invoice of invoices) {
         const rows = sums.get(invoice.kind === 'tax_invoice' ? invoice.period : invoice.number)
@@ -114,7 +114,7 @@ function openBooks(
   }
 }
 
-type Report = (check: Problem['check'], subject: string, message: string) => void
+type Report = (check: Discrepancy['check'], subject: string, message: string) => void
 
 function checkAmount(row: LedgerRow, ratesOf: (version: number) => VersionRates, problem: Report): void {
   let expected: bigint
@@ -128,23 +128,20 @@ function checkAmount(row: LedgerRow, ratesOf: (version: number) => VersionRates,
     problem(
       'amount',
       row.requestId,
-      `it costs ${row.amount} pico-AUD, but its usage at price ${row.priceVersion} comes to ${expected}`,
+      `the row costs ${row.amount} pico-AUD, but its usage at price version ${row.priceVersion} costs ${expected}`,
     )
   }
 }
 
-/** A row's price is of its model, for its workspace, and was there when it was admitted. */
+/** A row's price version must be for its model and workspace, and in effect when the request was admitted. */
 function checkPrice(row: LedgerRow, version: PriceVersion | undefined, problem: Report): void {
   if (!version) return
-  const about = row.capacityMs === undefined ? row.model : row.lane
-  const isFor = version.workspaceId === null || version.workspaceId === row.workspaceId
-  const isThere = row.correction !== undefined || version.effectiveFrom <= row.startedAt
-  if (readPricedName(version.model).model === about && isFor && isThere) return
-  problem(
-    'price_version',
-    row.requestId,
-    `price ${version.id} is of ${version.model}, from ${new Date(version.effectiveFrom).toISOString()} on`,
-  )
+  const priced = row.capacityMs === undefined ? row.model : row.lane
+  const isForWorkspace = version.workspaceId === null || version.workspaceId === row.workspaceId
+  const isInEffect = row.correction !== undefined || version.effectiveFrom <= row.startedAt
+  if (readPricedName(version.model).model === priced && isForWorkspace && isInEffect) return
+  const from = new Date(version.effectiveFrom).toISOString()
+  problem('price_version', row.requestId, `price version ${version.id} is for ${version.model} from ${from}`)
 }
 
 function checkCorrection(row: LedgerRow, corrected: LedgerRow | undefined, problem: Report): void {
@@ -152,7 +149,7 @@ function checkCorrection(row: LedgerRow, corrected: LedgerRow | undefined, probl
   problem(
     'correction',
     row.requestId,
-    `it does not take back ${row.correction?.of}, which ${corrected ? `cost ${corrected.amount}` : 'is not there'}`,
+    `the row does not reverse ${row.correction?.of}, which ${corrected ? `cost ${corrected.amount} pico-AUD` : 'does not exist'}`,
   )
 }
 
@@ -165,7 +162,7 @@ function checkInvoice(
   const { document, number } = invoice
   const month = parseMonth(invoice.period)
   if (month?.from !== invoice.periodFrom || month.to !== invoice.periodTo || document.number !== number) {
-    return problem('invoice', number, 'its period or number is not that of its document')
+    return problem('invoice', number, 'its period or number differs from its document')
   }
   let lines: ReturnType<typeof linesOf>
   try {
@@ -186,11 +183,7 @@ function checkInvoice(
   }
   const expected = documentOf(parts)
   if (JSON.stringify(expected.lines) !== JSON.stringify(document.lines)) {
-    problem(
-      'invoice',
-      number,
-      `its lines come to ${document.lines_total}, those of its rows to ${expected.lines_total}`,
-    )
+    problem('invoice', number, `its lines add up to ${document.lines_total}, but its rows give ${expected.lines_total}`)
   }
   if (expected.ledger_rows !== document.ledger_rows) {
     problem('invoice', number, `it has ${document.ledger_rows} rows, but ${expected.ledger_rows} belong to it`)
@@ -208,8 +201,8 @@ function byModelAndVersion(one: PricedSums, other: PricedSums): number {
   return one.priceVersion - other.priceVersion
 }
 
-/** From 1 on, without a gap, in the order of time. */
-function checkNumbers(invoices: readonly IssuedInvoice[], report: (problem: Problem) => void): void {
+/** Numbers must start at 1 and have no gaps. */
+function checkNumbers(invoices: readonly IssuedInvoice[], report: (problem: Discrepancy) => void): void {
   for (const [kind, issued] of Map.groupBy(invoices, ({ kind }) => kind)) {
     const bySequence = issued.toSorted((one, other) => one.sequence - other.sequence)
     for (const [index, { sequence, number }] of bySequence.entries()) {
@@ -218,7 +211,7 @@ function checkNumbers(invoices: readonly IssuedInvoice[], report: (problem: Prob
         check: 'number',
         workspace: null,
         subject: number,
-        message: `${kind} ${index + 1} is missing before it`,
+        message: `${kind} number ${index + 1} is missing before it`,
       })
       break
     }
