@@ -8,8 +8,8 @@ import type { PriceVersion, Workspace } from '../ports/accounts.ts'
 import { addTo, emptySums } from './priced-sums.ts'
 
 /**
- * Reserved capacity as rows of the ledger: one for each stretch of a month at one rate. A lane's price
- * versions say since when it has been reserved, at what rate, and (null) that it no longer was.
+ * Bills reserved capacity as ledger rows, one for each part of the month with the same hourly rate. A lane's price
+ * versions say when its reservation started, at what rate, and when it ended (null prices).
  */
 export function capacityRows(
   prices: readonly PriceVersion[],
@@ -42,7 +42,7 @@ export function capacityRows(
   )
 }
 
-interface Stretch {
+interface ReservedPeriod {
   readonly lane: string
   readonly workspace: Workspace
   readonly month: Month
@@ -52,7 +52,7 @@ interface Stretch {
   readonly amount: bigint
 }
 
-function capacityRow({ lane, workspace, month, version, from, to, amount }: Stretch): LedgerRow {
+function capacityRow({ lane, workspace, month, version, from, to, amount }: ReservedPeriod): LedgerRow {
   return {
     ...noUsage,
     requestId: `capacity:${version}:${month.name}`,

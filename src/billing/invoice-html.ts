@@ -1,7 +1,7 @@
 import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
 import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
-/** An invoice as one page of HTML that needs nothing from elsewhere, and prints well. */
+/** Renders an invoice as one self-contained HTML page that prints well. */
 export function invoiceHtml(invoice: InvoiceDocument): string {
   const { seller, buyer } = invoice
   const facts = [

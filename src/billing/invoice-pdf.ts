@@ -2,9 +2,9 @@ import PDFDocument from 'pdfkit'
 import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
 import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
-/** An invoice as a PDF on A4: as many pages as it needs, each with its number. */
+/** Renders an invoice as an A4 PDF with numbered pages. */
 
-type Page = InstanceType<typeof PDFDocument>
+type Pdf = InstanceType<typeof PDFDocument>
 
 const MARGIN = 50
 const WIDTH = 495
@@ -42,12 +42,12 @@ export function invoicePdf(invoice: InvoiceDocument): Promise<Buffer> {
   return done
 }
 
-/** The same invoice is the same file, whenever it is printed. */
+/** A fixed creation date, so that an invoice always produces the same file. */
 function dateOf({ issued }: InvoiceDocument): { CreationDate?: Date } {
   return issued === null ? {} : { CreationDate: new Date(`${issued}T00:00:00Z`) }
 }
 
-function head(page: Page, invoice: InvoiceDocument): void {
+function head(page: Pdf, invoice: InvoiceDocument): void {
   page.font('Helvetica-Bold').fontSize(20).text(headingOf(invoice), MARGIN, MARGIN)
   const top = page.y + 16
   party(page, 'From', invoice.seller ?? { name: 'not configured', abn: null, address: '' }, MARGIN, top)
@@ -59,7 +59,7 @@ function head(page: Page, invoice: InvoiceDocument): void {
   page.y = Math.max(left, middle, page.y) + 20
 }
 
-function party(page: Page, role: string, { name, abn, address }: Party, x: number, y: number): void {
+function party(page: Pdf, role: string, { name, abn, address }: Party, x: number, y: number): void {
   page.font('Helvetica').fontSize(8).fillColor('#666').text(role, x, y, { width: 160 })
   page.font('Helvetica-Bold').fontSize(10).fillColor('#000').text(name, { width: 160 })
   page.font('Helvetica').fontSize(9)
@@ -67,7 +67,7 @@ function party(page: Page, role: string, { name, abn, address }: Party, x: numbe
   if (address !== '') page.text(address, { width: 160 })
 }
 
-function facts(page: Page, invoice: InvoiceDocument, x: number, y: number): void {
+function facts(page: Pdf, invoice: InvoiceDocument, x: number, y: number): void {
   const all: readonly [string, string | null][] = [
     ['Number', invoice.number],
     ['Date of issue', invoice.issued],
@@ -84,13 +84,13 @@ function facts(page: Page, invoice: InvoiceDocument, x: number, y: number): void
   }
 }
 
-function tableHead(page: Page): void {
+function tableHead(page: Pdf): void {
   page.font('Helvetica-Bold').fontSize(9)
   row(page, { description: 'Description', quantity: 'Quantity', rate: 'Rate (AUD)', amount: 'Amount (AUD)' })
   rule(page, 1)
 }
 
-function tableLine(page: Page, line: DocumentLine, link: string | undefined): void {
+function tableLine(page: Pdf, line: DocumentLine, link: string | undefined): void {
   page.font('Helvetica').fontSize(9)
   if (page.y + page.heightOfString(line.description, { width: COLUMNS.description[1] }) > BOTTOM - 20) {
     page.addPage()
@@ -110,7 +110,7 @@ function tableLine(page: Page, line: DocumentLine, link: string | undefined): vo
   rule(page, 0.3)
 }
 
-function totals(page: Page, invoice: InvoiceDocument): void {
+function totals(page: Pdf, invoice: InvoiceDocument): void {
   if (page.y > BOTTOM - 100) page.addPage()
   page.moveDown(0.5)
   const all: readonly [string, string][] = [
@@ -128,14 +128,14 @@ function totals(page: Page, invoice: InvoiceDocument): void {
   }
 }
 
-function notices(page: Page, invoice: InvoiceDocument): void {
+function notices(page: Pdf, invoice: InvoiceDocument): void {
   if (page.y > BOTTOM - 80) page.addPage()
   page.moveDown(1.5)
   page.font('Helvetica').fontSize(9)
   for (const notice of noticesOf(invoice)) page.text(notice, MARGIN, page.y, { width: WIDTH }).moveDown(0.4)
 }
 
-function row(page: Page, cells: Readonly<Record<Column, string>>, link?: string): void {
+function row(page: Pdf, cells: Readonly<Record<Column, string>>, link?: string): void {
   const y = page.y
   let bottom = y
   for (const column of Object.keys(COLUMNS) as Column[]) {
@@ -148,7 +148,7 @@ function row(page: Page, cells: Readonly<Record<Column, string>>, link?: string)
   page.y = bottom + 2
 }
 
-function rule(page: Page, thickness: number): void {
+function rule(page: Pdf, thickness: number): void {
   page
     .lineWidth(thickness)
     .moveTo(MARGIN, page.y)
@@ -157,11 +157,11 @@ function rule(page: Page, thickness: number): void {
   page.y += 4
 }
 
-function pageNumbers(page: Page, title: string): void {
+function pageNumbers(page: Pdf, title: string): void {
   const { start, count } = page.bufferedPageRange()
   for (let index = start; index < start + count; index++) {
     page.switchToPage(index)
-    // Below the margin, where text would otherwise begin a new page.
+    // The page number is below the margin, where text would otherwise start a new page.
     page.page.margins.bottom = 0
     page.font('Helvetica').fontSize(8).fillColor('#666')
     page.text(`${title} · page ${index + 1} of ${count}`, MARGIN, 800, { width: WIDTH, align: 'center' })

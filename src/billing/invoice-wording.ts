@@ -1,6 +1,6 @@
 import type { DocumentLine, InvoiceDocument } from '../core/money/invoice-document.ts'
 
-/** What the page and the PDF of an invoice say alike. */
+/** Wording that the HTML page and the PDF of an invoice share. */
 
 export function headingOf({ kind, number }: InvoiceDocument): string {
   if (number === null) return 'Preview: not a tax invoice'
@@ -13,7 +13,7 @@ export function grouped(amount: string): string {
   return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
 }
 
-/** The whole address of a line's rows; undefined where the invoice does not say where the API is. */
+/** The full URL of a line's rows; undefined when the invoice has no public URL. */
 export function rowsLink({ public_url: base }: InvoiceDocument, { rows }: DocumentLine): string | undefined {
   return base ? base + rows : undefined
 }
@@ -23,6 +23,6 @@ export function noticesOf(invoice: InvoiceDocument): readonly string[] {
   return [
     payment,
     'Lines are exact. The subtotal is their sum, rounded once, half up, to cents; GST is 10 % of the subtotal, half up.',
-    `${grouped(String(requests))} requests${estimated > 0 ? `, of which ${grouped(String(estimated))} were estimated because the engine did not count` : ''}. Each line's rows can be downloaded with a key of the workspace.`,
+    `${grouped(String(requests))} requests${estimated > 0 ? `, of which ${grouped(String(estimated))} were estimated because the engine reported no usage` : ''}. Each line's rows can be downloaded with a key of the workspace.`,
   ].filter((text) => text !== '')
 }

@@ -1,7 +1,7 @@
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 
-/** Sums made from rows, beside those that the store keeps. */
+/** Computes sums from ledger rows, independently of the sums that the store keeps. */
 
 export function emptySums(model: string, priceVersion: number): PricedSums {
   return {

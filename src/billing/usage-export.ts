@@ -2,10 +2,10 @@ import { usageView } from '../accounts/views.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
-/** Ledger rows as a file, piece by piece, however many there are. */
+/** Exports ledger rows as a file. The rows are streamed, so memory does not grow with their number. */
 
 export const exportFormats = ['csv', 'jsonl'] as const
-export type ExportFormat = (typeof exportFormats)[number]
+type ExportFormat = (typeof exportFormats)[number]
 
 export const exportTypes: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8',
@@ -42,7 +42,7 @@ export type ExportColumn = (typeof exportColumns)[number]
 
 const PAGE_ROWS = 5000
 
-/** Every row of a query, page after page. */
+/** Every row that matches a query, page by page. */
 export async function* eachPage(store: UsageStore, query: UsageQuery): AsyncGenerator<readonly LedgerRow[]> {
   let after = query.after
   for (;;) {

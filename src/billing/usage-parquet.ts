@@ -4,7 +4,7 @@ import type { LedgerRow } from '../core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 import { eachPage, exportColumns, type ExportColumn } from './usage-export.ts'
 
-/** Ledger rows as a Parquet file, with the columns of the CSV. Amounts and counts are whole numbers of 64 bits. */
+/** Exports ledger rows as a Parquet file with the same columns as the CSV. Amounts and counts are 64-bit integers. */
 
 type ColumnType = 'STRING' | 'INT64' | 'BOOLEAN' | 'TIMESTAMP'
 type Value = string | bigint | boolean | Date | null
@@ -21,7 +21,7 @@ const TEXTS: ReadonlySet<string> = new Set<ExportColumn>([
   'reason',
 ])
 
-/** Enough for good compression, and little enough to hold. */
+/** Large enough to compress well, small enough to keep in memory. */
 const GROUP_ROWS = 20_000
 
 export async function writeParquet(store: UsageStore, query: UsageQuery, file: string): Promise<void> {

@@ -5,28 +5,28 @@ import { sydneyDate } from '../core/money/sydney-time.ts'
 import { groupings, type GroupedSums, type Grouping, type UsageSums } from '../core/money/usage-sums.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
-/** Usage as the APIs answer it: page by page, rows or sums. */
+/** Usage as both APIs return it: pages of rows or of sums. */
 
 const HOUR_MS = 3_600_000
 const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
 
 export interface ReportScope {
-  /** undefined: all workspaces, which only the operator may see. */
+  /** undefined means all workspaces, which only the operator may see. */
   readonly workspaceId: string | undefined
   /** What this caller may group by. */
   readonly groupings: readonly Grouping[]
-  /** What a workspace is called, by its id. */
+  /** The name of a workspace, by its id. */
   workspaceName?(id: string): string
 }
 
-/** The groupings of somebody who sees one workspace. */
+/** The groupings for a caller who sees only one workspace. */
 export const ownGroupings: readonly Grouping[] = groupings.filter((it) => it !== 'workspace')
 
 export function usageReport(store: UsageStore, scope: ReportScope, query: URLSearchParams): Promise<object> {
   return query.has('group_by') ? groupedReport(store, scope, query) : rowReport(store, scope, query)
 }
 
-/** The filters that a list of rows and a download have in common. */
+/** The filters that lists and downloads of rows share. */
 export function rowsQuery(workspaceId: string, query: URLSearchParams): UsageQuery {
   const period = { from: query.get('from'), to: query.get('to') }
   return usageQuery(workspaceId, period, {
@@ -40,7 +40,7 @@ async function rowReport(store: UsageStore, { workspaceId }: ReportScope, query:
   if (workspaceId === undefined) {
     throw new ApiError(
       'missing_required_parameter',
-      "Rows are listed for one workspace: give 'workspace', or group_by.",
+      "Rows can only be listed for one workspace: set 'workspace' or 'group_by'.",
       {
         param: 'workspace',
       },
@@ -48,13 +48,13 @@ async function rowReport(store: UsageStore, { workspaceId }: ReportScope, query:
   }
   const limit = pageSize(query)
   const after = query.get('after')
-  const found = CURSOR.exec(after ?? '')
-  if (after !== null && !found) throw invalid('after', "the 'next' of the page before")
+  const cursor = CURSOR.exec(after ?? '')
+  if (after !== null && !cursor) throw invalid('after', "the 'next' value of the previous page")
   const rows = await store.usage({
     ...rowsQuery(workspaceId, query),
-    // One more tells whether there is another page.
+    // One extra row shows whether there is another page.
     limit: limit + 1,
-    after: found ? { settledAt: Number(found[1]), requestId: found[2] ?? '' } : undefined,
+    after: cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined,
   })
   const last = rows.length > limit ? rows[limit - 1] : undefined
   return {
@@ -70,19 +70,19 @@ async function groupedReport(store: UsageStore, scope: ReportScope, query: URLSe
   if (!groupBy) throw invalid('group_by', `one of ${scope.groupings.join(', ')}`)
   const period = periodOf({ from: query.get('from'), to: query.get('to') })
   for (const name of ['from', 'to'] as const) {
-    const isEdge = period[name] === 0 || period[name] === Number.MAX_SAFE_INTEGER
+    const isOpen = period[name] === 0 || period[name] === Number.MAX_SAFE_INTEGER
     const isWhole = groupBy === 'day' ? isDate(query.get(name)) : period[name] % HOUR_MS === 0
-    if (!isEdge && !isWhole)
-      throw invalid(name, groupBy === 'day' ? 'a date, with group_by=day' : 'at a full hour, with group_by')
+    if (!isOpen && !isWhole)
+      throw invalid(name, groupBy === 'day' ? 'a date when group_by is day' : 'on the hour when group_by is set')
   }
   const limit = pageSize(query)
-  const given = query.get('after') ?? undefined
-  const after = given !== undefined && groupBy === 'day' ? Number(given) : given
-  if (Number.isNaN(after)) throw invalid('after', "the 'next' of the page before")
-  const asked = { workspaceId: scope.workspaceId, ...period, groupBy }
+  const cursor = query.get('after') ?? undefined
+  const after = cursor !== undefined && groupBy === 'day' ? Number(cursor) : cursor
+  if (Number.isNaN(after)) throw invalid('after', "the 'next' value of the previous page")
+  const sumsQuery = { workspaceId: scope.workspaceId, ...period, groupBy }
   const [groups, total] = await Promise.all([
-    store.usageSums({ ...asked, limit: limit + 1, after }),
-    store.usageTotal(asked),
+    store.usageSums({ ...sumsQuery, limit: limit + 1, after }),
+    store.usageTotal(sumsQuery),
   ])
   const last = groups.length > limit ? groups[limit - 1] : undefined
   return {
@@ -100,7 +100,7 @@ function nameOf({ group }: GroupedSums, groupBy: Grouping, scope: ReportScope): 
   return groupBy === 'workspace' ? (scope.workspaceName?.(String(group)) ?? String(group)) : String(group)
 }
 
-export function sumsView(sums: UsageSums): object {
+function sumsView(sums: UsageSums): object {
   return {
     requests: sums.requests,
     estimated_requests: sums.estimatedRequests,
@@ -130,7 +130,7 @@ function pageSize(query: URLSearchParams): number {
 function versionsIn(text: string): readonly number[] {
   const versions = text.split(',').map(Number)
   if (versions.length > 1000 || !versions.every((it) => Number.isInteger(it) && it >= 0)) {
-    throw invalid('price_versions', 'a comma list of price versions')
+    throw invalid('price_versions', 'a comma-separated list of at most 1000 price versions')
   }
   return versions
 }

@@ -16,12 +16,12 @@ fc.configureGlobal({ seed: 1 })
 const RECORDS = 1_000_000
 const HOUR_MS = 3_600_000
 
-/** Months with both changes of the clock, leap years and a turn of the year. */
+/** Months with both daylight saving changes, leap years and a new year. */
 const months: readonly Month[] = ['2024-02', '2026-04', '2026-10', '2027-12', '2028-01', '2028-02', '2028-03'].map(
   (name) => parseMonth(name)!,
 )
 
-/** The smallest rate there is, the largest the catalog takes, none, and some in between. */
+/** The smallest possible rate, the largest the catalog allows, zero, and some in between. */
 const perToken = [1n, 10_000_000_000n, 0n, 200_000n, 333_333n, 7n]
 const perThing = [1n, 10_000_000_000_000_000n, 0n, 40_000_000_000n, 6_000_000_001n]
 
@@ -38,8 +38,8 @@ const ratesOf = (version: number): VersionRates => versions[version]!
 
 const sumOf = (lines: readonly InvoiceLine[]): bigint => lines.reduce((total, { amount }) => total + amount, 0n)
 
-describe('a million records, split into workspaces, months, models and prices', () => {
-  it('come to the same to the pico-dollar, each of them once', () => {
+describe('a million records across workspaces, months, models and prices', () => {
+  it('add up on the invoices to the pico-dollar, each counted once', () => {
     const random = seededRandom(20261115)
     const whole = (below: number): number => Math.floor(random() * below)
     const invoices = new Map<string, { rows: number; amount: bigint; sums: Map<string, PricedSums> }>()
@@ -98,7 +98,7 @@ describe('the lines of an invoice', () => {
     part: fc.nat(3),
   })
 
-  it('are the same in any order, and however the rows were split up', () => {
+  it('do not depend on the order or the grouping of the rows', () => {
     fc.assert(
       fc.property(fc.array(record, { maxLength: 60 }), (records) => {
         const parts = new Map<number, Map<number, PricedSums>>()
@@ -127,14 +127,14 @@ describe('the lines of an invoice', () => {
     )
   })
 
-  it('refuse a sum that its usage cannot have cost', () => {
+  it('refuse an amount that the usage cannot explain', () => {
     const free = { ...versions[0]!, perAudioMinute: null }
     assert.throws(() => linesOf([{ ...emptySums('m', 0), amount: 1n }], () => free), /more than its usage/)
   })
 })
 
 describe('rounding', () => {
-  it('is half up, once, and a credit takes back what was charged', () => {
+  it('is half up, and symmetric, so that a credit reverses exactly what was charged', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 19n }), (amount) => {
         const cents = toCents(amount)
@@ -148,7 +148,7 @@ describe('rounding', () => {
 })
 
 describe('a month in Sydney', () => {
-  it('has the hours of its days, an hour less or more where the clocks change', () => {
+  it('is an hour shorter or longer when daylight saving changes', () => {
     const hours = (name: string): number => (parseMonth(name)!.to - parseMonth(name)!.from) / HOUR_MS
     assert.deepEqual(
       ['2026-01', '2026-02', '2028-02', '2026-04', '2026-10', '2026-11'].map(hours),
@@ -156,7 +156,7 @@ describe('a month in Sydney', () => {
     )
   })
 
-  it('follows the one before without a gap or an overlap, and holds its first and last moment', () => {
+  it('follows the previous month without a gap or overlap, and includes its first and last millisecond', () => {
     let before: Month | undefined
     for (let year = 2020; year < 2040; year++) {
       for (let month = 1; month <= 12; month++) {
@@ -175,7 +175,7 @@ describe('a month in Sydney', () => {
 })
 
 describe('an ABN', () => {
-  it('is told from a mistyped one: any one digit, any two neighbours', () => {
+  it('is refused when any digit is wrong or any two neighbours are swapped', () => {
     const real = ['51824753556', '83914571673', '53004085616']
     for (const abn of real) {
       assert.equal(parseAbn(formatAbn(abn)), abn)

@@ -22,7 +22,7 @@ let issued: InvoiceDocument
 
 const conflict = (error: unknown): boolean => error instanceof ApiError && error.code === 'conflict'
 
-/** The worked month of docs/billing.md, from its rows. */
+/** Sets up the example month of docs/billing.md from its rows. */
 before(async () => {
   books = await testBooks(september())
   acme = await books.workspace('acme')
@@ -44,7 +44,7 @@ before(async () => {
     await books.row(acme, 'meta/llama-3.3-70b', text, at(5), { inputTokens: 300_000_000, outputTokens: 500_000 }),
     await books.row(acme, 'black-forest/flux', flux, at(9), { images: 125 }),
     await books.row(acme, 'openai/whisper-large-v3', whisper, october.to - 1, { audioMs: 3_725_500 }),
-    // Not of this month: the moment before and the moment after.
+    // Outside the month: one millisecond before it begins, and the moment it ends.
     await books.row(acme, 'black-forest/flux', flux, october.from - 1, { images: 1000 }),
     await books.row(acme, 'black-forest/flux', flux, october.to, { images: 1000 }),
   ])
@@ -57,14 +57,14 @@ function september(): number {
   return parseMonth('2026-09')!.from
 }
 
-/** The addresses that a PDF's annotations open: once each, since a text of two rows has two annotations. */
+/** The URLs that a PDF links to. A set, because a link that wraps has one annotation for each line of text. */
 function linksIn(pdf: Buffer): ReadonlySet<string> {
   const actions = pdf.toString('latin1').matchAll(/\/S \/URI\n\/URI \(([^)]*)\)/g)
   return new Set([...actions].map(([, address = '']) => address))
 }
 
-describe('the worked month of docs/billing.md', () => {
-  it('[M1] comes to A$9,384.87, GST 938.49, total 10,323.36', () => {
+describe('the example month of docs/billing.md', () => {
+  it('[M1] adds up to A$9,384.87, with GST of 938.49 and a total of 10,323.36', () => {
     const { number, subtotal, gst, total, lines_total: exact, requests, ledger_rows: rows } = issued
     assert.deepEqual(
       { number, exact, subtotal, gst, total },
@@ -92,7 +92,7 @@ describe('the worked month of docs/billing.md', () => {
     )
   })
 
-  it('[M1] is a tax invoice that a finance team takes: words, parties, dates, GST', async () => {
+  it('[M1] has everything a tax invoice needs: title, parties, dates, GST', async () => {
     for (const text of [
       'Tax invoice',
       'Weir Example Pty Ltd',
@@ -111,10 +111,10 @@ describe('the worked month of docs/billing.md', () => {
     }
     const pdf = await invoicePdf(issued)
     assert.equal(pdf.subarray(0, 5).toString(), '%PDF-')
-    assert.deepEqual(await invoicePdf(issued), pdf, 'the same file, whenever it is printed')
+    assert.deepEqual(await invoicePdf(issued), pdf, 'the same file every time')
   })
 
-  it('leads from each line to its rows, on the page and in the PDF', async () => {
+  it('links each line to its rows, in the HTML and in the PDF', async () => {
     const links = issued.lines.map(({ rows }) => `https://api.example.com/weir${rows}`)
     assert.match(links[0] ?? '', /\/api\/v1\/usage\?from=2026-10-01&to=2026-10-31&model=black-forest%2Fflux/)
     // The units of a model share their rows.
@@ -124,20 +124,20 @@ describe('the worked month of docs/billing.md', () => {
     for (const link of links) assert.ok(page.includes(`href="${link.replaceAll('&', '&#38;')}"`), link)
   })
 
-  it('has no links in the PDF where nobody said where the API is: half an address leads nowhere', async () => {
+  it('has no links in the PDF when no public URL is configured', async () => {
     assert.equal(linksIn(await invoicePdf({ ...issued, public_url: null })).size, 0)
   })
 })
 
 describe('an issued invoice', () => {
-  it('is issued once, and only when the month is over', async () => {
+  it('is issued only once, and only after the month is over', async () => {
     await assert.rejects(books.invoicing.issue(acme, october), conflict)
     await assert.rejects(books.invoicing.issue(acme, november), conflict)
     assert.deepEqual(await books.invoicing.preview(acme, october), issued)
     assert.equal((await books.invoicing.preview(acme, november)).number, null)
   })
 
-  it('never changes: the database refuses it, and so it does for the ledger', () => {
+  it('never changes: the database refuses changes to invoices and to the ledger', () => {
     const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
     for (const sql of [
       "UPDATE invoices SET document = '{}'",
@@ -150,7 +150,7 @@ describe('an issued invoice', () => {
     database.close()
   })
 
-  it('takes no row that comes later: it belongs to the next month', async () => {
+  it('is not affected by a late row, which moves to the next month', async () => {
     const { prices } = await books.store.accounts()
     const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
     const late = await books.row(acme, 'black-forest/flux', version, october.to - 5, { images: 3 })
@@ -159,7 +159,7 @@ describe('an issued invoice', () => {
     assert.equal((await reconcile(books.store)).problems.length, 0)
   })
 
-  it('stands in the books of one seller', async () => {
+  it('needs a seller, and always the same one', async () => {
     const other = openInvoicing(
       books.store,
       { now: () => books.now, monotonic: () => 0 },
@@ -172,7 +172,7 @@ describe('an issued invoice', () => {
 })
 
 describe('an adjustment note', () => {
-  it('takes rows of an invoice back, once, in a document of its own', async () => {
+  it('reverses rows of an invoice, each only once', async () => {
     const rows = await books.store.usage({ workspaceId: acme.id, from: october.from, to: october.to, limit: 100 })
     const images = rows.find(({ images }) => images === 125)!
     const note = await books.invoicing.credit(acme, october, [images.requestId], 'The images were blank.')
@@ -181,8 +181,8 @@ describe('an adjustment note', () => {
       ['adjustment_note', 'ADJ-000001', 'INV-000001', 'The images were blank.', '-5.00', '-0.50', '-5.50'],
     )
     assert.ok(invoiceHtml(note).includes('Adjustment note'))
-    await assert.rejects(books.invoicing.credit(acme, october, [images.requestId], 'Again.'), /credited before/)
-    const taken = await books.store.usage({
+    await assert.rejects(books.invoicing.credit(acme, october, [images.requestId], 'Again.'), /already been credited/)
+    const reversals = await books.store.usage({
       workspaceId: acme.id,
       from: 0,
       to: Infinity,
@@ -190,27 +190,27 @@ describe('an adjustment note', () => {
       creditNote: 'ADJ-000001',
     })
     assert.deepEqual(
-      taken.map(({ correction, amount }) => [correction?.of, amount]),
+      reversals.map(({ correction, amount }) => [correction?.of, amount]),
       [[images.requestId, -images.amount]],
     )
   })
 
-  it('of all that is left brings the month to nothing', async () => {
+  it('for everything that is left brings the month to zero', async () => {
     const note = await books.invoicing.credit(acme, october, null, 'Goodwill.')
     assert.equal(note.subtotal, '-9379.87')
     await assert.rejects(books.invoicing.credit(acme, october, null, 'More.'), conflict)
     const rows = await books.store.usage({ workspaceId: acme.id, from: 0, to: Infinity, limit: 1000 })
-    const ofOctober = rows.filter(
+    const octoberRows = rows.filter(
       (row) =>
         (row.correction?.creditNote ?? '') !== '' || (row.settledAt >= october.from && row.settledAt < october.to),
     )
     assert.equal(
-      ofOctober.reduce((sum, { amount }) => sum + amount, 0n),
+      octoberRows.reduce((sum, { amount }) => sum + amount, 0n),
       0n,
     )
   })
 
-  it('stays out of the next invoice, which is numbered without a gap', async () => {
+  it('does not appear in the next invoice, which has the next number', async () => {
     books.now = november.to
     const next = await books.invoicing.issue(acme, november)
     assert.equal(next.number, 'INV-000002')
@@ -225,8 +225,8 @@ describe('an adjustment note', () => {
   })
 })
 
-describe('images at prices by size', () => {
-  it('[M3] are a line for each size and quality, which leads to its rows alone; the books fit', async () => {
+describe('images priced by size', () => {
+  it('[M3] get a line for each size and quality that links to only its own rows, and reconcile', async () => {
     const buyer = await books.workspace('painters')
     const at = november.from + HOUR_MS
     const all = await books.price('sd/sized', { per_image: '0.04' }, september())
@@ -256,8 +256,8 @@ describe('images at prices by size', () => {
   })
 })
 
-describe('a correction of what is not invoiced', () => {
-  it('is a row of the same month that points to the old one', async () => {
+describe('a correction of a row that is not invoiced yet', () => {
+  it('is a row in the same month that refers to the wrong one', async () => {
     const { prices } = await books.store.accounts()
     const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
     const wrong = await books.row(acme, 'black-forest/flux', version, november.to + 5, { images: 7 })
@@ -279,7 +279,7 @@ describe('a correction of what is not invoiced', () => {
 })
 
 describe('weir reconcile', () => {
-  const harm: readonly [check: string, sql: string][] = [
+  const damage: readonly [check: string, sql: string][] = [
     ['amount', 'UPDATE ledger SET amount_pico_aud = amount_pico_aud + 1 WHERE images = 1003 OR images = 1000'],
     ['sums', 'UPDATE usage_days SET images = images + 1'],
     ['sums', 'DELETE FROM usage_hours'],
@@ -288,8 +288,8 @@ describe('weir reconcile', () => {
     ['price_version', 'UPDATE ledger SET price_version = 1 WHERE images = 1000'],
     ['correction', "UPDATE ledger SET corrects = 'request-000000001' WHERE request_id LIKE 'ADJ-000001:%'"],
   ]
-  for (const [check, sql] of harm) {
-    it(`finds: ${sql}`, async () => {
+  for (const [check, sql] of damage) {
+    it(`detects ${sql}`, async () => {
       const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
       const triggers = database.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
       for (const { name } of triggers) database.exec(`DROP TRIGGER ${String(name)}`)
@@ -313,7 +313,7 @@ describe('weir reconcile', () => {
         for (const trigger of triggers) database.exec(String(trigger['sql']))
         database.close()
       }
-      assert.deepEqual((await reconcile(books.store)).problems, [], 'and nothing when all is as it was')
+      assert.deepEqual((await reconcile(books.store)).problems, [], 'no problems once the damage is undone')
     })
   }
 })

@@ -9,7 +9,7 @@ import { parseMonth } from '../../src/core/money/sydney-time.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
 
-/** A year of three workspaces in the real store: prices change, some have their own, rows are taken back. */
+/** A year of three workspaces in the real store, with price changes, workspace prices and reversed rows. */
 
 const ROWS = 30_000
 const random = seededRandom(2026)
@@ -39,7 +39,7 @@ before(async () => {
   }
   const rows: LedgerRow[] = []
   for (let index = 0; index < ROWS; index++) {
-    // Every tenth at the very first or last moment of a month.
+    // Every tenth row is at the first or last millisecond of a month.
     const month = months[whole(12)]!
     const at = index % 10 > 0 ? first.from + whole(last.to - first.from) : index % 20 ? month.from : month.to - 1
     const workspace = workspaces[whole(3)]!
@@ -58,14 +58,14 @@ before(async () => {
     rows.push(await books.row(workspace, price.model, price.id, at, usage))
   }
   for (let from = 0; from < ROWS; from += 2000) await books.settle(rows.slice(from, from + 2000))
-  // What is written twice counts once.
+  // Rows written twice must count once.
   await books.settle(rows.slice(0, 2000))
   books.now = last.to
 })
 after(() => books.close())
 
 describe('a random year', () => {
-  it('is invoiced to the pico-dollar, each row once, and proves itself', async () => {
+  it('is invoiced to the pico-dollar, each row once, and reconciles', async () => {
     let exact = 0n
     let inInvoices = 0
     for (const month of months) {
@@ -95,7 +95,7 @@ describe('a random year', () => {
     assert.deepEqual([proof.problems, proof.rows, proof.invoices, proof.amount], [[], ROWS, 36, amount])
   })
 
-  it('is summed up alike by days, by hours and by rows, over any hours', async () => {
+  it('has stored sums that match the rows over any range of hours', async () => {
     const [{ id: workspaceId }] = workspaces as [Workspace]
     const rows: LedgerRow[] = []
     for await (const page of eachPage(books.store, { workspaceId, from: 0, to: Infinity, limit: 0 })) rows.push(...page)
@@ -109,7 +109,7 @@ describe('a random year', () => {
     }
   })
 
-  it('still does when rows are taken back', async () => {
+  it('still reconciles after rows are credited', async () => {
     for (let note = 0; note < 10; note++) {
       const workspace = workspaces[whole(3)]!
       const month = months[note]!

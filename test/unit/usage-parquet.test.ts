@@ -8,10 +8,8 @@ import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
 
-/** The ledger as Parquet, read back. */
-
 const AT = Date.UTC(2026, 10, 15, 1, 2, 3, 456)
-/** The largest that the ledger holds: a float would round it. */
+/** The largest amount that the ledger can hold. A float would round it. */
 const HUGE = 2n ** 63n - 1n
 let books: TestBooks
 let acme: Workspace
@@ -42,7 +40,7 @@ const ledger = (workspace: Workspace): Promise<readonly LedgerRow[]> =>
   books.store.usage({ workspaceId: workspace.id, from: 0, to: Infinity, limit: 100_000 })
 
 describe('the ledger as Parquet', () => {
-  it('has every row and column as the ledger has it: amounts to the pico-AUD, times to the millisecond', async () => {
+  it('has every row and column of the ledger, with exact amounts and times to the millisecond', async () => {
     const rows = await ledger(acme)
     const read = await parquetReadObjects({ file: await asyncBufferFromFile(await exported(acme)) })
     assert.deepEqual(
@@ -78,7 +76,7 @@ describe('the ledger as Parquet', () => {
     assert.ok(rows.some(({ amount }) => amount < 0n))
   })
 
-  it('keeps money in whole numbers of 64 bits, never in floats', async () => {
+  it('stores money as 64-bit integers, never as floats', async () => {
     const { schema } = await parquetMetadataAsync(await asyncBufferFromFile(await exported(acme)))
     const [, ...columns] = schema
     assert.deepEqual(
@@ -89,7 +87,7 @@ describe('the ledger as Parquet', () => {
     assert.ok(columns.every(({ type }) => type !== 'FLOAT' && type !== 'DOUBLE'))
   })
 
-  it('goes on over pages and groups of rows: each once, in their order, with the same sum', async () => {
+  it('has every row once and in order, across pages and row groups', async () => {
     const many = await books.workspace('many')
     const first = await books.row(many, 'meta/a', 1, AT, { inputTokens: 7 })
     const rows = Array.from({ length: 20_001 }, (_, index) => ({
@@ -107,7 +105,7 @@ describe('the ledger as Parquet', () => {
     )
   })
 
-  it('of nothing is a file with the columns and no rows', async () => {
+  it('has the columns but no rows when nothing was used', async () => {
     const idle = await books.workspace('idle')
     const { num_rows: rows, schema } = await parquetMetadataAsync(await asyncBufferFromFile(await exported(idle)))
     assert.deepEqual([rows, schema.length], [0n, exportColumns.length + 1])
