@@ -2,7 +2,7 @@ import { ProblemsFound, UsageError, type Command } from './commands/command.ts'
 import { ConfigError } from './core/checked-yaml.ts'
 import { ApiError } from './core/errors.ts'
 
-/** The command line. A command is loaded when it is called: most need a small part of the service. */
+/** The command line. Commands are loaded on demand, because most need only a small part of the service. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   chat: async () => (await import('./commands/chat.ts')).chat,
@@ -18,26 +18,28 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
 }
 
 const COMMON_HELP = `
-Every command takes
-  --config FILE, --data DIR   which service it is about (also WEIR_CONFIG, WEIR_DATA_DIR)
-  --json                      one JSON object on stdout
-  --help                      this text`
+Options of every command:
+  --config FILE   configuration file (default: $WEIR_CONFIG, or ./weir.yaml)
+  --data DIR      data directory (default: $WEIR_DATA_DIR, or data_dir in
+                  weir.yaml, or ./data)
+  --json          print one JSON object
+  --help          show this help`
 
-// A reader that has seen enough (`weir usage | head`) is no failure.
+// It is not an error when the reader stops early, as in `weir usage | head`.
 process.stdout.on('error', () => {})
 const code = await main(process.argv.slice(2))
-// A command that failed half-way may have left something open that would keep the process alive; but what
-// it wrote may still be on its way to a slow reader.
+// A failed command may have left something open that would keep the process alive, so exit explicitly. The callback
+// waits until a slow reader has received all output.
 process.stdout.write('', () => process.exit(code))
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const load = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!load) {
-    const asked = name === undefined || name === '--help' || name === 'help'
-    process[asked ? 'stdout' : 'stderr'].write(
-      asked ? await overview() : `weir: there is no command "${name}"\n\n${await overview()}`,
+    const wantsHelp = name === undefined || name === '--help' || name === 'help'
+    process[wantsHelp ? 'stdout' : 'stderr'].write(
+      wantsHelp ? await overview() : `weir: there is no command "${name}"\n\n${await overview()}`,
     )
-    return asked ? 0 : 2
+    return wantsHelp ? 0 : 2
   }
   const command = await load()
   if (args.includes('--help') || args.includes('-h')) {
@@ -56,12 +58,12 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
 async function overview(): Promise<string> {
   const loaded = await Promise.all(Object.entries(commands).map(async ([name, load]) => [name, await load()] as const))
   const lines = loaded.map(([name, command]) => `  ${name.padEnd(12)}${command.summary}`)
-  return `weir <command> [--help]\n\n${lines.join('\n')}\n`
+  return `weir <command> [options]\n\nCommands:\n${lines.join('\n')}\n\nRun weir <command> --help for the options of a command.\n`
 }
 
-/** Mistakes are told in a line; what nobody expected keeps its stack. */
+/** Expected errors take one line; unexpected ones keep their stack. */
 function explain(error: unknown, command: string): string {
-  if (error instanceof UsageError) return `${error.message}. See: weir ${command} --help`
+  if (error instanceof UsageError) return `${error.message.replace(/\.$/, '')}. See: weir ${command} --help`
   if (error instanceof ConfigError || error instanceof ApiError || error instanceof ProblemsFound) return error.message
   if (error instanceof Error) return ('code' in error ? error.message : error.stack) ?? error.message
   return String(error)

@@ -28,8 +28,8 @@ after(() => rmSync(folder, { recursive: true }))
 
 const weir = (...args: string[]): Promise<CliResult> => cli([...args, '--config', config])
 
-/** A few processes at a time: they all want a processor. */
-async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+/** Runs a few at a time, because each starts a process. */
+async function threeAtATime<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const rest = [...items]
   const worker = async (): Promise<void> => {
     for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item)
@@ -39,7 +39,7 @@ async function inTurns<Item>(items: readonly Item[], work: (item: Item) => Promi
 
 const commands: Readonly<Record<string, Command>> = { keys, models, prices, usage, workspaces }
 
-/** What a command throws, in this process. */
+/** Runs a command in this process and returns what it throws. */
 async function failureOf([name = '', ...args]: readonly string[]): Promise<Error> {
   try {
     await commands[name]?.run(args)
@@ -50,22 +50,29 @@ async function failureOf([name = '', ...args]: readonly string[]): Promise<Error
 }
 
 describe('weir --help', () => {
-  it('names every command, and every command has its own help', async () => {
+  const MAX_COLUMNS = 80
+  const assertNarrow = (text: string): void => {
+    for (const line of text.split('\n')) assert.ok(line.length <= MAX_COLUMNS, `too wide: ${line}`)
+  }
+
+  it('lists every command, and every command has its own help, within 80 columns', async () => {
     const overview = await cli(['--help'])
     assert.equal(overview.code, 0)
+    assertNarrow(overview.stdout)
     const named = [...overview.stdout.matchAll(/^ {2}(\w+) +\S/gm)].map((match) => match[1] ?? '')
-    for (const name of ['serve', 'workspaces', 'keys', 'models', 'prices', 'usage', 'simulate']) {
+    for (const name of ['serve', 'workspaces', 'keys', 'models', 'prices', 'usage', 'invoice', 'simulate']) {
       assert.ok(named.includes(name), name)
     }
-    await inTurns(named, async (name) => {
+    await threeAtATime(named, async (name) => {
       const help = await cli([name, '--help'])
       assert.deepEqual([help.code, help.stderr], [0, ''], name)
-      assert.ok(help.stdout.startsWith(`weir ${name}`) || help.stdout.includes(`weir ${name} `), name)
+      assert.ok(help.stdout.startsWith(`weir ${name}`), name)
+      assertNarrow(help.stdout)
       for (const flag of ['--json', '--help']) assert.ok(help.stdout.includes(flag), `${name} ${flag}`)
     })
   })
 
-  it('is what one gets without a command; a command that is none is a mistake', async () => {
+  it('is shown without a command; an unknown command is an error', async () => {
     const nothing = await cli([])
     assert.equal(nothing.code, 0)
     assert.match(nothing.stdout, /^weir <command>/)
@@ -77,7 +84,7 @@ describe('weir --help', () => {
 })
 
 describe('a command', () => {
-  it('[K2, K3] prints one JSON object with --json, and a table for people without', async () => {
+  it('[K2, K3] prints one JSON object with --json, and a table without', async () => {
     const json = async (...args: string[]): Promise<Record<string, unknown>> => {
       const result = await weir(...args, '--json')
       assert.deepEqual([result.code, result.stderr], [0, ''], args.join(' '))
@@ -113,9 +120,9 @@ describe('a command', () => {
     const set = await json('prices', 'set', ...own, ...flags)
     assert.deepEqual(set, { model: 'meta/test-8b', workspace: 'acme', pricing })
     const priced = await json('prices', 'list', '--workspace', 'acme')
-    // What the price does not name stays at the list's.
-    const whole = { ...pricing, cached_input_per_million: '0.05' }
-    assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing: whole }] })
+    // A price that is left out stays at the list price.
+    const allPrices = { ...pricing, cached_input_per_million: '0.05' }
+    assert.deepEqual(priced, { object: 'list', data: [{ model: 'meta/test-8b', pricing: allPrices }] })
     const sizes = ['--per-image', '0.04', '--image-prices', '1024x1792=0.08,1024x1792:hd=0.12']
     assert.deepEqual((await json('prices', 'set', ...own, ...sizes))['pricing'], {
       per_image: '0.04',
@@ -131,19 +138,19 @@ describe('a command', () => {
     assert.match(table.stdout, /^NAME +REQUESTS_PER_MINUTE +SPEND_LIMIT +SPEND_LIMIT_KIND +CREATED +ID\nacme +600 /)
   })
 
-  it('ends with 2 where it was typed wrongly and with 1 where it cannot be done, and says why in a line', async () => {
+  it('exits with 2 on a usage error and with 1 on any other failure, and explains it in one line', async () => {
     await weir('workspaces', 'create', 'taken')
-    const mistakes: readonly [string, code: number, told: RegExp][] = [
-      ['workspaces', 2, /say what to do: create, list or set/],
-      ['workspaces destroy taken', 2, /say what to do/],
+    const mistakes: readonly [string, code: number, message: RegExp][] = [
+      ['workspaces', 2, /choose an action: create, list or set/],
+      ['workspaces destroy taken', 2, /choose an action/],
       ['workspaces create', 2, /give the name of the workspace/],
-      ['workspaces create two words', 2, /"words" is one word too many/],
-      ['workspaces create a/b', 1, /A workspace's name has 1 to 64 letters/],
-      ['workspaces create taken', 1, /There is a workspace "taken" already/],
-      ['workspaces set taken', 2, /say what to set, such as --requests-per-minute N/],
+      ['workspaces create two words', 2, /unexpected argument "words"/],
+      ['workspaces create a/b', 1, /A workspace name must be 1 to 64 letters/],
+      ['workspaces create taken', 1, /A workspace named "taken" already exists/],
+      ['workspaces set taken', 2, /give something to change, such as --requests-per-minute N/],
       ['workspaces set taken --requests-per-minute many', 1, /must be an integer from 1 to 100000000/],
       ['workspaces set none --requests-per-minute 5', 1, /There is no workspace "none"/],
-      ['keys', 2, /say what to do: create, list or revoke/],
+      ['keys', 2, /choose an action: create, list or revoke/],
       ['keys create', 2, /--workspace is required/],
       ['keys create --workspace none', 1, /There is no workspace "none"/],
       ['keys revoke', 2, /give the id of the key/],
@@ -153,36 +160,40 @@ describe('a command', () => {
       ['models', 2, /say what to do: list/],
       ['prices set --workspace taken --model test-8b', 2, /give at least one price/],
       ['prices set --workspace taken --model none --per-image 1', 1, /The model 'none' is not in the catalog/],
-      ['prices set --workspace taken --model test-8b --per-image cheap', 2, /per_image must be AUD/],
+      ['prices set --workspace taken --model test-8b --per-image cheap', 2, /per_image must be an amount in AUD/],
       [
         'prices set --workspace taken --model test-8b --image-prices 64x64:best=1',
         2,
         /quality must be one of standard, hd/,
       ],
-      ['prices set --workspace taken --model test-8b --image-prices 64x64=1', 2, /per_image must be given beside/],
+      [
+        'prices set --workspace taken --model test-8b --image-prices 64x64=1',
+        2,
+        /per_image must be set when image_prices is set/,
+      ],
       ['usage', 2, /--workspace is required/],
       ['usage --workspace taken --from yesterday', 1, /'from' must be a date such as/],
       ['usage --workspace taken --to 2026-02-30', 1, /'to' must be a date such as/],
     ]
-    for (const [typed, code, told] of mistakes) {
-      const error = await failureOf([...typed.split(' '), '--json', '--config', config])
-      assert.match(error.message, told, typed)
+    for (const [line, code, message] of mistakes) {
+      const error = await failureOf([...line.split(' '), '--json', '--config', config])
+      assert.match(error.message, message, line)
       assert.doesNotMatch(error.message, /\n/, 'one line')
-      assert.equal(error instanceof UsageError ? 2 : 1, code, typed)
-      assert.ok(error instanceof UsageError || error instanceof ApiError, `${typed}: its stack would be shown`)
+      assert.equal(error instanceof UsageError ? 2 : 1, code, line)
+      assert.ok(error instanceof UsageError || error instanceof ApiError, `${line}: its stack would be shown`)
     }
-    // A process each is dear; these stand for all of them.
-    await inTurns([mistakes[0], mistakes[5], mistakes[14]], async (mistake) => {
-      const [typed, code, told] = mistake ?? assert.fail()
-      const result = await weir(...typed.split(' '), '--json')
-      assert.deepEqual([result.code, result.stdout], [code, ''], typed)
-      assert.match(result.stderr, told)
+    // Starting a process for each would be slow, so a few stand for all of them.
+    await threeAtATime([mistakes[0], mistakes[5], mistakes[14]], async (mistake) => {
+      const [line, code, message] = mistake ?? assert.fail()
+      const result = await weir(...line.split(' '), '--json')
+      assert.deepEqual([result.code, result.stdout], [code, ''], line)
+      assert.match(result.stderr, message)
       assert.match(result.stderr, /^weir: [^\n]*\n$/, 'one line, no stack')
-      assert.equal(result.stderr.endsWith(`. See: weir ${typed.split(' ')[0]} --help\n`), code === 2)
+      assert.equal(result.stderr.endsWith(`. See: weir ${line.split(' ')[0]} --help\n`), code === 2)
     })
   })
 
-  it('prints all of a list that no pipe holds at once', async () => {
+  it('prints all of a list that is larger than a pipe buffer', async () => {
     const data = join(folder, 'long')
     const store = await sqliteStore(data, { exclusive: false })
     const count = 1500
@@ -196,7 +207,7 @@ describe('a command', () => {
     const list = (await weir(...command)).json<{ data: object[] }>()
     assert.equal(list.data.length, count)
 
-    // And is no failure where the reader has seen enough.
+    // It is not an error when the reader stops early.
     const child = startCli([...command, '--config', config])
     const stderr = collect(child.stderr)
     child.stdout?.once('data', () => child.stdout?.destroy())
@@ -204,7 +215,7 @@ describe('a command', () => {
     assert.deepEqual([code, stderr()], [0, ''])
   })
 
-  it('works beside the note of a service that was killed, and tells nobody who listens there now', async (t) => {
+  it('ignores the service.json of a killed service, and sends no token to whoever uses its port now', async (t) => {
     let calls = 0
     const stranger = createServer((socket) => {
       calls++
@@ -219,7 +230,7 @@ describe('a command', () => {
     writeFileSync(join(data, 'service.json'), JSON.stringify(note))
     const result = await weir('workspaces', 'create', 'after', '--json', '--data', data)
     assert.equal(result.json()['name'], 'after')
-    assert.equal(calls, 0, 'the operator’s token was shown to somebody else')
+    assert.equal(calls, 0, "a stranger was sent the operator's token")
   })
 })
 
@@ -244,7 +255,7 @@ describe('weir usage', () => {
   const usageOf = (...args: string[]): Promise<CliResult> =>
     cli(['usage', '--workspace', 'default', '--config', service.configFile, '--data', service.dataDir, ...args])
 
-  it('[M2, M5] gives the rows of a running service, amounts as strings', async () => {
+  it('[M2, M5] lists the rows of a running service, with amounts as strings', async () => {
     const result = (await usageOf('--json')).json<{
       object: string
       data: Record<string, unknown>[]
@@ -271,11 +282,11 @@ describe('weir usage', () => {
     assert.equal(result.total_pico_aud, String(2n * BigInt(amount)))
   })
 
-  it('gives a period, in days of Sydney', async () => {
+  it('filters by days in Sydney or by exact times', async () => {
     const count = async (...args: string[]): Promise<number> =>
       (await usageOf('--json', ...args)).json<{ data: object[] }>().data.length
     const day = (offset: number): string => sydneyDate(Date.now() + offset * 86_400_000)
-    await inTurns<[number, string[]]>(
+    await threeAtATime<[number, string[]]>(
       [
         [3, ['--from', day(-1), '--to', day(1)]],
         [0, ['--to', day(-2)]],
@@ -286,7 +297,7 @@ describe('weir usage', () => {
     )
   })
 
-  it('sums up for people', async () => {
+  it('prints a table and a total', async () => {
     const { stdout } = await usageOf()
     assert.match(stdout, /^SETTLED +MODEL +INPUT_TOKENS/)
     assert.match(stdout, /\n\n3 rows, A\$0\.0000064 excluding GST\n$/)
@@ -294,10 +305,10 @@ describe('weir usage', () => {
 })
 
 describe('weir serve', () => {
-  it('refuses a mistake in its file with the place and what is allowed, and ends', async () => {
+  it('refuses to start on a mistake in its file, naming the line, the key and what is allowed', async () => {
     const broken = join(folder, 'broken.yaml')
     writeFileSync(broken, 'server:\n  port: 8080\n  prot: 80\n')
-    await inTurns([['serve'], ['models', 'list'], ['keys', 'list']], async (command) => {
+    await threeAtATime([['serve'], ['models', 'list'], ['keys', 'list']], async (command) => {
       const { code, stdout, stderr } = await cli([...command, '--config', broken, '--data', join(folder, 'broken')])
       assert.deepEqual([code, stdout], [1, ''])
       assert.ok(
@@ -306,29 +317,29 @@ describe('weir serve', () => {
       )
       assert.match(stderr, /^[^\n]*\n$/, 'one line')
     })
-    const noCatalog = join(folder, 'no-catalog.yaml')
-    writeFileSync(noCatalog, stringify({ server, models: [modelEntry([], { context_length: 0 })] }))
-    const result = await cli(['serve', '--config', noCatalog, '--data', join(folder, 'broken')])
+    const badModel = join(folder, 'bad-model.yaml')
+    writeFileSync(badModel, stringify({ server, models: [modelEntry([], { context_length: 0 })] }))
+    const result = await cli(['serve', '--config', badModel, '--data', join(folder, 'broken')])
     assert.equal(result.code, 1)
-    assert.match(result.stderr, /^weir: \S+no-catalog\.yaml:\d+: models\[0\]\.context_length: must be an integer/)
+    assert.match(result.stderr, /^weir: \S+bad-model\.yaml:\d+: models\[0\]\.context_length: must be an integer/)
     assert.match(result.stderr, /^[^\n]*\n$/, 'one line')
   })
 
-  it('refuses wrong flags and settings', async () => {
+  it('refuses wrong options and environment variables', async () => {
     const wrong: readonly [string[], NodeJS.ProcessEnv, RegExp][] = [
       [['--port', 'http'], {}, /^weir: --port: must be a port from 0 to 65535, but is "http"\n$/],
       [[], { WEIR_PORT: '70000' }, /^weir: WEIR_PORT: must be a port/],
-      [['--config', 'gone.yaml'], {}, /^weir: gone\.yaml: there is no such file\n$/],
+      [['--config', 'gone.yaml'], {}, /^weir: gone\.yaml does not exist\n$/],
       [[], { WEIR_DATABASE_URL: 'postgres://db' }, /^weir: WEIR_DATABASE_URL: [^\n]*\n$/],
     ]
-    await inTurns(wrong, async ([args, environment, told]) => {
+    await threeAtATime(wrong, async ([args, environment, message]) => {
       const result = await cli(['serve', '--data', join(folder, 'wrong'), ...args], { environment })
       assert.equal(result.code, 1, result.stdout)
-      assert.match(result.stderr, told)
+      assert.match(result.stderr, message)
     })
   })
 
-  it('ends where its port or its data directory is taken, and says so in a line', async (t) => {
+  it('exits with a one-line message when its port or its data directory is in use', async (t) => {
     const holder = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => holder.once('listening', resolve))
     const port = String((holder.address() as AddressInfo).port)

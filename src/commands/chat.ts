@@ -12,15 +12,16 @@ interface Message {
 const WORKSPACE = 'default'
 
 export const chat: Command = {
-  summary: 'talk to a model in the terminal',
+  summary: 'chat with a model in the terminal',
   help: `weir chat [MODEL]
 
-Talks to a model of the running service, token by token. Without MODEL it takes the first chat model that is
-ready. It makes a key for the workspace "${WORKSPACE}" and revokes it at the end. An empty line or Ctrl-D ends it.`,
+Chats with a model of the running service. MODEL defaults to the first chat
+model that is ready. End the chat with an empty line or Ctrl-D. The command
+creates an API key in the workspace "${WORKSPACE}" and revokes it at the end.`,
   async run(args) {
     const flags = parseFlags(args)
     const service = findService(configOf(flags).dataDir)
-    if (!service) throw new UsageError('no service is running on this data directory; start one with npm start')
+    if (!service) throw new UsageError('no service is running on this data directory; start it with npm start')
     const { id, key } = await withBooks(flags, { changes: true }, ({ accounts }) => accounts.createKey(WORKSPACE))
     try {
       const model = flags.positionals[0] ?? (await firstChatModel(service.url, key))
@@ -39,13 +40,13 @@ async function firstChatModel(url: string, key: string): Promise<string> {
   const response = await request(`${url}/api/v1/models?category=llm`, { headers: { authorization: `Bearer ${key}` } })
   const { data } = (await response.body.json()) as { data: { id: string }[] }
   if (data[0]) return data[0].id
-  throw new UsageError('no chat model is ready; see weir models list')
+  throw new UsageError('no chat model is ready; weir models list shows the models')
 }
 
 async function converse(url: string, key: string, model: string): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const messages: Message[] = []
-  process.stdout.write(`${model}. An empty line ends the conversation.\n`)
+  process.stdout.write(`Chatting with ${model}. An empty line ends the chat.\n`)
   try {
     for (;;) {
       const content = await ask(terminal)
@@ -58,11 +59,11 @@ async function converse(url: string, key: string, model: string): Promise<void> 
   }
 }
 
-/** The end of the input is the end of the conversation. */
+/** Returns '' at the end of the input, which ends the chat. */
 async function ask(terminal: ReturnType<typeof createInterface>): Promise<string> {
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
-  const typed = terminal.question('> ').catch(() => '')
-  return (await Promise.race([typed, closed])).trim()
+  const line = terminal.question('> ').catch(() => '')
+  return (await Promise.race([line, closed])).trim()
 }
 
 async function answer(url: string, key: string, model: string, messages: readonly Message[]): Promise<string> {

@@ -8,17 +8,17 @@ import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 
-/** What all commands share: flags, help, output, and a store that a running service shares too. */
+/** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */
 export interface Command {
   readonly summary: string
   readonly help: string
   run(args: readonly string[]): Promise<void>
 }
 
-/** A mistake in how a command was typed: told without a stack, with a hint to --help. */
+/** The command was used wrongly. Printed without a stack, with a hint to --help. */
 export class UsageError extends Error {}
 
-/** A command that looked for problems found some, and has told them: a line and the exit code are left. */
+/** A check found problems and has printed them. Only makes the command exit with status 1. */
 export class ProblemsFound extends Error {}
 
 export interface Flags {
@@ -27,22 +27,22 @@ export interface Flags {
 }
 
 const common = { config: 'string', data: 'string', json: 'boolean' } as const
-/** What to do, and with what. */
-const MAX_WORDS = 2
+/** An action and its subject, such as `revoke ID`. */
+const MAX_POSITIONALS = 2
 
 export function parseFlags(args: readonly string[], flags: Readonly<Record<string, 'string' | 'boolean'>> = {}): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
   try {
     const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
-    const extra = parsed.positionals[MAX_WORDS]
-    if (extra !== undefined) throw new Error(`"${extra}" is one word too many; a name with spaces goes into quotes`)
+    const extra = parsed.positionals[MAX_POSITIONALS]
+    if (extra !== undefined) throw new Error(`unexpected argument "${extra}"; put names with spaces in quotes`)
     return parsed
   } catch (error) {
     throw new UsageError(firstSentence((error as Error).message))
   }
 }
 
-/** Node explains at length; the hint to --help follows. */
+/** Node's message goes on at length; our hint to --help replaces the rest. */
 function firstSentence(message: string): string {
   return message.split(/\.(?:\s|$)/, 1)[0] ?? message
 }
@@ -61,14 +61,14 @@ export function configOf(flags: Flags): Config {
   return loadConfig({ config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') })
 }
 
-export interface Books {
+interface Books {
   readonly config: Config
   readonly store: Store
   readonly accounts: Accounts
   readonly prices: PriceBook
 }
 
-/** Opens the data directory for a command; `changes` tells a running service to look again afterwards. */
+/** Opens the data directory for a command. With `changes`, a running service is told to reload afterwards. */
 export async function withBooks<Result>(
   flags: Flags,
   options: { changes: boolean },
@@ -88,7 +88,7 @@ export async function withBooks<Result>(
   }
 }
 
-/** One JSON object with --json; else whatever `human` makes of it. */
+/** Prints one JSON object with --json, otherwise the text that `human` returns. */
 export function print(flags: Flags, data: object, human: () => string): void {
   process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human()}\n`)
 }

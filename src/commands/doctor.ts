@@ -10,11 +10,12 @@ import { parseAddress } from '../engines/address.ts'
 import { findService } from '../running-service.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
 
-/** One thing that was looked at; `advice` says what to do where it is not well. */
+/** The result of one check. */
 interface Finding {
   readonly name: string
   readonly state: 'ok' | 'note' | 'problem'
   readonly detail: string
+  /** What to do about it, unless all is well. */
   readonly advice?: string
 }
 
@@ -22,11 +23,12 @@ const GIGABYTE = 1_000_000_000
 const MARKS = { ok: '✔', note: '•', problem: '✖' } as const
 
 export const doctor: Command = {
-  summary: 'looks at the installation and says what to do about each gap',
+  summary: 'check the installation and suggest fixes',
   help: `weir doctor
 
-Looks at the machine, the configuration, the data directory, the engines of the catalog, the runtimes of the
-embedded engine and its models. Ends with 1 if there is a problem.`,
+Checks the machine, the configuration, the data directory, the engines in the
+catalog, and the runtimes and models of the embedded engine. Exits with status 1
+if there is a problem.`,
   async run(args) {
     const flags = parseFlags(args)
     const config = configOf(flags)
@@ -41,7 +43,7 @@ embedded engine and its models. Ends with 1 if there is a problem.`,
       ...localModels(config, models),
     ]
     print(flags, { findings }, () => findings.map(line).join('\n'))
-    if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('there are problems; see above')
+    if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('problems found; see above')
   },
 }
 
@@ -69,13 +71,13 @@ async function dataDirectory(config: Config): Promise<Finding> {
     const free = (bavail * bsize) / GIGABYTE
     const detail = `${config.dataDir}, ${free.toFixed(1)} GB free`
     if (free >= 1) return { name, state: 'ok', detail }
-    return { name, state: 'problem', detail, advice: 'free some space: without it usage cannot be recorded' }
+    return { name, state: 'problem', detail, advice: 'free some disk space; usage cannot be recorded without it' }
   } catch (error) {
     return {
       name,
       state: 'problem',
       detail: (error as Error).message,
-      advice: 'choose another with --data or data_dir',
+      advice: 'choose another directory with --data or data_dir',
     }
   }
 }
@@ -84,16 +86,21 @@ async function service(config: Config): Promise<Finding> {
   const note = findService(config.dataDir)
   const detail = note && (await answers(`${note.adminUrl}/healthz`)) ? `running at ${note.url}` : undefined
   if (detail) return { name: 'service', state: 'ok', detail }
-  return { name: 'service', state: 'note', detail: 'not running on this data directory', advice: 'npm start' }
+  return {
+    name: 'service',
+    state: 'note',
+    detail: 'not running on this data directory',
+    advice: 'start it with npm start',
+  }
 }
 
 async function runtimes(): Promise<readonly Finding[]> {
-  const looks = [
+  const packages = [
     ['llama.cpp (chat models)', () => import('node-llama-cpp')],
-    ['ONNX (speech, embeddings, pictures)', () => import('onnxruntime-node')],
+    ['ONNX (speech, embeddings, images)', () => import('onnxruntime-node')],
   ] as const
   return Promise.all(
-    looks.map(async ([name, load]): Promise<Finding> => {
+    packages.map(async ([name, load]): Promise<Finding> => {
       try {
         await load()
         return { name, state: 'ok', detail: 'installed' }
@@ -103,7 +110,7 @@ async function runtimes(): Promise<readonly Finding[]> {
           name,
           state: 'problem',
           detail,
-          advice: 'remove node_modules and start again, so that it is installed anew',
+          advice: 'delete node_modules and run npm start, which installs it again',
         }
       }
     }),
@@ -121,7 +128,7 @@ async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
         name: 'engine',
         state: 'problem',
         detail: `${url} does not answer`,
-        advice: 'start it, or correct its url',
+        advice: 'start the engine, or correct its URL in the catalog',
       }
     }),
   )
@@ -133,8 +140,9 @@ function localModels(config: Config, models: readonly Model[]): readonly Finding
     const model = engine?.kind === 'embedded' ? findModel(engine.model) : undefined
     if (!model) return []
     const slug = model.catalog.id
-    if (files.isPresent(slug)) return [{ name: 'model', state: 'ok', detail: `${slug} is here` }]
-    return [{ name: 'model', state: 'note', detail: `${slug} is not here`, advice: `npx weir models pull ${slug}` }]
+    if (files.isPresent(slug)) return [{ name: 'model', state: 'ok', detail: `${slug} is downloaded` }]
+    const advice = `download it with npx weir models pull ${slug}`
+    return [{ name: 'model', state: 'note', detail: `${slug} is not downloaded`, advice }]
   })
 }
 

@@ -22,17 +22,27 @@ const LIST_COLUMNS = ['number', 'kind', 'workspace', 'period', 'issued', 'subtot
 const LINE_COLUMNS = ['description', 'quantity', 'rate', 'rate_per', 'amount']
 
 export const invoice: Command = {
-  summary: 'tax invoices and adjustment notes',
+  summary: 'preview, issue, show and credit tax invoices',
   help: `weir invoice preview --workspace W --period YYYY-MM
 weir invoice issue   --workspace W --period YYYY-MM
-weir invoice show    --workspace W --period YYYY-MM   (or: weir invoice show NUMBER)
-weir invoice credit  --workspace W --period YYYY-MM --reason TEXT (--request ID[,ID…] | --all)
+weir invoice show    --workspace W --period YYYY-MM
+weir invoice show    NUMBER
+weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
+                     (--request ID[,ID…] | --all)
 weir invoice list    [--workspace W]
 
-A month is a calendar month in Sydney. What is issued never changes; credit takes rows of an invoice back with an
-adjustment note. Lines are exact, the subtotal is rounded once, GST is 10 % of the subtotal (docs/billing.md).
+A period is a calendar month in Sydney. An issued invoice never changes;
+"credit" reverses some or all of it with an adjustment note. Lines are exact,
+the subtotal is rounded once, and GST is 10 % of the subtotal. docs/billing.md
+explains invoices.
 
-  --pdf FILE, --html FILE   writes it into a file too`,
+  --workspace W      the workspace that is invoiced
+  --period YYYY-MM   the month, such as 2026-11
+  --request ID,…     the requests to credit
+  --all              credit everything that is left on the invoice
+  --reason TEXT      why it is credited, printed on the adjustment note
+  --pdf FILE         also write the document as a PDF
+  --html FILE        also write the document as HTML`,
   async run(args) {
     const flags = parseFlags(args, {
       workspace: 'string',
@@ -48,8 +58,7 @@ adjustment note. Lines are exact, the subtotal is rounded once, GST is 10 % of t
       const invoicing = openInvoicing(store, systemClock, config.seller)
       const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
       if (action === 'list') {
-        const given = text(flags, 'workspace') === undefined ? undefined : workspace()
-        const data = await invoicing.list(given)
+        const data = await invoicing.list(text(flags, 'workspace') === undefined ? undefined : workspace())
         return print(flags, { object: 'list', data }, () => table(data, LIST_COLUMNS))
       }
       const found =
@@ -79,22 +88,21 @@ function perform(
     case 'credit':
       return invoicing.credit(workspace, month, requestsIn(flags), requiredText(flags, 'reason'))
     default:
-      throw new UsageError('say what to do: preview, issue, list, show or credit')
+      throw new UsageError('choose an action: preview, issue, list, show or credit')
   }
 }
 
 function monthOf(flags: Flags): Month {
   const month = parseMonth(requiredText(flags, 'period'))
-  if (!month) throw new UsageError('--period is a month such as 2026-11')
+  if (!month) throw new UsageError('--period must be a month such as 2026-11')
   return month
 }
 
-/** Everything is credited only where that is said. */
+/** null means all requests, which needs an explicit --all. */
 function requestsIn(flags: Flags): readonly string[] | null {
-  const given = text(flags, 'request')
-  if ((given === undefined) === (flags.values['all'] !== true))
-    throw new UsageError('give either --request ID or --all')
-  return given === undefined ? null : given.split(',')
+  const ids = text(flags, 'request')
+  if ((ids === undefined) === (flags.values['all'] !== true)) throw new UsageError('give either --request ID or --all')
+  return ids === undefined ? null : ids.split(',')
 }
 
 async function writeFiles(found: InvoiceDocument, flags: Flags): Promise<void> {
@@ -102,7 +110,7 @@ async function writeFiles(found: InvoiceDocument, flags: Flags): Promise<void> {
   if (html !== undefined) writeFileSync(html, invoiceHtml(found))
   const pdf = text(flags, 'pdf')
   if (pdf === undefined) return
-  // It is large, and most invoices are only looked at.
+  // Loaded only when needed, because the PDF library is large.
   const { invoicePdf } = await import('../billing/invoice-pdf.ts')
   writeFileSync(pdf, await invoicePdf(found))
 }

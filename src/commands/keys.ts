@@ -4,13 +4,15 @@ import { parseFlags, print, requiredText, table, UsageError, withBooks, type Com
 const COLUMNS = ['id', 'workspace', 'created', 'revoked']
 
 export const keys: Command = {
-  summary: 'issue, list and revoke API keys',
+  summary: 'create, list and revoke API keys',
   help: `weir keys create --workspace W
 weir keys list [--workspace W]
 weir keys revoke ID
 
-A key is shown once, when it is created; only its hash is kept. A revoked key stops at once, in a running
-service too.`,
+"create" shows the key once; Weir stores only its hash. "revoke" takes effect
+immediately, also in a running service.
+
+  --workspace W   the workspace that the key belongs to`,
   async run(args) {
     const flags = parseFlags(args, { workspace: 'string' })
     const [action, id] = flags.positionals
@@ -19,15 +21,19 @@ service too.`,
         const workspace = requiredText(flags, 'workspace')
         return withBooks(flags, { changes: true }, async ({ accounts }) => {
           const created = await accounts.createKey(workspace)
-          print(flags, created, () => `${created.key}\n\nKeep it: it is not shown again. (id ${created.id})`)
+          print(
+            flags,
+            created,
+            () => `${created.key}\n\nStore it safely: it is not shown again. Its id is ${created.id}.`,
+          )
         })
       }
       case 'list':
         return withBooks(flags, { changes: false }, async ({ accounts }) => {
-          const only = flags.values['workspace'] && accounts.workspace(requiredText(flags, 'workspace')).id
+          const workspaceId = flags.values['workspace'] && accounts.workspace(requiredText(flags, 'workspace')).id
           const data = accounts
             .keys()
-            .filter((key) => !only || key.workspaceId === only)
+            .filter((key) => !workspaceId || key.workspaceId === workspaceId)
             .map((key) => keyView(key, accounts))
           print(flags, { object: 'list', data }, () => table(data, COLUMNS))
         })
@@ -38,7 +44,7 @@ service too.`,
           print(flags, view, () => table([view], COLUMNS))
         })
       default:
-        throw new UsageError('say what to do: create, list or revoke')
+        throw new UsageError('choose an action: create, list or revoke')
     }
   },
 }

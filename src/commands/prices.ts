@@ -25,17 +25,26 @@ const FLAGS: Readonly<Record<string, keyof PriceList>> = {
 }
 
 export const prices: Command = {
-  summary: "give a workspace its own price of a model, or the catalog's again",
-  help: `weir prices list --workspace W
-weir prices set --workspace W --model SLUG --input-per-million 0.15 --output-per-million 0.45 …
-weir prices set --workspace W --model SLUG --per-image 0.04 --image-prices 1024x1792=0.08,1024x1792:hd=0.12
+  summary: "give a workspace its own prices, or the catalog's prices again",
+  help: `weir prices list  --workspace W
+weir prices set   --workspace W --model SLUG [--input-per-million AUD] …
 weir prices clear --workspace W --model SLUG
 
-AUD, excluding GST. The price replaces the catalog's for that workspace from the next request on; what was
-used before keeps its price.
+Sets the prices that one workspace pays for a model, in AUD excluding GST. They
+apply from the next request; earlier usage keeps its price. Prices that you
+leave out stay at the catalog's.
 
-  --input-per-million, --output-per-million, --cached-input-per-million, --per-image, --per-audio-minute
-  --image-prices SIZE[:QUALITY]=PRICE[,…]   instead of the catalog's list by size; every other image is at --per-image`,
+  --workspace W                    the workspace
+  --model SLUG                     the model
+  --input-per-million AUD          price of 1M input tokens
+  --output-per-million AUD         price of 1M output tokens
+  --cached-input-per-million AUD   price of 1M cached input tokens
+  --per-image AUD                  price of an image
+  --image-prices LIST              prices by size and quality, such as
+                                   1024x1792=0.08,1024x1792:hd=0.12; they
+                                   replace the catalog's, and other images cost
+                                   --per-image
+  --per-audio-minute AUD           price of a minute of audio`,
   async run(args) {
     const priceFlags = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, 'string' as const]))
     const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags })
@@ -53,7 +62,7 @@ used before keeps its price.
       case 'clear':
         return change(flags, workspace, null)
       default:
-        throw new UsageError('say what to do: list, set or clear')
+        throw new UsageError('choose an action: list, set or clear')
     }
   },
 }
@@ -79,10 +88,10 @@ function priceList(flags: Flags): ModelPrices {
     const value = text(flags, flag)
     return value === undefined ? [] : [[key, value] as const]
   })
-  const ofImages = text(flags, 'image-prices')
-  if (given.length === 0 && ofImages === undefined)
+  const images = text(flags, 'image-prices')
+  if (given.length === 0 && images === undefined)
     throw new UsageError('give at least one price, such as --input-per-million 0.15')
-  return { ...Object.fromEntries(given), ...(ofImages === undefined ? {} : { image_prices: imagePrices(ofImages) }) }
+  return { ...Object.fromEntries(given), ...(images === undefined ? {} : { image_prices: imagePrices(images) }) }
 }
 
 function imagePrices(list: string): readonly ImagePrice[] {

@@ -6,18 +6,18 @@ import type { Arrival } from '../core/admission/queue-simulation.ts'
 import type { Store } from '../ports/store.ts'
 import { UsageError, withBooks, type Flags } from './command.ts'
 
-/** Which requests of the ledger to replay. */
+/** Which requests to replay from the ledger. */
 export interface Replay {
-  /** A slug or a short id. */
+  /** A slug or an alias. */
   readonly model: string
-  /** The workspace whose reserved capacity is meant; undefined means the shared one. */
+  /** The workspace whose reserved capacity to replay; undefined means the shared capacity. */
   readonly workspace: string | undefined
   readonly from: string
   readonly to: string
 }
 
-/** What happened in a period: arrivals in any order, timed from its beginning. */
-export interface Recording {
+/** The requests that arrived in a period, in any order, with times relative to its start. */
+export interface TimedArrivals {
   readonly arrivals: readonly Arrival[]
   readonly durationMs: number
 }
@@ -25,16 +25,16 @@ export interface Recording {
 const rowsPerPage = 20_000
 const requestsMax = 2_000_000
 
-/** Reads what one lane of a model was asked for. A request that was never admitted left no row. */
-export async function recordedLoad(flags: Flags, replay: Replay): Promise<Recording> {
+/** Reads the requests to one lane of a model. Requests that were never admitted left no row, so they are missing. */
+export async function recordedLoad(flags: Flags, replay: Replay): Promise<TimedArrivals> {
   return withBooks(flags, { changes: false }, async ({ config, store }) => {
     const lane = laneOf(config.catalog.read(), replay)
     const { from, to: end } = periodOf(replay)
-    // The rest of a day that is not over is no quiet time.
+    // Cut off at the present, so that the rest of today does not count as time without requests.
     const to = Math.min(end, systemClock.now())
     if (from >= to) throw new UsageError('--from must be before --to, and in the past')
     const arrivals = await readArrivals(store, lane, from, to)
-    if (arrivals.length === 0) throw new UsageError(`the ledger has no request of ${lane} in this period`)
+    if (arrivals.length === 0) throw new UsageError(`the ledger has no requests to ${lane} in this period`)
     return { arrivals, durationMs: to - from }
   })
 }
@@ -47,7 +47,7 @@ function laneOf(models: readonly Model[], { model: name, workspace }: Replay): s
   if (deployment) return deployment.lane
   throw new UsageError(
     workspace === undefined
-      ? `${model.id} has only reserved capacity; say whose with --workspace`
+      ? `${model.id} has only reserved capacity; choose whose with --workspace`
       : `${model.id} has no capacity reserved for ${workspace}`,
   )
 }
@@ -58,6 +58,7 @@ async function readArrivals(store: Store, lane: string, from: number, to: number
     const page = await store.arrivals({ lane, from, to, limit: rowsPerPage, offset: arrivals.length })
     for (const { arrivedAt, ...sizes } of page) arrivals.push({ atMs: arrivedAt - from, ...sizes })
     if (page.length < rowsPerPage) return arrivals
-    if (arrivals.length > requestsMax) throw new UsageError(`choose a period of at most ${requestsMax} requests`)
+    if (arrivals.length > requestsMax)
+      throw new UsageError(`choose a shorter period: this one has more than ${requestsMax} requests`)
   }
 }

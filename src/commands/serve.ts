@@ -7,12 +7,12 @@ export const serve: Command = {
   summary: 'run the service',
   help: `weir serve [--config FILE] [--port N] [--data DIR]
 
-  --config FILE   weir.yaml (default: WEIR_CONFIG, or ./weir.yaml where there is one)
-  --port N        the public port (default 8080; WEIR_PORT)
-  --data DIR      where keys and the ledger are kept (default ./data; WEIR_DATA_DIR)
+Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
+with Retry-After, and running requests finish. A second signal stops it at once.
+SIGHUP reloads the catalog, which also happens when its file changes.
 
-SIGTERM or SIGINT stops it: waiting requests get 503 with Retry-After, running ones finish. A second one
-stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
+  --port N   port of the public API (default: $WEIR_PORT, or server.port in
+             weir.yaml, or 8080)`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string' })
     let running: Service | undefined
@@ -25,14 +25,14 @@ stops it at once. SIGHUP reads the catalog again (it is watched as well).`,
     process.stdout.write(banner(service))
     fetching.show()
     process.on('SIGHUP', () => service.reloadCatalog())
-    await stopAsked()
+    await stopSignal()
     process.once('SIGTERM', () => process.exit(1))
     process.once('SIGINT', () => process.exit(1))
     await service.stop()
   },
 }
 
-function stopAsked(): Promise<void> {
+function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     process.once('SIGTERM', () => resolve())
     process.once('SIGINT', () => resolve())
@@ -42,27 +42,27 @@ function stopAsked(): Promise<void> {
 function banner(service: Service): string {
   const model = service.models.find((it) => it.categories.includes('llm') && service.isUp(it))
   const lines = ['', `  Weir is running.`, '', `  API       ${service.url}/api/v1`, `  Docs      ${service.url}/docs`]
-  lines.push(`  Operator  ${service.adminUrl} (token: see operator-token in the data directory)`)
-  if (service.firstKey) lines.push('', `  Your first API key, shown only now:`, `    ${service.firstKey}`)
+  lines.push(`  Operator  ${service.adminUrl} (the token is in operator-token in the data directory)`)
+  if (service.firstKey) lines.push('', `  Your first API key (it is not shown again):`, `    ${service.firstKey}`)
   lines.push('', '  Try it:')
   if (model) lines.push(`    ${tryChat(service, model)}`)
   else {
     lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${keyOf(service)}"`)
-    lines.push('', '  No chat model is up yet. One that is being fetched will be; or name your own in weir.yaml')
-    lines.push('  (see weir.example.yaml).')
+    lines.push('', '  No chat model is ready yet. Wait for a download to finish, or add your own model to')
+    lines.push('  weir.yaml (see weir.example.yaml).')
   }
   return `${lines.join('\n')}\n\n`
 }
 
 function tryChat(service: Service, model: Model): string {
   const messages = [{ role: 'user', content: 'What is the capital of France?' }]
-  // A small model's first word to a newcomer is better its likeliest one.
+  // Greedy sampling gives small models their best chance of a correct first answer.
   const sampling = model.supportedParameters.includes('temperature') ? { temperature: 0 } : {}
   const body = JSON.stringify({ model: model.id, messages, max_tokens: 40, ...sampling })
   return `curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${keyOf(service)}" -H "Content-Type: application/json" -d '${body}'`
 }
 
-/** A key is shown once; later the reader has to bring it. */
+/** The key is only known on the first start; later the reader has to fill in their own. */
 function keyOf(service: Service): string {
   return service.firstKey ?? '$WEIR_API_KEY'
 }

@@ -9,38 +9,43 @@ import type { Replay } from './recorded-load.ts'
 export const help = `weir simulate [options]
 weir simulate --replay MODEL --from DATE --to DATE [options]
 
-The real admission rules run in virtual time against a described load. A limit may be a list
-(--max-concurrent-requests 8,16,32): every combination is run on the same load and compared.
+Runs the real admission rules in virtual time against a synthetic or recorded
+load, and reports waits, refusals and utilisation. A limit may be a list, such
+as --max-concurrent-requests 8,16,32: every combination runs on the same load,
+and the results are compared. Defaults are in parentheses.
 
-Limits, as in the catalog
+Limits, as in the catalog:
   --token-budget N                tokens in flight (200000)
   --max-concurrent-requests N     requests in flight (32)
   --max-queue-depth N             requests that may wait (256)
-  --max-wait-ms N                 longest wait before 503 (120000)
+  --max-wait-ms N                 longest wait before a 503 (120000)
 
-Load
-  --arrivals KIND                 poisson (independent callers), constant, or bursts (poisson)
-  --rate N                        requests a second, on average (1)
-  --burst-size N                  requests that come at once, with bursts (20)
+Synthetic load:
+  --arrivals KIND                 poisson, constant or bursts (poisson)
+  --rate N                        average requests per second (1)
+  --burst-size N                  requests in each burst (20)
   --duration SECONDS              length of the load (600)
-  --input SIZES                   input tokens of a request (400/3000)
-  --max-tokens SIZES              the output it asks for, charged up front (2048)
-  --output SIZES                  the output it really gets (200/900)
+  --input SIZES                   input tokens per request (400/3000)
+  --max-tokens SIZES              output tokens that are allowed (2048)
+  --output SIZES                  output tokens that are generated (200/900)
+  --seed N                        seed of the random load (1)
 
-SIZES is a figure (800), evenly between two (200-4000), or a median and a 95th percentile (400/3000).
+SIZES is a number (800), a uniform range (200-4000), or a median and a 95th
+percentile (400/3000).
 
-Recorded load, from the ledger: when requests came, and how large they were
-  --replay MODEL                  the requests to a model, instead of a described load
-  --workspace W                   those to its capacity reserved for W, instead of the shared one
-  --from DATE, --to DATE          2026-11-15 is that day in Sydney (--to with the whole day);
-                                  2026-11-15T09:00:00Z is a time
+Recorded load, from the ledger:
+  --replay MODEL                  replay the requests to this model
+  --workspace W                   use the capacity reserved for W instead of the
+                                  shared capacity
+  --from DATE, --to DATE          2026-11-15 means that day in Sydney, and --to
+                                  includes it; 2026-11-15T09:00:00Z is an exact
+                                  time
 
-Engine
-  --tokens-per-second N           output of one stream that is alone (60)
-  --prefill-tokens-per-second N   input read by one request that is alone (5000)
-  --slowdown N                    share by which each further request slows all of them (0.02)
-
-  --seed N                        another load of the same description (1)`
+Engine:
+  --tokens-per-second N           output speed of a single request (60)
+  --prefill-tokens-per-second N   input speed of a single request (5000)
+  --slowdown N                    fraction by which each further request slows
+                                  all of them down (0.02)`
 
 const options = {
   'token-budget': { type: 'string', default: '200000' },
@@ -73,7 +78,7 @@ export interface SimulateOptions {
   readonly replay: Replay | undefined
   readonly load: SyntheticLoad
   readonly engine: EngineSpeed
-  /** Every combination of the limits given. */
+  /** Every combination of the given limits. */
   readonly limits: readonly LaneLimits[]
 }
 
@@ -85,18 +90,19 @@ export function readOptions(args: readonly string[]): SimulateOptions {
   const { values } = flags
   type Name = Exclude<keyof typeof values, 'json' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'>
 
-  /** Above 0, or from 0 up where `least` says so. */
+  /** A number above 0, or from 0 up when `least` is given. */
   function positive(name: Name, least?: 0): number {
     const number = Number(values[name])
-    const isGood = Number.isFinite(number) && (number > 0 || number === least) && values[name].trim() !== ''
-    if (!isGood) throw new UsageError(`--${name} must be a number above 0: ${values[name]}`)
+    const isValid = Number.isFinite(number) && (number > 0 || number === least) && values[name].trim() !== ''
+    const range = least === undefined ? 'above 0' : 'from 0 up'
+    if (!isValid) throw new UsageError(`--${name} must be a number ${range}, but is "${values[name]}"`)
     return number
   }
 
   function whole(name: Name, text: string): number {
     const number = Number(text)
     if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) {
-      throw new UsageError(`--${name} must be a whole number: ${text}`)
+      throw new UsageError(`--${name} must be a whole number, but is "${text}"`)
     }
     return number
   }
@@ -105,7 +111,9 @@ export function readOptions(args: readonly string[]): SimulateOptions {
 
   function sizes(name: Name): Sizes {
     const sizes = parseSizes(values[name])
-    if (sizes === undefined) throw new UsageError(`--${name} must be like 800, 200-4000 or 400/3000: ${values[name]}`)
+    if (sizes === undefined) {
+      throw new UsageError(`--${name} must be a size such as 800, 200-4000 or 400/3000, but is "${values[name]}"`)
+    }
     return sizes
   }
 
@@ -119,7 +127,7 @@ export function readOptions(args: readonly string[]): SimulateOptions {
     outputTokens: sizes('output'),
   }
   if ((load.requestsPerSecond * load.durationMs) / 1000 > requestsMax) {
-    throw new UsageError(`--rate times --duration must not exceed ${requestsMax} requests`)
+    throw new UsageError(`--rate times --duration must be at most ${requestsMax} requests`)
   }
 
   const limits: LaneLimits[] = []
@@ -132,7 +140,9 @@ export function readOptions(args: readonly string[]): SimulateOptions {
       }
     }
   }
-  if (limits.length > runsMax) throw new UsageError(`${limits.length} combinations of limits are more than ${runsMax}`)
+  if (limits.length > runsMax) {
+    throw new UsageError(`at most ${runsMax} combinations of limits are allowed, but there are ${limits.length}`)
+  }
 
   return {
     flags,
@@ -160,7 +170,7 @@ function replayOf(values: Partial<Record<'replay' | 'workspace' | 'from' | 'to',
   const { replay: model, workspace, from, to } = values
   if (model === undefined) {
     if (workspace !== undefined || from !== undefined || to !== undefined) {
-      throw new UsageError('--workspace, --from and --to belong to --replay')
+      throw new UsageError('--workspace, --from and --to need --replay')
     }
     return undefined
   }
@@ -170,5 +180,5 @@ function replayOf(values: Partial<Record<'replay' | 'workspace' | 'from' | 'to',
 
 function arrivalProcess(text: string): ArrivalProcess {
   if (text === 'poisson' || text === 'constant' || text === 'bursts') return text
-  throw new UsageError(`--arrivals must be poisson, constant or bursts: ${text}`)
+  throw new UsageError(`--arrivals must be poisson, constant or bursts, but is "${text}"`)
 }

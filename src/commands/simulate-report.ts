@@ -1,6 +1,6 @@
 import type { Moment, QueueReport, Spread } from '../core/admission/queue-simulation.ts'
 
-/** One run in words and a small chart. */
+/** The report of a single run, with a small chart. */
 export function singleRun(report: QueueReport, durationMs: number): string {
   const { limits } = report
   const chart = (label: string, key: keyof Moment, whole: number): string => {
@@ -51,7 +51,7 @@ const columns: readonly (readonly [string, (report: QueueReport) => string])[] =
   ['tokens/s', ({ outputTokensPerSecond }) => count(outputTokensPerSecond)],
 ]
 
-/** Several runs, a line each. */
+/** A table that compares several runs, one per line. */
 export function comparison(reports: readonly QueueReport[]): string {
   const table = columns.map(([heading, cell]) => {
     const cells = [heading, ...reports.map(cell)]
@@ -61,7 +61,7 @@ export function comparison(reports: readonly QueueReport[]): string {
   return [undefined, ...reports].map((_, row) => table.map((column) => column[row]).join('  ')).join('\n')
 }
 
-/** The same figures for a program. Times are in milliseconds, use and holds are shares of 1. */
+/** The same figures as JSON. Times are in milliseconds; `*_use` and `held_by_*` are fractions of 1. */
 export function runView(report: QueueReport): object {
   const { limits } = report
   return {
@@ -94,12 +94,12 @@ export function runView(report: QueueReport): object {
 }
 
 function percentiles(spread: Spread | null): string {
-  if (spread === null) return 'nobody was admitted'
+  if (spread === null) return 'no request was admitted'
   const { p50, p90, p95, p99, max } = spread
   return `p50 ${time(p50)}, p90 ${time(p90)}, p95 ${time(p95)}, p99 ${time(p99)}, max ${time(max)}`
 }
 
-/** One character for each value, empty at 0, full at `whole`. */
+/** One character per value, blank at 0 and full at `whole`. */
 function sparkline(values: readonly number[], whole: number): string {
   const bars = '▁▂▃▄▅▆▇█'
   const bar = (value: number): string => bars[Math.min(7, Math.floor((value / whole) * 8))] ?? ' '

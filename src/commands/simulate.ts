@@ -2,12 +2,12 @@ import { syntheticArrivals } from '../core/admission/synthetic-load.ts'
 import { simulateQueue, type QueueReport } from '../core/admission/queue-simulation.ts'
 import { seededRandom } from '../core/seeded-random.ts'
 import { print, type Command } from './command.ts'
-import { recordedLoad, type Recording, type Replay } from './recorded-load.ts'
+import { recordedLoad, type Replay, type TimedArrivals } from './recorded-load.ts'
 import { help, readOptions, type SimulateOptions } from './simulate-options.ts'
 import { comparison, runView, singleRun } from './simulate-report.ts'
 
 export const simulate: Command = {
-  summary: 'what callers would see at given limits, before a launch',
+  summary: 'predict waits and refusals for given limits and load',
   help,
   async run(args) {
     const options = readOptions(args)
@@ -16,7 +16,7 @@ export const simulate: Command = {
   },
 }
 
-export interface Simulation {
+interface Simulation {
   readonly data: object
   text(): string
 }
@@ -24,9 +24,9 @@ export interface Simulation {
 /** Runs every combination of limits on the same load. */
 export async function simulation(
   options: SimulateOptions,
-  recordingOf: (replay: Replay) => Promise<Recording>,
+  readRecorded: (replay: Replay) => Promise<TimedArrivals>,
 ): Promise<Simulation> {
-  const { arrivals, durationMs } = await chosenLoad(options, recordingOf)
+  const { arrivals, durationMs } = await chosenLoad(options, readRecorded)
   const { engine } = options
   const runs = options.limits.map((limits) => simulateQueue({ limits, engine, arrivals, durationMs }))
   return {
@@ -39,22 +39,22 @@ export async function simulation(
       },
       runs: runs.map(runView),
     },
-    text: () => inWords(runs, durationMs),
+    text: () => reportText(runs, durationMs),
   }
 }
 
-function inWords(runs: readonly QueueReport[], durationMs: number): string {
+function reportText(runs: readonly QueueReport[], durationMs: number): string {
   const [only] = runs
   return only !== undefined && runs.length === 1 ? singleRun(only, durationMs) : comparison(runs)
 }
 
 async function chosenLoad(
   { replay, load, seed }: SimulateOptions,
-  recordingOf: (replay: Replay) => Promise<Recording>,
-): Promise<Recording> {
+  readRecorded: (replay: Replay) => Promise<TimedArrivals>,
+): Promise<TimedArrivals> {
   if (replay === undefined) {
     return { arrivals: [...syntheticArrivals(load, seededRandom(seed))], durationMs: load.durationMs }
   }
-  const { arrivals, durationMs } = await recordingOf(replay)
+  const { arrivals, durationMs } = await readRecorded(replay)
   return { arrivals: arrivals.toSorted((one, other) => one.atMs - other.atMs), durationMs }
 }

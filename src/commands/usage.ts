@@ -34,15 +34,20 @@ const fileFormats = [...exportFormats, 'parquet'] as const
 type FileFormat = (typeof fileFormats)[number]
 
 export const usage: Command = {
-  summary: "a workspace's ledger rows, on screen or into a file",
-  help: `weir usage --workspace W [--from DATE] [--to DATE] [--export csv|jsonl|parquet FILE]
+  summary: 'show, export or correct the usage of a workspace',
+  help: `weir usage --workspace W [--from DATE] [--to DATE]
+           [--export csv|jsonl|parquet FILE]
 weir usage correct REQUEST_ID --reason TEXT
 
-Every request that reached an engine, oldest first, with what it used and cost (AUD, excluding GST). A row that is wrong
-and not invoiced yet is taken back by a correction, which points to it; one that is invoiced, by weir invoice credit.
+Lists every request that reached an engine, oldest first, with its usage and its
+cost in AUD excluding GST. "correct" reverses a wrong row that is not invoiced
+yet; use weir invoice credit for a row that is.
 
-  --from, --to           2026-11-15 is that day in Sydney (--to with the whole day); 2026-11-15T09:00:00Z is a time
-  --export FORMAT FILE   writes the rows into a file, however many there are`,
+  --workspace W            the workspace
+  --from DATE, --to DATE   2026-11-15 means that day in Sydney, and --to
+                           includes it; 2026-11-15T09:00:00Z is an exact time
+  --export FORMAT FILE     write the rows to a file instead
+  --reason TEXT            why the row is reversed`,
   async run(args) {
     const flags = parseFlags(args, {
       workspace: 'string',
@@ -56,13 +61,13 @@ and not invoiced yet is taken back by a correction, which points to it; one that
     const format = text(flags, 'export')
     const file = flags.positionals[0]
     if (format !== undefined && !isFormat(format))
-      throw new UsageError(`--export takes one of ${fileFormats.join(', ')}`)
-    if (format !== undefined && !file) throw new UsageError('say which file: --export csv FILE')
+      throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
+    if (format !== undefined && !file) throw new UsageError(`give the file name: --export ${format} FILE`)
     await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
       const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
       if (format !== undefined && file !== undefined) {
         await exportTo(file, format, store, query)
-        return print(flags, { file, format }, () => `written to ${file}`)
+        return print(flags, { file, format }, () => `Wrote ${file}.`)
       }
       const rows: LedgerRow[] = []
       for await (const page of eachPage(store, query)) rows.push(...page)
@@ -79,16 +84,16 @@ and not invoiced yet is taken back by a correction, which points to it; one that
 
 function correct(flags: Flags): Promise<void> {
   const id = flags.positionals[1]
-  if (!id) throw new UsageError('say which row: weir usage correct REQUEST_ID --reason TEXT')
+  if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
   return withBooks(flags, { changes: false }, async ({ config, store }) => {
     await openInvoicing(store, systemClock, config.seller).correct(id, requiredText(flags, 'reason'))
-    print(flags, { corrects: id }, () => `${id} was taken back`)
+    print(flags, { corrects: id }, () => `Reversed ${id}.`)
   })
 }
 
 async function exportTo(file: string, format: FileFormat, store: UsageStore, query: UsageQuery): Promise<void> {
   if (format !== 'parquet') return pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
-  // Few need it, so nobody else loads it.
+  // Loaded only when needed, because few exports are Parquet.
   const { writeParquet } = await import('../billing/usage-parquet.ts')
   await writeParquet(store, query, file)
 }

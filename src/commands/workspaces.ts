@@ -5,18 +5,26 @@ import { parseFlags, print, table, text, UsageError, withBooks, type Command, ty
 const COLUMNS = ['name', 'requests_per_minute', 'spend_limit', 'spend_limit_kind', 'created', 'id']
 
 export const workspaces: Command = {
-  summary: 'create, list and adjust workspaces',
+  summary: 'create, list and change workspaces',
   help: `weir workspaces create NAME
 weir workspaces list
-weir workspaces set NAME [--requests-per-minute N|default] [--spend-limit AUD|none [--soft]]
-                         [--buyer-name TEXT] [--buyer-abn ABN] [--buyer-address TEXT]
+weir workspaces set NAME [--requests-per-minute N|default]
+                         [--spend-limit AUD|none [--soft]]
+                         [--buyer-name TEXT] [--buyer-abn ABN]
+                         [--buyer-address TEXT]
 
-A workspace is a customer: its keys share one rate allowance and one bill.
+A workspace is a customer: its keys share one rate limit and one bill.
 
-  --requests-per-minute N   what all keys of the workspace may send in a minute; "default" for the service's
-  --spend-limit AUD         what it may spend in a month in Sydney, excluding GST; requests that could go beyond it are
-                            refused with 402. With --soft they are served, and the log, /metrics and a header tell of it
-  --buyer-…                 who its invoices are made out to`,
+  --requests-per-minute N   rate limit of all the workspace's keys together;
+                            "default" restores the default of the service
+  --spend-limit AUD         limit per calendar month in Sydney, excluding GST;
+                            requests that could exceed it get status 402;
+                            "none" removes the limit
+  --soft                    serve requests above the spend limit, and report it
+                            in the log, in /metrics and in a response header
+  --buyer-name TEXT         name of the buyer on invoices
+  --buyer-abn ABN           ABN of the buyer on invoices
+  --buyer-address TEXT      address of the buyer on invoices`,
   async run(args) {
     const flags = parseFlags(args, {
       'requests-per-minute': 'string',
@@ -49,7 +57,7 @@ A workspace is a customer: its keys share one rate allowance and one bill.
         })
       }
       default:
-        throw new UsageError('say what to do: create, list or set')
+        throw new UsageError('choose an action: create, list or set')
     }
   },
 }
@@ -68,6 +76,7 @@ function changeIn(flags: Flags): WorkspaceChange {
     ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
     ...(Object.keys(buyer).length === 0 ? {} : { buyer }),
   }
-  if (Object.keys(change).length === 0) throw new UsageError('say what to set, such as --requests-per-minute N')
+  if (Object.keys(change).length === 0)
+    throw new UsageError('give something to change, such as --requests-per-minute N')
   return { ...change, spend_limit_kind: flags.values['soft'] ? 'soft' : 'hard' }
 }

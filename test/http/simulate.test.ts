@@ -5,14 +5,13 @@ import { stageConfig } from '../support/chat-stage.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
-/** `weir simulate --replay` on the ledger of a running service. */
 describe('weir simulate --replay', () => {
   let engine: ScriptedEngine
   let weir: TestWeir
 
   before(async () => {
     engine = await scriptedEngine()
-    // Long enough that all have arrived before the first is over, on a busy machine, too.
+    // Slow enough that all requests arrive before the first one ends, even on a busy machine.
     engine.script = { tokens: ['a', 'b'], firstByteMs: 400, promptTokens: 10 }
     weir = await startWeir(stageConfig([engine.url], { limits: { max_concurrent_requests: 1 } }))
   })
@@ -23,11 +22,11 @@ describe('weir simulate --replay', () => {
   })
 
   function replay(args: string): Promise<CliResult> {
-    const where = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
-    return cli(['simulate', '--replay', ...args.split(' '), ...where])
+    const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
+    return cli(['simulate', '--replay', ...args.split(' '), ...options])
   }
 
-  it('[Q7] takes arrivals, inputs, allowed and real outputs from the ledger of a period', async () => {
+  it('[Q7] reads arrival times, input, allowed output and real output from the ledger', async () => {
     const from = new Date(Date.now() - 1000).toISOString()
     await Promise.all([weir.chat({ max_tokens: 20 }), weir.chat({ max_tokens: 30, n: 2 }), weir.chat({})])
     const to = new Date().toISOString()
@@ -41,7 +40,7 @@ describe('weir simulate --replay', () => {
         [256, 10, 2],
       ],
     )
-    // All three arrived at once, so with room for two, one of them waits.
+    // All three arrived at once, so with room for two, one waits.
     interface Report {
       readonly duration_ms: number
       readonly runs: readonly Record<string, number>[]
@@ -53,15 +52,15 @@ describe('weir simulate --replay', () => {
     assert.deepEqual([two?.['requests'], two?.['admitted_after_wait']], [3, 1])
     assert.deepEqual([three?.['requests'], three?.['admitted_at_once']], [3, 3])
 
-    // The largest costs 10 + 256: a smaller budget has no room for it.
+    // The largest request costs 10 + 256 tokens, more than this budget.
     const tight = (await replay(`test-8b --from ${from} --to ${to} --token-budget 265`)).json<Report>()
     assert.equal(tight.runs[0]?.['too_large'], 1)
   })
 
-  it('says what is wrong with the question', async () => {
+  it('explains why a replay is impossible', async () => {
     const wrong = {
       'meta/none --from 2026-01-01 --to 2026-01-02': [1, /'meta\/none' is not in the catalog/],
-      'test-8b --from 2026-01-01 --to 2026-01-02': [2, /no request of meta\/test-8b in this period/],
+      'test-8b --from 2026-01-01 --to 2026-01-02': [2, /no requests to meta\/test-8b in this period/],
       'test-8b --from 2026-01-02 --to 2026-01-01': [2, /--from must be before --to/],
       'test-8b --from yesterday --to 2026-01-01': [1, /'from' must be a date/],
       'test-8b --workspace acme --from 2026-01-01 --to 2026-01-02': [2, /no capacity reserved for acme/],
