@@ -157,7 +157,7 @@ describe('a command', () => {
       ['keys revoke key_none', 1, /There is no key "key_none"/],
       ['keys list --nonsense', 2, /Unknown option '--nonsense'/],
       ['keys list --workspace', 2, /Option '--workspace' argument is ambiguous/],
-      ['models', 2, /say what to do: list/],
+      ['models', 2, /choose an action: list/],
       ['prices set --workspace taken --model test-8b', 2, /give at least one price/],
       ['prices set --workspace taken --model none --per-image 1', 1, /The model 'none' is not in the catalog/],
       ['prices set --workspace taken --model test-8b --per-image cheap', 2, /per_image must be an amount in AUD/],

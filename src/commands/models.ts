@@ -6,14 +6,15 @@ import { configOf, parseFlags, print, table, UsageError, type Command, type Flag
 import { bar } from './fetch-display.ts'
 
 export const models: Command = {
-  summary: 'what the catalog offers; fetch and remove the files of models that run here',
+  summary: 'list models; download or remove those that Weir runs itself',
   help: `weir models list
 weir models pull SLUG
 weir models remove SLUG
 
-"list" shows the catalog with list prices in AUD excluding GST and, for models that Weir runs itself, whether
-their files are here. "pull" fetches and verifies them; it goes on where it was cut off, and a running
-service uses the model as soon as it is complete.`,
+"list" shows the models of the catalog, with list prices in AUD excluding GST,
+and whether the models that Weir runs itself are downloaded. "pull" downloads
+and verifies a model; it resumes after an interruption, and a running service
+uses the model as soon as it is complete. "remove" deletes its files.`,
   async run(args) {
     const flags = parseFlags(args)
     const [action, slug] = flags.positionals
@@ -25,7 +26,7 @@ service uses the model as soon as it is complete.`,
         table(data, ['id', 'categories', 'state', 'size_mb', 'pricing']),
       )
     }
-    if (action !== 'pull' && action !== 'remove') throw new UsageError('say what to do: list, pull or remove')
+    if (action !== 'pull' && action !== 'remove') throw new UsageError('choose an action: list, pull or remove')
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
     const known = findModel(slug)
     if (!known) throw new UsageError(`the embedded engine does not know "${slug}"; see weir models list`)
