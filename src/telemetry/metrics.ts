@@ -1,25 +1,25 @@
 /**
- * Figures in the Prometheus text format. Counting is a map look-up and an addition, because every request
- * does it several times; the text is made when somebody asks.
+ * Metrics in the Prometheus text format. Counting is only a map lookup and an addition, because every request does it
+ * several times; the text is built when it is scraped.
  */
-export interface Counter {
-  add(label: string, amount?: number): void
-}
-
-export interface Histogram {
-  observe(label: string, value: number): void
-}
-
 export interface Metrics {
-  /** One label, or several in one string: see `labels`. */
   counter(name: string, help: string): Counter
   histogram(name: string, help: string, buckets: readonly number[]): Histogram
-  /** Read when somebody asks: label → value. */
+  /** `read` is called on every scrape and returns pairs of labels and value. */
   gauge(name: string, help: string, read: () => Iterable<readonly [label: string, value: number]>): void
   text(): string
 }
 
-/** `{model="a",kind="b"}`; made once and kept, where it is used often. */
+/** `label` is the text that `labels` returns, or ''. */
+interface Counter {
+  add(label: string, amount?: number): void
+}
+
+interface Histogram {
+  observe(label: string, value: number): void
+}
+
+/** Formats labels as `{model="a",kind="b"}`. Callers on hot paths should keep the result. */
 export function labels(pairs: Readonly<Record<string, string | number>>): string {
   const parts = Object.entries(pairs).map(([name, value]) => `${name}="${escape(String(value))}"`)
   return parts.length === 0 ? '' : `{${parts.join(',')}}`
@@ -48,12 +48,12 @@ export function createMetrics(): Metrics {
       )
       return {
         observe(label, value) {
-          let held = values.get(label)
-          if (!held) values.set(label, (held = { counts: buckets.map(() => 0), sum: 0, count: 0 }))
+          let series = values.get(label)
+          if (!series) values.set(label, (series = { counts: buckets.map(() => 0), sum: 0, count: 0 }))
           const bucket = buckets.findIndex((limit) => value <= limit)
-          if (bucket >= 0) held.counts[bucket] = (held.counts[bucket] ?? 0) + 1
-          held.sum += value
-          held.count++
+          if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
+          series.sum += value
+          series.count++
         },
       }
     },
@@ -73,17 +73,17 @@ function lines(name: string, values: Iterable<readonly [string, number]>): strin
 function distribution(
   name: string,
   buckets: readonly number[],
-  [label, held]: readonly [string, Distribution],
+  [label, series]: readonly [string, Distribution],
 ): string {
   const inner = label === '' ? '' : `${label.slice(1, -1)},`
   let text = ''
-  let below = 0
+  let cumulative = 0
   for (const [index, limit] of buckets.entries()) {
-    below += held.counts[index] ?? 0
-    text += `${name}_bucket{${inner}le="${limit}"} ${below}\n`
+    cumulative += series.counts[index] ?? 0
+    text += `${name}_bucket{${inner}le="${limit}"} ${cumulative}\n`
   }
-  text += `${name}_bucket{${inner}le="+Inf"} ${held.count}\n`
-  return `${text}${name}_sum${label} ${held.sum}\n${name}_count${label} ${held.count}\n`
+  text += `${name}_bucket{${inner}le="+Inf"} ${series.count}\n`
+  return `${text}${name}_sum${label} ${series.sum}\n${name}_count${label} ${series.count}\n`
 }
 
 function escape(value: string): string {

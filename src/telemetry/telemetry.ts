@@ -7,22 +7,22 @@ import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../ports/admission.ts'
 import type { Ledger } from '../ports/ledger.ts'
 
-/** Logs and figures. Neither ever holds a prompt, an answer or a key. */
+/** Logs and metrics. Neither ever contains a prompt, an answer or a key. */
 export interface Telemetry {
   readonly log: Logger
   /** Adds the figures of these parts to the metrics. */
   measure(parts: { readonly admission: Admission; readonly ledger: Ledger }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
-  /** A workspace has spent what it may, or what it wanted to be told of. */
+  /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
-  /** The Prometheus text of everything. */
+  /** All metrics in the Prometheus text format. */
   metrics(): string
   close(): Promise<void>
 }
 
-/** What the log says of a request. */
-export interface RequestLine {
+/** The log line of a request. */
+interface RequestLine {
   readonly status: number
   readonly code?: unknown
   readonly [detail: string]: unknown
@@ -37,7 +37,7 @@ export function createTelemetry(level: string): Telemetry {
   const requests = metrics.counter('weir_requests_total', 'Responses by status')
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
-  const settled = settledFigures(metrics)
+  const settled = settlementMetrics(metrics)
   const delay = processGauges(metrics)
   const byStatus = memo((status: number) => labels({ status }))
   const byCode = memo((code: string) => labels({ code }))
@@ -48,7 +48,7 @@ export function createTelemetry(level: string): Telemetry {
       requests.add(byStatus(line.status))
       if (typeof line.code === 'string') rejections.add(byCode(line.code))
       if (failure !== undefined) log.error({ ...line, err: failure }, 'request failed')
-      // pino takes ten times as long for a line as this does, and this is the line of every request.
+      // Written without pino, which would take ten times as long, because every request logs this line.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line))
     },
     measure({ admission, ledger }) {
@@ -65,17 +65,17 @@ export function createTelemetry(level: string): Telemetry {
   }
 }
 
-/** As pino writes it. */
+/** The format that pino writes. */
 function requestText(line: RequestLine): string {
   return `${JSON.stringify({ level: 30, time: new Date().toISOString(), ...line, msg: 'request' })}\n`
 }
 
-function settledFigures(metrics: Metrics): (row: LedgerRow) => void {
+function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
   const outcomes = metrics.counter('weir_outcomes_total', 'Settled requests by outcome')
-  const tokens = metrics.counter('weir_tokens_total', 'Tokens settled')
-  const queueWait = metrics.histogram('weir_queue_wait_seconds', 'Wait for admission', SECONDS)
-  const firstToken = metrics.histogram('weir_first_token_seconds', 'From admission to the first token', SECONDS)
-  const duration = metrics.histogram('weir_engine_seconds', 'From admission to settlement', SECONDS)
+  const tokens = metrics.counter('weir_tokens_total', 'Tokens of settled requests')
+  const queueWait = metrics.histogram('weir_queue_wait_seconds', 'Time spent waiting for admission', SECONDS)
+  const firstToken = metrics.histogram('weir_first_token_seconds', 'Time from admission to the first token', SECONDS)
+  const duration = metrics.histogram('weir_engine_seconds', 'Time from admission to settlement', SECONDS)
   const labelsOf = memo((model: string) => ({
     model: labels({ model }),
     input: labels({ model, kind: 'input' }),
@@ -84,14 +84,14 @@ function settledFigures(metrics: Metrics): (row: LedgerRow) => void {
     outcome: memo((outcome: string) => labels({ model, outcome })),
   }))
   return (row) => {
-    const its = labelsOf(row.model)
-    outcomes.add(its.outcome(row.outcome))
-    tokens.add(its.input, row.inputTokens)
-    tokens.add(its.cachedInput, row.cachedInputTokens)
-    tokens.add(its.output, row.outputTokens)
-    queueWait.observe(its.model, row.queueWaitMs / 1000)
-    if (row.firstTokenMs !== null) firstToken.observe(its.model, row.firstTokenMs / 1000)
-    duration.observe(its.model, row.durationMs / 1000)
+    const modelLabels = labelsOf(row.model)
+    outcomes.add(modelLabels.outcome(row.outcome))
+    tokens.add(modelLabels.input, row.inputTokens)
+    tokens.add(modelLabels.cachedInput, row.cachedInputTokens)
+    tokens.add(modelLabels.output, row.outputTokens)
+    queueWait.observe(modelLabels.model, row.queueWaitMs / 1000)
+    if (row.firstTokenMs !== null) firstToken.observe(modelLabels.model, row.firstTokenMs / 1000)
+    duration.observe(modelLabels.model, row.durationMs / 1000)
   }
 }
 
@@ -113,25 +113,29 @@ function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
 function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDelay> {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
-  metrics.gauge('weir_event_loop_delay_seconds', 'Its 99th percentile since the last look', () => {
-    const seconds = delay.percentile(99) / 1e9
-    delay.reset()
-    return [['', seconds]]
-  })
+  metrics.gauge(
+    'weir_event_loop_delay_seconds',
+    '99th percentile of the event loop delay since the last scrape',
+    () => {
+      const seconds = delay.percentile(99) / 1e9
+      delay.reset()
+      return [['', seconds]]
+    },
+  )
   metrics.gauge('process_resident_memory_bytes', 'Resident memory', () => [['', process.memoryUsage.rss()]])
-  metrics.gauge('process_cpu_seconds_total', 'User and system time', () => {
+  metrics.gauge('process_cpu_seconds_total', 'User and system CPU time', () => {
     const { user, system } = process.cpuUsage()
     return [['', (user + system) / 1e6]]
   })
   return delay
 }
 
-/** Labels are few and used all the time; models and codes are bounded by the catalog and the error table. */
+/** Caches labels, which are few and used constantly: the catalog and the error table bound their number. */
 function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
-  const made = new Map<Key, Value>()
+  const cache = new Map<Key, Value>()
   return (key) => {
-    let value = made.get(key)
-    if (value === undefined) made.set(key, (value = make(key)))
+    let value = cache.get(key)
+    if (value === undefined) cache.set(key, (value = make(key)))
     return value
   }
 }

@@ -11,8 +11,8 @@ import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, OPERATOR_TOKEN, type TestWeir } from '../support/weir.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 
-/** The figures of /metrics: `name{labels}` → value. */
-async function figures(weir: TestWeir): Promise<Map<string, number>> {
+/** The samples of /metrics: `name{labels}` → value. */
+async function samples(weir: TestWeir): Promise<Map<string, number>> {
   const response = await weir.admin('GET', '/metrics')
   assert.equal(response.status, 200)
   assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
@@ -20,7 +20,7 @@ async function figures(weir: TestWeir): Promise<Map<string, number>> {
   for (const line of (await response.text()).split('\n')) {
     if (line === '' || line.startsWith('# HELP ') || line.startsWith('# TYPE ')) continue
     const sample = /^([a-zA-Z_:][\w:]*)(\{(?:\w+="(?:[^"\\]|\\.)*",?)*\})? (\S+)$/.exec(line)
-    assert.ok(sample, `no sample: ${line}`)
+    assert.ok(sample, `not a sample: ${line}`)
     const value = Number(sample[3])
     assert.ok(!Number.isNaN(value), line)
     found.set(`${sample[1]}${sample[2] ?? ''}`, value)
@@ -29,7 +29,7 @@ async function figures(weir: TestWeir): Promise<Map<string, number>> {
 }
 
 describe('GET /metrics', () => {
-  it('counts requests, rejections by code, tokens, waits and times to the first token', async (t) => {
+  it('counts requests, rejections, tokens, queue waits and times to the first token', async (t) => {
     const { weir, engine } = await chatStage(t, { script: { promptTokens: 10, cachedTokens: 4 } })
     await Promise.all([1, 2, 3].map(async () => (await weir.chat({})).text()))
     await (await weir.chat({ stream: true })).text()
@@ -60,12 +60,12 @@ describe('GET /metrics', () => {
       [`weir_queue_wait_seconds_count{${model}}`]: 5,
       [`weir_first_token_seconds_count{${model}}`]: 4,
     }
-    const isAll = async (): Promise<boolean> => {
-      const found = await figures(weir)
+    const hasAll = async (): Promise<boolean> => {
+      const found = await samples(weir)
       return Object.keys(expected).every((name) => found.has(name))
     }
-    await eventually('everything is counted', isAll)
-    const found = await figures(weir)
+    await eventually('everything is counted', hasAll)
+    const found = await samples(weir)
     for (const [name, value] of Object.entries(expected)) assert.equal(found.get(name), value, name)
     const infinite = [...found.keys()].find(
       (name) => name.startsWith('weir_queue_wait_seconds_bucket') && name.includes('le="+Inf"'),
@@ -73,7 +73,7 @@ describe('GET /metrics', () => {
     assert.equal(found.get(infinite ?? ''), 5, 'a histogram ends with +Inf')
   })
 
-  it('[Q8] shows what is in flight, committed and queued at this moment, and nothing when it is over', async (t) => {
+  it('[Q8] shows what is in flight, committed and queued now, and zero once it is over', async (t) => {
     const { opened, open } = gate()
     const { weir, engine } = await chatStage(t, {
       script: { hold: { afterTokens: 0, until: opened } },
@@ -81,7 +81,7 @@ describe('GET /metrics', () => {
     })
     const lane = '{lane="meta/test-8b"}'
     const now = async (): Promise<(number | undefined)[]> => {
-      const found = await figures(weir)
+      const found = await samples(weir)
       return ['weir_in_flight_requests', 'weir_committed_tokens', 'weir_queue_depth'].map((it) => found.get(it + lane))
     }
     assert.deepEqual(await now(), [0, 0, 0])
@@ -95,14 +95,14 @@ describe('GET /metrics', () => {
     open()
     await Promise.all([running, waiting].map(async (it) => (await it).text()))
     await eventually('nothing is left', async () => (await now()).join() === '0,0,0')
-    const found = await figures(weir)
+    const found = await samples(weir)
     const sum = found.get('weir_queue_wait_seconds_sum{model="meta/test-8b"}') ?? 0
     assert.ok(sum > 0, 'the wait was measured')
   })
 
-  it('tells how far the ledger is behind and how late the event loop is', async (t) => {
+  it('shows the lag of the ledger and the delay of the event loop', async (t) => {
     const { weir } = await chatStage(t)
-    const found = await figures(weir)
+    const found = await samples(weir)
     for (const name of ['weir_ledger_lag_seconds', 'weir_event_loop_delay_seconds']) {
       const value = found.get(name)
       assert.ok(value !== undefined && value >= 0 && value < 60, name)
@@ -112,7 +112,7 @@ describe('GET /metrics', () => {
 })
 
 describe('the log', () => {
-  it('has a line for each request, and neither prompts, nor answers, nor keys of anybody', async (t) => {
+  it('has one line per request, and never a prompt, an answer or a key', async (t) => {
     const service = await childService(t)
     const prompt = 'PROMPT-OF-A-CALLER'
     const { engine } = service
@@ -130,7 +130,7 @@ describe('the log', () => {
     await service.call(`/models?api_key=${service.key}`, service.key)
     await chat({ messages }, `${service.key}x`)
     await chat({ messages }, prompt)
-    // Engines quote what they do not like, and fail with what they were given.
+    // Engines quote parts of the request in their error messages.
     for (const status of [400, 401, 404, 422, 429, 500]) {
       engine.script = { refuse: { status, body: { error: { message: `${prompt} ANSWER-OF-AN-ENGINE` } } } }
       await chat({ messages })
@@ -166,12 +166,14 @@ describe('the log', () => {
       const at = stderr.indexOf(secret)
       assert.equal(at, -1, `in the log: ${stderr.slice(Math.max(0, at - 200), at + 100)}`)
     }
-    // The first key is shown once, to whoever started the service; nothing else is.
-    const shown = stdout.replaceAll(service.firstKey, '')
-    for (const secret of [prompt, 'weir_', OPERATOR_TOKEN, 'engine-secret']) assert.ok(!shown.includes(secret), secret)
+    // The first key is printed once on the first start. No other secret is printed.
+    const printed = stdout.replaceAll(service.firstKey, '')
+    for (const secret of [prompt, 'weir_', OPERATOR_TOKEN, 'engine-secret']) {
+      assert.ok(!printed.includes(secret), secret)
+    }
   })
 
-  it('warns of a wait that clients do not sit out, on the start and on a reload', async (t) => {
+  it('warns about a max_wait_ms that clients do not wait for, at the start and on a reload', async (t) => {
     const limits = (seconds: number) => ({ limits: { max_wait_ms: seconds * 1000 } })
     const service = await childService(t, {
       serverless: limits(241),
@@ -194,11 +196,11 @@ describe('the log', () => {
       [warn, 'meta/test-8b@zenith', 300_000],
     ]
     assert.deepEqual(warnings, [...expected, ...expected])
-    assert.ok(warn === 'warn' || warn === 40, `of the level ${String(warn)}`)
+    assert.ok(warn === 'warn' || warn === 40, `unexpected level ${String(warn)}`)
   })
 })
 
-/** `weir serve` in a process of its own, with everything it logs. */
+/** Runs `weir serve` in its own process and captures its output. */
 async function childService(
   t: TestContext,
   lanes: { readonly serverless?: object; readonly dedicated?: readonly object[] } = {},
@@ -229,15 +231,15 @@ async function childService(
     rmSync(folder, { recursive: true })
   })
   await eventually('the service is ready', () => /curl .*\n\n$/.test(stdout()) || child.exitCode !== null, 30_000)
-  const url = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(`no address: ${stdout()} ${stderr()}`)
+  const url = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(`no URL printed: ${stdout()} ${stderr()}`)
   const firstKey = /weir_\w{49}/.exec(stdout())?.[0] ?? assert.fail('no first key')
   const { adminUrl } = JSON.parse(readFileSync(join(folder, 'data', 'service.json'), 'utf8')) as { adminUrl: string }
-  const made = await fetch(`${adminUrl}/admin/v1/keys`, {
+  const created = await fetch(`${adminUrl}/admin/v1/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
     body: '{"workspace":"default"}',
   })
-  const { key } = (await made.json()) as { key: string }
+  const { key } = (await created.json()) as { key: string }
   let calls = 0
 
   return {

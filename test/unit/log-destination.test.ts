@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 
 const LINE_BYTES = 1024
 
-/** A process that writes lines to its standard error, and then does what `afterwards` says. */
+/** Starts a process that writes log lines to its standard error and then runs `afterwards`. */
 function logging(lines: number, afterwards: string): ChildProcess {
   const program = `
     const { logDestination } = await import(${JSON.stringify(new URL('../../src/telemetry/log-destination.ts', import.meta.url).href)})
@@ -19,30 +19,34 @@ async function numbersOf(child: ChildProcess): Promise<number[]> {
   let text = ''
   for await (const chunk of child.stderr ?? []) text += String(chunk)
   const lines = text.split('\n').slice(0, -1)
-  for (const line of lines) assert.equal(line.length, LINE_BYTES - 1, 'every line is whole')
+  for (const line of lines) assert.equal(line.length, LINE_BYTES - 1, 'every line is complete')
   return lines.map((line) => Number.parseInt(line, 10))
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 
 describe('log lines', () => {
-  test('leave in order, also the last ones of a process that exits at once', { timeout: 30_000 }, async () => {
-    assert.deepEqual(await numbersOf(logging(1003, 'process.exit(0)')), upTo(1003))
-  })
+  test(
+    'are written in order, including the last ones of a process that exits at once',
+    { timeout: 30_000 },
+    async () => {
+      assert.deepEqual(await numbersOf(logging(1003, 'process.exit(0)')), upTo(1003))
+    },
+  )
 
-  test('have left when flush resolves', { timeout: 30_000 }, async () => {
+  test('are all written when flush resolves', { timeout: 30_000 }, async () => {
     const abrupt = 'await log.flush(); process.kill(process.pid, "SIGKILL")'
     assert.deepEqual(await numbersOf(logging(1003, abrupt)), upTo(1003))
   })
 
-  test('one line alone leaves within moments', { timeout: 30_000 }, async () => {
+  test('are written soon, even when there is only one', { timeout: 30_000 }, async () => {
     const child = logging(1, 'setInterval(() => {}, 1000)')
     const [chunk] = await once(child.stderr ?? child, 'data')
     child.kill()
     assert.equal(String(chunk).length, LINE_BYTES)
   })
 
-  test('nobody reads: what waits is bounded, and what comes is whole lines', { timeout: 60_000 }, async () => {
+  test('are dropped, never cut, once the buffer is full because nobody reads', { timeout: 60_000 }, async () => {
     const lines = 64 * 1024
     const child = logging(lines, 'process.stdout.write("written\\n"); setTimeout(() => {}, 1000)')
     await once(child.stdout ?? child, 'data')
