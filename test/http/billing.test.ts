@@ -13,13 +13,13 @@ import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
-/** docs/billing.md, cut point by cut point, against the engine's own count. */
+/** Checks every case of docs/billing.md against the engine's own count. */
 
 const INPUT = 200_000n
 const CACHED = 50_000n
 const OUTPUT = 600_000n
 
-/** The one row there is, once it is there. */
+/** Waits for a row to be settled and checks that it is the only one. */
 async function onlyRow(weir: TestWeir): Promise<LedgerRow> {
   let rows: readonly LedgerRow[] = []
   await eventually('a row is settled', async () => (rows = await weir.ledger()).length > 0)
@@ -34,7 +34,7 @@ function billed(row: LedgerRow): object {
 
 const nothing = (outcome: string): object => ({ outcome, tokens: [0, 0, 0], estimated: false, amount: 0n })
 
-/** A caller that leaves as soon as it has seen so much. */
+/** Sends a request and disconnects once `seen` has arrived, or, if null, once the engine has the request. */
 async function leaveAfter({ weir, engine }: ChatStage, body: object, seen: string | null): Promise<void> {
   const client = await rawClient(weir.base)
   client.send(rawChat(weir.key, body))
@@ -44,8 +44,8 @@ async function leaveAfter({ weir, engine }: ChatStage, body: object, seen: strin
   await engine.left(1)
 }
 
-describe('billing: what never reached an engine', () => {
-  it('rejected: no row, whatever the reason', async (t) => {
+describe('billing: a request that never reached an engine', () => {
+  it('leaves no row when it is rejected, whatever the reason', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
     const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
@@ -67,7 +67,7 @@ describe('billing: what never reached an engine', () => {
     assert.equal((await weir.ledger()).length, 1)
   })
 
-  it('a caller that leaves the queue: no row', async (t) => {
+  it('leaves no row when the caller disconnects while it is queued', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1 }
     const { weir, engine } = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
@@ -88,14 +88,14 @@ describe('billing: what never reached an engine', () => {
   })
 })
 
-describe('billing: an engine that failed before output costs nothing', () => {
+describe('billing: nothing is charged when the engine fails before it produces output', () => {
   const reset = (_call: unknown, response: ServerResponse): void => void response.destroy()
   const garbled = (_call: unknown, response: ServerResponse): void => void response.writeHead(200).end('<html>')
   const cases = {
-    refused: { refuse: { status: 500, body: {} } },
-    'closed the connection': { handle: reset },
-    'answered something else': { handle: garbled },
-    'broke off in the middle of a whole answer': { breakAfter: { tokens: 1, how: 'reset' } },
+    'it refuses': { refuse: { status: 500, body: {} } },
+    'it closes the connection': { handle: reset },
+    'it sends something that is not an answer': { handle: garbled },
+    'it breaks off while sending an answer that is not streamed': { breakAfter: { tokens: 1, how: 'reset' } },
   } as const
   for (const [what, script] of Object.entries(cases)) {
     for (const stream of [false, true]) {
@@ -111,7 +111,7 @@ describe('billing: an engine that failed before output costs nothing', () => {
   }
 
   for (const how of ['reset', 'clean end'] as const) {
-    it(`said no more than the role of a stream, then a ${how}`, async (t) => {
+    it(`it streams only the role, then ends with a ${how}`, async (t) => {
       const script = { breakAfter: { tokens: 0, how }, continuousUsage: true }
       const { weir } = await chatStage(t, { script })
       await (await weir.chat({ stream: true })).text()
@@ -120,11 +120,11 @@ describe('billing: an engine that failed before output costs nothing', () => {
   }
 })
 
-describe('billing: a stream that broke or was left costs what the engine had produced', () => {
+describe('billing: an incomplete stream costs what the engine had produced', () => {
   const tokens = ['a', 'b', 'c', 'd', 'e']
   for (const produced of [1, 3, 5]) {
     for (const how of ['reset', 'clean end'] as const) {
-      it(`broken by a ${how} after ${produced}`, async (t) => {
+      it(`the engine ends it with a ${how} after ${produced} tokens`, async (t) => {
         const breakAfter = { tokens: produced, how }
         const script = {
           tokens: [...tokens, 'f'],
@@ -146,7 +146,8 @@ describe('billing: a stream that broke or was left costs what the engine had pro
     }
 
     for (const continuousUsage of [true, false]) {
-      it(`left after ${produced}, ${continuousUsage ? 'counted by the engine' : 'not counted'}`, async (t) => {
+      const counted = continuousUsage ? 'counted by the engine' : 'not counted by the engine'
+      it(`the caller disconnects after ${produced} tokens, ${counted}`, async (t) => {
         const hold = { afterTokens: produced, until: gate().opened }
         const script = { tokens: [...tokens, 'f'], hold, promptTokens: 20, continuousUsage }
         const stage = await chatStage(t, { script })
@@ -162,7 +163,7 @@ describe('billing: a stream that broke or was left costs what the engine had pro
     }
   }
 
-  it('left before the first token, when the engine had counted the input', async (t) => {
+  it('the caller disconnects before the first token, after the engine counted the input', async (t) => {
     const script = { hold: { afterTokens: 0, until: gate().opened }, promptTokens: 20, continuousUsage: true }
     const stage = await chatStage(t, { script })
     await leaveAfter(stage, { stream: true }, 'assistant')
@@ -174,7 +175,7 @@ describe('billing: a stream that broke or was left costs what the engine had pro
     })
   })
 
-  it('an engine that counted once and fell silent: its count and the deltas since, as an estimate', async (t) => {
+  it('the engine counts once and then breaks: its count plus the later deltas, as an estimate', async (t) => {
     const { weir } = await chatStage(t, { script: { handle: countsOnce } })
     await (await weir.chat({ stream: true })).text()
     assert.deepEqual(billed(await onlyRow(weir)), {
@@ -193,9 +194,9 @@ function countsOnce(_call: unknown, response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' }).end(chunk('a', { usage }) + chunk('b') + chunk('c'))
 }
 
-describe('billing: nobody waited for the engine’s count', () => {
+describe('billing: the caller disconnects before the engine has answered', () => {
   for (const stream of [false, true]) {
-    it(`left before the engine said anything${stream ? ', streaming' : ''}: the input, as an estimate`, async (t) => {
+    it(`is charged the estimated input${stream ? ', streaming' : ''}`, async (t) => {
       const stage = await chatStage(t, { script: { firstByteMs: 60_000 } })
       await leaveAfter(stage, { stream, messages: [{ role: 'user', content: 'word '.repeat(1000) }] }, null)
       const row = await onlyRow(stage.weir)
@@ -205,7 +206,7 @@ describe('billing: nobody waited for the engine’s count', () => {
     })
   }
 
-  it('left while no engine could be reached: nothing', async (t) => {
+  it('is charged nothing when no engine could be reached', async (t) => {
     const engine = await scriptedEngine()
     const weir = await startWeir(stageConfig([engine.url], { engine: { urls: ['http://192.0.2.1:9/v1'] } }))
     t.after(async () => {
@@ -225,10 +226,10 @@ describe('billing: nobody waited for the engine’s count', () => {
   })
 })
 
-describe('billing: images that nobody waited for', () => {
+describe('billing: the caller disconnects from an image generation', () => {
   const PRICE = 40_000_000_000n
 
-  /** Images by link, so that there is a while between the engine's end and the delivery. */
+  /** Images by link, so that the test can act between the end of the engine call and the delivery. */
   async function imageStage(t: TestContext, script: Script) {
     const [engine, bucket] = [await scriptedEngine(), await s3Stub()]
     engine.script = script
@@ -267,12 +268,12 @@ describe('billing: images that nobody waited for', () => {
     amount,
   })
 
-  it('left when the engine had made them, before they were delivered: each of them', async (t) => {
+  it('is charged every image that the engine had finished', async (t) => {
     const { weir, bucket, client, delivery } = await imageStage(t, {})
     await eventually('the images are made', () => bucket.arrived === 1)
     client.leave()
     await client.closed()
-    // Whoever answers a later request has seen that the one before it is gone.
+    // Once a later request is answered, the service has noticed the disconnect.
     await (await weir.call('/queue/status')).text()
     delivery.open()
     assert.deepEqual(billedImages(await onlyRow(weir)), {
@@ -283,7 +284,7 @@ describe('billing: images that nobody waited for', () => {
     })
   })
 
-  it('left while the engine was at work: none of them', async (t) => {
+  it('is charged nothing while the engine is still working', async (t) => {
     const hold = { afterTokens: 0, until: gate().opened }
     const { weir, engine, client } = await imageStage(t, { hold })
     await engine.arrived(1)
@@ -294,8 +295,8 @@ describe('billing: images that nobody waited for', () => {
   })
 })
 
-describe('billing: a recording that nobody waited for', () => {
-  it('left while the engine was at work: its whole length, measured and no estimate', async (t) => {
+describe('billing: the caller disconnects from a transcription', () => {
+  it('is charged the whole length of the recording, which is measured and not an estimate', async (t) => {
     const { weir, engine } = await audioStage(t)
     engine.answer = async () => {
       await gate().opened
@@ -313,23 +314,23 @@ describe('billing: a recording that nobody waited for', () => {
     engine.answer = () => ({ body: heard })
     form.set('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
     assert.equal((await weir.call(transcriptions, { method: 'POST', body: form })).status, 200)
-    const heardOut = (await weir.ledger()).find(({ outcome }) => outcome === 'completed')
+    const completed = (await weir.ledger()).find(({ outcome }) => outcome === 'completed')
     assert.ok(left.audioMs > 0)
     assert.deepEqual(
       [left.outcome, left.audioMs, left.amount, left.estimated],
-      ['caller_left', heardOut?.audioMs, heardOut?.amount, false],
+      ['caller_left', completed?.audioMs, completed?.amount, false],
     )
   })
 })
 
-describe('billing: an engine that reports no usage is estimated, and flagged', () => {
-  it('a whole answer: what the caller reads is what the row says', async (t) => {
+describe('billing: usage is estimated, and marked so, when the engine reports none', () => {
+  it('an answer reports the usage of its row', async (t) => {
     const { weir } = await chatStage(t, { script: { silentUsage: true, tokens: ['a rather long answer'] } })
     const { usage } = (await (await weir.chat({})).json()) as { usage: Record<string, number> }
     await matches(t, weir, usage)
   })
 
-  it('a stream', async (t) => {
+  it('a stream reports the usage of its row', async (t) => {
     const { weir } = await chatStage(t, { script: { silentUsage: true } })
     const events = await readEvents(await weir.chat({ stream: true, stream_options: { include_usage: true } }))
     const { usage } = JSON.parse(events.at(-2)!) as { usage: Record<string, number> }
@@ -344,14 +345,14 @@ describe('billing: an engine that reports no usage is estimated, and flagged', (
   }
 })
 
-describe('billing: once for each request', () => {
-  it('however many engines were tried for it', async (t) => {
+describe('billing: every request is charged once', () => {
+  it('however many engines were tried', async (t) => {
     const engines = [await scriptedEngine(), await scriptedEngine(), await scriptedEngine()]
     const script = { promptTokens: 30, tokens: ['a', 'b'] }
-    // Whichever is asked first: two refuse, one answers.
-    let asked = 0
+    // The first two engines that are called refuse, whichever they are; the third answers.
+    let attempts = 0
     for (const engine of engines) {
-      engine.script = () => (++asked < 3 ? { refuse: { status: 500, body: {} } } : script)
+      engine.script = () => (++attempts < 3 ? { refuse: { status: 500, body: {} } } : script)
     }
     const weir = await startWeir(stageConfig(engines.map(({ url }) => url)))
     t.after(async () => {
@@ -359,7 +360,7 @@ describe('billing: once for each request', () => {
       await Promise.all(engines.map((engine) => engine.close()))
     })
     assert.equal((await weir.chat({})).status, 200)
-    assert.equal(asked, 3)
+    assert.equal(attempts, 3)
     assert.deepEqual(billed(await onlyRow(weir)), {
       outcome: 'completed',
       tokens: [30, 0, 2],
@@ -368,7 +369,7 @@ describe('billing: once for each request', () => {
     })
   })
 
-  it('[M5] cached input is part of the input: billed once, at its own rate', async (t) => {
+  it('[M5] cached input tokens count once, at their own rate', async (t) => {
     const { weir } = await chatStage(t, { script: { promptTokens: 100, cachedTokens: 40, tokens: ['a'] } })
     await (await weir.chat({})).text()
     const { amount } = await onlyRow(weir)
@@ -376,8 +377,8 @@ describe('billing: once for each request', () => {
   })
 })
 
-describe('billing: what is the service’s own fault costs nothing', () => {
-  it('a stop that cuts a stream off', async (t) => {
+describe('billing: nothing is charged when the service itself is at fault', () => {
+  it('a shutdown cuts a stream off', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { hold: { afterTokens: 2, until: gate().opened }, continuousUsage: true }
     const config = stageConfig([engine.url], { config: { server: { port: 0, admin_port: 0, drain_ms: 1 } } })
@@ -390,7 +391,7 @@ describe('billing: what is the service’s own fault costs nothing', () => {
     assert.deepEqual(billed((await weir.ledger())[0]!), nothing('interrupted'))
   })
 
-  it('an answer that was withheld because it could not be recorded', async () => {
+  it('an answer is withheld because it could not be recorded', async () => {
     let now = 0
     const written: LedgerRow[] = []
     let broken = true

@@ -11,13 +11,13 @@ import { chatStage, refusalOf } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
 import { gate } from '../support/waiting.ts'
 
-/** A cent a token, so that a request comes to whole cents. */
-const dear = { input_per_million: '0', output_per_million: '10000' }
+/** One cent per output token, so that every request costs whole cents. */
+const expensive = { input_per_million: '0', output_per_million: '10000' }
 const PER_TOKEN = 10_000_000_000n
 
 describe('a hard spend limit', () => {
-  it('refuses what could go beyond it, with an error that SDKs do not retry', async (t) => {
-    const { weir, engine } = await chatStage(t, { model: { pricing: dear } })
+  it('refuses requests that could exceed it, with an error that SDKs do not retry', async (t) => {
+    const { weir, engine } = await chatStage(t, { model: { pricing: expensive } })
     engine.script = { tokens: ['a', 'b'] }
     const set = await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.05' })
     assert.equal(((await set.json()) as { spend_limit: string }).spend_limit, '0.05')
@@ -26,7 +26,7 @@ describe('a hard spend limit', () => {
     assert.deepEqual([status, code, type, retryAfter], [402, 'spend_limit_exceeded', 'billing_error', null])
     assert.match(message, /A\$0\.05 .*A\$0\.02 are spent.*A\$0\.04/)
     const answer = await weir.chat({ max_tokens: 3 })
-    assert.equal(answer.status, 200, 'what fits is served')
+    assert.equal(answer.status, 200, 'a request within the limit is served')
     assert.deepEqual([answer.headers.get('x-spend-limit'), answer.headers.get('x-spend-used')], ['0.05', '0.04'])
 
     const calls = engine.calls.length
@@ -40,36 +40,36 @@ describe('a hard spend limit', () => {
         return fetch(...args)
       },
     })
-    const asked = client.chat.completions.create({
+    const completion = client.chat.completions.create({
       model: 'meta/test-8b',
       max_tokens: 2,
       messages: [{ role: 'user', content: 'Hi' }],
     })
-    await assert.rejects(asked, (error: InstanceType<typeof OpenAI.APIError>) => error.status === 402)
+    await assert.rejects(completion, (error: InstanceType<typeof OpenAI.APIError>) => error.status === 402)
     assert.deepEqual([attempts, engine.calls.length], [1, calls])
-    assert.equal((await weir.ledger()).length, 2, 'what was refused leaves no row')
+    assert.equal((await weir.ledger()).length, 2, 'refused requests leave no row')
   })
 
-  it('is not overdrawn by many at once: each holds what it may come to', async (t) => {
+  it('is not exceeded by concurrent requests, because each reserves its maximum cost', async (t) => {
     const { opened, open } = gate()
     const { weir, engine } = await chatStage(t, {
-      model: { pricing: dear },
+      model: { pricing: expensive },
       limits: { max_concurrent_requests: 50, max_queue_depth: 100 },
       script: { tokens: ['a', 'b', 'c', 'd'], hold: { afterTokens: 0, until: opened } },
     })
     await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.22' })
-    // Each may come to four cents and does: five fit.
-    const asked = Array.from({ length: 40 }, () => weir.chat({ max_tokens: 4 }))
+    // Each may cost four cents, and does, so only five fit.
+    const requests = Array.from({ length: 40 }, () => weir.chat({ max_tokens: 4 }))
     await engine.arrived(5)
     open()
-    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    const statuses = (await Promise.all(requests)).map(({ status }) => status)
     assert.deepEqual([statuses.filter((it) => it === 200).length, statuses.filter((it) => it === 402).length], [5, 35])
     const rows = await weir.ledger()
     assert.equal(
       rows.reduce((sum, { amount }) => sum + amount, 0n),
       20n * PER_TOKEN,
     )
-    // What was held and not needed is free again: two cents are left.
+    // Reservations that were not used are free again: two cents are left.
     engine.script = { tokens: ['a', 'b'] }
     assert.equal((await weir.chat({ max_tokens: 2 })).status, 200)
     assert.equal((await weir.chat({ max_tokens: 1 })).status, 402)
@@ -77,26 +77,26 @@ describe('a hard spend limit', () => {
 })
 
 describe('a soft spend limit', () => {
-  it('is told of in a header, in the figures and in the log, and refuses nothing', async (t) => {
-    const { weir } = await chatStage(t, { model: { pricing: dear } })
-    const where = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
-    const set = await cli(['workspaces', 'set', 'default', '--spend-limit', '0.03', '--soft', ...where])
+  it('is reported in a header and in the metrics, and refuses nothing', async (t) => {
+    const { weir } = await chatStage(t, { model: { pricing: expensive } })
+    const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
+    const set = await cli(['workspaces', 'set', 'default', '--spend-limit', '0.03', '--soft', ...options])
     assert.equal(set.json()['spend_limit_kind'], 'soft')
     assert.equal(
       (await weir.chat({})).headers.get('x-spend-alert'),
       'soft limit reached',
-      'from the request that reaches it',
+      'starting with the request that reaches it',
     )
     const over = await weir.chat({})
     assert.deepEqual([over.status, over.headers.get('x-spend-alert')], [200, 'soft limit reached'])
     const metrics = await (await weir.admin('GET', '/metrics')).text()
     assert.match(metrics, /weir_spend_limits_reached_total\{workspace="default"\} 1/)
-    const cleared = await cli(['workspaces', 'set', 'default', '--spend-limit', 'none', ...where])
+    const cleared = await cli(['workspaces', 'set', 'default', '--spend-limit', 'none', ...options])
     assert.equal(cleared.json()['spend_limit'], null)
     assert.equal((await weir.chat({})).headers.get('x-spend-limit'), null)
   })
 
-  it('is refused where it is no amount', async (t) => {
+  it('is refused when it is not an amount from 0 to A$1,000,000', async (t) => {
     const { weir } = await chatStage(t)
     for (const limit of ['-1', 'much', '1e3', '10000000']) {
       const response = await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: limit })
@@ -107,10 +107,10 @@ describe('a soft spend limit', () => {
   })
 })
 
-describe('what has been spent', () => {
+describe('the amount spent', () => {
   const workspace = { id: 'ws', name: 'w', spendLimit: { amount: 100n, isSoft: false } } as Workspace
 
-  it('is read from the ledger at the start, and begins anew with each month in Sydney', async () => {
+  it('is read from the ledger at the start, and resets with each month in Sydney', async () => {
     const { to } = sydneyMonth(Date.UTC(2026, 10, 15))
     let now = to - 1
     const store = { usageSums: async () => [{ group: 'ws', amount: 60n }] } as unknown as UsageStore
@@ -131,7 +131,7 @@ describe('what has been spent', () => {
     assert.throws(() => spending.hold(workspace, 1n), /spend limit/)
   })
 
-  it('never comes to more than was held: a token is a byte at least', () => {
+  it('never exceeds what was reserved, because every token has at least one byte', () => {
     const price = {
       version: 1,
       rates: {

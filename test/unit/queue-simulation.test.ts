@@ -10,7 +10,7 @@ import { seededRandom } from '../../src/core/seeded-random.ts'
 const limits: LaneLimits = { tokenBudget: 10_000, maxConcurrentRequests: 1, maxQueueDepth: 10, maxWaitMs: 60_000 }
 const engine: EngineSpeed = { tokensPerSecond: 100, prefillTokensPerSecond: 1000, slowdown: 0 }
 
-/** A second of engine time: 100 ms to read, 900 ms to write. */
+/** A request that takes one second of engine time: 100 ms for the input, 900 ms for the output. */
 const second = (atMs: number): Arrival => ({ atMs, inputTokens: 100, maxTokens: 200, outputTokens: 90 })
 
 function run(arrivals: Iterable<Arrival>, changes: Partial<LaneLimits & EngineSpeed> = {}, durationMs = 4000) {
@@ -22,7 +22,7 @@ function near(actual: number, expected: number, distance = 1e-9): void {
 }
 
 describe('a simulated queue', () => {
-  it('[Q5] waits as long as the engine is busy, and measures what was in use', () => {
+  it('[Q5] makes requests wait while the engine is busy, and measures utilisation', () => {
     const report = run([second(0), second(0), second(500)])
     assert.equal(report.admittedAtOnce, 1)
     assert.equal(report.admittedAfterWait, 2)
@@ -38,7 +38,7 @@ describe('a simulated queue', () => {
     near(report.moments[0]!.queueDepth, 1)
   })
 
-  it('[Q7] says when it is the token budget that holds the head', () => {
+  it('[Q7] reports when the token budget holds the first request back', () => {
     const report = run([second(0), second(0)], { maxConcurrentRequests: 5, tokenBudget: 599 })
     assert.equal(report.heldByBudget, 0.25)
     assert.equal(report.heldByConcurrency, 0)
@@ -60,36 +60,36 @@ describe('a simulated queue', () => {
     )
   })
 
-  it('[Q5] slows all requests down as their number grows, and speeds up as they end', () => {
+  it('[Q5] slows all requests down as more run, and speeds up as they end', () => {
     const short: Arrival = { atMs: 0, inputTokens: 0, maxTokens: 50, outputTokens: 50 }
     const report = run([second(0), short], { maxConcurrentRequests: 2, slowdown: 1 })
-    // Both at half speed until the short one is done at 1000 ms; then the other half of the long one at full speed.
+    // Both run at half speed until the short one ends at 1000 ms; then the long one finishes at full speed.
     assert.equal(report.answerMs?.max, 1500)
     assert.equal(report.answerMs?.mean, 1250)
   })
 
-  it('[Q5] does not let an answer be longer than it may be', () => {
+  it('[Q5] cuts an answer off at its max_tokens', () => {
     const report = run([{ atMs: 0, inputTokens: 0, maxTokens: 100, outputTokens: 500 }])
     assert.equal(report.answerMs?.max, 1000)
   })
 
-  it('[Q5] agrees with queueing theory where there is a formula (M/D/1)', () => {
-    const load: SyntheticLoad = { ...described, requestsPerSecond: 0.8, durationMs: 200_000_000 }
+  it('[Q5] agrees with queueing theory for an M/D/1 queue', () => {
+    const load: SyntheticLoad = { ...baseLoad, requestsPerSecond: 0.8, durationMs: 200_000_000 }
     const arrivals = syntheticArrivals(load, seededRandom(7))
     const report = run(arrivals, { maxQueueDepth: 1_000_000, maxWaitMs: 1_000_000_000 }, load.durationMs)
-    // Pollaczek and Khinchine: busy 80 % with a fixed second each, the mean wait is 0.8 / (2 × 0.2) seconds.
+    // Pollaczek–Khinchine: at 80 % utilisation and one second each, the mean wait is 0.8 / (2 × 0.2) seconds.
     near(report.waitMs?.mean ?? 0, 2000, 60)
     near(report.concurrencyUse, 0.8, 0.01)
   })
 
-  it('has nothing to say about nobody', () => {
+  it('reports no waits when there are no requests', () => {
     const report = run([])
     assert.equal(report.waitMs, null)
     assert.equal(report.concurrencyUse, 0)
   })
 })
 
-const described: SyntheticLoad = {
+const baseLoad: SyntheticLoad = {
   process: 'poisson',
   requestsPerSecond: 10,
   burstSize: 5,
@@ -100,26 +100,26 @@ const described: SyntheticLoad = {
 }
 
 function load(changes: Partial<SyntheticLoad>, seed = 3): Arrival[] {
-  return [...syntheticArrivals({ ...described, ...changes }, seededRandom(seed))]
+  return [...syntheticArrivals({ ...baseLoad, ...changes }, seededRandom(seed))]
 }
 
 function times(process: SyntheticLoad['process']): number[] {
   return load({ process, durationMs: 1001 }).map(({ atMs }) => atMs)
 }
 
-describe('a described load', () => {
-  it('comes at the rate asked for, whatever the process', () => {
+describe('a synthetic load', () => {
+  it('has the requested rate, whatever the arrival process', () => {
     for (const process of ['poisson', 'constant', 'bursts'] as const) {
       near(load({ process }).length, 100_000, 1500)
     }
   })
 
-  it('comes evenly, or in groups', () => {
+  it('arrives evenly or in bursts', () => {
     assert.deepEqual(times('constant').slice(0, 3), [100, 200, 300])
     assert.deepEqual(times('bursts'), [500, 500, 500, 500, 500, 1000, 1000, 1000, 1000, 1000])
   })
 
-  it('has the sizes asked for, and no answer longer than allowed', () => {
+  it('has the requested sizes, and no answer above its max_tokens', () => {
     const arrivals = load({
       inputTokens: { kind: 'long_tail', median: 400, p95: 3000 },
       maxTokens: { kind: 'between', low: 100, high: 300 },
@@ -138,7 +138,7 @@ describe('a described load', () => {
     assert.notDeepEqual(load({ durationMs: 5000 }, 1), load({ durationMs: 5000 }, 2))
   })
 
-  it('is written as a figure, a range, or a median and a 95th percentile', () => {
+  it('takes sizes as a number, a range, or a median and a 95th percentile', () => {
     assert.deepEqual(parseSizes('800'), { kind: 'fixed', tokens: 800 })
     assert.deepEqual(parseSizes('200-4000'), { kind: 'between', low: 200, high: 4000 })
     assert.deepEqual(parseSizes('400/3000'), { kind: 'long_tail', median: 400, p95: 3000 })
