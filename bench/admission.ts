@@ -1,4 +1,4 @@
-/** Admission decisions per second on one core, with a queue of 10,000 behind every decision. */
+/** Measures admission decisions per second on one core, with a queue of 10,000 requests. */
 import { memoryAdmission } from '../src/admission/memory.ts'
 import { openLane, Place } from '../src/core/admission/lane.ts'
 import type { LaneLimits } from '../src/core/admission/lane.ts'
@@ -18,7 +18,7 @@ function report(name: string, decisions: number, startedAtMs: number): void {
   console.log(`${name.padEnd(50)} ${perSecond.toLocaleString('en-AU').padStart(12)} decisions/s`)
 }
 
-/** One leaves, so the head is admitted and there is room for one more at the tail. */
+/** Each round, one request leaves, the head of the queue is admitted, and a new request joins the tail. */
 function releases(): void {
   let nowMs = 0
   const lane = openLane(limits, () => {})
@@ -36,7 +36,7 @@ function releases(): void {
   report('state machine: release, admit head, queue one', rounds, startedAtMs)
 }
 
-/** Nobody is ever released: a random caller of the queue goes away, another comes. */
+/** Nothing is ever admitted: each round, a random queued request is cancelled and a new one joins. */
 function cancels(): void {
   const lane = openLane({ ...limits, maxConcurrentRequests: 0 }, () => {})
   const queue = Array.from({ length: depth }, () => new Place(1000))
@@ -52,7 +52,7 @@ function cancels(): void {
   report('state machine: cancel in the middle, queue one', rounds, startedAtMs)
 }
 
-/** Nobody is ever released: everybody waits until the maximum wait. */
+/** Nothing is ever admitted: every request waits until the maximum wait expires. */
 function expiries(): void {
   let expired = 0
   const lane = openLane({ ...limits, maxConcurrentRequests: 0 }, () => {

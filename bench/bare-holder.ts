@@ -1,7 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What holding a request must cost on this runtime: node:http, the body read, and nothing else. GET says how many it holds. */
+/**
+ * The least that a waiting request can cost on this runtime: node:http, the body in memory, and nothing else. GET
+ * returns how many requests are waiting.
+ */
 const held: { response: ServerResponse; body: Buffer }[] = []
 
 const server = createServer({ keepAlive: true }, (request, response) => {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** Answers at once with as many vectors as a batch may have, in base64 and worded as vLLM words it. */
+/** Answers at once with the largest allowed batch of vectors, in base64 and in vLLM's format. */
 const VECTORS = 2048
 const DIMENSIONS = 1024
 

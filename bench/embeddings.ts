@@ -3,8 +3,8 @@ import { cpuMicroseconds, forked, median } from './measuring.ts'
 import { startWeir } from './weir-process.ts'
 
 /**
- * The largest batch of embeddings (2,048 texts, 1,024 dimensions, base64: 11 MB of answer) through the barest
- * proxy and through Weir, in turns in one run. The figure to look at is the ratio of CPU time per batch.
+ * Sends the largest batch of embeddings (2,048 texts, 1,024 dimensions, base64: an 11 MB answer) through a minimal
+ * proxy and through Weir, alternating in one run. The figure that matters is the ratio of CPU time per batch.
  */
 const ROUNDS = 7
 const CONCURRENCY = 2

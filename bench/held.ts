@@ -1,6 +1,6 @@
 /**
- * Resident memory of requests that wait in the queue, over the same process when it is idle: 10,000 callers with 2 KB
- * each, on connections of their own. A bare node:http server that holds the same requests shows what the runtime takes.
+ * Measures the resident memory of 10,000 queued requests of 2 KB, each on its own connection, relative to the idle
+ * process. A bare node:http server that holds the same requests shows the runtime's own share.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ const quickAnswer = JSON.stringify({
   usage: { prompt_tokens: 500, completion_tokens: 1, total_tokens: 501 },
 })
 
-/** Something that answers requests for bench/quick, and holds those for bench/held. */
+/** A server that answers requests for bench/quick and never answers those for bench/held. */
 interface Target {
   readonly name: string
   readonly origin: string
@@ -30,7 +30,7 @@ interface Target {
   stop(): Promise<unknown>
 }
 
-console.log(`${callers} requests of ${BODY_BYTES} bytes, held (MiB resident, KB for each)\n`)
+console.log(`${callers} waiting requests of ${BODY_BYTES} bytes (MiB resident, KB per request)\n`)
 console.log(`${''.padEnd(12)}${['idle', 'held', 'each', 'all left'].map((text) => text.padStart(10)).join('')}`)
 for (const start of [startBare, startHoldingWeir]) {
   const target = await start()
@@ -62,7 +62,7 @@ async function measure(target: Target, sockets: Socket[]): Promise<void> {
   console.log(target.name.padEnd(12) + cells.map((cell) => cell.padStart(10)).join(''))
 }
 
-/** So that neither compiled code nor a heap that is still growing counts as held requests. */
+/** Warms up, so that compiled code and a growing heap do not count as memory of waiting requests. */
 async function warmUp({ headers }: Target, pool: Pool): Promise<void> {
   const body = bodyFor('bench/quick')
   let left = WARM_UP_REQUESTS
@@ -114,7 +114,7 @@ async function startBare(): Promise<Target> {
 
 async function startHoldingWeir(): Promise<Target> {
   const engine = createServer((request, response) => {
-    // The first request for the model that is held never gets an answer; all others wait behind it.
+    // The first request for bench/held never gets an answer; all others queue behind it.
     if (request.url?.startsWith('/held') && request.method === 'POST') return
     request.resume().on('end', () => response.setHeader('content-type', 'application/json').end(quickAnswer))
   })

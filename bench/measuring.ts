@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 
-/** A program of a bench in a process of its own, once it says that it is ready. It ends with the bench. */
+/** Starts a program in its own process and waits until it is ready. It ends with the bench. */
 export async function forked(file: URL, ...args: string[]): Promise<ChildProcess> {
   const child = fork(file, args)
   process.once('exit', () => child.kill())
@@ -10,7 +10,7 @@ export async function forked(file: URL, ...args: string[]): Promise<ChildProcess
   return child
 }
 
-/** User and system time of a process, from /proc: the clock ticks 100 times a second. */
+/** User and system time of a process. /proc counts in ticks of 10 ms. */
 export function cpuMicroseconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10_000

@@ -1,6 +1,6 @@
 /**
- * What is left of a model's capacity when ten times as many requests come as it can serve, and how fast the rest is told so.
- * The baseline is the same service in the same run: quiet first, then exactly as busy as the lane allows.
+ * Measures how much a lane still completes when it gets ten times the requests it can serve, and how fast the rest is
+ * refused. The baselines are the same service in the same run: first quiet, then exactly as busy as the lane allows.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -45,17 +45,17 @@ const pool = new Pool(weir.origin, { connections: 4096 })
 const headers = { authorization: `Bearer ${weir.key}`, 'content-type': 'application/json' }
 
 try {
-  console.log(`A lane of ${LANE}, ${ENGINE_MS} ms each: at most ${capacity} requests a second; queue of ${DEPTH}\n`)
+  console.log(`${LANE} concurrent requests of ${ENGINE_MS} ms: at most ${capacity} per second; queue of ${DEPTH}\n`)
   await atRate(capacity, 3)
   const quiet = await atRate(capacity / 10, Math.min(10, seconds))
-  report(`quiet: ${capacity / 10} a second`, quiet)
+  report(`quiet: ${capacity / 10} requests per second`, quiet)
   const busy = await atConcurrency(LANE, Math.min(20, seconds))
-  report(`busy: ${LANE} callers, one request after the other`, busy)
+  report(`busy: ${LANE} callers, each sending one request after another`, busy)
   const overload = await atRate(capacity * OVERLOAD, seconds)
-  report(`overload: ${capacity * OVERLOAD} a second for ${seconds} s`, overload)
+  report(`overload: ${capacity * OVERLOAD} requests per second for ${seconds} s`, overload)
   const share = perSecond(overload) / perSecond(busy)
   const refused = overload.filter(({ code }) => code === 'queue_full').map(({ ms }) => ms)
-  console.log(`completed under overload: ${(share * 100).toFixed(1)} % of what a busy lane completes (target: 95)`)
+  console.log(`completed under overload: ${(share * 100).toFixed(1)} % of the busy lane's throughput (target: 95)`)
   console.log(`queue_full: p99 ${quantile(refused, 0.99).toFixed(1)} ms (target: below 50)`)
 } finally {
   await pool.close()
@@ -63,7 +63,7 @@ try {
   engine.kill()
 }
 
-/** Requests that come whether or not earlier ones have been answered. */
+/** Sends requests at a fixed rate, whether or not earlier ones have been answered. */
 async function atRate(rate: number, forSeconds: number): Promise<readonly Outcome[]> {
   const running: Promise<Outcome>[] = []
   const startedAtMs = performance.now()
@@ -76,7 +76,7 @@ async function atRate(rate: number, forSeconds: number): Promise<readonly Outcom
   return (await Promise.all(running)).filter(({ endedAtMs }) => endedAtMs <= forSeconds * 1000)
 }
 
-/** As many callers as the lane takes: nobody waits, and no place is ever empty for long. */
+/** As many callers as the lane has room for: nobody waits, and no slot stays empty for long. */
 async function atConcurrency(callers: number, forSeconds: number): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = []
   const startedAtMs = performance.now()
@@ -110,7 +110,7 @@ function report(title: string, outcomes: readonly Outcome[]): void {
     const figures = [0.5, 0.99, 1].map((share) => quantile(times, share).toFixed(1).padStart(9)).join('')
     console.log(`  ${kind.padEnd(24)}${String(some.length).padStart(8)}   ms p50, p99, max${figures}`)
   }
-  console.log(`  completed a second      ${perSecond(outcomes).toFixed(1).padStart(8)}\n`)
+  console.log(`  completed per second    ${perSecond(outcomes).toFixed(1).padStart(8)}\n`)
 }
 
 function quantile(values: readonly number[], share: number): number {

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** An engine in a process of its own that takes so many milliseconds for every request, however many there are. */
+/** An engine in its own process that takes the given milliseconds for every request, however many run at once. */
 const workMs = Number(process.argv[2])
 const answer = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'Yes.' }, finish_reason: 'stop' }],

@@ -1,6 +1,6 @@
 import { seededRandom } from '../src/core/seeded-random.ts'
 
-/** What callers send, by kind: written for this purpose, or made up from a seed where only the kind matters. */
+/** Sample texts by kind. Some are written for this purpose; others are generated from a seed. */
 export const corpus: Readonly<Record<string, string>> = {
   'English prose': `A weir is a low wall across a river. It does not stop the water; it decides how fast the water may go on. Behind it the river rises a little, becomes slow and patient, and waits for its turn to fall. Millers built weirs to steady their wheels, fishermen to gather eels, and towns to keep their quays from drying out in August. On a quiet morning you can hear one from half a mile away: a long, even breath that never changes its mind.
 

@@ -1,4 +1,4 @@
-/** How far Weir's estimate of an input is from what real tokenizers count, by kind of text; and what it costs. */
+/** Compares Weir's token estimates with real tokenizers, by kind of text, and measures what an estimate costs. */
 import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { textTokens } from '../src/core/token-estimate.ts'
@@ -7,7 +7,7 @@ import { corpus } from './token-corpus.ts'
 const counters = { cl100k_base: countCl100k, o200k_base: countO200k }
 const columns = ['tokens', 'charged', 'likely', 'charged', 'likely']
 
-console.log(`${' '.repeat(26)}${' '.repeat(28)}as a share of the tokens, where the tokenizer is`)
+console.log(`${' '.repeat(26)}${' '.repeat(28)}as a share of the tokens, when the tokenizer is`)
 for (const [name, count] of Object.entries(counters)) {
   console.log(`\n${name.padEnd(26)}${'bytes/token'.padStart(12)}${' '.repeat(12)}named${' '.repeat(14)}not named`)
   console.log(' '.repeat(38) + columns.map((column) => column.padStart(10)).join(''))

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startWeir, type WeirProcess } from './weir-process.ts'
 
 /**
- * npm run bench uploads: what recordings of 25 MiB cost Weir in resident memory, one at a time and a hundred
- * at once. The peak is the kernel's own (VmHWM), so that nothing between two looks is missed.
+ * Measures the resident memory that uploads of 25 MiB need, one at a time and a hundred at once. The kernel records the
+ * peak (VmHWM), so that no short peak is missed.
  */
 const MIB = 2 ** 20
 const CROWD = Number(process.argv[3] ?? 100)
@@ -18,7 +18,7 @@ const ROUNDS = 10
 if (process.argv[2] === 'engine') serveEngine()
 else await measure()
 
-/** Takes a form, throws it away, and says a word. */
+/** An engine that discards the upload and returns a short answer. */
 function serveEngine(): void {
   const server = createServer((incoming, response) => {
     incoming.resume()
@@ -36,17 +36,17 @@ async function measure(): Promise<void> {
     const { pid } = weir
     const large = silentWav(25 * MIB)
 
-    // Code is compiled and buffers are found by doing it once, whatever the size.
+    // Warm up with small uploads, so that compiled code and buffers do not count.
     for (let count = 0; count < 20; count++) await upload(weir, silentWav(64 * 1024))
     await sleep(1000)
     console.log(`Resident after small uploads: ${mebibytes(resident(pid, 'VmRSS'))}`)
     const rounds: string[] = []
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await added(pid, () => upload(weir, large)))
-    console.log(`One of 25 MiB adds at its peak, ten times: ${rounds.join('  ')}`)
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await peakIncrease(pid, () => upload(weir, large)))
+    console.log(`Peak increase of one upload of 25 MiB, ${ROUNDS} times: ${rounds.join('  ')}`)
     const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: CROWD }, () => upload(weir, large)))
     for (let round = 0; round < 3; round++) {
-      const more = await added(pid, crowd)
-      console.log(`${CROWD} at once add ${more}; in all at the peak: ${mebibytes(resident(pid, 'VmHWM'))}`)
+      const increase = await peakIncrease(pid, crowd)
+      console.log(`Peak increase of ${CROWD} at once: ${increase}; total ${mebibytes(resident(pid, 'VmHWM'))}`)
     }
   } finally {
     await weir.stop()
@@ -54,11 +54,11 @@ async function measure(): Promise<void> {
   }
 }
 
-/** How far the peak of the work lies above what was resident before it. */
-async function added(pid: number, work: () => Promise<unknown>): Promise<string> {
+/** How far the peak during the work is above the memory before it. */
+async function peakIncrease(pid: number, work: () => Promise<unknown>): Promise<string> {
   await sleep(300)
   const before = resident(pid, 'VmRSS')
-  // Five: the peak begins anew.
+  // Writing 5 resets VmHWM.
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   await work()
   return mebibytes(resident(pid, 'VmHWM') - before)
@@ -77,7 +77,7 @@ function whisper(engineUrl: string): object {
   }
 }
 
-/** From one buffer for all, at the pace at which it is taken. */
+/** Streams from one shared buffer with backpressure, so that the bench itself needs little memory. */
 async function upload({ origin, key }: WeirProcess, file: Buffer): Promise<void> {
   const before =
     '--frontier\r\nContent-Disposition: form-data; name="model"\r\n\r\nbench/whisper\r\n' +

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** `weir serve` in a process of its own, on loopback and an empty data directory. */
+/** `weir serve` in its own process, on loopback, with an empty data directory. */
 export interface WeirProcess {
   readonly origin: string
   readonly key: string
@@ -13,8 +13,8 @@ export interface WeirProcess {
 }
 
 /**
- * `config` is the rest of weir.yaml. The ports are whatever is free; Node's own options are those of the bench. Embedded
- * models are those in `modelsDirectory`.
+ * `config` is merged into weir.yaml. Weir listens on free ports, runs with the Node options of the bench, and uses the
+ * embedded models in `modelsDirectory`.
  */
 export async function startWeir(config: object, modelsDirectory?: string): Promise<WeirProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
@@ -32,7 +32,7 @@ export async function startWeir(config: object, modelsDirectory?: string): Promi
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
   const args = [...process.execArgv, main, 'serve', '--config', file]
   const child = spawn(process.execPath, args, { stdio: [...stdio] })
-  // A bench that fails leaves nothing running.
+  // A failed bench must not leave a service running.
   process.once('exit', () => child.kill())
   return {
     ...(await greeting(child, log)),
@@ -47,7 +47,7 @@ export async function startWeir(config: object, modelsDirectory?: string): Promi
   }
 }
 
-/** What a first start prints: where it is, and the first key. */
+/** Reads the base address and the first key from the output of the first start. */
 async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key: string }> {
   let text = ''
   for await (const chunk of child.stdout ?? []) {
@@ -63,7 +63,7 @@ export function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-/** A chat model as weir.yaml has it. */
+/** A chat model for weir.yaml. */
 export function benchModel(engineUrl: string, limits: object, id = 'bench/model'): object {
   return {
     id,

@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { errors, Pool, type Dispatcher } from 'undici'
 
 /**
- * What any proxy on this runtime must cost: node:http in, undici out, bytes passed on unread. It is bare,
- * not broken: headers travel both ways, a caller that leaves stops the engine, a slow reader holds it.
+ * The least that a proxy can cost on this runtime: node:http in, undici out, and no parsing. It is minimal but correct:
+ * it forwards headers both ways, aborts the engine when the caller disconnects, and respects backpressure.
  */
 const pool = new Pool(`http://127.0.0.1:${process.argv[3]}`, { headersTimeout: 0, bodyTimeout: 0 })
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'host', 'content-length'])

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** The cheapest honest engine: it reads the request and answers at once, so that what is measured is the way there. */
+/** The cheapest realistic engine: it reads the request and answers at once, so that the bench measures only the path. */
 const TOKENS = 64
 const head = '"id":"e","object":"chat.completion.chunk","created":1,"model":"engine-name"'
 const delta = (content: string, finish: string): string =>
@@ -24,7 +24,7 @@ const server = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(first)
     let sent = 0
-    // One write a turn, so that tokens travel one by one, as from a real engine.
+    // One write per turn of the event loop, so that tokens arrive one by one, as from a real engine.
     const next = (): void => {
       if (sent++ < TOKENS) {
         response.write(token)

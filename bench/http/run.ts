@@ -4,10 +4,9 @@ import { cpuMicroseconds, forked, median } from '../measuring.ts'
 import { benchModel, residentBytes, startWeir } from '../weir-process.ts'
 
 /**
- * npm run bench: the engine called directly, through the barest proxy, and through Weir with everything
- * on, in turns in one run. Machines differ and are noisy, so the figure to look at is the ratio of CPU
- * time per request. It is taken twice: at one rate for all, at which each process is idle for most of the time
- * and pays for being woken, and as fast as each can.
+ * Calls the engine directly, through a minimal proxy, and through Weir with everything on, alternating in one run.
+ * Machines differ and are noisy, so the figure that matters is the ratio of CPU time per request. It is measured twice:
+ * at one fixed rate, at which each process is mostly idle and pays for waking up, and as fast as each can go.
  */
 const ROUNDS = 5
 const RATE = 500
@@ -69,7 +68,7 @@ async function compare(targets: readonly Target[], stream: boolean, pace: Pace):
   for (let round = 0; round < ROUNDS; round++) {
     for (const target of targets) samples.get(target.name)?.push(await load(target, stream, requests, pace))
   }
-  const how = pace === 'paced' ? `${RATE} a second` : `${AT_A_TIME} at a time`
+  const how = pace === 'paced' ? `${RATE} per second` : `${AT_A_TIME} at a time`
   console.log(`\n${stream ? 'SSE, 64 tokens' : 'Whole answer'}: ${requests} requests × ${ROUNDS}, ${how}`)
   console.log('                 CPU µs/request   ratio to bare   requests/s   median ms')
   const base = median((samples.get('bare proxy') ?? []).map(({ cpu }) => cpu))
