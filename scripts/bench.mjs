@@ -1,4 +1,4 @@
-// npm run bench [-- NAME]: measurements, side by side in one run; no figure is a test.
+// npm run bench [-- NAME]: runs one benchmark or all of them. They only measure; none of them can fail a build.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime, runtimeFlags } from './bootstrap.mjs'
@@ -16,13 +16,13 @@ const benches = {
 }
 
 ensureInstalled({ development: true })
-const [asked, ...args] = process.argv.slice(2)
-if (asked !== undefined && !(asked in benches)) {
-  console.error(`bench: there is no "${asked}"; there are ${Object.keys(benches).join(', ')}`)
+const [chosen, ...args] = process.argv.slice(2)
+if (chosen !== undefined && !(chosen in benches)) {
+  console.error(`bench: there is no benchmark "${chosen}"; choose one of ${Object.keys(benches).join(', ')}`)
   process.exit(2)
 }
-for (const name of asked ? [asked] : Object.keys(benches)) {
-  // With the young space of `npm start`, for Weir and for what it is compared with.
+for (const name of chosen ? [chosen] : Object.keys(benches)) {
+  // Weir and what it is compared with both run with the V8 options of `npm start`.
   const { status } = spawnSync(runtime(), [...runtimeFlags, join(root, 'bench', benches[name]), ...args], {
     stdio: 'inherit',
   })

@@ -1,4 +1,4 @@
-// What runs before anything is installed: plain JavaScript for any Node from 20 on, with nothing imported.
+// Runs before anything is installed: plain JavaScript for Node 20 or later, without dependencies.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,30 +6,30 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Where it cannot be written, it is done without. */
+/** The compile cache saves memory and start-up time. Node skips it when the directory is not writable. */
 const runtimeEnvironment = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'), ...process.env }
 
 const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'))
 
-/** Installs the pinned dependencies unless they are there. Nothing of theirs is run. */
+/** Installs the pinned dependencies if any is missing. Their install scripts do not run. */
 export function ensureInstalled({ development }) {
   const { dependencies, devDependencies } = readJson(join(root, 'package.json'))
   const wanted = Object.entries({ ...dependencies, ...(development ? devDependencies : {}) })
-  const isThere = ([name, version]) => {
+  const isInstalled = ([name, version]) => {
     const file = join(root, 'node_modules', name, 'package.json')
-    // An older major beside the current one stands there under another name, as `npm:NAME@VERSION`.
+    // Older majors are installed under an alias, with a version such as `npm:NAME@VERSION`.
     return existsSync(file) && readJson(file).version === version.split('@').at(-1)
   }
-  if (wanted.every(isThere) && (pinnedNode() !== undefined || !hasPinnedNode())) return
-  process.stderr.write('Installing dependencies (once) …\n')
-  // Not `npm ci`: the lock holds the optional packages of the platforms we pin, and `ci` wants those of all.
+  if (wanted.every(isInstalled) && (pinnedNode() !== undefined || !hasPinnedNode())) return
+  process.stderr.write('Installing dependencies (only the first time) …\n')
+  // Not `npm ci`: it demands the optional packages of every platform, but the lock file has only those we pin.
   const flags = ['--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
   const { status } = spawnSync('npm', ['install', ...flags, ...(development ? [] : ['--omit=dev'])], {
     cwd: root,
     stdio: ['ignore', 2, 2],
   })
   if (status !== 0) {
-    process.stderr.write('npm could not install the dependencies; see its messages above.\n')
+    process.stderr.write('npm could not install the dependencies. See its messages above.\n')
     process.exit(1)
   }
   spawnSync(runtime(), [join(root, 'scripts', 'compile.mjs')], {
@@ -39,7 +39,7 @@ export function ensureInstalled({ development }) {
   })
 }
 
-/** The platforms whose Node comes as a package; elsewhere the user's own has to be new enough. */
+/** True on platforms where Node comes as a package. Elsewhere the user's own Node must be recent enough. */
 function hasPinnedNode() {
   return process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64')
 }
@@ -59,19 +59,19 @@ export function runtime() {
 }
 
 /**
- * A small young space: a burst of 10,000 waiting requests takes less memory, and large answers on their way through are let go of
- * before V8 would look through all of its heap for them.
+ * A small young generation: 10,000 waiting requests need less memory, and large answers that pass through are freed
+ * without a full garbage collection.
  */
 export const runtimeFlags = ['--max-semi-space-size=8']
 
-/** Whether this very process is that Node. */
+/** Whether this process already runs on that Node. */
 export function isRuntime() {
   return realpathSync(process.execPath) === realpathSync(runtime())
 }
 
 /**
- * Runs the right Node with this process's terminal and ends as it ends: in this process's place where that can be, else
- * beside it.
+ * Runs the right Node on this terminal and exits with its status. Replaces this process where the platform supports it;
+ * otherwise starts a child process.
  */
 export function runAndExit(args) {
   const node = runtime()

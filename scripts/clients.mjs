@@ -1,4 +1,4 @@
-// npm run clients: runs the real SDKs of test/clients against the service, and writes docs/clients.md from the results.
+// npm run clients: runs the real SDKs in test/clients against the service and writes the results to docs/clients.md.
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { run } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 
-/** The name that its suites begin with → the packages it is made of, as package.json names them. */
+/** The start of a suite's title → the packages of that client, as package.json names them. */
 const clients = {
   openai: ['openai'],
   'openai 6': ['openai-6'],
@@ -24,7 +24,7 @@ const clients = {
   curl: [],
 }
 
-/** What its suites end with → the heading of the column. */
+/** The end of a suite's title → the column heading. */
 const features = {
   chat: 'Chat',
   streaming: 'Streaming',
@@ -39,8 +39,8 @@ const features = {
   models: 'Models',
   errors: 'Errors',
   retries: 'Retries',
-  leaving: 'Abort',
-  'an engine that breaks in the middle': 'Broken stream',
+  abort: 'Abort',
+  'broken stream': 'Broken stream',
 }
 
 ensureInstalled({ development: true })
@@ -52,7 +52,7 @@ async function main() {
   const files = readdirSync(folder).filter((file) => file.endsWith('.test.ts'))
   const cells = new Map()
   const failures = []
-  const strangers = []
+  const unknown = []
   let passed = 0
   for await (const { type, data } of run({
     files: files.map((file) => join(folder, file)),
@@ -66,12 +66,12 @@ async function main() {
     if (!isSuite) passed += type === 'test:pass' && data.skip === undefined ? 1 : 0
     const [client, feature] = data.name.split(': ')
     if (!isSuite || feature === undefined || data.skip !== undefined) continue
-    if (!(client in clients) || !(feature in features)) strangers.push(data.name)
-    // A feature may be spread over several files.
+    if (!(client in clients) || !(feature in features)) unknown.push(data.name)
+    // Several files may test the same feature.
     const cell = `${client}: ${feature}`
     cells.set(cell, cells.get(cell) !== '✗' && type === 'test:pass' ? '✓' : '✗')
   }
-  if (strangers.length > 0) failures.push(`suites that the table does not know: ${strangers.join(', ')}`)
+  if (unknown.length > 0) failures.push(`suites without a row or column in the table: ${unknown.join(', ')}`)
   const file = join(root, 'docs', 'clients.md')
   writeFileSync(file, page(cells))
   spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [file], { cwd: root })
@@ -115,7 +115,7 @@ ${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}
 `
 }
 
-/** With the versions that the tests ran with. */
+/** The client's name with the versions that were tested. */
 function nameOf(client, packages, pinned) {
   if (packages.length === 0) return client
   const names = packages.map((name) =>

@@ -1,4 +1,4 @@
-// npm run spec: each statement of the specification with the tests that prove it. Fails where one has none.
+// npm run spec: lists every statement in docs/statements.json with its tests. Fails if a built one has no test.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './bootstrap.mjs'
@@ -6,7 +6,7 @@ import { root } from './bootstrap.mjs'
 const quiet = process.argv.includes('--quiet')
 const statements = JSON.parse(readFileSync(join(root, 'docs', 'statements.json'), 'utf8'))
 const titles = new Map(Object.keys(statements).map((id) => [id, []]))
-const strangers = new Set()
+const unknown = new Set()
 
 for (const file of readdirSync(join(root, 'test'), { recursive: true })) {
   if (!file.endsWith('.test.ts')) continue
@@ -15,7 +15,7 @@ for (const file of readdirSync(join(root, 'test'), { recursive: true })) {
     for (const [, ids] of (title ?? '').matchAll(/\[((?:[A-Z]\d+)(?:, ?[A-Z]\d+)*)\]/g)) {
       for (const id of ids.split(/, ?/)) {
         if (titles.has(id)) titles.get(id).push(`${file}: ${title}`)
-        else if (/^[CMLKRQEXV]\d/.test(id)) strangers.add(`${id} in ${file}`)
+        else if (/^[CMLKRQEXV]\d/.test(id)) unknown.add(`${id} in ${file}`)
       }
     }
   }
@@ -33,5 +33,5 @@ for (const [id, { text, since }] of Object.entries(statements)) {
 const built = Object.values(statements).filter(({ since }) => since !== null).length
 console.log(`${built} of ${titles.size} statements are built; ${built - missing.length} of them are tested.`)
 if (missing.length > 0) console.log(`Without a test: ${missing.join(', ')}`)
-if (strangers.size > 0) console.log(`Unknown ids: ${[...strangers].join('; ')}`)
-process.exit(missing.length > 0 || strangers.size > 0 ? 1 : 0)
+if (unknown.size > 0) console.log(`Unknown ids: ${[...unknown].join('; ')}`)
+process.exit(missing.length > 0 || unknown.size > 0 ? 1 : 0)

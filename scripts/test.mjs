@@ -1,6 +1,6 @@
-// npm test [-- FILE …]: installs what is missing, checks types, style and structure, and runs the tests.
-// npm run test:models: the embedded engine's models through the API, with their real weights.
-// npm run test:slow: what takes minutes.
+// npm test [-- FILE …]: installs what is missing, checks types, lint and format, and runs the tests.
+// npm run test:models: tests the embedded engine's models through the API, with their real weights.
+// npm run test:slow: runs the tests that take minutes.
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,29 +14,29 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
   .filter((file) => file.endsWith('.test.ts'))
   .sort()
   .map((file) => join('test', file))
-/** Folders with a command of their own. Real weights take every core there is, so their tests run one after the other. */
-const apart = { '--models': { folder: 'models', concurrency: 1 }, '--slow': { folder: 'slow', concurrency: 2 } }
+/** Folders with their own command. Tests with real weights use every core, so they run one after another. */
+const separate = { '--models': { folder: 'models', concurrency: 1 }, '--slow': { folder: 'slow', concurrency: 2 } }
 const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
-const asked = process.argv.slice(2)
-const chosen = apart[asked[0]]
+const args = process.argv.slice(2)
+const chosen = separate[args[0]]
 
 if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chosen.concurrency)
-else if (asked.length > 0) runTests('tests', asked, 2)
+else if (args.length > 0) runTests('tests', args, 2)
 else {
   step('types', tool('tsc'), ['--noEmit'])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
-  const folders = Object.values(apart).map(({ folder }) => folder)
+  const folders = Object.values(separate).map(({ folder }) => folder)
   runTests(
     'tests',
     tests.filter((file) => !folders.some((folder) => inFolder(folder)(file))),
-    // More than the two cores that are sure to be there: many tests wait for clients that try again later.
+    // More than the two cores we can count on, because many tests mostly wait for clients to retry.
     3,
   )
 }
 
-/** Programs that tests run as users do. Debian's packages have the same names. */
+/** Installs programs that the tests run. Debian's packages have the same names. */
 function ensureTools(names) {
   const missing = names.filter((name) => spawnSync(name, ['--version']).error !== undefined)
   if (missing.length === 0) return
@@ -46,7 +46,7 @@ function ensureTools(names) {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   if (status === 0) return
-  process.stdout.write(`The tests need ${missing.join(', ')}; install it and try again.\n`)
+  process.stdout.write(`The tests need ${missing.join(' and ')}. Install it and try again.\n`)
   process.exit(1)
 }
 

@@ -142,7 +142,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
     })
   })
 
-  describe(`${cohere}: leaving`, () => {
+  describe(`${cohere}: abort`, () => {
     it('[E5] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
       scene.engine.script = holding()
       const controller = new AbortController()
@@ -247,7 +247,7 @@ describe('ai 6: errors', () => {
   })
 })
 
-describe('ai 6: an engine that breaks in the middle', () => {
+describe('ai 6: broken stream', () => {
   it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const errors: unknown[] = []
@@ -263,7 +263,7 @@ describe('ai 6: an engine that breaks in the middle', () => {
   })
 })
 
-describe('ai 6: leaving', () => {
+describe('ai 6: abort', () => {
   it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const controller = new AbortController()

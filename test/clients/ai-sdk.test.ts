@@ -333,7 +333,7 @@ describe('ai: retries', { concurrency: true }, () => {
   })
 })
 
-describe('ai: leaving', () => {
+describe('ai: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
@@ -365,7 +365,7 @@ describe('ai: leaving', () => {
   })
 })
 
-describe('ai: an engine that breaks in the middle', () => {
+describe('ai: broken stream', () => {
   for (const how of ['reset', 'clean end'] as const) {
     it(
       `[E2][X1] is an error after the tokens that came, never a short answer (${how})`,

@@ -72,7 +72,7 @@ for (const { client, Client, CohereError, Cohere } of majors) {
     })
   })
 
-  describe(`${client}: leaving`, () => {
+  describe(`${client}: abort`, () => {
     it('[E5] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
       scene.engine.script = holding()
       const controller = new AbortController()

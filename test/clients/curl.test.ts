@@ -179,7 +179,7 @@ describe('curl: retries', options, () => {
   })
 })
 
-describe('curl: an engine that breaks in the middle', options, () => {
+describe('curl: broken stream', options, () => {
   it('[E2][X1] is an error after the tokens that came, without [DONE]', async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'reset' } }
     const { text } = await curl(scene, '/chat/completions', withJson({ ...hello, stream: true }))
@@ -188,7 +188,7 @@ describe('curl: an engine that breaks in the middle', options, () => {
   })
 })
 
-describe('curl: leaving', options, () => {
+describe('curl: abort', options, () => {
   it('[E2] ending it in the middle of a stream frees the engine', async () => {
     scene.engine.script = holding(1)
     const args = argumentsFor(scene, '/chat/completions', ['--no-buffer', ...withJson({ ...hello, stream: true })])

@@ -295,7 +295,7 @@ for (const {
     })
   })
 
-  describe(`langchain${suffix}: leaving`, () => {
+  describe(`langchain${suffix}: abort`, () => {
     const never = new Promise<void>(() => {})
 
     it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
@@ -336,7 +336,7 @@ for (const {
     })
   })
 
-  describe(`langchain${suffix}: an engine that breaks in the middle`, () => {
+  describe(`langchain${suffix}: broken stream`, () => {
     for (const how of ['reset', 'clean end'] as const) {
       const title = `[E2][X1] is an error after the tokens that came, never a short answer (${how})`
       it(title, { timeout: 20_000 }, async (t) => {

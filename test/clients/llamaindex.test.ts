@@ -148,7 +148,7 @@ describe('llamaindex: errors', () => {
   })
 })
 
-describe('llamaindex: an engine that breaks in the middle', () => {
+describe('llamaindex: broken stream', () => {
   it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const chunks = await llmOf(scene).chat({ messages: hello, stream: true })
@@ -156,7 +156,7 @@ describe('llamaindex: an engine that breaks in the middle', () => {
   })
 })
 
-describe('llamaindex: leaving', () => {
+describe('llamaindex: abort', () => {
   it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     // It takes no signal, and keeps a stream open that the loop has left: all there is to end a call is its fetch.

@@ -283,7 +283,7 @@ describe('openai 6: errors', () => {
   })
 })
 
-describe('openai 6: an engine that breaks in the middle', () => {
+describe('openai 6: broken stream', () => {
   it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
@@ -316,7 +316,7 @@ describe('openai 6: retries', { concurrency: true }, () => {
   }
 })
 
-describe('openai 6: leaving', () => {
+describe('openai 6: abort', () => {
   it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })

@@ -615,7 +615,7 @@ describe('openai: retries', { concurrency: true }, () => {
   })
 })
 
-describe('openai: leaving', () => {
+describe('openai: abort', () => {
   const never = new Promise<void>(() => {})
 
   it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
@@ -668,7 +668,7 @@ describe('openai: leaving', () => {
   })
 })
 
-describe('openai: an engine that breaks in the middle', () => {
+describe('openai: broken stream', () => {
   for (const how of ['reset', 'clean end'] as const) {
     it(
       `[E2][X1] is an error after the tokens that came, never a short answer (${how})`,
