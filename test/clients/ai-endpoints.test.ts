@@ -8,7 +8,7 @@ import { createCohere as createCohere3 } from 'ai-cohere-3'
 import { createOpenAICompatible as createOpenAICompatible2 } from 'openai-compatible-2'
 import { z } from 'zod'
 import { png } from '../support/image-samples.ts'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
   all,
   endpoints,
@@ -23,7 +23,7 @@ import {
 } from './endpoints.ts'
 import { pixel, weatherAgent } from './samples.ts'
 
-/** Each major with its providers, unchanged. What is called here, both type alike. */
+/** Both majors with their providers, unchanged. The calls below have the same types in both. */
 const majors = [
   { client: 'ai', cohere: '@ai-sdk/cohere', ai: ai7, compatible: createOpenAICompatible, createCohere },
   {
@@ -66,7 +66,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   }
 
   describe(`${client}: completions`, () => {
-    it('[E3] answer whole and streamed', async () => {
+    it('[E3] return whole and streamed answers', async () => {
       const model = provider(scene).completionModel(slugs.chat)
       const whole = await ai.generateText({ model, prompt: 'A weir lets' })
       assert.deepEqual([whole.text, whole.finishReason], [' a river through', 'length'])
@@ -78,7 +78,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   })
 
   describe(`${client}: embeddings`, () => {
-    it('[E4] of one and of many, in order, with the usage', async () => {
+    it('[E4] are returned for one text and for many, in order, with the usage', async () => {
       const model = provider(scene).embeddingModel(slugs.embedding)
       const one = await ai.embed({ model, value: 'one' })
       assert.deepEqual([one.embedding, one.usage.tokens], [vectorOf(0), 2])
@@ -86,7 +86,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
       assert.deepEqual(many.embeddings, [vectorOf(0), vectorOf(1), vectorOf(2)])
     })
 
-    it('[E4][X1] of a wrong model is refused in words', async () => {
+    it('[E4][X1] are refused with a clear message for a model without embeddings', async () => {
       const model = provider(scene).embeddingModel(slugs.chat)
       const error = await refusal(ai.embed({ model, value: 'one', ...never }))
       assert.equal(error.statusCode, 400)
@@ -95,7 +95,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   })
 
   describe(`${client}: images`, () => {
-    it('[E7] come as bytes', async () => {
+    it('[E7] are returned as bytes', async () => {
       const model = provider(scene).imageModel(slugs.images)
       const { images } = await ai.generateImage({ model, prompt: 'A weir at dawn', n: 2, size: '512x512' })
       assert.deepEqual(
@@ -106,7 +106,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   })
 
   describe(`${cohere}: rerank`, () => {
-    it('[E5] ranks by the base address, best first', async () => {
+    it('[E5] returns the ranking, best first', async () => {
       const { ranking, response } = await ai.rerank({ model: rerankerOf(scene), ...question })
       assert.deepEqual(
         ranking.map(({ originalIndex, score, document }) => ({ originalIndex, score, document })),
@@ -115,7 +115,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
       assert.match(response.id ?? '', /^rerank-/)
     })
 
-    it('[E5] keeps to topN', async () => {
+    it('[E5] respects topN', async () => {
       const { ranking } = await ai.rerank({ model: rerankerOf(scene), ...question, topN: 1 })
       assert.deepEqual(
         ranking.map(({ originalIndex }) => originalIndex),
@@ -125,7 +125,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   })
 
   describe(`${cohere}: errors`, () => {
-    it('[K1][X1] are told in our own words', async () => {
+    it('[K1][X1] carry the message of Weir', async () => {
       const wrongKey = await refusal(ai.rerank({ model: rerankerOf(scene, { apiKey: 'weir-wrong' }), ...question }))
       assert.equal(wrongKey.statusCode, 401)
       assert.match(wrongKey.message, /key/i)
@@ -143,7 +143,7 @@ for (const { client, cohere, ai, compatible, createCohere } of majors) {
   })
 
   describe(`${cohere}: abort`, () => {
-    it('[E5] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
+    it('[E5] aborting before the answer frees the engine', { timeout: 20_000 }, async () => {
       scene.engine.script = holding()
       const controller = new AbortController()
       const attempt = ai.rerank({ model: rerankerOf(scene), ...question, abortSignal: controller.signal })
@@ -167,7 +167,7 @@ const modelOf = ({ weir }: Endpoints, { slug = slugs.chat, ...settings }: Settin
   })(slug)
 
 describe('ai 6: chat', () => {
-  it('[C1][C2][E1] answers, with the reason, the usage and the slug', async () => {
+  it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async () => {
     const result = await ai.generateText({ model: modelOf(scene), prompt: 'Hi', temperature: 0.5 })
     assert.deepEqual([result.text, result.finishReason], ['Hello there!', 'stop'])
     assert.deepEqual([result.usage.inputTokens, result.usage.outputTokens], [10, 3])
@@ -177,14 +177,14 @@ describe('ai 6: chat', () => {
 })
 
 describe('ai 6: streaming', () => {
-  it('[E2] yields each token, then the reason and the usage', async () => {
+  it('[E2] yields each token, then the finish reason and the usage', async () => {
     const result = ai.streamText({ model: modelOf(scene), prompt: 'Hi' })
     assert.deepEqual(await all(result.textStream), ['Hello', ' there', '!'])
     assert.equal(await result.finishReason, 'stop')
     assert.equal((await result.usage).totalTokens, 13)
   })
 
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async () => {
+  it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async () => {
     scene.engine.script = { hangAfterDone: true }
     assert.equal(await ai.streamText({ model: modelOf(scene), prompt: 'Hi' }).text, 'Hello there!')
   })
@@ -199,7 +199,7 @@ describe('ai 6: tools', () => {
     }),
   } as unknown as ai7.ToolSet
 
-  it('[E1] are called, run, and their results go back, whole and streamed', async () => {
+  it('[E1] are called and run, and their results are sent back, whole and streamed', async () => {
     scene.engine.script = weatherAgent
     const asked = { model: modelOf(scene), prompt: 'Hi', tools, stopWhen: ai6.stepCountIs(3) as never }
     assert.equal((await ai.generateText(asked)).text, 'It is cold in Hobart.')
@@ -208,7 +208,7 @@ describe('ai 6: tools', () => {
 })
 
 describe('ai 6: structured output', () => {
-  it('[E1] is parsed, and the engine has the schema to keep to', async () => {
+  it('[E1] is parsed, and the engine gets the schema', async () => {
     scene.engine.script = { tokens: ['{"name":', '"Hobart"}'] }
     const output = ai6.Output.object({ schema: z.object({ name: z.string() }) }) as never
     const result = await ai.generateText({ model: modelOf(scene), prompt: 'Hi', output })
@@ -232,7 +232,7 @@ describe('ai 6: vision', () => {
 })
 
 describe('ai 6: errors', () => {
-  it('[K1][X1] have status, our words, and whether to try again', async () => {
+  it('[K1][X1] have a status, the message of Weir, and whether to retry', async () => {
     const cases: readonly [Settings & { slug?: string }, number, RegExp][] = [
       [{ apiKey: 'weir-wrong' }, 401, /key/i],
       [{ slug: 'meta/none' }, 404, /meta\/none/],
@@ -248,7 +248,7 @@ describe('ai 6: errors', () => {
 })
 
 describe('ai 6: broken stream', () => {
-  it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
+  it('[E2][X1] raises an error instead of returning a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const errors: unknown[] = []
     const result = ai.streamText({
@@ -264,7 +264,7 @@ describe('ai 6: broken stream', () => {
 })
 
 describe('ai 6: abort', () => {
-  it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async () => {
+  it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const controller = new AbortController()
     const result = ai.streamText({ model: modelOf(scene), prompt: 'Hi', abortSignal: controller.signal, onError() {} })
@@ -273,8 +273,8 @@ describe('ai 6: abort', () => {
   })
 })
 
-// The SDK's own first pause is 2 s, so one of 5 s is Retry-After at work.
-describe('both majors at the same time', { concurrency: true }, () => {
+// The SDK's own first pause is 2 s, so one of 5 s shows that it respects Retry-After.
+describe('both majors, concurrently', { concurrency: true }, () => {
   for (const { client, cohere, ai, compatible, createCohere } of majors) {
     const calls: Record<string, (scene: Endpoints, fetch: typeof globalThis.fetch) => PromiseLike<unknown>> = {
       [`${client}: retries`]: ({ weir }, fetch) => {
@@ -289,10 +289,10 @@ describe('both majors at the same time', { concurrency: true }, () => {
     }
     for (const [title, send] of Object.entries(calls)) {
       describe(title, () => {
-        it('[X2] an overloaded engine is tried again 5 s later', async (t) => {
+        it('[X2] retries 5 s after an engine was overloaded', async (t) => {
           const own = await ownEndpoints(t)
           failOnce(own, 429)
-          const { fetch, attempts } = notingFetch()
+          const { fetch, attempts } = recordingFetch()
           await send(own, fetch)
           assert.deepEqual(outcomes(attempts), [
             [503, '5'],

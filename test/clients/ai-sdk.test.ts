@@ -5,10 +5,10 @@ import { APICallError, generateText, isStepCount, Output, RetryError, StreamProv
 import { z } from 'zod'
 import { chatStage, type ChatStage } from '../support/chat-stage.ts'
 import { gate } from '../support/waiting.ts'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
 
-/** The ai SDK with its OpenAI-compatible provider, unchanged: all it is told is the base address and the key. */
+/** The ai SDK with its OpenAI-compatible provider, unchanged. It gets only the base address and the key. */
 function modelOf({ weir }: ChatStage, options: { apiKey?: string; slug?: string; fetch?: typeof fetch } = {}) {
   const { slug = 'meta/test-8b', ...settings } = options
   const provider = createOpenAICompatible({
@@ -28,10 +28,10 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return list
 }
 
-/** The promise rejects with the SDK's error for a refused call. */
+/** Asserts that the promise rejects with the SDK's error for a failed API call. */
 async function refusal(attempt: PromiseLike<unknown>): Promise<APICallError> {
   const error = await Promise.resolve(attempt).then(
-    () => assert.fail('it should have been refused'),
+    () => assert.fail('the call should have failed'),
     (reason: unknown) => reason,
   )
   assert.ok(APICallError.isInstance(error), String(error))
@@ -43,7 +43,7 @@ function bodyOf(error: APICallError): { message?: string; type?: string; param?:
 }
 
 describe('ai: chat', () => {
-  it('[C1][C2][E1] answers, with the reason, the usage and the slug', async (t) => {
+  it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async (t) => {
     const scene = await chatStage(t, { script: { cachedTokens: 4 } })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi' })
 
@@ -58,7 +58,7 @@ describe('ai: chat', () => {
     assert.equal(result.response.headers?.['x-queue-wait-ms'], '0')
   })
 
-  it('[E1] hands instructions and settings to the engine', async (t) => {
+  it('[E1] passes instructions and settings on to the engine', async (t) => {
     const scene = await chatStage(t)
     await generateText({
       model: modelOf(scene),
@@ -84,7 +84,7 @@ describe('ai: chat', () => {
     })
   })
 
-  it('[E1] shows reasoning apart from the text', async (t) => {
+  it('[E1] returns reasoning separately from the text', async (t) => {
     const scene = await chatStage(t, { script: { reasoning: ['Let me', ' see.'] } })
     const whole = await generateText({ model: modelOf(scene), prompt: 'Hi' })
     assert.deepEqual([whole.reasoningText, whole.text], ['Let me see.', 'Hello there!'])
@@ -94,7 +94,7 @@ describe('ai: chat', () => {
 })
 
 describe('ai: streaming', () => {
-  it('[E2] yields each token, then the reason and the usage', async (t) => {
+  it('[E2] yields each token, then the finish reason and the usage', async (t) => {
     const scene = await chatStage(t, { script: { cachedTokens: 4 } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi' })
 
@@ -105,19 +105,19 @@ describe('ai: streaming', () => {
     assert.equal((await result.response).modelId, 'meta/test-8b')
   })
 
-  it('[E2] hands each token over when the engine has it', { timeout: 20_000 }, async (t) => {
+  it('[E2] delivers each token as soon as the engine produces it', { timeout: 20_000 }, async (t) => {
     const { opened, open } = gate()
     const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
     const seen: string[] = []
     for await (const text of streamText({ model: modelOf(scene), prompt: 'Hi' }).textStream) {
       seen.push(text)
-      // The engine makes its second token only when the first has come all the way.
+      // The engine produces its second token only after the first one has arrived here.
       open()
     }
     assert.deepEqual(seen, ['one', 'two'])
   })
 
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
+  it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hangAfterDone: true } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi' })
     assert.equal(await result.text, 'Hello there!')
@@ -133,7 +133,7 @@ describe('ai: tools', () => {
     }),
   }
 
-  it('[E1] are called, run, and their results go back', async (t) => {
+  it('[E1] are called and run, and their results are sent back', async (t) => {
     const scene = await chatStage(t, { script: weatherAgent })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi', tools, stopWhen: isStepCount(3) })
 
@@ -150,7 +150,7 @@ describe('ai: tools', () => {
     assert.deepEqual(messages.at(-1), { role: 'tool', tool_call_id: 'call_1', content: 'cold in Hobart' })
   })
 
-  it('[E2] are put together from their fragments, and the loop goes on', async (t) => {
+  it('[E2] are assembled from fragments, and the loop continues', async (t) => {
     const scene = await chatStage(t, { script: weatherAgent })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', tools, stopWhen: isStepCount(3) })
     const pieces: string[] = []
@@ -176,7 +176,7 @@ describe('ai: structured output', () => {
   const output = Output.object({ schema: z.object({ name: z.string(), people: z.number() }) })
   const tokens = ['{"name":', '"Hobart",', '"people":250000}']
 
-  it('[E1] is parsed, and the engine has the schema to keep to', async (t) => {
+  it('[E1] is parsed, and the engine gets the schema', async (t) => {
     const scene = await chatStage(t, { script: { tokens } })
     const result = await generateText({ model: modelOf(scene), prompt: 'Hi', output })
     assert.deepEqual(result.output, { name: 'Hobart', people: 250_000 })
@@ -188,7 +188,7 @@ describe('ai: structured output', () => {
     assert.deepEqual(Object.keys(format.json_schema.schema.properties), ['name', 'people'])
   })
 
-  it('[E2] grows while it is streamed', async (t) => {
+  it('[E2] is streamed as partial objects', async (t) => {
     const scene = await chatStage(t, { script: { tokens } })
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', output })
     const partials = await all(result.partialOutputStream)
@@ -233,7 +233,7 @@ describe('ai: errors', () => {
     assert.equal(error.isRetryable, false)
   })
 
-  it('[X1] an unknown model, with our own words as the message', async (t) => {
+  it('[X1] an unknown model, with the message of Weir', async (t) => {
     const scene = await chatStage(t)
     const error = await refusal(generateText({ model: modelOf(scene, { slug: 'meta/none' }), prompt: 'Hi' }))
     assert.equal(error.statusCode, 404)
@@ -256,9 +256,9 @@ describe('ai: errors', () => {
     assert.equal(scene.engine.calls.length, 0)
   })
 
-  it('[R3][X2] past the rate limit, with Retry-After', async (t) => {
+  it('[R3][X2] exceeding the rate limit, with Retry-After', async (t) => {
     const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
-    // Three, as a new minute may begin between two of them.
+    // Three requests, because a new minute may begin between two of them.
     const attempts = [1, 2, 3].map(() => generateText({ model: modelOf(scene), prompt: 'Hi', maxRetries: 0 }))
     const error = await refusal(Promise.all(attempts))
     assert.equal(error.statusCode, 429)
@@ -278,13 +278,13 @@ describe('ai: errors', () => {
   })
 })
 
-// The SDK's own first pause is 2 s, so one of 5 s is Retry-After at work.
+// The SDK's own first pause is 2 s, so one of 5 s shows that it respects Retry-After.
 describe('ai: retries', { concurrency: true }, () => {
-  it('[Q6][X2] model_overloaded after too long a wait is tried again 5 s later', async (t) => {
+  it('[Q6][X2] retries 5 s after model_overloaded', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1, max_wait_ms: 100 }
     const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
-    const { fetch, attempts, firstAnswer } = notingFetch()
+    const { fetch, attempts, firstAnswer } = recordingFetch()
     const first = generateText({ model: modelOf(scene), prompt: 'Hi' })
     await scene.engine.arrived(1)
     const second = generateText({ model: modelOf(scene, { fetch }), prompt: 'Hi' })
@@ -300,11 +300,11 @@ describe('ai: retries', { concurrency: true }, () => {
     assert.ok(pauseMs(attempts) >= 4990, `it paused ${pauseMs(attempts)} ms`)
   })
 
-  it('[X2] an overloaded engine is tried again 5 s later, a stream too', async (t) => {
+  it('[X2] retries 5 s after an engine was overloaded, also when streaming', async (t) => {
     const scene = await chatStage(t)
     const { engine } = scene
     engine.script = () => (engine.calls.length === 1 ? { refuse: { status: 429, body: {} } } : {})
-    const { fetch, attempts } = notingFetch()
+    const { fetch, attempts } = recordingFetch()
     const result = streamText({ model: modelOf(scene, { fetch }), prompt: 'Hi' })
 
     assert.equal(await result.text, 'Hello there!')
@@ -315,12 +315,12 @@ describe('ai: retries', { concurrency: true }, () => {
     assert.ok(pauseMs(attempts) >= 4990, `it paused ${pauseMs(attempts)} ms`)
   })
 
-  it('[X1][X2] gives up after its retries, with our last word', async (t) => {
+  it('[X1][X2] gives up after its retries, with the last error', async (t) => {
     const scene = await chatStage(t, { script: { refuse: { status: 500, body: {} } } })
-    const { fetch, attempts } = notingFetch()
+    const { fetch, attempts } = recordingFetch()
     const attempt = generateText({ model: modelOf(scene, { fetch }), prompt: 'Hi', maxRetries: 1 })
     const error = await attempt.then(
-      () => assert.fail('it should have failed'),
+      () => assert.fail('the call should have failed'),
       (reason: unknown) => reason,
     )
     assert.ok(RetryError.isInstance(error))
@@ -336,7 +336,7 @@ describe('ai: retries', { concurrency: true }, () => {
 describe('ai: abort', () => {
   const never = new Promise<void>(() => {})
 
-  it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
+  it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
     const controller = new AbortController()
     const result = streamText({ model: modelOf(scene), prompt: 'Hi', abortSignal: controller.signal })
@@ -354,7 +354,7 @@ describe('ai: abort', () => {
     assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
   })
 
-  it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async (t) => {
+  it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
     const controller = new AbortController()
     const attempt = generateText({ model: modelOf(scene), prompt: 'Hi', abortSignal: controller.signal })
@@ -368,7 +368,7 @@ describe('ai: abort', () => {
 describe('ai: broken stream', () => {
   for (const how of ['reset', 'clean end'] as const) {
     it(
-      `[E2][X1] is an error after the tokens that came, never a short answer (${how})`,
+      `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`,
       { timeout: 20_000 },
       async (t) => {
         const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })

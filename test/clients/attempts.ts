@@ -1,4 +1,4 @@
-/** One HTTP request of an SDK and its answer, on the clock of `performance.now`. */
+/** One HTTP request of an SDK and its answer. Times are from `performance.now`. */
 export interface Attempt {
   readonly sentAt: number
   readonly answeredAt: number
@@ -6,8 +6,8 @@ export interface Attempt {
   readonly retryAfter: string | null
 }
 
-/** For the `fetch` option that every SDK has: the usual fetch, with a note of each attempt. */
-export function notingFetch(): { fetch: typeof fetch; attempts: Attempt[]; firstAnswer: Promise<void> } {
+/** For the `fetch` option of the SDKs: the normal fetch, but it records each attempt. */
+export function recordingFetch(): { fetch: typeof fetch; attempts: Attempt[]; firstAnswer: Promise<void> } {
   const attempts: Attempt[] = []
   const first = Promise.withResolvers<void>()
   return {
@@ -24,12 +24,12 @@ export function notingFetch(): { fetch: typeof fetch; attempts: Attempt[]; first
   }
 }
 
-/** What became of each attempt: its status, and the Retry-After that came with it. */
+/** The status and the Retry-After header of each attempt. */
 export function outcomes(attempts: readonly Attempt[]): [status: number, retryAfter: string | null][] {
   return attempts.map(({ status, retryAfter }) => [status, retryAfter])
 }
 
-/** How long an SDK waited between the answer to its first attempt and its second. */
+/** How long an SDK waited between the answer to its first attempt and its second attempt. */
 export function pauseMs(attempts: readonly Attempt[]): number {
   const [first, second] = attempts
   if (!first || !second) throw new Error(`there were only ${attempts.length} attempts`)

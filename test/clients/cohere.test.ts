@@ -3,11 +3,11 @@ import { describe, it } from 'node:test'
 import type { CohereRerank } from '@langchain/cohere'
 import { CohereClient, CohereError, Cohere } from 'cohere-ai'
 import * as cohere7 from 'cohere-ai-7'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { endpoints, failOnce, holding, ownEndpoints, ranked, reasonOf, slugs, type Endpoints } from './endpoints.ts'
 import { langChains, type LangChain } from './langchain-majors.ts'
 
-/** Each major's v1 client, unchanged. It puts `v1/` before its paths itself, so it is told the address up to there. */
+/** The v1 client of each major, unchanged. It adds `v1/` to its paths itself, so its base address ends before that. */
 const majors = [
   { client: 'cohere-ai', Client: CohereClient, CohereError, Cohere },
   {
@@ -31,7 +31,7 @@ for (const { client, Client, CohereError, Cohere } of majors) {
   const clientOf = (scene: Endpoints, settings: Settings = {}): CohereClient => new Client(optionsFor(scene, settings))
 
   describe(`${client}: rerank`, () => {
-    it('[E5] ranks, best first, with the units', async () => {
+    it('[E5] ranks documents, best first, with the billed units', async () => {
       const answer = await clientOf(scene).rerank(question)
       assert.deepEqual(
         answer.results.map(({ index, relevanceScore }) => ({ index, score: relevanceScore })),
@@ -42,7 +42,7 @@ for (const { client, Client, CohereError, Cohere } of majors) {
       assert.equal(answer.meta?.apiVersion?.version, '1')
     })
 
-    it('[E5] takes documents as objects, keeps to topN and sends the documents back', async () => {
+    it('[E5] accepts documents as objects, respects topN and returns the documents', async () => {
       const documents = ranked.documents.map((text) => ({ text }))
       const { results } = await clientOf(scene).rerank({ ...question, documents, topN: 2, returnDocuments: true })
       assert.deepEqual(
@@ -56,7 +56,7 @@ for (const { client, Client, CohereError, Cohere } of majors) {
   })
 
   describe(`${client}: errors`, () => {
-    it('[K1][X1] have their class, status and words', async () => {
+    it('[K1][X1] have the right class, status and message', async () => {
       const wrongKey = await reasonOf(clientOf(scene, { token: 'weir-wrong' }).rerank(question))
       assert.ok(wrongKey instanceof Cohere.UnauthorizedError)
       const unknown = await reasonOf(clientOf(scene).rerank({ ...question, model: 'baai/none' }))
@@ -73,10 +73,10 @@ for (const { client, Client, CohereError, Cohere } of majors) {
   })
 
   describe(`${client}: abort`, () => {
-    it('[E5] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
+    it('[E5] aborting before the answer frees the engine', { timeout: 20_000 }, async () => {
       scene.engine.script = holding()
       const controller = new AbortController()
-      // The SDK forgets to clear the timer of its own timeout (300 s) when it is aborted, and the process waits for it.
+      // The SDK does not clear its own timeout (300 s) on abort, and the process would wait for it.
       const options = { abortSignal: controller.signal, timeoutInSeconds: 2 }
       const attempt = reasonOf(clientOf(scene).rerank(question, options))
       await scene.engine.arrived(1)
@@ -88,7 +88,7 @@ for (const { client, Client, CohereError, Cohere } of majors) {
   })
 }
 
-/** LangChain's compressor takes a ready client for an address of one's own; it brings the 7th major along. */
+/** LangChain's reranker takes a ready client when the address is not Cohere's. It uses major 7 of that client. */
 function compressorOf({ cohere }: LangChain, scene: Endpoints, model: string = slugs.documents): CohereRerank {
   const client = new cohere7.CohereClient(optionsFor(scene) as never)
   return new cohere.CohereRerank({ model, topN: 2, client })
@@ -96,7 +96,7 @@ function compressorOf({ cohere }: LangChain, scene: Endpoints, model: string = s
 
 for (const langChain of langChains) {
   describe(`CohereRerank${langChain.suffix}: rerank`, () => {
-    it('[E5] compresses documents to the best', async () => {
+    it('[E5] keeps the best documents', async () => {
       const documents = ranked.documents.map((pageContent) => new langChain.documents.Document({ pageContent }))
       const kept = await compressorOf(langChain, scene).compressDocuments(documents, ranked.query)
       assert.deepEqual(
@@ -118,7 +118,7 @@ for (const langChain of langChains) {
   })
 
   describe(`CohereRerank${langChain.suffix}: errors`, () => {
-    it('[X1] are told in our own words', async () => {
+    it('[X1] carry the message of Weir', async () => {
       const compressor = compressorOf(langChain, scene, 'baai/none')
       await assert.rejects(compressor.rerank([...ranked.documents], ranked.query), {
         statusCode: 404,
@@ -128,8 +128,8 @@ for (const langChain of langChains) {
   })
 }
 
-// The SDK's own first pause is 1 s, so one of 2 s is Retry-After at work.
-describe('all at the same time', { concurrency: true }, () => {
+// The SDK's own first pause is 1 s, so one of 2 s shows that it respects Retry-After.
+describe('all clients, concurrently', { concurrency: true }, () => {
   const calls: Record<string, (scene: Endpoints) => PromiseLike<unknown>> = {
     'cohere-ai 7: retries': (own) => new cohere7.CohereClient(optionsFor(own) as never).rerank(question),
     ...Object.fromEntries(
@@ -141,7 +141,7 @@ describe('all at the same time', { concurrency: true }, () => {
   }
   for (const [title, send] of Object.entries(calls)) {
     describe(title, () => {
-      it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+      it('[X2] after one engine failure, retries when Retry-After says', async (t) => {
         const own = await ownEndpoints(t)
         failOnce(own, 500)
         await send(own)
@@ -153,10 +153,10 @@ describe('all at the same time', { concurrency: true }, () => {
   }
 
   describe('cohere-ai: retries', () => {
-    it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+    it('[X2] after one engine failure, retries when Retry-After says', async (t) => {
       const own = await ownEndpoints(t)
       failOnce(own, 500)
-      const { fetch, attempts } = notingFetch()
+      const { fetch, attempts } = recordingFetch()
       await new CohereClient(optionsFor(own, { fetch })).rerank(question)
       assert.deepEqual(outcomes(attempts), [
         [502, '2'],

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { png } from '../support/image-samples.ts'
 import { endpoints, failOnce, holding, ownEndpoints, ranked, slugs, vectorOf, type Endpoints } from './endpoints.ts'
 
-/** The commands that guides print, run as they stand. */
+/** Runs the commands that the guides show, unchanged. */
 const scene = endpoints()
 const options = { timeout: 20_000 }
 const hello = { model: slugs.chat, messages: [{ role: 'user', content: 'Hi' }] }
@@ -21,7 +21,7 @@ function argumentsFor({ weir }: Endpoints, path: string, args: readonly string[]
   return ['--silent', '--show-error', `${weir.base}${path}`, '--header', `Authorization: Bearer ${key}`, ...args]
 }
 
-/** Head and body of the answer; of the last one, where it tried again. */
+/** Returns the headers and body of the answer, or of the last answer when curl retried. */
 function curl(on: Endpoints, path: string, args: readonly string[] = [], key?: string): Promise<Outcome> {
   const more = ['--include', '--http1.1', '--header', 'Expect:']
   return new Promise((resolve) => {
@@ -51,7 +51,7 @@ function clipAt(name: string): string {
 }
 
 describe('curl: chat', options, () => {
-  it('[C1][E1] answers, with its headers', async () => {
+  it('[C1][E1] returns an answer with its headers', async () => {
     const { status, headers, text } = await curl(scene, '/chat/completions', withJson(hello))
     assert.equal(status, 200)
     const { choices } = JSON.parse(text) as { choices: { message: { content: string } }[] }
@@ -61,7 +61,7 @@ describe('curl: chat', options, () => {
 })
 
 describe('curl: streaming', options, () => {
-  it('[E2] prints the events, to [DONE]', async () => {
+  it('[E2] prints the events up to [DONE]', async () => {
     const body = { ...hello, stream: true }
     const { headers, text } = await curl(scene, '/chat/completions', ['--no-buffer', ...withJson(body)])
     assert.match(headers['content-type'] ?? '', /^text\/event-stream/)
@@ -72,7 +72,7 @@ describe('curl: streaming', options, () => {
 })
 
 describe('curl: completions', options, () => {
-  it('[E3] answer', async () => {
+  it('[E3] return an answer', async () => {
     const body = { model: slugs.chat, prompt: 'A weir lets' }
     const { choices } = await answer<{ choices: { text: string }[] }>('/completions', withJson(body))
     assert.equal(choices[0]?.text, ' a river through')
@@ -114,7 +114,7 @@ describe('curl: rerank', options, () => {
 })
 
 describe('curl: images', options, () => {
-  it('[E7] come as b64_json and as links that open', async () => {
+  it('[E7] are returned as b64_json and as links that work', async () => {
     const body = { model: slugs.images, prompt: 'A weir at dawn' }
     type Images = { data: { b64_json?: string; url?: string }[] }
     const inside = await answer<Images>('/images/generations', withJson(body))
@@ -144,7 +144,7 @@ describe('curl: audio', options, () => {
 })
 
 describe('curl: models', options, () => {
-  it('[L1][L3] lists them and shows one', async () => {
+  it('[L1][L3] lists the models and shows one', async () => {
     const { data } = await answer<{ data: { id: string }[] }>('/models')
     assert.deepEqual(new Set(data.map(({ id }) => id)), new Set<string>(Object.values(slugs)))
     assert.equal((await answer<{ id: string }>(`/models/detail?slug=${slugs.chat}`)).id, slugs.chat)
@@ -152,23 +152,23 @@ describe('curl: models', options, () => {
 })
 
 describe('curl: errors', options, () => {
-  it('[K1][X1] are JSON with a status, and an exit code where --fail-with-body asks for it', async () => {
+  it('[K1][X1] are JSON with a status, and an exit code with --fail-with-body', async () => {
     const wrongKey = await curl(scene, '/models', ['--fail-with-body'], 'weir-wrong')
     assert.deepEqual([wrongKey.exit, wrongKey.status], [22, 401])
     assert.match(wrongKey.text, /"code":"invalid_api_key"/)
     const unknown = await curl(scene, '/chat/completions', withJson({ ...hello, model: 'meta/none' }))
     assert.deepEqual([unknown.exit, unknown.status], [0, 404])
     assert.match(unknown.text, /"code":"model_not_found"/)
-    // What --data sends where nobody names the type.
+    // The content type that --data sends by default.
     const untyped = await curl(scene, '/chat/completions', ['--data', JSON.stringify(hello)])
     assert.equal(untyped.status, 415)
     assert.match(untyped.text, /application\/json/)
   })
 })
 
-// Its own first pause is 1 s, so one of 2 s is Retry-After at work.
+// curl's own first pause is 1 s, so one of 2 s shows that it respects Retry-After.
 describe('curl: retries', options, () => {
-  it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+  it('[X2] after one engine failure, retries when Retry-After says', async (t) => {
     const own = await ownEndpoints(t)
     failOnce(own, 500)
     const { status } = await curl(own, '/chat/completions', ['--retry', '2', ...withJson(hello)])
@@ -180,7 +180,7 @@ describe('curl: retries', options, () => {
 })
 
 describe('curl: broken stream', options, () => {
-  it('[E2][X1] is an error after the tokens that came, without [DONE]', async () => {
+  it('[E2][X1] ends with an error event after the last token, without [DONE]', async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'reset' } }
     const { text } = await curl(scene, '/chat/completions', withJson({ ...hello, stream: true }))
     assert.match(text, /"content":" there"/)
@@ -189,7 +189,7 @@ describe('curl: broken stream', options, () => {
 })
 
 describe('curl: abort', options, () => {
-  it('[E2] ending it in the middle of a stream frees the engine', async () => {
+  it('[E2] stopping curl in the middle of a stream frees the engine', async () => {
     scene.engine.script = holding(1)
     const args = argumentsFor(scene, '/chat/completions', ['--no-buffer', ...withJson({ ...hello, stream: true })])
     const child = spawn('curl', args, { stdio: ['ignore', 'pipe', 'inherit'] })

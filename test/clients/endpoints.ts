@@ -9,7 +9,7 @@ import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 /** The real service with a model for every endpoint, and the engines behind them. */
 export interface Endpoints {
   readonly weir: TestWeir
-  /** Behind every model but the one that hears. */
+  /** Serves every model except the audio model. */
   readonly engine: ScriptedEngine
   readonly speech: SpeechEngine
 }
@@ -24,7 +24,7 @@ export const slugs = {
   audio: 'openai/test-whisper',
 } as const
 
-/** Set up once for a file, and as usual again before each of its tests. */
+/** Started once for a test file, and reset before each test. */
 export function endpoints(): Endpoints {
   let scene: Endpoints | undefined
   const closers: (() => Promise<void>)[] = []
@@ -36,7 +36,7 @@ export function endpoints(): Endpoints {
   })
   beforeEach(() => {
     if (!scene) return
-    scene.engine.script = usual
+    scene.engine.script = normal
     scene.engine.calls.length = 0
     scene.speech.calls.length = 0
   })
@@ -54,7 +54,7 @@ export function endpoints(): Endpoints {
   }
 }
 
-/** The same for one test alone: for those that run at the same time as others. */
+/** The same for a single test, so that it can run concurrently with others. */
 export function ownEndpoints(t: TestContext): Promise<Endpoints> {
   return open((close) => t.after(close))
 }
@@ -73,9 +73,9 @@ async function open(whenOver: (close: () => Promise<void>) => void): Promise<End
       ...changes,
     })
   const speechParameters = ['language', 'prompt', 'response_format', 'temperature', 'timestamp_granularities']
-  const hearing = { supported_parameters: speechParameters, pricing: { per_audio_minute: '0.006' } }
-  const drawing = { supported_parameters: ['seed', 'quality', 'style'], pricing: { per_image: '0.04' } }
-  engine.script = usual
+  const audioModel = { supported_parameters: speechParameters, pricing: { per_audio_minute: '0.006' } }
+  const imageModel = { supported_parameters: ['seed', 'quality', 'style'], pricing: { per_image: '0.04' } }
+  engine.script = normal
   const weir = await startWeir({
     server: { port: 0, admin_port: 0, drain_ms: 500 },
     rate_limit: { requests_per_minute: 100_000 },
@@ -86,21 +86,21 @@ async function open(whenOver: (close: () => Promise<void>) => void): Promise<End
       model(slugs.embedding, ['embedding'], { supported_parameters: ['dimensions'] }),
       model(slugs.documents, ['reranker'], { rerank_schema: 'documents' }),
       model(slugs.passages, ['reranker'], { rerank_schema: 'passages' }, 'nim'),
-      model(slugs.images, ['image'], drawing),
-      model(slugs.audio, ['audio'], hearing, 'openai', speech.url),
+      model(slugs.images, ['image'], imageModel),
+      model(slugs.audio, ['audio'], audioModel, 'openai', speech.url),
     ],
   })
   whenOver(() => weir.stop())
   return { weir, engine, speech }
 }
 
-/** Fails so the first time, and is as usual afterwards. */
+/** Makes the engine fail its first call with this status. */
 export function failOnce({ engine }: Endpoints, status: number): void {
-  engine.script = (call) => (engine.calls.length === 1 ? { refuse: { status, body: {} } } : usual(call))
+  engine.script = (call) => (engine.calls.length === 1 ? { refuse: { status, body: {} } } : normal(call))
 }
 
-/** An answer of each endpoint, as the servers of the world give it. */
-export function usual(call: EngineCallSeen): Script {
+/** A normal answer for each endpoint, in the format of common servers. */
+function normal(call: EngineCallSeen): Script {
   const answers: Readonly<Record<string, (call: EngineCallSeen, response: ServerResponse) => void>> = {
     '/v1/completions': completion,
     '/v1/embeddings': embeddings,
@@ -129,7 +129,7 @@ function completion({ body }: EngineCallSeen, response: ServerResponse): void {
   response.end('data: [DONE]\n\n')
 }
 
-/** What the text at this place becomes; float32 holds it exactly. */
+/** The vector of the text at this position. Its numbers are exact in float32. */
 export function vectorOf(index: number): number[] {
   return [index + 0.5, -1, 0.25]
 }
@@ -146,7 +146,7 @@ function embeddings({ body }: EngineCallSeen, response: ServerResponse): void {
   json(response, { data, usage: { prompt_tokens: 2 * texts.length } })
 }
 
-/** What is ranked, for what, and what comes of it, best first. */
+/** A query, its documents, and the expected ranking, best first. */
 export const ranked = {
   query: 'What is a weir?',
   documents: ['A city in Tasmania.', 'A low dam across a river.', 'A kind of fish trap.'],
@@ -181,15 +181,15 @@ export async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return list
 }
 
-/** What the promise is rejected with. */
+/** The reason that the promise rejects with. */
 export async function reasonOf(attempt: PromiseLike<unknown>): Promise<unknown> {
   return Promise.resolve(attempt).then(
-    () => assert.fail('it should have been refused'),
+    () => assert.fail('the call should have failed'),
     (reason: unknown) => reason,
   )
 }
 
-/** An engine that never answers, or not after so many tokens. */
+/** An engine that stops answering after this many tokens. */
 export function holding(afterTokens = 0): Script {
   return { hold: { afterTokens, until: new Promise<void>(() => {}) } }
 }

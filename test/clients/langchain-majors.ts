@@ -5,9 +5,9 @@ import * as messages from '@langchain/core/messages'
 import * as tools from '@langchain/core/tools'
 import * as openai from '@langchain/openai'
 
-/** LangChain's packages as one of its majors has them. */
+/** The LangChain packages of one major. */
 export interface LangChain {
-  /** What the name of a suite ends with. */
+  /** The end of the client's name in suite titles. */
   readonly suffix: '' | ' 0'
   readonly openai: typeof openai
   readonly cohere: typeof cohere
@@ -17,13 +17,13 @@ export interface LangChain {
 }
 
 /**
- * The older packages stand beside the newer ones under other names, and ask for `@langchain/core` by its own:
- * they have to get theirs. Nothing else about them is changed.
+ * The older packages are installed under aliases, but import `@langchain/core` by its real name. This redirects them to
+ * the core of their own major; nothing else about them is changed.
  */
 registerHooks({
   resolve(specifier, context, next) {
-    const asksForOlder = /\/node_modules\/langchain-(openai|cohere)-0\//.test(context.parentURL ?? '')
-    return next(asksForOlder ? specifier.replace(/^@langchain\/core(?=\/|$)/, 'langchain-core-0') : specifier, context)
+    const isOlder = /\/node_modules\/langchain-(openai|cohere)-0\//.test(context.parentURL ?? '')
+    return next(isOlder ? specifier.replace(/^@langchain\/core(?=\/|$)/, 'langchain-core-0') : specifier, context)
   },
 })
 

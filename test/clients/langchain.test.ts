@@ -6,7 +6,7 @@ import type { ChatOpenAI, ChatOpenAIFields } from '@langchain/openai'
 import { z } from 'zod'
 import { chatStage, type ChatStage } from '../support/chat-stage.ts'
 import { gate } from '../support/waiting.ts'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { langChains } from './langchain-majors.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
 
@@ -26,10 +26,10 @@ function usageOf(message: AIMessage | AIMessageChunk) {
   }
 }
 
-/** The promise rejects with an error that has these fields. */
+/** Asserts that the promise rejects with an error that has these fields. */
 async function rejectsWith(attempt: Promise<unknown>, fields: object): Promise<Record<string, unknown>> {
   const error = (await attempt.then(
-    () => assert.fail('it should have been refused'),
+    () => assert.fail('the call should have failed'),
     (reason: unknown) => reason,
   )) as Record<string, unknown>
   assert.deepEqual(Object.fromEntries(Object.keys(fields).map((name) => [name, error[name]])), fields)
@@ -38,7 +38,7 @@ async function rejectsWith(attempt: Promise<unknown>, fields: object): Promise<R
 
 type ChatFields = ChatOpenAIFields & { fetch?: typeof fetch }
 
-/** Each major's ChatOpenAI, unchanged: all it is told is the base address, the key and the slug. */
+/** ChatOpenAI of each major, unchanged. It gets only the base address, the key and the slug. */
 for (const {
   suffix,
   openai,
@@ -58,7 +58,7 @@ for (const {
   }
 
   describe(`langchain${suffix}: chat`, () => {
-    it('[C1][C2][E1] answers, with the reason, the usage and the slug', async (t) => {
+    it('[C1][C2][E1] returns the text, the finish reason, the usage and the slug', async (t) => {
       const scene = await chatStage(t, { script: { cachedTokens: 4 } })
       const answer = await chatOf(scene).invoke('Hi')
 
@@ -68,7 +68,7 @@ for (const {
       assert.deepEqual(usageOf(answer), { input: 10, cached: 4, output: 3, total: 13 })
     })
 
-    it('[E1] hands messages and settings to the engine', async (t) => {
+    it('[E1] passes messages and settings on to the engine', async (t) => {
       const scene = await chatStage(t)
       const chat = chatOf(scene, { temperature: 0.5, topP: 0.9, maxTokens: 20, stop: ['\n'] })
       await chat.invoke([new SystemMessage('Be brief.'), new HumanMessage('Hi')])
@@ -107,19 +107,19 @@ for (const {
       assert.equal(whole.response_metadata['finish_reason'], 'stop')
     })
 
-    it('[E2] hands each token over when the engine has it', { timeout: 20_000 }, async (t) => {
+    it('[E2] delivers each token as soon as the engine produces it', { timeout: 20_000 }, async (t) => {
       const { opened, open } = gate()
       const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
       let text = ''
       for await (const chunk of await chatOf(scene).stream('Hi')) {
         text += chunk.text
-        // The engine makes its second token only when the first has come all the way.
+        // The engine produces its second token only after the first one has arrived here.
         if (text === 'one') open()
       }
       assert.equal(text, 'onetwo')
     })
 
-    it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
+    it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
       const scene = await chatStage(t, { script: { hangAfterDone: true } })
       const chunks = await all(await chatOf(scene).stream('Hi'))
       assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
@@ -133,7 +133,7 @@ for (const {
       schema: z.object({ city: z.string() }),
     })
 
-    it('[E1] are called, and their results go back', async (t) => {
+    it('[E1] are called, and their results are sent back', async (t) => {
       const scene = await chatStage(t, { script: weatherAgent })
       const chat = chatOf(scene).bindTools([weather])
       const question = new HumanMessage('Hi')
@@ -157,7 +157,7 @@ for (const {
       )
     })
 
-    it('[E2] are put together from their fragments', async (t) => {
+    it('[E2] are assembled from fragments', async (t) => {
       const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
       const scene = await chatStage(t, { script: { toolCalls } })
       const chunks: AIMessageChunk[] = await all(await chatOf(scene).bindTools([weather]).stream('Hi'))
@@ -178,7 +178,7 @@ for (const {
     const hobart = { name: 'Hobart', people: 250_000 }
     const json = JSON.stringify(hobart)
 
-    it('[E1] by JSON schema', async (t) => {
+    it('[E1] works with a JSON schema', async (t) => {
       const scene = await chatStage(t, { script: { tokens: [json] } })
       const answer = await chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'jsonSchema' }).invoke('Hi')
       assert.deepEqual(answer, hobart)
@@ -186,14 +186,14 @@ for (const {
       assert.deepEqual([format.type, format.json_schema.name], ['json_schema', 'city'])
     })
 
-    it('[E1] by JSON mode', async (t) => {
+    it('[E1] works with JSON mode', async (t) => {
       const scene = await chatStage(t, { script: { tokens: [json] } })
       const answer = await chatOf(scene).withStructuredOutput(city, { method: 'jsonMode' }).invoke('Hi')
       assert.deepEqual(answer, hobart)
       assert.deepEqual(scene.engine.calls[0]?.body['response_format'], { type: 'json_object' })
     })
 
-    it('[E1] by a tool', async (t) => {
+    it('[E1] works with a tool', async (t) => {
       const scene = await chatStage(t, { script: { toolCalls: [{ id: 'call_1', name: 'city', arguments: [json] }] } })
       const chat = chatOf(scene).withStructuredOutput(city, { name: 'city', method: 'functionCalling' })
       assert.deepEqual(await chat.invoke('Hi'), hobart)
@@ -233,17 +233,17 @@ for (const {
       assert.equal(scene.engine.calls.length, 0)
     })
 
-    it('[E12][X1] too long a prompt is known for what it is', async (t) => {
+    it('[E12][X1] a prompt that is too long is recognised as such', async (t) => {
       const scene = await chatStage(t)
       const attempt = chatOf(scene).invoke('word '.repeat(20_000))
-      // Before it had a class of its own for this, its users looked for the words.
+      // Older versions have no class for this error, so their users match on the message.
       await assert.rejects(attempt, isOlder ? /maximum context length/ : ContextOverflowError)
     })
 
-    it('[R3][X2] past the rate limit, with Retry-After', async (t) => {
+    it('[R3][X2] exceeding the rate limit, with Retry-After', async (t) => {
       const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
       const chat = chatOf(scene, { maxRetries: 0 })
-      // Three, as a new minute may begin between two of them.
+      // Three requests, because a new minute may begin between two of them.
       const attempts = Promise.all([1, 2, 3].map(() => chat.invoke('Hi')))
       const error = await rejectsWith(attempts, {
         status: 429,
@@ -256,11 +256,11 @@ for (const {
   })
 
   describe(`langchain${suffix}: retries`, { concurrency: true }, () => {
-    it('[Q4][X2] queue_full is tried again after Retry-After', async (t) => {
+    it('[Q4][X2] retries after queue_full, when Retry-After says', async (t) => {
       const { opened, open } = gate()
       const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
       const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
-      const { fetch, attempts, firstAnswer } = notingFetch()
+      const { fetch, attempts, firstAnswer } = recordingFetch()
       const first = chatOf(scene).invoke('Hi')
       await scene.engine.arrived(1)
       const second = chatOf(scene, { fetch }).invoke('Hi')
@@ -275,16 +275,16 @@ for (const {
       )
       const seconds = Number(attempts[0]?.retryAfter)
       assert.ok(seconds >= 2 && seconds <= 8, `Retry-After: ${seconds}`)
-      // The older one has pauses of its own, of a second and more, and does not look at the header.
+      // The older major uses its own pauses, of a second and more, and ignores the header.
       const least = isOlder ? 1000 : seconds * 1000
       assert.ok(pauseMs(attempts) >= least - 10, `it paused ${pauseMs(attempts)} ms`)
     })
 
-    it('[X2] an overloaded engine is tried again, a stream too', async (t) => {
+    it('[X2] retries after an engine was overloaded, also when streaming', async (t) => {
       const scene = await chatStage(t)
       const { engine } = scene
       engine.script = () => (engine.calls.length === 1 ? { refuse: { status: 429, body: {} } } : {})
-      const { fetch, attempts } = notingFetch()
+      const { fetch, attempts } = recordingFetch()
       const chunks = await all(await chatOf(scene, { fetch }).stream('Hi'))
 
       assert.equal(chunks.map((chunk) => chunk.text).join(''), 'Hello there!')
@@ -298,7 +298,7 @@ for (const {
   describe(`langchain${suffix}: abort`, () => {
     const never = new Promise<void>(() => {})
 
-    it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
+    it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
       const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
       const controller = new AbortController()
       const stream = await chatOf(scene).stream('Hi', { signal: controller.signal })
@@ -316,8 +316,8 @@ for (const {
       assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
     })
 
-    it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async (t) => {
-      // LangChain lets go of a stream with the token after the last one it gave out, so more of them must come.
+    it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async (t) => {
+      // LangChain closes a stream only when the next token arrives, so there must be more tokens.
       const tokens = Array.from({ length: 10_000 }, () => 'x')
       const scene = await chatStage(t, { script: { tokens, tokenMs: 5 } })
       for await (const chunk of await chatOf(scene).stream('Hi')) if (chunk.text === 'x') break
@@ -325,7 +325,7 @@ for (const {
       assert.ok((scene.engine.calls[0]?.tokensProduced ?? Infinity) < 10_000)
     })
 
-    it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async (t) => {
+    it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
       const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
       const controller = new AbortController()
       const attempt = chatOf(scene).invoke('Hi', { signal: controller.signal })
@@ -338,7 +338,7 @@ for (const {
 
   describe(`langchain${suffix}: broken stream`, () => {
     for (const how of ['reset', 'clean end'] as const) {
-      const title = `[E2][X1] is an error after the tokens that came, never a short answer (${how})`
+      const title = `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`
       it(title, { timeout: 20_000 }, async (t) => {
         const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
         let text = ''

@@ -4,7 +4,7 @@ import { tool } from '@llamaindex/core/tools'
 import { OpenAI, OpenAIEmbedding } from '@llamaindex/openai'
 import { Document, Settings, VectorStoreIndex } from 'llamaindex'
 import { z } from 'zod'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
   all,
   endpoints,
@@ -18,7 +18,7 @@ import {
 } from './endpoints.ts'
 import { pixel, weatherAgent } from './samples.ts'
 
-/** LlamaIndex and its OpenAI package, unchanged: all it is told is the base address, the key and the slug. */
+/** LlamaIndex and its OpenAI package, unchanged. They get only the base address, the key and the slug. */
 const scene = endpoints()
 const hello = [{ role: 'user' as const, content: 'Hi' }]
 
@@ -35,7 +35,7 @@ const weather = tool(({ city }: { city: string }) => `cold in ${city}`, {
 })
 
 describe('llamaindex: chat', () => {
-  it('[C1][E1] answers', async () => {
+  it('[C1][E1] returns an answer', async () => {
     const { message } = await llmOf(scene, { temperature: 0.5 }).chat({ messages: hello })
     assert.deepEqual([message.role, message.content], ['assistant', 'Hello there!'])
     assert.equal(scene.engine.calls[0]?.body['temperature'], 0.5)
@@ -50,7 +50,7 @@ describe('llamaindex: streaming', () => {
     assert.deepEqual(chunks.map(({ delta }) => delta).filter(Boolean), ['Hello', ' there', '!'])
   })
 
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async () => {
+  it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async () => {
     scene.engine.script = { hangAfterDone: true }
     const chunks = await all(await llmOf(scene).chat({ messages: hello, stream: true }))
     assert.equal(chunks.map(({ delta }) => delta).join(''), 'Hello there!')
@@ -58,7 +58,7 @@ describe('llamaindex: streaming', () => {
 })
 
 describe('llamaindex: tools', () => {
-  it('[E1] are called, run, and their results go back', async () => {
+  it('[E1] are called and run, and their results are sent back', async () => {
     scene.engine.script = weatherAgent
     const llm = llmOf(scene)
     const first = await llm.exec({ messages: hello, tools: [weather] })
@@ -70,7 +70,7 @@ describe('llamaindex: tools', () => {
     assert.equal(second.newMessages.at(-1)?.content, 'It is cold in Hobart.')
   })
 
-  it('[E2] are put together from their fragments', async () => {
+  it('[E2] are assembled from fragments', async () => {
     scene.engine.script = weatherAgent
     const chunks = await all(await llmOf(scene).chat({ messages: hello, tools: [weather], stream: true }))
     const options = (chunks.at(-1)?.options ?? {}) as { toolCall?: readonly object[] }
@@ -79,7 +79,7 @@ describe('llamaindex: tools', () => {
 })
 
 describe('llamaindex: structured output', () => {
-  it('[E1] is what the engine has the schema for', async () => {
+  it('[E1] passes the schema on to the engine', async () => {
     scene.engine.script = { tokens: ['{"name":', '"Hobart"}'] }
     const responseFormat = z.object({ name: z.string() })
     const { message } = await llmOf(scene).chat({ messages: hello, responseFormat })
@@ -90,7 +90,7 @@ describe('llamaindex: structured output', () => {
 })
 
 describe('llamaindex: vision', () => {
-  it('[C7] hands an image part with a data URL to the engine', async () => {
+  it('[C7] passes an image part with a data URL on to the engine', async () => {
     const url = `data:image/png;base64,${pixel.toString('base64')}`
     const content = [
       { type: 'text' as const, text: 'What is this?' },
@@ -102,7 +102,7 @@ describe('llamaindex: vision', () => {
 })
 
 describe('llamaindex: embeddings', () => {
-  it('[E4] of one and of many, in order', async () => {
+  it('[E4] are returned for one text and for many, in order', async () => {
     const { weir } = scene
     const embedding = new OpenAIEmbedding({ model: slugs.embedding, baseURL: weir.base, apiKey: weir.key })
     assert.deepEqual([...(await embedding.getTextEmbedding('one'))], vectorOf(0))
@@ -113,12 +113,12 @@ describe('llamaindex: embeddings', () => {
     )
   })
 
-  it('[E1][E4] documents are embedded, the nearest to a question found, and the answer made of it', async () => {
+  it('[E1][E4] embed documents, find the nearest one and answer from it', async () => {
     const { weir, engine } = scene
     const embedModel = new OpenAIEmbedding({ model: slugs.embedding, baseURL: weir.base, apiKey: weir.key })
     const texts = ['A weir is a low dam across a river.', 'Hobart is a city in Tasmania.']
     const answer = await Settings.withEmbedModel(embedModel, () =>
-      // The two packages bring a core each, of other patch versions: their enums are not the same to a compiler.
+      // The two packages depend on different patch versions of the core, whose enums are different types.
       Settings.withLLM(llmOf(scene) as never, async () => {
         const index = await VectorStoreIndex.fromDocuments(texts.map((text) => new Document({ text })))
         return index.asQueryEngine({ similarityTopK: 1 }).query({ query: 'What is a weir?' })
@@ -129,13 +129,13 @@ describe('llamaindex: embeddings', () => {
       engine.calls.map(({ path }) => path),
       ['/v1/embeddings', '/v1/embeddings', '/v1/chat/completions'],
     )
-    // This engine's vectors go by the place of a text, so the question is nearest to the first document.
+    // This engine's vectors depend on the position of a text, so the question is nearest to the first document.
     assert.match(JSON.stringify(engine.calls[2]?.body['messages']), /A weir is a low dam/)
   })
 })
 
 describe('llamaindex: errors', () => {
-  it('[K1][X1] have status, code and words', async () => {
+  it('[K1][X1] have a status, a code and the message of Weir', async () => {
     const cases: readonly [Settings, number, string][] = [
       [{ apiKey: 'weir-wrong' }, 401, 'invalid_api_key'],
       [{ model: 'meta/none' }, 404, 'model_not_found'],
@@ -149,7 +149,7 @@ describe('llamaindex: errors', () => {
 })
 
 describe('llamaindex: broken stream', () => {
-  it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
+  it('[E2][X1] raises an error instead of returning a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const chunks = await llmOf(scene).chat({ messages: hello, stream: true })
     await assert.rejects(all(chunks), { code: 'upstream_error' })
@@ -157,9 +157,9 @@ describe('llamaindex: broken stream', () => {
 })
 
 describe('llamaindex: abort', () => {
-  it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async () => {
+  it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
-    // It takes no signal, and keeps a stream open that the loop has left: all there is to end a call is its fetch.
+    // LlamaIndex takes no abort signal and does not close a stream when the loop ends, so only its fetch can abort.
     const controller = new AbortController()
     const abortable: typeof fetch = (url, init) => fetch(url, { ...init, signal: controller.signal })
     const llm = llmOf(scene, { additionalSessionOptions: { fetch: abortable }, maxRetries: 0 })
@@ -171,12 +171,12 @@ describe('llamaindex: abort', () => {
   })
 })
 
-// The SDK's own pause would be under half a second, so a longer one is Retry-After at work.
+// The SDK's own pause is under half a second, so a longer one shows that it respects Retry-After.
 describe('llamaindex: retries', () => {
-  it('[X2] an engine that fails once costs a pause of Retry-After', async (t) => {
+  it('[X2] after one engine failure, retries when Retry-After says', async (t) => {
     const own = await ownEndpoints(t)
     failOnce(own, 500)
-    const { fetch, attempts } = notingFetch()
+    const { fetch, attempts } = recordingFetch()
     const { message } = await llmOf(own, { additionalSessionOptions: { fetch } }).chat({ messages: hello })
     assert.equal(message.content, 'Hello there!')
     assert.deepEqual(outcomes(attempts), [

@@ -5,7 +5,7 @@ import OpenAI6, * as openai6 from 'openai-6'
 import type { ClientOptions } from 'openai'
 import { clip } from '../support/audio-stage.ts'
 import { png } from '../support/image-samples.ts'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import {
   all,
   endpoints,
@@ -19,7 +19,7 @@ import {
 } from './endpoints.ts'
 import { pixel, weatherAgent } from './samples.ts'
 
-/** Each major, unchanged: all it is told is the base address and the key. What is called here, both type alike. */
+/** Both majors, unchanged. They get only the base address and the key. The calls below have the same types in both. */
 const majors = [
   { client: 'openai', Client: OpenAI, errors: openai7, toFile: openai7.toFile },
   { client: 'openai 6', Client: OpenAI6 as unknown as typeof OpenAI, errors: openai6, toFile: openai6.toFile },
@@ -35,7 +35,7 @@ for (const { client, Client, errors, toFile } of majors) {
     new Client({ baseURL: weir.base, apiKey: weir.key, ...options })
 
   describe(`${client}: completions`, () => {
-    it('[E3] answer whole', async () => {
+    it('[E3] return a whole answer', async () => {
       const answer = await clientOf(scene).completions.create({ model, prompt: 'A weir lets', max_tokens: 3 })
       assert.match(answer.id, /^cmpl-/)
       assert.deepEqual([answer.object, answer.model], ['text_completion', model])
@@ -45,7 +45,7 @@ for (const { client, Client, errors, toFile } of majors) {
       assert.equal(answer.usage?.total_tokens, 7)
     })
 
-    it('[E3] stream, with the usage where it is asked for', async () => {
+    it('[E3] stream, with the usage when include_usage is set', async () => {
       const stream = await clientOf(scene).completions.create({
         model,
         prompt: 'A weir lets',
@@ -61,7 +61,7 @@ for (const { client, Client, errors, toFile } of majors) {
   })
 
   describe(`${client}: embeddings`, () => {
-    it('[E4] come in base64, which the SDK asks for unless told otherwise, and are numbers again', async () => {
+    it('[E4] are requested in base64, the default of the SDK, and decoded to numbers', async () => {
       const answer = await clientOf(scene).embeddings.create({ model: slugs.embedding, input: ['one', 'two'] })
       assert.equal(scene.engine.calls[0]?.body['encoding_format'], 'base64')
       assert.deepEqual(
@@ -75,7 +75,7 @@ for (const { client, Client, errors, toFile } of majors) {
       assert.equal(answer.model, slugs.embedding)
     })
 
-    it('[E4] come as numbers, and from an engine that only knows numbers', async () => {
+    it('[E4] are returned as numbers, also from an engine that only returns numbers', async () => {
       scene.engine.script = {
         handle: (_call, response) => void response.end(JSON.stringify({ data: [{ embedding: vectorOf(0) }] })),
       }
@@ -86,7 +86,7 @@ for (const { client, Client, errors, toFile } of majors) {
       }
     })
 
-    it('[E4] take dimensions and token ids', async () => {
+    it('[E4] accept dimensions and token ids', async () => {
       await clientOf(scene).embeddings.create({ model: slugs.embedding, input: [15339, 1917], dimensions: 3 })
       const { body } = scene.engine.calls[0] ?? assert.fail('no call')
       assert.deepEqual([body['input'], body['dimensions']], [['hello world'], 3])
@@ -94,7 +94,7 @@ for (const { client, Client, errors, toFile } of majors) {
   })
 
   describe(`${client}: images`, () => {
-    it('[E7] come as b64_json', async () => {
+    it('[E7] are returned as b64_json', async () => {
       const answer = await clientOf(scene).images.generate({
         model: slugs.images,
         prompt: 'A weir at dawn',
@@ -108,7 +108,7 @@ for (const { client, Client, errors, toFile } of majors) {
       )
     })
 
-    it('[E7] come as links that open', async () => {
+    it('[E7] are returned as links that work', async () => {
       const answer = await clientOf(scene).images.generate({
         model: slugs.images,
         prompt: 'A weir at dawn',
@@ -120,7 +120,7 @@ for (const { client, Client, errors, toFile } of majors) {
   })
 
   describe(`${client}: audio`, () => {
-    it('[E8] is transcribed from bytes and from a File, of whatever name', async () => {
+    it('[E8] is transcribed from bytes and from a File with any name', async () => {
       const { transcriptions } = clientOf(scene).audio
       for (const file of [await toFile(clip('opus.ogg'), 'talk.ogg'), new File([clip('plain.wav')], 'talk')]) {
         const answer = await transcriptions.create({ model: slugs.audio, file, language: 'en' })
@@ -162,7 +162,7 @@ for (const { client, Client, errors, toFile } of majors) {
       assert.equal(scene.speech.calls[0]?.path, '/v1/audio/translations')
     })
 
-    it('[E8][X1] that is none is refused in words', async () => {
+    it('[E8][X1] is refused with a clear message when the file is not audio', async () => {
       const file = await toFile(Buffer.from('not a sound'), 'talk.mp3')
       const reason = await reasonOf(clientOf(scene).audio.transcriptions.create({ model: slugs.audio, file }))
       assert.ok(reason instanceof errors.BadRequestError)
@@ -177,7 +177,7 @@ const clientOf = ({ weir }: Endpoints, options: ClientOptions = {}): OpenAI =>
   new Client({ baseURL: weir.base, apiKey: weir.key, ...options })
 
 describe('openai 6: chat', () => {
-  it('[C1][C2][E1] answers in the shape the SDK documents', async () => {
+  it('[C1][C2][E1] returns the shape that the SDK documents', async () => {
     const completion = await clientOf(scene).chat.completions.create({ model, messages: hello })
     assert.match(completion.id, /^chatcmpl-/)
     assert.equal(completion.model, model)
@@ -187,7 +187,7 @@ describe('openai 6: chat', () => {
 })
 
 describe('openai 6: streaming', () => {
-  it('[E2] yields each token, and the usage where it is asked for', async () => {
+  it('[E2] yields each token, and the usage when include_usage is set', async () => {
     const stream = await clientOf(scene).chat.completions.create({
       model,
       messages: hello,
@@ -199,7 +199,7 @@ describe('openai 6: streaming', () => {
     assert.equal(chunks.at(-1)?.usage?.total_tokens, 13)
   })
 
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async () => {
+  it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async () => {
     scene.engine.script = { hangAfterDone: true }
     const helper = clientOf(scene).chat.completions.stream({ model, messages: hello })
     assert.equal(await helper.finalContent(), 'Hello there!')
@@ -207,7 +207,7 @@ describe('openai 6: streaming', () => {
 })
 
 describe('openai 6: tools', () => {
-  it('[E2] are put together and run by the helper, and their results go back', async () => {
+  it('[E2] are assembled and run by the helper, and their results are sent back', async () => {
     scene.engine.script = weatherAgent
     const runner = clientOf(scene).chat.completions.runTools({
       model,
@@ -231,7 +231,7 @@ describe('openai 6: tools', () => {
 })
 
 describe('openai 6: structured output', () => {
-  it('[E1] is parsed, and the engine has the schema to keep to', async () => {
+  it('[E1] is parsed, and the engine gets the schema', async () => {
     scene.engine.script = { tokens: ['{"name":', '"Hobart"}'] }
     const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
     const completion = await clientOf(scene).chat.completions.parse({
@@ -248,7 +248,7 @@ describe('openai 6: structured output', () => {
 })
 
 describe('openai 6: vision', () => {
-  it('[C7] hands an image part with a data URL to the engine', async () => {
+  it('[C7] passes an image part with a data URL on to the engine', async () => {
     const url = `data:image/png;base64,${pixel.toString('base64')}`
     const messages = [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url } }] }]
     await clientOf(scene).chat.completions.create({ model: slugs.seeing, messages })
@@ -257,7 +257,7 @@ describe('openai 6: vision', () => {
 })
 
 describe('openai 6: models', () => {
-  it('[L1][L3] lists what the key can call, and retrieves one', async () => {
+  it('[L1][L3] lists the models that the key can call, and retrieves one', async () => {
     const { models } = clientOf(scene)
     assert.deepEqual(new Set((await all(models.list())).map(({ id }) => id)), new Set<string>(Object.values(slugs)))
     assert.equal((await models.retrieve(model)).id, model)
@@ -265,7 +265,7 @@ describe('openai 6: models', () => {
 })
 
 describe('openai 6: errors', () => {
-  it('[K1][X1] have their class, code, param and words', async () => {
+  it('[K1][X1] have the right class, code, param and message', async () => {
     const wrongKey = clientOf(scene, { apiKey: 'weir-wrong' })
     assert.ok((await reasonOf(wrongKey.models.list())) instanceof errors.AuthenticationError)
     const { chat, embeddings, images } = clientOf(scene)
@@ -284,7 +284,7 @@ describe('openai 6: errors', () => {
 })
 
 describe('openai 6: broken stream', () => {
-  it('[E2][X1] is an error, never a short answer', { timeout: 20_000 }, async () => {
+  it('[E2][X1] raises an error instead of returning a short answer', { timeout: 20_000 }, async () => {
     scene.engine.script = { breakAfter: { tokens: 2, how: 'clean end' } }
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     const reason = await reasonOf(all(stream))
@@ -293,7 +293,7 @@ describe('openai 6: broken stream', () => {
   })
 })
 
-// The SDK's own pause would be under half a second, so a longer one is Retry-After at work.
+// The SDK's own pause is under half a second, so a longer one shows that it respects Retry-After.
 describe('openai 6: retries', { concurrency: true }, () => {
   const calls: readonly [string, (client: OpenAI) => PromiseLike<unknown>][] = [
     ['chat', (client) => client.chat.completions.create({ model, messages: hello })],
@@ -302,10 +302,10 @@ describe('openai 6: retries', { concurrency: true }, () => {
     ['images', (client) => client.images.generate({ model: slugs.images, prompt: 'A weir' })],
   ]
   for (const [what, send] of calls) {
-    it(`[X2] after an engine that fails once, with a pause of Retry-After: ${what}`, async (t) => {
+    it(`[X2] retries after one engine failure, when Retry-After says: ${what}`, async (t) => {
       const scene = await ownEndpoints(t)
       failOnce(scene, 500)
-      const { fetch, attempts } = notingFetch()
+      const { fetch, attempts } = recordingFetch()
       await send(clientOf(scene, { fetch }))
       assert.deepEqual(outcomes(attempts), [
         [502, '2'],
@@ -317,14 +317,14 @@ describe('openai 6: retries', { concurrency: true }, () => {
 })
 
 describe('openai 6: abort', () => {
-  it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async () => {
+  it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding(1)
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content === 'Hello') break
     await scene.engine.left(1)
   })
 
-  it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async () => {
+  it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async () => {
     scene.engine.script = holding()
     const controller = new AbortController()
     const { signal } = controller

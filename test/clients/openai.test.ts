@@ -16,10 +16,10 @@ import type { ChatCompletionChunk, ChatCompletionMessageParam } from 'openai/res
 import { z } from 'zod'
 import { chatStage, type ChatStage } from '../support/chat-stage.ts'
 import { gate } from '../support/waiting.ts'
-import { notingFetch, outcomes, pauseMs } from './attempts.ts'
+import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
 
-/** The openai SDK, unchanged: all it is told is the base address and the key. */
+/** The openai SDK, unchanged. It gets only the base address and the key. */
 const model = 'meta/test-8b'
 const hello: ChatCompletionMessageParam[] = [{ role: 'user', content: 'Hi' }]
 
@@ -38,7 +38,7 @@ function textOf(chunks: readonly ChatCompletionChunk[]): string {
 }
 
 describe('openai: chat', () => {
-  it('[C1][C2][E1] answers in the shape the SDK documents', async (t) => {
+  it('[C1][C2][E1] returns the shape that the SDK documents', async (t) => {
     const scene = await chatStage(t, { script: { cachedTokens: 4 } })
     const completion = await clientOf(scene).chat.completions.create({ model, messages: hello })
 
@@ -62,7 +62,7 @@ describe('openai: chat', () => {
     })
   })
 
-  it('[Q5][R2] shows its headers through withResponse, and the request id', async (t) => {
+  it('[Q5][R2] exposes the headers and the request id through withResponse', async (t) => {
     const scene = await chatStage(t)
     const { response, request_id } = await clientOf(scene)
       .chat.completions.create({ model, messages: hello })
@@ -75,13 +75,13 @@ describe('openai: chat', () => {
     assert.equal(request_id, response.headers.get('x-request-id'))
   })
 
-  it('[C3] takes the short id and answers with the slug', async (t) => {
+  it('[C3] accepts an alias and returns the slug', async (t) => {
     const scene = await chatStage(t)
     const completion = await clientOf(scene).chat.completions.create({ model: 'test-8b', messages: hello })
     assert.equal(completion.model, model)
   })
 
-  it('[E1] hands the parameters that the model lists to the engine, and no others', async (t) => {
+  it('[E1] passes only the parameters that the model lists on to the engine', async (t) => {
     const scene = await chatStage(t)
     await clientOf(scene).chat.completions.create({
       model,
@@ -109,7 +109,7 @@ describe('openai: chat', () => {
     })
   })
 
-  it('[E1] takes every value that the types of the SDK offer', async (t) => {
+  it('[E1] accepts every value that the types of the SDK allow', async (t) => {
     const model = { categories: ['llm', 'vision'], supported_parameters: ['reasoning_effort'] }
     const scene = await chatStage(t, { model })
     const { completions } = clientOf(scene).chat
@@ -127,7 +127,7 @@ describe('openai: chat', () => {
     }
   })
 
-  it('[E1] answers as often as n says', async (t) => {
+  it('[E1] returns n choices', async (t) => {
     const scene = await chatStage(t)
     const { choices } = await clientOf(scene).chat.completions.create({ model, messages: hello, n: 2 })
     assert.deepEqual(
@@ -141,7 +141,7 @@ describe('openai: chat', () => {
 })
 
 describe('openai: streaming', () => {
-  it('[E2] yields the role, each token and the reason, with one id and the slug, and no usage', async (t) => {
+  it('[E2] yields the role, each token and the finish reason, with one id and the slug, and no usage', async (t) => {
     const scene = await chatStage(t)
     const chunks = await all(await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true }))
 
@@ -158,7 +158,7 @@ describe('openai: streaming', () => {
     assert.ok(chunks.every((chunk) => !('usage' in chunk)))
   })
 
-  it('[E2] ends with the usage where include_usage asks for it', async (t) => {
+  it('[E2] ends with the usage when include_usage is set', async (t) => {
     const scene = await chatStage(t, { script: { cachedTokens: 4 } })
     const stream = await clientOf(scene).chat.completions.create({
       model,
@@ -193,27 +193,27 @@ describe('openai: streaming', () => {
     assert.equal(completion.model, model)
   })
 
-  it('[E2] hands each token over when the engine has it', async (t) => {
+  it('[E2] delivers each token as soon as the engine produces it', async (t) => {
     const { opened, open } = gate()
     const scene = await chatStage(t, { script: { tokens: ['one', 'two'], hold: { afterTokens: 1, until: opened } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     let text = ''
     for await (const chunk of stream) {
       text += textOf([chunk])
-      // The engine makes its second token only when the first has come all the way.
+      // The engine produces its second token only after the first one has arrived here.
       if (text === 'one') open()
     }
     assert.equal(text, 'onetwo')
   })
 
-  it('[E2] carries every alphabet', async (t) => {
+  it('[E2] delivers text in any script', async (t) => {
     const tokens = ['Žlutý kůň', ' 🦘', ' 水', ' "quoted" \\ \n']
     const scene = await chatStage(t, { script: { tokens } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     assert.equal(textOf(await all(stream)), tokens.join(''))
   })
 
-  it('[E2] carries reasoning beside the content', async (t) => {
+  it('[E2] delivers reasoning next to the content', async (t) => {
     const scene = await chatStage(t, { script: { reasoning: ['Let me', ' see.'] } })
     const chunks = await all(await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true }))
     const deltas = chunks.map(({ choices }) => choices[0]?.delta as { reasoning_content?: string } | undefined)
@@ -221,7 +221,7 @@ describe('openai: streaming', () => {
     assert.equal(textOf(chunks), 'Hello there!')
   })
 
-  it('[E2] tells several choices apart by their index', async (t) => {
+  it('[E2] distinguishes choices by their index', async (t) => {
     const said = [
       { index: 1, delta: { role: 'assistant', content: 'B' } },
       { index: 0, delta: { role: 'assistant', content: 'A' } },
@@ -249,7 +249,7 @@ describe('openai: streaming', () => {
     )
   })
 
-  it('[E2] is over at [DONE], though the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
+  it('[E2] ends at [DONE], even if the engine keeps its socket open', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hangAfterDone: true } })
     const client = clientOf(scene)
     const stream = await client.chat.completions.create({ model, messages: hello, stream: true })
@@ -272,7 +272,7 @@ describe('openai: tools', () => {
     },
   ]
 
-  it('[E1] are called, and their results go back', async (t) => {
+  it('[E1] are called, and their results are sent back', async (t) => {
     const scene = await chatStage(t, { script: weatherAgent })
     const client = clientOf(scene)
     const first = await client.chat.completions.create({ model, messages: hello, tools, tool_choice: 'auto' })
@@ -324,7 +324,7 @@ describe('openai: tools', () => {
     assert.equal(chunks.at(-1)?.choices[0]?.finish_reason, 'tool_calls')
   })
 
-  it('[E2] are put together again by the stream helper', async (t) => {
+  it('[E2] are assembled by the stream helper', async (t) => {
     const toolCalls = [weatherCall, { id: 'call_2', name: 'get_time', arguments: ['{', '}'] }]
     const scene = await chatStage(t, { script: { toolCalls } })
     const completion = await clientOf(scene)
@@ -341,7 +341,7 @@ describe('openai: tools', () => {
   })
 
   for (const stream of [false, true]) {
-    it(`[E1][E2] run in a loop by runTools${stream ? ', streaming' : ''}`, async (t) => {
+    it(`[E1][E2] are run in a loop by runTools${stream ? ', streaming' : ''}`, async (t) => {
       const scene = await chatStage(t, { script: weatherAgent })
       const asked: string[] = []
       const get_weather = zodFunction({
@@ -367,7 +367,7 @@ describe('openai: structured output', () => {
   const tokens = ['{"name":', '"Hobart",', '"people":250000}']
   const response_format = zodResponseFormat(city, 'city')
 
-  it('[E1] is parsed, and the engine has the schema to keep to', async (t) => {
+  it('[E1] is parsed, and the engine gets the schema', async (t) => {
     const scene = await chatStage(t, { script: { tokens } })
     const completion = await clientOf(scene).chat.completions.parse({ model, messages: hello, response_format })
     assert.deepEqual(completion.choices[0]?.message.parsed, { name: 'Hobart', people: 250_000 })
@@ -383,7 +383,7 @@ describe('openai: structured output', () => {
     assert.deepEqual(completion.choices[0]?.message.parsed, { name: 'Hobart', people: 250_000 })
   })
 
-  it('[E1] of a tool: its arguments are parsed', async (t) => {
+  it('[E1] works for tools: their arguments are parsed', async (t) => {
     const scene = await chatStage(t, { script: { toolCalls: [weatherCall] } })
     const completion = await clientOf(scene).chat.completions.parse({
       model,
@@ -400,7 +400,7 @@ describe('openai: structured output', () => {
     })
   })
 
-  it('[L4] is refused before any work where the model does not list response_format', async (t) => {
+  it('[L4] is refused when the model does not list response_format', async (t) => {
     const scene = await chatStage(t, { model: { supported_parameters: ['temperature'] } })
     const attempt = clientOf(scene).chat.completions.parse({ model, messages: hello, response_format })
     await rejectsWith(attempt, BadRequestError, { code: 'unsupported_parameter', param: 'response_format' })
@@ -421,7 +421,7 @@ describe('openai: vision', () => {
   ]
   const dataUrl = `data:image/png;base64,${pixel.toString('base64')}`
 
-  it('[C7] hands an image part with a data URL to the engine', async (t) => {
+  it('[C7] passes an image part with a data URL on to the engine', async (t) => {
     const scene = await chatStage(t, { model: seeing })
     const messages = question(dataUrl)
     const completion = await clientOf(scene).chat.completions.create({ model, messages })
@@ -429,14 +429,14 @@ describe('openai: vision', () => {
     assert.deepEqual(scene.engine.calls[0]?.body['messages'], messages)
   })
 
-  it('[C7] refuses an image for a model without eyes, and names the part', async (t) => {
+  it('[C7] refuses an image for a model without vision, and names the part', async (t) => {
     const scene = await chatStage(t, { model: { categories: ['llm'] } })
     const attempt = clientOf(scene).chat.completions.create({ model, messages: question(dataUrl) })
     await rejectsWith(attempt, BadRequestError, { code: 'unsupported_content', param: 'messages[0].content[1]' })
     assert.equal(scene.engine.calls.length, 0)
   })
 
-  it('[C7] refuses to fetch from a host that the operator does not allow', async (t) => {
+  it('[C7] refuses to fetch an image from a host that is not allowed', async (t) => {
     const scene = await chatStage(t, { model: seeing })
     const messages = question('http://127.0.0.1:1/private.png')
     const attempt = clientOf(scene).chat.completions.create({ model, messages })
@@ -445,14 +445,14 @@ describe('openai: vision', () => {
   })
 })
 
-/** The promise rejects with this class of the SDK and these fields. */
+/** Asserts that the promise rejects with this error class of the SDK and these fields. */
 async function rejectsWith(
   attempt: PromiseLike<unknown>,
   kind: abstract new (...args: never[]) => Error,
   fields: Partial<Record<'status' | 'code' | 'param' | 'type', unknown>>,
 ): Promise<APIError> {
   const error = await Promise.resolve(attempt).then(
-    () => assert.fail('it should have been refused'),
+    () => assert.fail('the call should have failed'),
     (reason: unknown) => reason,
   )
   assert.ok(error instanceof kind, `${String(error)} is no ${kind.name}`)
@@ -501,7 +501,7 @@ describe('openai: errors', () => {
     assert.equal(scene.engine.calls.length, 0)
   })
 
-  it('[E12][X1] too long a prompt says so in the words that frameworks look for', async (t) => {
+  it('[E12][X1] a prompt that is too long is reported in the words that frameworks look for', async (t) => {
     const scene = await chatStage(t)
     const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: 'word '.repeat(20_000) }]
     const attempt = clientOf(scene).chat.completions.create({ model, messages })
@@ -509,17 +509,17 @@ describe('openai: errors', () => {
     assert.match(error.message, /maximum context length/)
   })
 
-  it('[E2][X1] a refused stream is an error of create, before any chunk', async (t) => {
+  it('[E2][X1] a refused stream makes create fail before any chunk', async (t) => {
     const scene = await chatStage(t, { script: { refuse: { status: 422, body: { detail: 'no such template' } } } })
     const attempt = clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     const error = await rejectsWith(attempt, BadRequestError, { status: 400, code: 'invalid_value' })
     assert.match(error.message, /no such template/)
   })
 
-  it('[R3][X2] past the rate limit is a RateLimitError with Retry-After', async (t) => {
+  it('[R3][X2] exceeding the rate limit is a RateLimitError with Retry-After', async (t) => {
     const scene = await chatStage(t, { config: { rate_limit: { requests_per_minute: 1 } } })
     const client = clientOf(scene, { maxRetries: 0 })
-    // Three, as a new minute may begin between two of them.
+    // Three requests, because a new minute may begin between two of them.
     const attempts = Promise.all([1, 2, 3].map(() => client.chat.completions.create({ model, messages: hello })))
     const error = await rejectsWith(attempts, RateLimitError, { status: 429, code: 'rate_limit_exceeded' })
     const seconds = Number(error.headers?.get('retry-after'))
@@ -527,7 +527,7 @@ describe('openai: errors', () => {
     assert.equal(error.headers?.get('x-ratelimit-limit'), '1')
   })
 
-  it('[X1] an engine that fails is an InternalServerError, and keeps its words to itself', async (t) => {
+  it('[X1] a failing engine is an InternalServerError that hides the message of the engine', async (t) => {
     const scene = await chatStage(t, {
       script: { refuse: { status: 500, body: { error: { message: 'secret trace' } } } },
     })
@@ -537,13 +537,13 @@ describe('openai: errors', () => {
   })
 })
 
-// The SDK's own pause would be under half a second, so a longer one is Retry-After at work.
+// The SDK's own pause is under half a second, so a longer one shows that it respects Retry-After.
 describe('openai: retries', { concurrency: true }, () => {
-  it('[X2] an engine that fails once costs a pause of Retry-After, and one charge', async (t) => {
+  it('[X2] after one engine failure, retries when Retry-After says, and is charged once', async (t) => {
     const scene = await chatStage(t)
     const { engine, weir } = scene
     engine.script = () => (engine.calls.length === 1 ? { refuse: { status: 500, body: {} } } : {})
-    const { fetch, attempts } = notingFetch()
+    const { fetch, attempts } = recordingFetch()
     const completion = await clientOf(scene, { fetch }).chat.completions.create({ model, messages: hello })
 
     assert.equal(completion.choices[0]?.message.content, 'Hello there!')
@@ -562,11 +562,11 @@ describe('openai: retries', { concurrency: true }, () => {
     )
   })
 
-  it('[Q6][X2] model_overloaded after too long a wait is tried again 5 s later', async (t) => {
+  it('[Q6][X2] retries 5 s after model_overloaded', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1, max_wait_ms: 100 }
     const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
-    const { fetch, attempts, firstAnswer } = notingFetch()
+    const { fetch, attempts, firstAnswer } = recordingFetch()
     const first = clientOf(scene).chat.completions.create({ model, messages: hello })
     await scene.engine.arrived(1)
     const second = clientOf(scene, { fetch }).chat.completions.create({ model, messages: hello })
@@ -581,11 +581,11 @@ describe('openai: retries', { concurrency: true }, () => {
     assert.ok(pauseMs(attempts) >= 4990, `it paused ${pauseMs(attempts)} ms`)
   })
 
-  it('[Q4][X2] queue_full is tried again, a stream too', async (t) => {
+  it('[Q4][X2] retries after queue_full, also when streaming', async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1, max_queue_depth: 0 }
     const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
-    const { fetch, attempts, firstAnswer } = notingFetch()
+    const { fetch, attempts, firstAnswer } = recordingFetch()
     const first = clientOf(scene).chat.completions.create({ model, messages: hello })
     await scene.engine.arrived(1)
     const second = clientOf(scene, { fetch }).chat.completions.create({ model, messages: hello, stream: true })
@@ -603,9 +603,9 @@ describe('openai: retries', { concurrency: true }, () => {
     assert.ok(pauseMs(attempts) >= seconds * 1000 - 10, `it paused ${pauseMs(attempts)} ms`)
   })
 
-  it('[X1] what the caller did wrong is not tried again', async (t) => {
+  it('[X1] does not retry errors of the caller', async (t) => {
     const scene = await chatStage(t, { script: { refuse: { status: 400, body: { error: { message: 'bad' } } } } })
-    const { fetch, attempts } = notingFetch()
+    const { fetch, attempts } = recordingFetch()
     await rejectsWith(
       clientOf(scene, { fetch }).chat.completions.create({ model, messages: hello }),
       BadRequestError,
@@ -618,7 +618,7 @@ describe('openai: retries', { concurrency: true }, () => {
 describe('openai: abort', () => {
   const never = new Promise<void>(() => {})
 
-  it('[E2] abort in the middle of a stream frees the engine', { timeout: 20_000 }, async (t) => {
+  it('[E2] aborting a stream frees the engine', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hold: { afterTokens: 2, until: never } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     let text = ''
@@ -634,14 +634,14 @@ describe('openai: abort', () => {
     assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
   })
 
-  it('[E2] leaving the loop frees the engine', { timeout: 20_000 }, async (t) => {
+  it('[E2] breaking out of the loop frees the engine', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hold: { afterTokens: 1, until: never } } })
     const stream = await clientOf(scene).chat.completions.create({ model, messages: hello, stream: true })
     for await (const chunk of stream) if (textOf([chunk]) === 'Hello') break
     await scene.engine.left(1)
   })
 
-  it('[E1] abort before the answer frees the engine', { timeout: 20_000 }, async (t) => {
+  it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { hold: { afterTokens: 0, until: never } } })
     const controller = new AbortController()
     const { signal } = controller
@@ -652,7 +652,7 @@ describe('openai: abort', () => {
     await scene.engine.left(1)
   })
 
-  it('[Q2] timeouts of the SDK leave nothing in the queue', { timeout: 20_000 }, async (t) => {
+  it('[Q2] a timeout of the SDK leaves nothing in the queue', { timeout: 20_000 }, async (t) => {
     const { opened, open } = gate()
     const limits = { max_concurrent_requests: 1 }
     const scene = await chatStage(t, { limits, script: { hold: { afterTokens: 0, until: opened } } })
@@ -662,7 +662,7 @@ describe('openai: abort', () => {
     await assert.rejects(impatient.chat.completions.create({ model, messages: hello }), APIConnectionTimeoutError)
     open()
     await first
-    // Had one of the two attempts still been queued, the engine would have it before this one.
+    // If one of the two attempts were still queued, the engine would get it before this request.
     await clientOf(scene).chat.completions.create({ model, messages: hello })
     assert.equal(scene.engine.calls.length, 2)
   })
@@ -671,7 +671,7 @@ describe('openai: abort', () => {
 describe('openai: broken stream', () => {
   for (const how of ['reset', 'clean end'] as const) {
     it(
-      `[E2][X1] is an error after the tokens that came, never a short answer (${how})`,
+      `[E2][X1] raises an error after the last token, instead of returning a short answer (${how})`,
       { timeout: 20_000 },
       async (t) => {
         const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how } } })
@@ -686,13 +686,13 @@ describe('openai: broken stream', () => {
     )
   }
 
-  it('[E2][X1] is an error of the stream helper', { timeout: 20_000 }, async (t) => {
+  it('[E2][X1] raises an error in the stream helper', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const stream = clientOf(scene).chat.completions.stream({ model, messages: hello })
     await assert.rejects(stream.finalContent(), /broke off/)
   })
 
-  it('[E1][X1] is an error where the answer is not streamed', { timeout: 20_000 }, async (t) => {
+  it('[E1][X1] raises an error when the answer is not streamed', { timeout: 20_000 }, async (t) => {
     const scene = await chatStage(t, { script: { breakAfter: { tokens: 2, how: 'reset' } } })
     const attempt = clientOf(scene, { maxRetries: 0 }).chat.completions.create({ model, messages: hello })
     await rejectsWith(attempt, InternalServerError, { status: 502, code: 'upstream_error' })
@@ -700,7 +700,7 @@ describe('openai: broken stream', () => {
 })
 
 describe('openai: models', () => {
-  it('[L1][L2] lists what the key can call', async (t) => {
+  it('[L1][L2] lists the models that the key can call', async (t) => {
     const scene = await chatStage(t)
     const models = await all(clientOf(scene).models.list())
     assert.deepEqual(
@@ -710,7 +710,7 @@ describe('openai: models', () => {
     assert.ok(Number.isInteger(models[0]?.created))
   })
 
-  it('[C3][L3] retrieves one by its slug, whose slash the SDK escapes, and by its short id', async (t) => {
+  it('[C3][L3] retrieves a model by its slug, whose slash the SDK escapes, and by its alias', async (t) => {
     const scene = await chatStage(t)
     const client = clientOf(scene)
     assert.equal((await client.models.retrieve(model)).id, model)

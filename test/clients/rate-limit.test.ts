@@ -20,11 +20,11 @@ import { endpoints, ranked, slugs } from './endpoints.ts'
 import { langChains, type LangChain } from './langchain-majors.ts'
 
 /**
- * A workspace past its rate is told to come back when the minute is over, which is further off than any pause of
- * a client's own: one that comes back too early is refused again. All of them wait for the same minute.
+ * When a workspace exceeds its rate limit, Retry-After points to the end of the minute, which is later than any
+ * client's own pause. A client that ignores it is refused again. All clients wait for the same minute.
  */
 
-/** What a client is told, and nothing else. */
+/** All that a client gets. */
 interface Address {
   readonly baseURL: string
   readonly apiKey: string
@@ -33,7 +33,7 @@ interface Address {
 const messages = [{ role: 'user' as const, content: 'Hi' }]
 const question = { query: ranked.query, documents: [...ranked.documents] }
 
-/** The v1 client puts `v1/` before its paths itself. */
+/** The v1 client adds `v1/` to its paths itself. */
 const cohereOptions = ({ baseURL, apiKey }: Address) => ({ baseUrl: baseURL.replace(/\/v1$/, ''), token: apiKey })
 
 const clients: Readonly<Record<string, (at: Address) => PromiseLike<unknown>>> = {
@@ -72,10 +72,10 @@ const attempts = new Map<string, Attempt[]>()
 const keys = new Map<string, string>()
 let baseURL = ''
 
-/** Between the clients and the service, to see what each of them does. */
-const notes = createServer((request, response) => void pass(request, response))
+/** A proxy between the clients and the service that records what each client does. */
+const proxy = createServer((request, response) => void forward(request, response))
 
-async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const chunks: Buffer[] = []
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
   const authorization = request.headers.authorization ?? ''
@@ -94,13 +94,13 @@ async function pass(request: IncomingMessage, response: ServerResponse): Promise
   response.writeHead(status, Object.fromEntries(headers)).end(body)
 }
 
-/** It has pauses of its own, and gets through when one of them ends in the next minute. */
-const deaf = new Set(['langchain 0'])
+/** These use their own pauses, and succeed when one of them ends in the next minute. */
+const ignoresRetryAfter = new Set(['langchain 0'])
 
-describe('all at the same time', { concurrency: true }, () => {
+describe('all clients, concurrently', { concurrency: true }, () => {
   before(async () => {
-    await new Promise<void>((resolve) => notes.listen(0, '127.0.0.1', resolve))
-    baseURL = `http://127.0.0.1:${(notes.address() as AddressInfo).port}/api/v1`
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    baseURL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/api/v1`
     for (const client of Object.keys(clients)) {
       const name = client
         .replaceAll(/[^a-z0-9]+/gi, '-')
@@ -108,30 +108,30 @@ describe('all at the same time', { concurrency: true }, () => {
         .toLowerCase()
       await scene.weir.admin('POST', '/admin/v1/workspaces', { name })
       await scene.weir.admin('PATCH', `/admin/v1/workspaces/${name}`, { requests_per_minute: 1 })
-      const made = await scene.weir.admin('POST', '/admin/v1/keys', { workspace: name })
-      keys.set(client, ((await made.json()) as { key: string }).key)
+      const created = await scene.weir.admin('POST', '/admin/v1/keys', { workspace: name })
+      keys.set(client, ((await created.json()) as { key: string }).key)
     }
-    // As if the minute were over in 8 s: nobody is kept for longer than that.
+    // Shift the clock so that the minute ends in 8 s, which keeps the test short.
     const { now } = Date
     const ahead = 52_000 - (now() % 60_000)
     mock.method(Date, 'now', () => now() + ahead)
   })
   after(() => {
     mock.restoreAll()
-    notes.closeAllConnections()
-    notes.close()
+    proxy.closeAllConnections()
+    proxy.close()
   })
 
   for (const [client, send] of Object.entries(clients)) {
     describe(`${client}: retries`, () => {
-      const when = deaf.has(client) ? 'until it gets through' : 'when Retry-After is over'
-      it(`[R3][X2] past the rate limit, it comes back ${when}`, { timeout: 40_000 }, async () => {
+      const when = ignoresRetryAfter.has(client) ? 'with its own pauses' : 'by respecting Retry-After'
+      it(`[R3][X2] waits out the rate limit ${when}`, { timeout: 40_000 }, async () => {
         const apiKey = keys.get(client) ?? assert.fail('no key')
         assert.equal((await scene.weir.call('/models', { key: apiKey })).status, 200)
         await send({ baseURL, apiKey })
         const seen = attempts.get(apiKey) ?? []
         const statuses = seen.map(({ status }) => status)
-        if (deaf.has(client)) {
+        if (ignoresRetryAfter.has(client)) {
           assert.ok(statuses.length > 2 && statuses.at(-1) === 200, statuses.join())
           return
         }

@@ -1,6 +1,6 @@
 import type { ScriptedEngine, ToolCall } from '../support/scripted-engine.ts'
 
-/** A model that asks for the weather, and talks about it once it has a tool's answer. */
+/** A model that calls a weather tool and then talks about its result. */
 export const weatherCall: ToolCall = { id: 'call_1', name: 'get_weather', arguments: ['{"ci', 'ty":"Hob', 'art"}'] }
 
 export const weatherAgent: ScriptedEngine['script'] = ({ body }) => {
@@ -8,7 +8,7 @@ export const weatherAgent: ScriptedEngine['script'] = ({ body }) => {
   return last?.role === 'tool' ? { tokens: ['It is ', last.content, '.'] } : { toolCalls: [weatherCall] }
 }
 
-/** A png of one pixel. */
+/** A PNG of one pixel. */
 export const pixel = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
