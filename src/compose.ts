@@ -34,11 +34,11 @@ import { sqliteStore } from './store/sqlite.ts'
 import { systemClock } from './system-clock.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
 
-/** The one place that chooses the parts and puts them together. Whatever it opens is closed in reverse. */
+/** The only place that chooses the parts and wires them together. Whatever it opens is closed in reverse order. */
 export interface Service {
   readonly url: string
   readonly adminUrl: string
-  /** The first key of the first workspace: only on the very first start. */
+  /** The key of the first workspace. Only set on the very first start. */
   readonly firstKey: string | undefined
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
@@ -79,7 +79,7 @@ async function assemble(
   const reader = opened.adopt(await sqliteStore(config.dataDir, { exclusive: false }), (it) => it.close())
   const interrupted = await store.recoverIntents(clock.now())
   if (interrupted > 0)
-    log.warn({ requests: interrupted }, 'requests of an earlier run were left open; settled at nothing')
+    log.warn({ requests: interrupted }, 'settled requests that an earlier run left unfinished, at no charge')
   const ledger = opened.adopt(
     groupCommit((batch) => store.writeLedger(batch), clock),
     (it) => Promise.race([it.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
@@ -98,8 +98,8 @@ async function assemble(
     },
   })
   const engineEvents: UpstreamEvents = {
-    healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is back' : 'engine is down'),
-    callFailed: (url, reason) => log.warn({ url, reason }, 'engine failed a call'),
+    healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is up again' : 'engine is down'),
+    callFailed: (url, reason) => log.warn({ url, reason }, 'engine call failed'),
   }
   const local = opened.adopt(
     localModels({
@@ -131,7 +131,10 @@ async function assemble(
       for (const { lane, limits } of deployments) {
         admission.setLimits(lane, limits)
         if (limits.maxWaitMs > CLIENT_PATIENCE_MS) {
-          log.warn({ lane, max_wait_ms: limits.maxWaitMs }, 'max_wait_ms is above 240 s: many clients give up at 300 s')
+          log.warn(
+            { lane, max_wait_ms: limits.maxWaitMs },
+            'max_wait_ms is above 240 s; many clients give up after 300 s',
+          )
         }
       }
     }
@@ -213,13 +216,13 @@ async function assemble(
 
   changes.subscribe('catalog', async () => {
     await catalog.reload()
-    log.info({ models: catalog.models().length }, 'the catalog was reloaded')
+    log.info({ models: catalog.models().length }, 'catalog reloaded')
     fetchMissing()
   })
   if (watched) opened.defer(watched.onChange(reloadCatalog))
   opened.defer(() => {
     stopping = true
-    log.info('stopping: waiting requests are sent away, running ones finish')
+    log.info('stopping: waiting requests are refused, running requests finish')
   })
   fetchMissing()
 
@@ -231,7 +234,7 @@ async function assemble(
         fetching.ready?.(slug)
       },
       failed(slug, reason) {
-        log.warn({ model: slug, reason }, 'model could not be fetched; trying again in half a minute')
+        log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
         fetching.failed?.(slug, reason)
       },
     })
@@ -240,7 +243,9 @@ async function assemble(
   function reloadCatalog(): void {
     changes
       .announce('catalog')
-      .catch((error: Error) => log.error({ reason: error.message }, 'the catalog has a mistake; the old one stays'))
+      .catch((error: Error) =>
+        log.error({ reason: error.message }, 'catalog not reloaded because of a mistake; keeping the old one'),
+      )
   }
 
   return {
@@ -260,7 +265,7 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Fil
   return files && localFiles({ ...files, dataDir: config.dataDir, publicUrl }, clock)
 }
 
-/** A catalog that names a model nobody can run is refused as a whole, as any other mistake in it. */
+/** An unknown embedded model is refused like any other mistake in the catalog. */
 function requireKnown(models: readonly Model[], local: LocalModels): void {
   for (const { lane, engine } of models.flatMap(deploymentsOf)) {
     if (engine?.kind === 'embedded' && !local.knows(engine.model)) {
@@ -271,7 +276,7 @@ function requireKnown(models: readonly Model[], local: LocalModels): void {
   }
 }
 
-/** What a start fetches: what an operator's own catalog names, or the smaller ones of the default catalog. */
+/** The models to download: all embedded models of an operator's catalog, but only the small ones of the default. */
 function modelsToFetch(config: Config, models: readonly Model[]): readonly string[] {
   const named = models
     .flatMap(deploymentsOf)

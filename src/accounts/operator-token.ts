@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The token of an operator who configured none: made once, and kept in a file that only the owner can read. */
+/** Used when no operator token is configured. Generated once and stored in a file that only its owner can read. */
 export function keptOperatorToken(dataDir: string): string {
   const file = join(dataDir, 'operator-token')
   try {

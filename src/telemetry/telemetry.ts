@@ -10,7 +10,7 @@ import type { Ledger } from '../ports/ledger.ts'
 /** Logs and metrics. Neither ever contains a prompt, an answer or a key. */
 export interface Telemetry {
   readonly log: Logger
-  /** Adds the figures of these parts to the metrics. */
+  /** Adds the gauges of these parts to the metrics. */
   measure(parts: { readonly admission: Admission; readonly ledger: Ledger }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
