@@ -351,7 +351,7 @@ describe('ai: abort', () => {
     assert.equal(kinds.at(-1), 'abort')
     await scene.engine.left(1)
     const tookMs = (scene.engine.calls[0]?.leftAt ?? Infinity) - leftAt
-    assert.ok(tookMs < 2000, `the engine heard of it after ${tookMs} ms`)
+    assert.ok(tookMs < 2000, `the engine was freed only after ${tookMs} ms`)
   })
 
   it('[E1] aborting before the answer frees the engine', { timeout: 20_000 }, async (t) => {

@@ -107,10 +107,10 @@ describe('a price list', () => {
   it('is bounded, and so is reported usage: the most expensive row fits into 64 bits', () => {
     assert.deepEqual(parsePriceList({ input_per_million: '10000.01' }), { badKey: 'input_per_million' })
     assert.deepEqual(parsePriceList({ per_image: '10001' }), { badKey: 'per_image' })
-    const dearest = ratesOf({ input_per_million: '10000', output_per_million: '10000', per_image: '10000' })
+    const highest = ratesOf({ input_per_million: '10000', output_per_million: '10000', per_image: '10000' })
     const most = 100_000_000
     const { usage } = readUsage({ prompt_tokens: most, completion_tokens: most }) ?? assert.fail('usage was not read')
-    assert.ok(rate({ ...usage, images: 10 }, dearest) < 2n ** 63n)
+    assert.ok(rate({ ...usage, images: 10 }, highest) < 2n ** 63n)
     assert.equal(readUsage({ prompt_tokens: most + 1, completion_tokens: 1 }), undefined)
     assert.equal(readUsage({ prompt_tokens: 1, completion_tokens: Number.MAX_SAFE_INTEGER }), undefined)
   })

@@ -10,7 +10,7 @@ import { noUsage, rate } from './rating.ts'
 export function maximumCharge(job: Job, { rates }: Price): PicoAud {
   const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)
   const cachedRate = rates.cachedInputPerToken ?? 0n
-  const dearest = { ...rates, inputPerToken: rates.inputPerToken > cachedRate ? rates.inputPerToken : cachedRate }
+  const highest = { ...rates, inputPerToken: rates.inputPerToken > cachedRate ? rates.inputPerToken : cachedRate }
   return rate(
     {
       ...noUsage,
@@ -19,6 +19,6 @@ export function maximumCharge(job: Job, { rates }: Price): PicoAud {
       images: job.media?.images ?? 0,
       audioMs: job.media?.audioMs ?? 0,
     },
-    { ...dearest, cachedInputPerToken: null },
+    { ...highest, cachedInputPerToken: null },
   )
 }
