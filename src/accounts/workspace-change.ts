@@ -43,7 +43,7 @@ function spendLimitIn({ spend_limit: text, spend_limit_kind: kind }: WorkspaceCh
 function abnIn(text: string): string {
   const abn = parseAbn(text)
   if (abn !== undefined) return abn
-  throw new ApiError('invalid_value', `"${text.slice(0, 40)}" is not a valid ABN: its check digits are wrong.`, {
+  throw new ApiError('invalid_value', `"${text.slice(0, 40)}" is not a valid ABN. Check its 11 digits.`, {
     param: 'buyer.abn',
   })
 }
