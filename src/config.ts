@@ -237,7 +237,7 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
   const { models, catalog, seller } = yaml.data
   if (seller && parseAbn(seller.abn) === undefined) {
-    throw yaml.errorAt(['seller', 'abn'], `must be an 11-digit ABN, but the check digits of "${seller.abn}" are wrong`)
+    throw yaml.errorAt(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
   }
   if (models && catalog) throw yaml.errorAt(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
