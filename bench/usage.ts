@@ -1,11 +1,11 @@
 /**
- * How long a page of usage takes, by the API, over a ledger of many rows: five workspaces, a year, ten models. The rows are
- * put into the database beside a service that runs; 50 million take some ten minutes and 20 GB.
+ * How long the API takes for a page of usage over a large ledger: five workspaces, a year, ten models. It writes the
+ * rows into the database of a running service; 50 million rows take some ten minutes and 20 GB.
  */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Pool } from 'undici'
-import { ADD_UP } from '../src/store/schema.ts'
+import { addUpRows } from '../src/store/queries/usage-sums.ts'
 import { benchModel, startWeir } from './weir-process.ts'
 
 const rows = Number(process.argv[2] ?? 1_000_000)
@@ -51,7 +51,7 @@ async function timeOf(pool: Pool, query: string): Promise<number> {
   return performance.now() - startedAtMs
 }
 
-/** Every fifth row is of the workspace whose key the bench has. */
+/** Every fifth row belongs to the workspace whose key the bench uses. */
 function fill(dataDir: string, end: number): void {
   const database = new DatabaseSync(join(dataDir, 'weir.db'))
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -500000')
@@ -65,7 +65,7 @@ function fill(dataDir: string, end: number): void {
       'bench/model-' || (n / 5 % 10), '/chat/completions', 1, 1000, CAST(?4 + n * ?5 AS INTEGER), 200 + n % 100, 0, 60 + n % 10, 0, 0, 0,
       'completed', 80000000, 3, 40, 900, CAST(?4 + n * ?5 AS INTEGER), CAST((?4 + n * ?5) / 86400000 AS INTEGER) * 86400000
     FROM series`)
-  const addUp = ADD_UP.map((sql) => database.prepare(sql))
+  const addUp = addUpRows.map(({ sql }) => database.prepare(sql))
   for (let from = 0; from < rows; from += BATCH) {
     database.exec('BEGIN')
     insert.run(from, Math.min(from + BATCH, rows), own, end - YEAR_MS, YEAR_MS / rows)

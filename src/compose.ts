@@ -30,7 +30,7 @@ import type { Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { publishService, withdrawService } from './running-service.ts'
 import { groupCommit } from './ledger/group-commit.ts'
-import { sqliteStore } from './store/sqlite.ts'
+import { openStore } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
 
@@ -74,9 +74,9 @@ async function assemble(
 ): Promise<Omit<Service, 'stop'>> {
   const telemetry = opened.adopt(createTelemetry(config.logLevel), (it) => it.close())
   const { log } = telemetry
-  const store = opened.adopt(await sqliteStore(config.dataDir, { exclusive: true }), (it) => it.close())
+  const store = opened.adopt(await openStore({ dataDir: config.dataDir, exclusive: true }), (it) => it.close())
   // Reports read through a connection of their own, so that a long one never delays the ledger.
-  const reader = opened.adopt(await sqliteStore(config.dataDir, { exclusive: false }), (it) => it.close())
+  const reader = opened.adopt(await openStore({ dataDir: config.dataDir, exclusive: false }), (it) => it.close())
   const interrupted = await store.recoverIntents(clock.now())
   if (interrupted > 0)
     log.warn({ requests: interrupted }, 'settled requests that an earlier run left unfinished, at no charge')

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from 'undici'
-import { isServiceRunning } from './store/service-lock.ts'
+import { isServiceRunning } from './store/sqlite/service-lock.ts'
 
 /**
  * How commands and the service that runs on the same data directory find each other: the service leaves

@@ -30,6 +30,14 @@ const rules: readonly Rule[] = [
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
   ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
+  // Queries know no particular database, and only open.ts knows which one there is.
+  { part: 'store/queries', may: [...below, 'store'], packages: [] },
+  {
+    part: 'store/sqlite',
+    may: ['store'],
+    packages: ['node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+  },
+  { part: 'store/open.ts', may: [...below, 'store/queries', 'store/sqlite/client.ts'] },
   // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
 
@@ -69,7 +77,7 @@ const rules: readonly Rule[] = [
     ],
   },
 
-  { part: 'running-service.ts', may: ['store/service-lock.ts'] },
+  { part: 'running-service.ts', may: ['store/sqlite/service-lock.ts'] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/service/default-catalog.ts'] },
@@ -77,7 +85,8 @@ const rules: readonly Rule[] = [
     part: 'compose.ts',
     may: [
       ...below,
-      ...adapters,
+      ...adapters.filter((part) => part !== 'store'),
+      'store/open.ts',
       ...shared,
       'embedded/service',
       'embedded/manifest/manifest.ts',
@@ -99,7 +108,7 @@ const rules: readonly Rule[] = [
       'embedded/files',
       'embedded/manifest',
       'engines/address.ts',
-      'store/sqlite.ts',
+      'store/open.ts',
       'changes/memory.ts',
       'compose.ts',
       'config.ts',
@@ -188,7 +197,7 @@ describe('the parts of src/', () => {
       [],
     )
     const imports = importsOf(sources().get('compose.ts') ?? '')
-    for (const name of ['./store/sqlite.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
+    for (const name of ['./store/open.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
   })
 })
 
@@ -204,20 +213,24 @@ describe('the test of the parts', () => {
     ['ports/clock.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],
     ['pipeline/admit.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['pipeline/settle.ts', "import { pino } from 'pino'", 'imports pino'],
-    ['store/sqlite.ts', "import type {\n  Catalog,\n} from '../catalog/catalog.ts'", 'imports catalog/catalog.ts'],
-    ['store/sqlite.ts', "export { Exchange } from '../http/exchange.ts'", 'imports http/exchange.ts'],
+    ['store/open.ts', "import type {\n  Catalog,\n} from '../catalog/catalog.ts'", 'imports catalog/catalog.ts'],
+    ['store/open.ts', "export { Exchange } from '../http/exchange.ts'", 'imports http/exchange.ts'],
+    ['store/queries/usage.ts', "import { DatabaseSync } from 'node:sqlite'", 'imports node:sqlite'],
+    ['store/queries/usage.ts', "import { openSqlite } from '../sqlite/client.ts'", 'imports store/sqlite/client.ts'],
+    ['store/sqlite/worker.ts', "import { usageQueries } from '../queries/usage.ts'", 'imports store/queries/usage.ts'],
+    ['compose.ts', "import { openSqlite } from './store/sqlite/client.ts'", 'imports store/sqlite/client.ts'],
     ['rate-limit/memory.ts', "const it = await import('../admission/memory.ts')", 'imports admission/memory.ts'],
-    ['engines/upstream.ts', "import '../store/sqlite.ts'", 'imports store/sqlite.ts'],
+    ['engines/upstream.ts', "import '../store/open.ts'", 'imports store/open.ts'],
     ['engines/upstream.ts', "new Worker(new URL('../store/worker.ts', import.meta.url))", 'imports store/worker.ts'],
     ['catalog/catalog.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],
-    ['http/public/models.ts', "import { sqliteStore } from '../../store/sqlite.ts'", 'imports store/sqlite.ts'],
+    ['http/public/models.ts', "import { openStore } from '../../store/open.ts'", 'imports store/open.ts'],
     [
       'http/public/models.ts',
       "import { openUpstream } from '../../engines/upstream.ts'",
       'imports engines/upstream.ts',
     ],
     ['http/public/models.ts', "import { startService } from '../../compose.ts'", 'imports compose.ts'],
-    ['commands/keys.ts', "import { lock } from '../store/service-lock.ts'", 'imports store/service-lock.ts'],
+    ['commands/keys.ts', "import { openSqlite } from '../store/sqlite/client.ts'", 'imports store/sqlite/client.ts'],
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
     ['http/public/models.ts', "const port = process.env['PORT']", 'reads the environment'],
@@ -241,7 +254,7 @@ describe('the test of the parts', () => {
     ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
     ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
     ['embedded/wire/chat.ts', "import '../llama/chat-model.ts'", 'imports embedded/llama/chat-model.ts'],
-    ['embedded/llama/runtime.ts', "import { sql } from '../../store/sqlite.ts'", 'imports store/sqlite.ts'],
+    ['embedded/llama/runtime.ts', "import { sql } from '../../store/open.ts'", 'imports store/open.ts'],
     ['helpers/strings.ts', "import { x } from '../core/money.ts'", 'imports core/money.ts'],
   ]
   for (const [file, text, told] of wrong) {
@@ -252,11 +265,12 @@ describe('the test of the parts', () => {
     const right: readonly [string, string][] = [
       ['core/money.ts', "import { rate } from './rating.ts'\nimport { hash } from 'node:crypto'"],
       [
-        'store/sqlite.ts',
-        "import type { Store } from '../ports/store.ts'\nimport { rows } from './schema.ts'\nimport 'pg'",
+        'store/open.ts',
+        "import type { Store } from '../ports/store.ts'\nimport { openSqlite } from './sqlite/client.ts'",
       ],
-      ['compose.ts', "import { sqliteStore } from './store/sqlite.ts'\nimport { listen } from './http/server.ts'"],
-      ['commands/command.ts', "import { sqliteStore } from '../store/sqlite.ts'"],
+      ['store/queries/usage.ts', "import type { Database } from '../database.ts'"],
+      ['compose.ts', "import { openStore } from './store/open.ts'\nimport { listen } from './http/server.ts'"],
+      ['commands/command.ts', "import { openStore } from '../store/open.ts'"],
       ['config.ts', 'const port = process.env.PORT'],
       ['http/public/chat.ts', 'await parts.fetch(url); fetchImage(url); agent.fetch(it)'],
     ]

@@ -14,7 +14,7 @@ import { usage } from '../src/commands/usage.ts'
 import { workspaces } from '../src/commands/workspaces.ts'
 import { ApiError } from '../src/core/errors.ts'
 import { sydneyDate } from '../src/core/money/sydney-time.ts'
-import { sqliteStore } from '../src/store/sqlite.ts'
+import { openStore } from '../src/store/open.ts'
 import { stageConfig } from './support/chat-stage.ts'
 import { cli, collect, startCli, type CliResult } from './support/cli.ts'
 import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
@@ -195,7 +195,7 @@ describe('a command', () => {
 
   it('prints all of a list that is larger than a pipe buffer', async () => {
     const data = join(folder, 'long')
-    const store = await sqliteStore(data, { exclusive: false })
+    const store = await openStore({ dataDir: data, exclusive: false })
     const count = 1500
     await Promise.all(
       Array.from({ length: count }, (_, index) =>

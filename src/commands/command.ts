@@ -6,7 +6,7 @@ import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config } from '../config.ts'
 import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
-import { sqliteStore } from '../store/sqlite.ts'
+import { openStore } from '../store/open.ts'
 
 /** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */
 export interface Command {
@@ -75,7 +75,7 @@ export async function withBooks<Result>(
   work: (books: Books) => Promise<Result>,
 ): Promise<Result> {
   const config = configOf(flags)
-  const store = await sqliteStore(config.dataDir, { exclusive: false })
+  const store = await openStore({ dataDir: config.dataDir, exclusive: false })
   try {
     const changes = memoryChanges()
     const accounts = await openAccounts(store, systemClock, changes)

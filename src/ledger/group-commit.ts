@@ -4,12 +4,12 @@ import type { Ledger, LedgerBatch } from '../ports/ledger.ts'
 
 const MAX_BATCH = 2000
 const RETRY_MS = 250
-/** How long a caller's last byte waits for a store in trouble. The row itself is kept until it is written. */
+/** How long a caller's last byte waits for a failing store. The row itself is kept until it is written. */
 const SETTLE_PATIENCE_MS = 5000
 
 interface Waiting<Item> {
   item: Item
-  /** Takes its place once the wait was too long. */
+  /** Replaces the item once the caller has waited too long. */
   readonly late?: Item | undefined
   readonly since: number
   resolve(): void
@@ -17,11 +17,11 @@ interface Waiting<Item> {
 }
 
 /**
- * Many requests, one transaction: whatever arrives while a batch is being written makes up the next one,
- * so a lone request waits for one fsync and a thousand share one.
+ * Many requests share a transaction: everything that arrives while a batch is being written goes into the next one.
+ * A lone request waits for one fsync, and a thousand at once share one.
  *
- * When the store fails, intents are refused at once (nothing is served that cannot be recorded) and rows
- * are tried again until they are written (what was served is never forgotten while the process lives).
+ * When the store fails, intents are refused at once, so that nothing is served that cannot be recorded. Rows are
+ * tried again until they are written, for as long as the process lives.
  */
 export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock: Clock): Ledger {
   let intents: Waiting<Intent>[] = []
@@ -75,11 +75,13 @@ export function groupCommit(write: (batch: LedgerBatch) => Promise<void>, clock:
 
   return {
     note(intent) {
-      // After a failure somebody has to try again: the first one past the pause does.
+      // After a failure, the first intent after the pause tries the store again.
       if (failure && clock.monotonic() < retryAt) return Promise.reject(failure)
       return add(intents, intent)
     },
     settle: (row, late) => add(rows, row, late),
+    // A row is durable when its transaction is, and then every reader sees it.
+    readable: () => Promise.resolve(),
     status() {
       const all = [rows, intents, writing?.rows ?? [], writing?.intents ?? []]
       const oldest = Math.min(...all.map((list) => list[0]?.since ?? Infinity))

@@ -1,21 +1,28 @@
 import type { AccountsSnapshot, ApiKey, Buyer, PriceVersion, SpendLimit, Workspace } from './accounts.ts'
 import type { InvoiceStore } from './invoices.ts'
-import type { LedgerBatch } from './ledger.ts'
-import type { ArrivalsQuery, RecordedArrival, UsageStore } from './usage.ts'
+import type { LedgerStore } from './ledger.ts'
+import type { ArrivalStore, UsageStore } from './usage.ts'
 
-/** What must outlive the process. Every promise resolves only when its effect is durable. */
-export interface Store extends UsageStore, InvoiceStore {
+/**
+ * Everything that must outlive the process. Every promise resolves only when its effect is durable. Several
+ * processes may have the same store open: what each write promises then is said where it is declared.
+ */
+export interface Store extends AccountStore, LedgerStore, UsageStore, InvoiceStore, ArrivalStore {
+  close(): Promise<void>
+}
+
+/** Workspaces, their keys, and prices. Each change is atomic by itself, and the last one wins. */
+export interface AccountStore {
+  /** Everything at one moment. */
   accounts(): Promise<AccountsSnapshot>
+  /** Rejects when the name is taken, also when two processes try at once. */
   createWorkspace(workspace: Pick<Workspace, 'id' | 'name' | 'requestsPerMinute' | 'createdAt'>): Promise<void>
   setRequestsPerMinute(workspaceId: string, limit: number | null): Promise<void>
   setSpendLimit(workspaceId: string, limit: SpendLimit | null): Promise<void>
   setBuyer(workspaceId: string, buyer: Buyer): Promise<void>
   createKey(key: ApiKey): Promise<void>
+  /** A key that is revoked already keeps the time of its first revocation. */
   revokeKey(id: string, at: number): Promise<void>
+  /** Returns the version's id, which the store chooses: no two versions have the same one. */
   addPriceVersion(version: Omit<PriceVersion, 'id'>): Promise<number>
-  writeLedger(batch: LedgerBatch): Promise<void>
-  /** Settles what an earlier process left open, at nothing. Returns how many there were. */
-  recoverIntents(now: number): Promise<number>
-  arrivals(query: ArrivalsQuery): Promise<readonly RecordedArrival[]>
-  close(): Promise<void>
 }

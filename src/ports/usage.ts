@@ -1,44 +1,47 @@
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { GroupedSums, Grouping, PricedSums, UsageSums } from '../core/money/usage-sums.ts'
 
-/** Settled in [from, to), oldest first. */
+/** Rows settled in [from, to), oldest first. */
 export interface UsageQuery {
   readonly workspaceId: string
   readonly from: number
   readonly to: number
   readonly limit: number
-  /** Only what comes behind this row. */
+  /** Only the rows behind this one. */
   readonly after?: { readonly settledAt: number; readonly requestId: string } | undefined
   readonly model?: string | undefined
   readonly priceVersions?: readonly number[] | undefined
-  /** Only the rows of an adjustment note, or with '' those of no such note. */
+  /** Only the rows of this adjustment note; '' for the rows that are in none. */
   readonly creditNote?: string | undefined
 }
 
-/** Sums over [from, to), both at a full hour. */
+/** Sums over [from, to), both on the hour. */
 export interface SumsQuery {
-  /** undefined: of all workspaces. */
+  /** undefined: all workspaces. */
   readonly workspaceId?: string | undefined
   readonly from: number
   readonly to: number
   readonly groupBy: Grouping
-  /** Without the rows of adjustment notes, where it is ''. */
+  /** '' leaves out the rows of adjustment notes. */
   readonly creditNote?: '' | undefined
   readonly limit: number
   /** Only groups behind this one. */
   readonly after?: string | number | undefined
 }
 
-/** What was used, row by row or summed up. */
+/**
+ * What was used, row by row or summed up. The sums change in the transaction that adds the rows, under its lock, so
+ * every read finds sums and rows in agreement, however many processes write. Reads lock nothing.
+ */
 export interface UsageStore {
   usage(query: UsageQuery): Promise<readonly LedgerRow[]>
   usageRow(requestId: string): Promise<LedgerRow | undefined>
   /** In the order of the groups. */
   usageSums(query: SumsQuery): Promise<readonly GroupedSums[]>
   usageTotal(query: Omit<SumsQuery, 'limit' | 'after'>): Promise<UsageSums>
-  /** Over whole days in Sydney: of an adjustment note, or with '' of rows in none. */
+  /** Over whole days in Sydney: the rows of an adjustment note, or with '' those that are in none. */
   pricedSums(workspaceId: string, from: number, to: number, creditNote: string): Promise<readonly PricedSums[]>
-  /** Where the sums that are kept differ from those of the rows; empty when all is well. */
+  /** Names the sums that differ from their rows. Empty when all is well. */
   wrongSums(workspaceId: string): Promise<readonly string[]>
 }
 
@@ -51,8 +54,13 @@ export interface ArrivalsQuery {
   readonly offset: number
 }
 
+/** What arrived, for the simulation of other limits. */
+export interface ArrivalStore {
+  arrivals(query: ArrivalsQuery): Promise<readonly RecordedArrival[]>
+}
+
 export interface RecordedArrival {
-  /** Unix ms: admission less the wait for it. */
+  /** Unix ms: the time of admission less the wait in the queue. */
   readonly arrivedAt: number
   readonly inputTokens: number
   readonly maxTokens: number

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
-import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
+import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
@@ -87,7 +87,7 @@ describe('kill -9', () => {
 
     const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
     t.after(() => database.close())
-    assert.equal(database.prepare(COUNT_OPEN).get()?.['count'], 0)
+    assert.equal(openIntents(database), 0)
     assert.equal(database.prepare('PRAGMA integrity_check').get()?.['integrity_check'], 'ok')
   })
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { openStore } from '../../src/store/open.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli, type CliResult } from '../support/cli.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -36,7 +36,7 @@ after(async () => {
 
 /** As if the same had been asked a month ago. */
 async function copyToLastMonth(): Promise<void> {
-  const store = await sqliteStore(weir.dataDir, { exclusive: false })
+  const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
   const [row] = await weir.ledger()
   // The price is younger than the copy, so a price of its time is needed.
   const { prices } = await store.accounts()

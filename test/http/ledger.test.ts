@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import type { Store } from '../../src/ports/store.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
-import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
+import { openStore } from '../../src/store/open.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { laneHolds } from '../support/lane.ts'
+import { openIntents } from '../support/open-intents.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -36,8 +36,6 @@ function openDatabase(t: TestContext, weir: TestWeir): DatabaseSync {
 function rowNow(database: DatabaseSync, requestId: string): Record<string, unknown> | undefined {
   return database.prepare('SELECT * FROM ledger WHERE request_id = ?').get(requestId)
 }
-
-const openIntents = (database: DatabaseSync): number => Number(database.prepare(COUNT_OPEN).get()?.['count'])
 
 /** Nobody else can write to the ledger meanwhile. */
 async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>): Promise<Value> {
@@ -104,7 +102,7 @@ describe('the ledger: what a row says', () => {
 
   /** One reader for all tests: to open one takes longer than most of them. */
   async function rows(): Promise<readonly LedgerRow[]> {
-    reader ??= await sqliteStore(weir.dataDir, { exclusive: false })
+    reader ??= await openStore({ dataDir: weir.dataDir, exclusive: false })
     const { workspaces } = await reader.accounts()
     return reader.usage(usageQuery(workspaces[0]?.id ?? '', {}))
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { COUNT_OPEN } from '../../src/store/ledger-rows.ts'
+import { openIntents as openIntentsIn } from '../support/open-intents.ts'
 import { stageConfig, type StageOptions } from '../support/chat-stage.ts'
 import { rawChat, rawClient, type RawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -62,7 +62,7 @@ async function queueDepth(weir: WeirProcess): Promise<number> {
 function openIntents(weir: WeirProcess): number {
   const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
   try {
-    return Number(database.prepare(COUNT_OPEN).get()?.['count'])
+    return openIntentsIn(database)
   } finally {
     database.close()
   }

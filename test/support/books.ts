@@ -10,7 +10,7 @@ import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { noUsage, rate, type PriceList, type Usage } from '../../src/core/money/rating.ts'
 import type { PriceVersion, Workspace } from '../../src/ports/accounts.ts'
 import type { Store } from '../../src/ports/store.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { openStore } from '../../src/store/open.ts'
 
 /** A real store with workspaces and prices, a clock to set, and rows at any time of the past. */
 export interface TestBooks {
@@ -37,7 +37,7 @@ export const seller: Seller = {
 
 export async function testBooks(now: number): Promise<TestBooks> {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-books-'))
-  const store = await sqliteStore(dataDir, { exclusive: false })
+  const store = await openStore({ dataDir, exclusive: false })
   const clock = { now: () => books.now, monotonic: () => 0 }
   const accounts = await openAccounts(store, clock, memoryChanges())
   let lastId = 0

@@ -10,7 +10,7 @@ import { eachPage } from '../../src/billing/usage-export.ts'
 import { reconcile } from '../../src/billing/reconcile.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { openStore } from '../../src/store/open.ts'
 import { stageConfig } from './chat-stage.ts'
 import { collect, startCli } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
@@ -100,7 +100,7 @@ async function askOnce(base: string, key: string, stream: boolean): Promise<Rece
 
 /** Every answer has its one row, with the same figures, and the books fit. Returns how many were cut off. */
 async function check(dataDir: string, received: readonly Received[]): Promise<number> {
-  const store = await sqliteStore(dataDir, { exclusive: true })
+  const store = await openStore({ dataDir, exclusive: true })
   try {
     await store.recoverIntents(Date.now())
     const { workspaces } = await store.accounts()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { openStore } from '../../src/store/open.ts'
 import { collect, startCli } from './cli.ts'
 import { eventually } from './waiting.ts'
 
@@ -102,7 +102,7 @@ async function processIn(folder: string, config?: object): Promise<WeirProcess> 
         body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
       }),
     async ledger() {
-      const store = await sqliteStore(dataDir, { exclusive: false })
+      const store = await openStore({ dataDir, exclusive: false })
       try {
         const { workspaces } = await store.accounts()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

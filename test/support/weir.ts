@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { openStore } from '../../src/store/open.ts'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 
@@ -104,7 +104,7 @@ export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {
       }),
     admin,
     async ledger() {
-      const store = await sqliteStore(dataDir, { exclusive: false })
+      const store = await openStore({ dataDir, exclusive: false })
       try {
         const { workspaces } = await store.accounts()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

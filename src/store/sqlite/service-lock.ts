@@ -2,15 +2,15 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * Two services over one data directory would each settle the other's open requests, so a service holds a lock
- * there. It is one of the database's own: it dies with its process, and is seen from another container, too.
+ * Two services on one data directory would settle each other's open requests, so a service holds a lock there.
+ * It is a lock of SQLite's: it ends with its process, and other containers on the same volume see it too.
  */
 const fileIn = (dataDir: string): string => join(dataDir, 'serve.lock')
 
-/** Somebody who only looks holds it up for a moment. */
+/** Somebody who only looks holds the lock for a moment. */
 const LOOK_MS = 500
 
-/** Throws where another service has it. Closing it gives it back. */
+/** Throws when another service has it. Closing it gives it back. */
 export function takeServiceLock(dataDir: string): { close(): void } {
   const file = new DatabaseSync(fileIn(dataDir), { timeout: LOOK_MS })
   try {
@@ -32,7 +32,7 @@ export function isServiceRunning(dataDir: string): boolean {
     }
     return false
   } catch (error) {
-    // Locked. Any other trouble, such as no file, says that none has ever been there.
+    // 5 is SQLITE_BUSY: it is locked. Any other error, such as a missing file, means that no service has ever been there.
     return (error as { errcode?: number }).errcode === 5
   }
 }

@@ -1,41 +1,48 @@
-import type { Intent, LedgerRow, Outcome } from '../core/money/ledger.ts'
-import { sydneyDay } from '../core/money/sydney-time.ts'
-import type { Statement } from './sqlite-worker.ts'
+import type { Intent, LedgerRow, Outcome } from '../../core/money/ledger.ts'
+import { sydneyDay } from '../../core/money/sydney-time.ts'
+import type { Row, Values } from '../database.ts'
 
 /** Intents and ledger rows as the tables have them. */
 
-export type Values = Statement['rows'][number]
-export type Row = Record<string, unknown>
+export const INTENT_COLUMNS = [
+  'request_id',
+  'workspace_id',
+  'key_id',
+  'model',
+  'lane',
+  'endpoint',
+  'price_version',
+  'max_tokens',
+  'started_at',
+] as const
+/** The columns of an intent that are numbers. */
+export const INTENT_NUMBERS: ReadonlySet<string> = new Set(['price_version', 'max_tokens', 'started_at'])
 
-export const INTENT_COLUMNS =
-  'request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, started_at'
-const REQUEST_COLUMNS = `${INTENT_COLUMNS}, input_tokens, cached_input_tokens, output_tokens, images, audio_ms,
-  estimated, outcome, amount_pico_aud, queue_wait_ms, first_token_ms, duration_ms`
-export const ROW_COLUMNS = `${REQUEST_COLUMNS}, capacity_ms, corrects, credit_note, reason, settled_at, settled_day`
+export const ROW_COLUMNS = [
+  ...INTENT_COLUMNS,
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'images',
+  'audio_ms',
+  'estimated',
+  'outcome',
+  'amount_pico_aud',
+  'queue_wait_ms',
+  'first_token_ms',
+  'duration_ms',
+  'capacity_ms',
+  'corrects',
+  'credit_note',
+  'reason',
+  'settled_at',
+  'settled_day',
+] as const
 
-export const placeholders = (columns: string): string => columns.replaceAll(/\w+/g, '?')
+/** A ? for each column. */
+export const placeholders = (columns: readonly string[]): string => columns.map(() => '?').join(', ')
 
-const SETTLED = `${placeholders(REQUEST_COLUMNS)}, ?, ?, ?, ?`
-const INVOICED_TO = `coalesce((SELECT max(period_to) FROM invoices WHERE workspace_id = ? AND kind = 'tax_invoice'), 0)`
-
-/**
- * A batch may be written again after an error of unknown effect: a row that is there already stays as it is.
- * One that comes when its month has been invoiced belongs to the next month, so that each stands in one invoice.
- */
-export const SETTLE = `INSERT INTO ledger (${ROW_COLUMNS})
-  SELECT ${SETTLED}, max(?, closed), max(?, closed) FROM (SELECT ${INVOICED_TO} AS closed) WHERE true ON CONFLICT DO NOTHING`
-
-/** Requests that were opened and never settled. */
-const OPEN_REQUESTS = `FROM intents, json_each(intents.requests) AS request
-  WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = request.value ->> 0)`
-
-export const COUNT_OPEN = `SELECT count(*) AS count ${OPEN_REQUESTS}`
-
-const INTENT_VALUES = INTENT_COLUMNS.split(',').map((_column, index) => `request.value ->> ${index}`)
-
-export const RECOVER = `INSERT INTO ledger (${ROW_COLUMNS})
-  SELECT ${INTENT_VALUES.join(', ')}, 0, 0, 0, 0, 0, 0, 'interrupted', 0, 0, NULL, 0, 0, NULL, '', NULL, ?, ? ${OPEN_REQUESTS}`
-
+/** In the order of INTENT_COLUMNS. */
 export function intentValues(it: Intent): Values {
   return [
     it.requestId,

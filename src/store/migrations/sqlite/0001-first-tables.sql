@@ -1,64 +1,4 @@
-/** What is summed up, besides rows and requests. */
-export const SUMMED = [
-  'input_tokens',
-  'cached_input_tokens',
-  'output_tokens',
-  'images',
-  'audio_ms',
-  'capacity_ms',
-  'amount_pico_aud',
-] as const
 
-/** What sums are kept apart by, besides their time. */
-export const APART = ['workspace_id', 'model', 'key_id', 'price_version', 'credit_note'] as const
-
-/** Neither a correction nor reserved capacity is a request. */
-export const IS_REQUEST = 'corrects IS NULL AND capacity_ms = 0'
-
-function sumsTable(table: string, time: string): string {
-  return `
-  CREATE TABLE ${table} (
-    workspace_id TEXT NOT NULL,
-    ${time} INTEGER NOT NULL,
-    model TEXT NOT NULL,
-    key_id TEXT NOT NULL,
-    price_version INTEGER NOT NULL,
-    credit_note TEXT NOT NULL,
-    row_count INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    estimated_requests INTEGER NOT NULL,
-    ${SUMMED.map((column) => `${column} INTEGER NOT NULL`).join(', ')},
-    PRIMARY KEY (workspace_id, ${time}, model, key_id, price_version, credit_note)
-  ) STRICT, WITHOUT ROWID;`
-}
-
-/** What the rows beyond those that were summed up add to a table of sums. */
-function addUp(table: string, time: string, timeOfRow: string): string {
-  const counted = { row_count: '1', requests: IS_REQUEST, estimated_requests: `${IS_REQUEST} AND estimated` }
-  const added = [...Object.keys(counted), ...SUMMED]
-  return `INSERT INTO ${table} (${[...APART, time, ...added].join(', ')})
-    SELECT ${APART.join(', ')}, ${timeOfRow} AS at,
-      ${[...Object.values(counted), ...SUMMED].map((column) => `sum(${column})`).join(', ')}
-    FROM ledger WHERE position > (SELECT position FROM usage_summed) GROUP BY ${APART.join(', ')}, at
-    ON CONFLICT DO UPDATE SET ${added.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`
-}
-
-/**
- * Belongs to the end of every transaction that adds rows, and sums each up exactly once: what one has left
- * out, the next one catches up on.
- */
-export const ADD_UP: readonly string[] = [
-  addUp('usage_hours', 'hour', 'settled_at - settled_at % 3600000'),
-  addUp('usage_days', 'day', 'settled_day'),
-  'UPDATE usage_summed SET position = (SELECT coalesce(max(position), 0) FROM ledger)',
-]
-
-/**
- * The tables, one step a version. A step, once released, never changes; a new one is added at the end.
- * The ledger is append-only. What stands in `intents` and not in `ledger` is open.
- */
-export const migrations: readonly string[] = [
-  `
   CREATE TABLE workspaces (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -141,8 +81,34 @@ export const migrations: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER ledger_never_forgets BEFORE DELETE ON ledger
   BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  ${sumsTable('usage_hours', 'hour')}
-  ${sumsTable('usage_days', 'day')}
+  
+  CREATE TABLE usage_hours (
+    workspace_id TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    credit_note TEXT NOT NULL,
+    row_count INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    estimated_requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL, cached_input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, images INTEGER NOT NULL, audio_ms INTEGER NOT NULL, capacity_ms INTEGER NOT NULL, amount_pico_aud INTEGER NOT NULL,
+    PRIMARY KEY (workspace_id, hour, model, key_id, price_version, credit_note)
+  ) STRICT, WITHOUT ROWID;
+  
+  CREATE TABLE usage_days (
+    workspace_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    price_version INTEGER NOT NULL,
+    credit_note TEXT NOT NULL,
+    row_count INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    estimated_requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL, cached_input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, images INTEGER NOT NULL, audio_ms INTEGER NOT NULL, capacity_ms INTEGER NOT NULL, amount_pico_aud INTEGER NOT NULL,
+    PRIMARY KEY (workspace_id, day, model, key_id, price_version, credit_note)
+  ) STRICT, WITHOUT ROWID;
   -- The last row that is in the sums.
   CREATE TABLE usage_summed (position INTEGER NOT NULL) STRICT;
   INSERT INTO usage_summed VALUES (0);
@@ -168,5 +134,4 @@ export const migrations: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'an issued invoice never changes'); END;
   CREATE TRIGGER invoices_never_go BEFORE DELETE ON invoices
   BEGIN SELECT RAISE(ABORT, 'an issued invoice never changes'); END;
-  `,
-]
+  

@@ -1,0 +1,205 @@
+import { sydneyDay } from '../../core/money/sydney-time.ts'
+import type { Grouping, PricedSums, UsageSums } from '../../core/money/usage-sums.ts'
+import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
+import { readRows, type Database, type Row, type Values } from '../database.ts'
+import type { Dialect } from '../fragments.ts'
+import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
+import { COUNTS, DAYS, FIGURES, HOURS, IS_REQUEST, SUM_KEYS, type SumsTable } from './usage-sums.ts'
+
+const HOUR_MS = 3_600_000
+const COLUMN_OF: Readonly<Record<Grouping, string>> = {
+  workspace: 'workspace_id',
+  model: 'model',
+  key: 'key_id',
+  day: 'day',
+}
+
+/** Rows come from the ledger by its index, sums from the tables that are kept beside it. */
+export function usageQueries(database: Database): UsageStore {
+  const sums = sumColumns(database.dialect)
+  return {
+    async usage(asked) {
+      const { sql, values } = rowsQuery(asked)
+      return (await readRows(database, sql, ...values)).map(toLedgerRow)
+    },
+    async usageRow(requestId) {
+      const [row] = await readRows(
+        database,
+        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE request_id = ?`,
+        requestId,
+      )
+      return row && toLedgerRow(row)
+    },
+    async usageSums(asked) {
+      const column = COLUMN_OF[asked.groupBy]
+      const { table, values } = sumsSource(asked)
+      const after = asked.after === undefined ? '' : `WHERE ${column} > ?`
+      const rows = await readRows(
+        database,
+        `SELECT ${column} AS grouped, ${sums} FROM ${table} ${after} GROUP BY ${column} ORDER BY ${column} LIMIT ?`,
+        ...values,
+        ...(asked.after === undefined ? [] : [asked.after]),
+        asked.limit,
+      )
+      return rows.map((row) => Object.assign(toSums(row), { group: groupOf(row['grouped']) }))
+    },
+    async usageTotal(asked) {
+      const { table, values } = sumsSource(asked)
+      const [row] = await readRows(database, `SELECT ${sums} FROM ${table}`, ...values)
+      return toSums(row ?? {})
+    },
+    async pricedSums(workspaceId, from, to, creditNote) {
+      const rows = await readRows(
+        database,
+        `SELECT model, price_version, ${sums} FROM usage_days
+         WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = ?
+         GROUP BY model, price_version ORDER BY model, price_version`,
+        workspaceId,
+        from,
+        to,
+        creditNote,
+      )
+      return rows.map(toPricedSums)
+    },
+    async wrongSums(workspaceId) {
+      const wrong: Row[] = []
+      for (const table of [HOURS, DAYS]) {
+        wrong.push(...(await readRows(database, differences(table), workspaceId, workspaceId)))
+      }
+      return wrong.map(
+        (row) =>
+          `${String(row['kept_in'])} ${SUM_KEYS.map((column) => String(row[column])).join(' ')} at ${Number(row['at'])}`,
+      )
+    },
+  }
+}
+
+/** A select list of all sums over a table of sums. */
+export function sumColumns({ sumOfAmounts }: Dialect): string {
+  const plain = [...COUNTS, ...FIGURES.filter((column) => column !== 'amount_pico_aud')]
+  return [...plain.map((column) => `coalesce(sum(${column}), 0) AS ${column}`), sumOfAmounts('amount_pico_aud')].join(
+    ', ',
+  )
+}
+
+/** Rows of the ledger in the shape of a table of sums. */
+export function rowsAsSums(columns: readonly string[], where: string, name: string): string {
+  const counts = [
+    '1 AS row_count',
+    `CASE WHEN ${IS_REQUEST} THEN 1 ELSE 0 END AS requests`,
+    `CASE WHEN ${IS_REQUEST} AND estimated = 1 THEN 1 ELSE 0 END AS estimated_requests`,
+  ]
+  return `(SELECT ${[...columns, ...FIGURES, ...counts].join(', ')} FROM ledger WHERE ${where}) AS ${name}`
+}
+
+function rowsQuery(asked: UsageQuery): { sql: string; values: Values } {
+  const { workspaceId, from, to, limit, after, model, priceVersions, creditNote } = asked
+  const conditions = ['workspace_id = ?', 'settled_at < ?']
+  const values: (string | number)[] = [workspaceId, to]
+  if (after && after.settledAt >= from) {
+    conditions.push('(settled_at, request_id) > (?, ?)')
+    values.push(after.settledAt, after.requestId)
+  } else {
+    conditions.push('settled_at >= ?')
+    values.push(from)
+  }
+  if (model !== undefined) {
+    conditions.push('model = ?')
+    values.push(model)
+  }
+  if (priceVersions !== undefined) {
+    conditions.push(`price_version IN (${priceVersions.map(() => '?').join(', ')})`)
+    values.push(...priceVersions)
+  }
+  if (creditNote !== undefined) {
+    conditions.push('credit_note = ?')
+    values.push(creditNote)
+  }
+  const sql = `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')}
+    ORDER BY settled_at, request_id LIMIT ?`
+  return { sql, values: [...values, limit] }
+}
+
+/** A part of a period, and the table of sums that covers it. */
+interface CoveredPeriod {
+  readonly sums: SumsTable
+  readonly from: number
+  readonly to: number
+}
+
+/** Whole days come from the sums by day, since there are fewer; hours are only needed at the two ends. */
+function sumsSource({ workspaceId, from, to, creditNote }: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>): {
+  table: string
+  values: Values
+} {
+  const conditions = [
+    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(creditNote === undefined ? [] : ["credit_note = ''"]),
+  ]
+  const periods = coveredPeriods(from, to)
+  const parts = periods.map(
+    ({ sums: { table, time } }) =>
+      `SELECT workspace_id, model, key_id, ${time} AS day, ${[...COUNTS, ...FIGURES].join(', ')} FROM ${table}
+       WHERE ${[...conditions, `${time} >= ?`, `${time} < ?`].join(' AND ')}`,
+  )
+  return {
+    table: `(${parts.join(' UNION ALL ')}) AS used`,
+    values: periods.flatMap((it) => [...(workspaceId === undefined ? [] : [workspaceId]), it.from, it.to]),
+  }
+}
+
+function coveredPeriods(from: number, to: number): readonly CoveredPeriod[] {
+  const firstDay = isMidnight(from) ? from : sydneyDay(sydneyDay(from) + 26 * HOUR_MS)
+  const lastDay = isMidnight(to) ? to : sydneyDay(to)
+  if (firstDay >= lastDay) return [{ sums: HOURS, from, to }]
+  const periods = [
+    { sums: HOURS, from, to: firstDay },
+    { sums: DAYS, from: firstDay, to: lastDay },
+    { sums: HOURS, from: lastDay, to },
+  ]
+  return periods.filter((it) => it.from < it.to)
+}
+
+/** The beginning and the end of all time count as midnight too. */
+function isMidnight(at: number): boolean {
+  return at === 0 || at === Number.MAX_SAFE_INTEGER || (at % HOUR_MS === 0 && sydneyDay(at) === at)
+}
+
+function groupOf(value: unknown): string | number {
+  return typeof value === 'bigint' ? Number(value) : String(value)
+}
+
+export function toPricedSums(row: Row): PricedSums {
+  return { model: String(row['model']), priceVersion: Number(row['price_version']), ...toSums(row) }
+}
+
+function toSums(row: Row): UsageSums {
+  const sum = (column: string): bigint => (row[column] ?? 0n) as bigint
+  return {
+    rows: Number(sum('row_count')),
+    requests: Number(sum('requests')),
+    estimatedRequests: Number(sum('estimated_requests')),
+    inputTokens: sum('input_tokens'),
+    cachedInputTokens: sum('cached_input_tokens'),
+    outputTokens: sum('output_tokens'),
+    images: sum('images'),
+    audioMs: sum('audio_ms'),
+    capacityMs: sum('capacity_ms'),
+    amount: sum('amount_high') * 1_000_000_000n + sum('amount_low'),
+  }
+}
+
+/**
+ * The keys at which the kept sums are not those of the rows: sums less rows should leave nothing. One statement, so
+ * that rows may be added meanwhile.
+ */
+function differences({ table, time, timeOfRow }: SumsTable): string {
+  const summed = [...COUNTS, ...FIGURES]
+  const keys = [...SUM_KEYS, time].join(', ')
+  const rows = rowsAsSums([...SUM_KEYS, `${timeOfRow} AS ${time}`], 'workspace_id = ?', 'found')
+  return `SELECT '${table}' AS kept_in, ${SUM_KEYS.join(', ')}, ${time} AS at FROM (
+      SELECT ${keys}, ${summed.join(', ')} FROM ${table} WHERE workspace_id = ?
+      UNION ALL SELECT ${keys}, ${summed.map((column) => `-${column}`).join(', ')} FROM ${rows}
+    ) AS both_sides GROUP BY ${keys}
+    HAVING ${summed.map((column) => `sum(${column}) <> 0`).join(' OR ')} LIMIT 100`
+}

@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import { isServiceRunning } from './service-lock.ts'
+
+/**
+ * The steps from an empty database to today's tables; `user_version` says how many were taken. A step never
+ * changes once it is here, since databases out there have taken it: add a new one at the end.
+ */
+export const steps = ['0001-first-tables.sql', '0002-intents-with-owner.sql'] as const
+
+export const readStep = (step: string): string =>
+  readFileSync(new URL(`../migrations/sqlite/${step}`, import.meta.url), 'utf8')
+
+/** Something an operator can put right: it has a code, so that it is shown without a stack. */
+export function refusal(code: string, message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code })
+}
+
+/**
+ * Takes the steps that are missing, in one transaction. Several processes may try at once; the first does the
+ * work and the others find it done.
+ */
+export function migrate(database: DatabaseSync, dataDir: string, { exclusive }: { exclusive: boolean }): void {
+  if (versionOf(database, dataDir) === steps.length) return
+  database.exec('BEGIN IMMEDIATE')
+  const version = versionOf(database, dataDir)
+  // A running service of an older version does not know the new tables. It took its lock before it looked at the
+  // version, so either it is seen here, or it will see the new version and refuse to start.
+  if (version > 0 && version < steps.length && !exclusive && isServiceRunning(dataDir)) {
+    throw refusal(
+      'ERR_DATA_DIR_OLDER',
+      `an older version of Weir is running on ${dataDir}: restart the service before you use this version's commands`,
+    )
+  }
+  for (const step of steps.slice(version)) database.exec(readStep(step))
+  database.exec(`PRAGMA user_version = ${steps.length}; COMMIT`)
+}
+
+function versionOf(database: DatabaseSync, dataDir: string): number {
+  const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
+  if (version <= steps.length) return version
+  throw refusal(
+    'ERR_DATA_DIR_NEWER',
+    `${dataDir} was written by a newer version of Weir (schema ${version}; this version knows ${steps.length})`,
+  )
+}
