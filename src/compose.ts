@@ -30,6 +30,7 @@ import type { Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { publishService, withdrawService } from './running-service.ts'
 import { groupCommit } from './ledger/group-commit.ts'
+import { settledReads } from './ledger/settled-reads.ts'
 import { openStore } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
@@ -84,13 +85,14 @@ async function assemble(
     groupCommit((batch) => store.writeLedger(batch), clock),
     (it) => Promise.race([it.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
   )
+  const books = settledReads(reader, ledger)
   const admission = memoryAdmission(clock)
   telemetry.measure({ admission, ledger })
 
   const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
   const prices = await openPriceBook(store, clock, changes)
-  const spending = await openSpending(store, clock, {
+  const spending = await openSpending(books, clock, {
     limitReached({ name, spendLimit }, spent) {
       telemetry.spendLimitReached(name)
       const limit = formatAud(spendLimit?.amount ?? 0n)
@@ -170,8 +172,8 @@ async function assemble(
       prices,
       catalog,
       changes,
-      store: reader,
-      invoicing: openInvoicing(reader, clock, config.seller),
+      store: books,
+      invoicing: openInvoicing(books, clock, config.seller),
       telemetry,
       operatorToken,
       requestsPerMinute: config.requestsPerMinute,
@@ -195,7 +197,7 @@ async function assemble(
       imageLimits: config.imageLimits,
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
-      usage: reader,
+      usage: books,
       spending,
       limits: config,
       isUp,

@@ -8,7 +8,9 @@ import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
-import type { Store } from '../ports/store.ts'
+import type { LedgerStore } from '../ports/ledger.ts'
+import type { AccountStore } from '../ports/store.ts'
+import type { UsageStore } from '../ports/usage.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
 import { versionRates } from './version-rates.ts'
 
@@ -36,7 +38,9 @@ const PREFIX = { tax_invoice: 'INV', adjustment_note: 'ADJ' } as const
 /** Another process may take the number or add a row between reading and issuing, but not this often. */
 const MAX_ATTEMPTS = 20
 
-export function openInvoicing(store: Store, clock: Clock, seller: Seller | undefined): Invoicing {
+export type InvoicingStore = AccountStore & LedgerStore & UsageStore & InvoiceStore
+
+export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
   async function find(workspace: Workspace, month: Month): Promise<IssuedInvoice | undefined> {
     const all = await store.invoices({ workspaceId: workspace.id })
     return all.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)

@@ -7,8 +7,9 @@ import { rate } from '../core/money/rating.ts'
 import { parseMonth, sydneyMonth } from '../core/money/sydney-time.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { PriceVersion, Workspace } from '../ports/accounts.ts'
-import type { IssuedInvoice } from '../ports/invoices.ts'
-import type { Store } from '../ports/store.ts'
+import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
+import type { AccountStore } from '../ports/store.ts'
+import type { UsageStore } from '../ports/usage.ts'
 import { eachPage } from './usage-export.ts'
 import { addTo, emptySums } from './priced-sums.ts'
 import { versionRates } from './version-rates.ts'
@@ -33,7 +34,7 @@ interface Discrepancy {
 
 const MAX_PROBLEMS = 1000
 
-export async function reconcile(store: Store): Promise<Reconciliation> {
+export async function reconcile(store: AccountStore & UsageStore & InvoiceStore): Promise<Reconciliation> {
   const { workspaces, prices } = await store.accounts()
   const invoices = await store.invoices()
   const problems: Discrepancy[] = []

@@ -1,46 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
-import type { Intent, LedgerRow } from '../../src/core/money/ledger.ts'
-import { noUsage } from '../../src/core/money/rating.ts'
 import type { Ledger, LedgerBatch } from '../../src/ports/ledger.ts'
 import { groupCommit } from '../../src/ledger/group-commit.ts'
+import { sampleIntent as intent, sampleRow as row } from '../support/ledger-samples.ts'
 import { handClock, turn, type HandClock } from './hand-clock.ts'
 
-function intent(requestId: string): Intent {
-  return {
-    requestId,
-    workspaceId: 'ws',
-    keyId: 'key',
-    model: 'meta/x',
-    lane: 'meta/x',
-    endpoint: '/chat/completions',
-    priceVersion: 1,
-    maxTokens: 10,
-    startedAt: 1,
-  }
-}
-
-function row(requestId: string, changes: Partial<LedgerRow> = {}): LedgerRow {
-  return {
-    ...intent(requestId),
-    ...noUsage,
-    estimated: false,
-    outcome: 'completed',
-    amount: 5n,
-    queueWaitMs: 0,
-    firstTokenMs: 1,
-    durationMs: 2,
-    settledAt: 3,
-    ...changes,
-  }
-}
-
-/** A store whose writes the test ends, one by one. */
+/** A ledger on a store whose writes succeed or fail one by one, when the test says so. */
 interface Bench {
   readonly ledger: Ledger
   readonly clock: HandClock
-  /** Every batch it was given, oldest first. */
+  /** Every batch the store was given, oldest first. */
   readonly batches: LedgerBatch[]
   succeed(): Promise<void>
   fail(): Promise<void>
@@ -72,7 +42,7 @@ function bench(t: TestContext): Bench {
   }
 }
 
-/** What has become of a promise so far. */
+/** The state of a promise at any time. */
 function watch(promise: Promise<void>): { state: 'waiting' | 'done' | 'refused' } {
   const watched: { state: 'waiting' | 'done' | 'refused' } = { state: 'waiting' }
   promise.then(
@@ -86,7 +56,7 @@ const idsOf = (batch: LedgerBatch | undefined): string[] =>
   [...(batch?.intents ?? []), ...(batch?.rows ?? [])].map(({ requestId }) => requestId)
 
 describe('group commit', () => {
-  it('nobody hears of success before it is durable', async (t) => {
+  it('reports success only when it is durable', async (t) => {
     const { ledger, succeed } = bench(t)
     const opened = watch(ledger.note(intent('a')))
     await turn()
@@ -100,7 +70,7 @@ describe('group commit', () => {
     assert.equal(settled.state, 'done')
   })
 
-  it('whatever comes while a batch is written makes up the next one, in order', async (t) => {
+  it('puts everything that arrives while a batch is written into the next one, in order', async (t) => {
     const { ledger, batches, succeed } = bench(t)
     const all = [watch(ledger.note(intent('a')))]
     for (const id of ['b', 'c', 'd']) all.push(watch(ledger.note(intent(id))))
@@ -117,7 +87,7 @@ describe('group commit', () => {
     assert.equal(batches.length, 2)
   })
 
-  it('a batch has an end: thousands are written in several', async (t) => {
+  it('writes thousands in several batches, since a batch has a limit', async (t) => {
     const { ledger, batches, succeed } = bench(t)
     const all = Array.from({ length: 5001 }, (_, index) => watch(ledger.note(intent(String(index)))))
     for (let written = 0; written < 4; written++) await succeed()
@@ -129,7 +99,7 @@ describe('group commit', () => {
     assert.ok(all.every(({ state }) => state === 'done'))
   })
 
-  it('a failed write refuses its intents at once, and those that come right after it without trying', async (t) => {
+  it('refuses the intents of a failed write at once, and for a moment those that follow, without trying', async (t) => {
     const { ledger, clock, batches, fail, succeed } = bench(t)
     const first = watch(ledger.note(intent('a')))
     await fail()
@@ -148,7 +118,7 @@ describe('group commit', () => {
     assert.deepEqual(batches.map(idsOf), [['a'], ['c']])
   })
 
-  it('a failed write keeps its rows, and tries again by itself until they are durable', async (t) => {
+  it('keeps the rows of a failed write, and tries again by itself until they are durable', async (t) => {
     const { ledger, clock, batches, fail, succeed } = bench(t)
     const settled = watch(ledger.settle(row('a')))
     await fail()
@@ -166,7 +136,7 @@ describe('group commit', () => {
     assert.equal(batches.length, 5)
   })
 
-  it('a caller waits 5 s for its row, and the row outlives the wait', async (t) => {
+  it('lets a caller wait 5 s for its row, and keeps the row after that', async (t) => {
     const { ledger, clock, batches, fail, succeed } = bench(t)
     const settled = watch(ledger.settle(row('a')))
     clock.advance(4999)
@@ -181,7 +151,7 @@ describe('group commit', () => {
     assert.equal(ledger.status().waiting, 0)
   })
 
-  it('what is to be written instead of a row that came too late is written, and only then', async (t) => {
+  it('writes the late row instead of the row once the caller has stopped waiting, and not before', async (t) => {
     const { ledger, clock, batches, fail, succeed } = bench(t)
     const late = row('a', { outcome: 'withheld', amount: 0n })
     const settled = watch(ledger.settle(row('a'), late))
@@ -200,7 +170,7 @@ describe('group commit', () => {
     assert.deepEqual(batches[3]?.rows, [late])
   })
 
-  it('the lag is the age of the oldest that is not durable, what is being written included', async (t) => {
+  it('has the lag of its oldest item that is not durable, including those being written', async (t) => {
     const { ledger, clock, succeed, fail } = bench(t)
     assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
     watch(ledger.note(intent('a')))
@@ -218,7 +188,7 @@ describe('group commit', () => {
     assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
   })
 
-  it('flush resolves when nothing is left to write, failures or not', async (t) => {
+  it('resolves flush when nothing is left to write, also after failures', async (t) => {
     const { ledger, clock, succeed, fail } = bench(t)
     const empty = watch(ledger.flush())
     await turn()
@@ -235,7 +205,17 @@ describe('group commit', () => {
     assert.equal(flushed.state, 'done')
   })
 
-  it('whatever fails and in whatever order: no row is lost, and who hears of success was written', async () => {
+  it('is readable as soon as a row is durable, also while others are being written', async (t) => {
+    const { ledger, succeed } = bench(t)
+    watch(ledger.settle(row('a')))
+    await succeed()
+    watch(ledger.settle(row('b')))
+    const readable = watch(ledger.readable())
+    await turn()
+    assert.equal(readable.state, 'done')
+  })
+
+  it('loses no row and reports no success that was none, whatever fails in whatever order', async () => {
     const step = fc.oneof(
       { weight: 3, arbitrary: fc.constant('settle' as const) },
       { weight: 3, arbitrary: fc.constant('open' as const) },
@@ -290,7 +270,7 @@ describe('group commit', () => {
               write = undefined
               await turn()
             } else await pass(300)
-            for (const it of heard) assert.ok(written.includes(it), `${it} heard of a success that was none`)
+            for (const it of heard) assert.ok(written.includes(it), `${it} was reported as written and was not`)
           }
           const flushed = watch(ledger.flush())
           for (let tries = 0; tries < 20 && flushed.state === 'waiting'; tries++) {

@@ -77,19 +77,19 @@ function answer({ id, transaction }: WorkerRequest): WorkerReply {
   }
 }
 
-function run({ sql, runs, returns }: Statement): readonly Row[] {
-  const statement = prepare(sql)
-  if (returns === 'rows') return statement.all(...(runs[0] ?? []))
-  for (const values of runs) statement.run(...values)
+function run(statement: Statement): readonly Row[] {
+  const compiled = prepare(statement)
+  if (statement.returns === 'rows') return compiled.all(...(statement.runs[0] ?? []))
+  for (const values of statement.runs) compiled.run(...values)
   return []
 }
 
-function prepare(sql: string): StatementSync {
+function prepare({ sql, returns }: Statement): StatementSync {
   const known = prepared.get(sql)
   if (known) return known
   if (prepared.size >= PREPARED_MAX) prepared.clear()
-  const statement = database.prepare(sql)
-  statement.setReadBigInts(true)
-  prepared.set(sql, statement)
-  return statement
+  const compiled = database.prepare(sql)
+  if (returns === 'rows') compiled.setReadBigInts(true)
+  prepared.set(sql, compiled)
+  return compiled
 }

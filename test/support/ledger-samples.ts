@@ -1,0 +1,34 @@
+import type { Intent, LedgerRow } from '../../src/core/money/ledger.ts'
+import { noUsage } from '../../src/core/money/rating.ts'
+
+/** Intents and rows for tests that only care about some of their values. */
+
+export function sampleIntent(requestId: string, changes: Partial<Intent> = {}): Intent {
+  return {
+    requestId,
+    workspaceId: 'ws_1',
+    keyId: 'key_1',
+    model: 'meta/x',
+    lane: 'meta/x',
+    endpoint: '/chat/completions',
+    priceVersion: 1,
+    maxTokens: 10,
+    startedAt: 1,
+    ...changes,
+  }
+}
+
+export function sampleRow(requestId: string, changes: Partial<LedgerRow> = {}): LedgerRow {
+  return {
+    ...sampleIntent(requestId),
+    ...noUsage,
+    estimated: false,
+    outcome: 'completed',
+    amount: 5n,
+    queueWaitMs: 0,
+    firstTokenMs: 1,
+    durationMs: 2,
+    settledAt: 3,
+    ...changes,
+  }
+}

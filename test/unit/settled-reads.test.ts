@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { settledReads } from '../../src/ledger/settled-reads.ts'
+import type { Store } from '../../src/ports/store.ts'
+import { turn } from './hand-clock.ts'
+
+/** Everything that reads rows of the ledger, or sums of them. */
+const READS = ['usage', 'usageRow', 'usageSums', 'usageTotal', 'pricedSums', 'wrongSums', 'reversibleSums'] as const
+
+describe('reads of settled rows', () => {
+  it('wait until the ledger is readable, each of them', async () => {
+    const asked: string[] = []
+    const store = new Proxy({} as Store, {
+      ownKeys: () => [...READS, 'accounts'],
+      getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+      get: (_target, name) => async (argument: unknown) => {
+        asked.push(String(name))
+        return argument
+      },
+    })
+    const ready = Promise.withResolvers<void>()
+    const reads = settledReads(store, { readable: () => ready.promise })
+    await reads.accounts()
+    assert.deepEqual(asked, ['accounts'], 'accounts are not in the ledger')
+    const answers = READS.map((name) => (reads[name] as (argument: string) => Promise<unknown>)(name))
+    await turn()
+    assert.deepEqual(asked, ['accounts'])
+    ready.resolve()
+    assert.deepEqual(await Promise.all(answers), READS)
+    assert.deepEqual(asked.toSorted(), ['accounts', ...READS].toSorted())
+  })
+})
