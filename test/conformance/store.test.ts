@@ -1,0 +1,662 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { documentOf } from '../../src/core/money/invoice-document.ts'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
+import type { IssuedInvoice } from '../../src/ports/invoices.ts'
+import type { Store } from '../../src/ports/store.ts'
+import type { SumsQuery } from '../../src/ports/usage.ts'
+import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
+
+/** What every store promises, whatever database is behind it. */
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const october = parseMonth('2026-10')!
+const november = parseMonth('2026-11')!
+const always = { from: 0, to: Number.MAX_SAFE_INTEGER }
+
+const workspaceOf = (id: string) => ({ id, name: id, requestsPerMinute: null, createdAt: 1 })
+
+const everyRow = (store: Store, workspaceId: string): Promise<readonly LedgerRow[]> =>
+  store.usage({ workspaceId, ...always, limit: 100_000 })
+
+const settle = (store: Store, ...rows: readonly LedgerRow[]): Promise<void> => store.writeLedger({ intents: [], rows })
+
+/** An invoice or a note for October. What it says does not matter to the store. */
+function issued(workspaceId: string, sequence: number, changes: Partial<IssuedInvoice> = {}): IssuedInvoice {
+  const kind = changes.kind ?? 'tax_invoice'
+  const number = `${kind === 'tax_invoice' ? 'INV' : 'ADJ'}-${sequence}`
+  const document = documentOf({
+    kind,
+    number,
+    workspace: workspaceId,
+    month: october,
+    issuedAt: november.from,
+    seller: undefined,
+    buyer: { name: 'Bücher & Söhne', abn: null, address: '' },
+    lines: [],
+    counts: { requests: 1, estimatedRequests: 0, rows: 1 },
+  })
+  return {
+    number,
+    kind,
+    sequence,
+    sellerAbn: '51824753556',
+    workspaceId,
+    period: october.name,
+    periodFrom: october.from,
+    periodTo: october.to,
+    issuedAt: november.from,
+    document,
+    ...changes,
+  }
+}
+
+for (const adapter of storeAdapters) {
+  describe(`the store on ${adapter.name}`, () => {
+    let database: TestDatabase
+    /** Two processes that have the same database open. */
+    let store: Store
+    let other: Store
+    let lastWorkspace = 0
+
+    before(async () => {
+      database = adapter.create()
+      store = await database.open()
+      other = await database.open()
+    })
+    after(() => database.remove())
+
+    /** Every test has a workspace of its own. */
+    async function newWorkspace(): Promise<string> {
+      const id = `ws_${String(++lastWorkspace).padStart(4, '0')}`
+      await store.createWorkspace(workspaceOf(id))
+      return id
+    }
+
+    describe('accounts', () => {
+      it('keeps workspaces with their limits and buyers', async () => {
+        const id = await newWorkspace()
+        const found = async () => (await other.accounts()).workspaces.find((it) => it.id === id)
+        const noBuyer = { name: null, abn: null, address: null }
+        assert.deepEqual(await found(), { ...workspaceOf(id), spendLimit: null, buyer: noBuyer })
+        await store.setRequestsPerMinute(id, 90)
+        await store.setSpendLimit(id, { amount: 9_007_199_254_740_993n, isSoft: true })
+        await store.setBuyer(id, { name: 'Bücher', abn: '51824753556', address: 'a\nb' })
+        assert.deepEqual(await found(), {
+          ...workspaceOf(id),
+          requestsPerMinute: 90,
+          spendLimit: { amount: 9_007_199_254_740_993n, isSoft: true },
+          buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb' },
+        })
+        await store.setSpendLimit(id, { amount: 0n, isSoft: false })
+        assert.deepEqual((await found())?.spendLimit, { amount: 0n, isSoft: false })
+        await store.setSpendLimit(id, null)
+        await store.setRequestsPerMinute(id, null)
+        assert.deepEqual([(await found())?.spendLimit, (await found())?.requestsPerMinute], [null, null])
+      })
+
+      it('gives a name to one workspace only, also when two processes ask at once', async () => {
+        const twins = [store, other].map((it, index) =>
+          it.createWorkspace({ ...workspaceOf(`ws_twin_${index}`), name: 'twin' }),
+        )
+        const results = await Promise.allSettled(twins)
+        assert.deepEqual(results.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
+        const { workspaces } = await store.accounts()
+        assert.equal(workspaces.filter(({ name }) => name === 'twin').length, 1)
+      })
+
+      it('keeps keys, and the time of their first revocation', async () => {
+        const workspaceId = await newWorkspace()
+        const key = { id: 'key_a', workspaceId, hash: 'hash a', createdAt: 5, revokedAt: null }
+        await store.createKey(key)
+        await store.createKey({ ...key, id: 'key_b', hash: 'hash b' })
+        await store.revokeKey('key_b', 7)
+        await other.revokeKey('key_b', 9)
+        const { keys } = await other.accounts()
+        assert.deepEqual(
+          keys.filter((it) => it.workspaceId === workspaceId),
+          [key, { ...key, id: 'key_b', hash: 'hash b', revokedAt: 7 }],
+        )
+      })
+
+      it('refuses a key for a workspace that does not exist, and one that another key has', async () => {
+        const workspaceId = await newWorkspace()
+        const key = { id: 'key_c', workspaceId, hash: 'hash c', createdAt: 5, revokedAt: null }
+        await store.createKey(key)
+        await assert.rejects(store.createKey({ ...key, id: 'key_d', hash: 'hash d', workspaceId: 'ws_none' }))
+        await assert.rejects(store.createKey({ ...key, id: 'key_e' }))
+      })
+
+      it('numbers price versions as they come, and never two alike', async () => {
+        const workspaceId = await newWorkspace()
+        const version = { model: 'meta/priced', workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3 }
+        const first = await store.addPriceVersion(version)
+        const own = await other.addPriceVersion({ ...version, workspaceId, prices: null })
+        assert.ok(own > first && first > 0)
+        const { prices } = await store.accounts()
+        assert.deepEqual(
+          prices.filter(({ model }) => model === 'meta/priced'),
+          [
+            { ...version, id: first },
+            { ...version, id: own, workspaceId, prices: null },
+          ],
+        )
+        const many = await Promise.all(
+          Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).addPriceVersion(version)),
+        )
+        assert.equal(new Set([...many, first, own]).size, 42)
+      })
+    })
+
+    describe('ledger rows', () => {
+      it('come back as they were written', async () => {
+        const workspaceId = await newWorkspace()
+        const full = sampleRow('full', {
+          workspaceId,
+          inputTokens: 100,
+          cachedInputTokens: 40,
+          outputTokens: 7,
+          images: 2,
+          audioMs: 1500,
+          estimated: true,
+          outcome: 'caller_left',
+          amount: 9_007_199_254_740_993n,
+          queueWaitMs: 12,
+          firstTokenMs: null,
+          durationMs: 99,
+          settledAt: october.from + 5,
+        })
+        const capacity = sampleRow('capacity', { workspaceId, capacityMs: 3_600_000, settledAt: october.from + 6 })
+        const correction = { of: 'full', reason: 'It was wrong.', creditNote: '' }
+        const reversal = sampleRow('reversal', {
+          workspaceId,
+          amount: -5n,
+          inputTokens: -3,
+          settledAt: october.from + 7,
+          correction,
+        })
+        await settle(store, full, capacity, reversal)
+        assert.deepEqual(await everyRow(other, workspaceId), [full, capacity, reversal])
+        assert.deepEqual(await other.usageRow('full'), full)
+        assert.equal(await other.usageRow('nothing'), undefined)
+      })
+
+      it('stay as they are when they are written again, and count once', async () => {
+        const workspaceId = await newWorkspace()
+        const first = sampleRow('again', { workspaceId, amount: 5n, settledAt: october.from })
+        await settle(store, first)
+        await settle(store, { ...first, amount: 7n, settledAt: november.from }, sampleRow('more', { workspaceId }))
+        await Promise.all([settle(store, first), settle(other, first)])
+        assert.deepEqual(await other.usageRow('again'), first)
+        const { rows, amount } = await other.usageTotal({ workspaceId, ...always, groupBy: 'model' })
+        assert.deepEqual([rows, amount], [2, 10n])
+      })
+
+      it('are written all or none, with their intents', async () => {
+        const workspaceId = await newWorkspace()
+        const impossible = sampleRow('impossible', { workspaceId, inputTokens: 1, cachedInputTokens: 2 })
+        const owner = await database.open('all-or-none')
+        await assert.rejects(
+          owner.writeLedger({
+            intents: [sampleIntent('noted', { workspaceId })],
+            rows: [sampleRow('possible', { workspaceId }), impossible],
+          }),
+        )
+        assert.deepEqual(await everyRow(store, workspaceId), [])
+        assert.equal(await owner.recoverIntents(october.from), 0)
+        await settle(owner, sampleRow('possible', { workspaceId }))
+        assert.equal((await everyRow(store, workspaceId)).length, 1)
+      })
+
+      it('of a month that is closed belong to the next one, also in the sums', async () => {
+        const [closed, open] = [await newWorkspace(), await newWorkspace()]
+        const at = october.to - 5
+        await settle(store, sampleRow('in-time', { workspaceId: closed, settledAt: at }))
+        const sequence = (await store.lastSequence('tax_invoice')) + 1
+        assert.ok(await store.issueInvoice(issued(closed, sequence), 1, []))
+        await settle(
+          other,
+          sampleRow('late', { workspaceId: closed, settledAt: at, amount: 3n }),
+          sampleRow('later', { workspaceId: closed, settledAt: november.from + 9, amount: 4n }),
+          sampleRow('elsewhere', { workspaceId: open, settledAt: at }),
+        )
+        const settledAt = async (id: string) => (await store.usageRow(id))?.settledAt
+        assert.equal(await settledAt('in-time'), at)
+        assert.equal(await settledAt('late'), october.to)
+        assert.equal(await settledAt('later'), november.from + 9)
+        assert.equal(await settledAt('elsewhere'), at)
+        const sums = await store.pricedSums(closed, november.from, november.from + DAY_MS, '')
+        assert.deepEqual(
+          sums.map(({ rows, amount }) => [rows, amount]),
+          [[2, 7n]],
+        )
+        assert.deepEqual(await store.wrongSums(closed), [])
+      })
+
+      it('are found by period, model, price and note, a page at a time', async () => {
+        const workspaceId = await newWorkspace()
+        // Several of one moment, so that a page ends between them.
+        const rows = Array.from({ length: 9 }, (_, index) =>
+          sampleRow(`page-${index}`, {
+            workspaceId,
+            settledAt: october.from + Math.floor(index / 4),
+            model: index % 2 ? 'meta/odd' : 'meta/even',
+            priceVersion: index % 3,
+          }),
+        )
+        await settle(store, ...rows.toReversed())
+        const asked = { workspaceId, ...always }
+        const pages: LedgerRow[] = []
+        for (let page: readonly LedgerRow[] = []; ;) {
+          const last = pages.at(-1)
+          page = await other.usage({ ...asked, limit: 3, ...(last ? { after: last } : {}) })
+          pages.push(...page)
+          if (page.length < 3) break
+        }
+        assert.deepEqual(pages, rows)
+        const ids = async (changes: object): Promise<string[]> =>
+          (await other.usage({ ...asked, limit: 100, ...changes })).map(({ requestId }) => requestId)
+        assert.deepEqual(await ids({ from: october.from + 2 }), ['page-8'])
+        assert.deepEqual(await ids({ to: october.from + 1, model: 'meta/odd' }), ['page-1', 'page-3'])
+        assert.deepEqual(await ids({ priceVersions: [1, 2], model: 'meta/even' }), ['page-2', 'page-4', 'page-8'])
+        assert.equal((await ids({ creditNote: '' })).length, 9)
+        assert.deepEqual(await ids({ creditNote: 'ADJ-1' }), [])
+      })
+    })
+
+    describe('intents', () => {
+      it('that were never settled are settled at nothing, once', async () => {
+        const workspaceId = await newWorkspace()
+        const [first, second, third] = ['open-1', 'open-2', 'open-3'].map((id) => sampleIntent(id, { workspaceId }))
+        const owner = await database.open('crashed')
+        await owner.writeLedger({ intents: [first!, second!], rows: [] })
+        await owner.writeLedger({ intents: [third!], rows: [sampleRow('open-1', { workspaceId })] })
+        // The next process of the same owner.
+        const next = await database.open('crashed')
+        assert.equal(await next.recoverIntents(october.from), 2)
+        assert.equal(await next.recoverIntents(october.from + 1), 0)
+        assert.deepEqual(
+          await next.usageRow('open-2'),
+          sampleRow('open-2', {
+            workspaceId,
+            outcome: 'interrupted',
+            amount: 0n,
+            firstTokenMs: null,
+            durationMs: 0,
+            settledAt: october.from,
+          }),
+        )
+        const { rows, requests, amount } = await next.usageTotal({ workspaceId, ...always, groupBy: 'model' })
+        assert.deepEqual([rows, requests, amount], [3, 3, 5n])
+        assert.deepEqual(await next.wrongSums(workspaceId), [])
+      })
+
+      it('are recovered by their owner alone', async () => {
+        const workspaceId = await newWorkspace()
+        const [one, two] = [await database.open('owner-1'), await database.open('owner-2')]
+        const noted = (id: string) => ({ intents: [sampleIntent(id, { workspaceId })], rows: [] })
+        await Promise.all([one.writeLedger(noted('of-one')), two.writeLedger(noted('of-two'))])
+        assert.equal(await one.recoverIntents(october.from), 1)
+        assert.equal(await two.usageRow('of-two'), undefined, 'the other one is still at work')
+        await two.writeLedger({ intents: [], rows: [sampleRow('of-two', { workspaceId })] })
+        assert.equal(await two.recoverIntents(october.from), 0)
+        const outcomes = (await everyRow(store, workspaceId)).map(({ requestId, outcome }) => [requestId, outcome])
+        assert.deepEqual(outcomes.toSorted(), [
+          ['of-one', 'interrupted'],
+          ['of-two', 'completed'],
+        ])
+      })
+
+      it('are those of one owner, whichever process writes them and whenever it opens the store', async () => {
+        const workspaceId = await newWorkspace()
+        const noted = (id: string) => ({ intents: [sampleIntent(id, { workspaceId })], rows: [] })
+        const processes = await Promise.all([0, 1, 2].map(() => database.open('many')))
+        for (const round of [0, 1]) {
+          await Promise.all(processes.map((it, index) => it.writeLedger(noted(`many-${round}-${index}`))))
+        }
+        assert.equal(await processes[0]!.recoverIntents(october.from), 6)
+        const own = await database.open()
+        await own.writeLedger(noted('default-owner'))
+        assert.equal(await (await database.open()).recoverIntents(october.from), 1)
+      })
+    })
+
+    describe('sums', () => {
+      it('are those of the rows, however many processes write at once', async () => {
+        const workspaceIds = [await newWorkspace(), await newWorkspace()]
+        const rows = Array.from({ length: 300 }, (_, index) =>
+          sampleRow(`sum-${index}`, {
+            workspaceId: workspaceIds[index % 2]!,
+            model: `meta/${index % 3}`,
+            keyId: `key_${index % 4}`,
+            priceVersion: index % 2,
+            inputTokens: index,
+            estimated: index % 5 === 0,
+            amount: BigInt(index) * 1_000_000_000_001n,
+            settledAt: october.from + index * 7 * HOUR_MS,
+          }),
+        )
+        const batches = Array.from({ length: 60 }, (_, index) => rows.slice(index * 5, index * 5 + 5))
+        await Promise.all(batches.map((batch, index) => settle(index % 2 ? store : other, ...batch)))
+        for (const workspaceId of workspaceIds) assert.deepEqual(await store.wrongSums(workspaceId), [])
+
+        const [workspaceId] = workspaceIds as [string]
+        const own = rows.filter((row) => row.workspaceId === workspaceId)
+        await sumsMatch({ workspaceId, ...always }, own)
+        for (const hours of [1, 10, 24, 100, 24 * 31 + 1]) {
+          const period = { from: october.from + 3 * HOUR_MS, to: october.from + (3 + hours) * HOUR_MS }
+          const within = own.filter(({ settledAt }) => settledAt >= period.from && settledAt < period.to)
+          await sumsMatch({ workspaceId, ...period }, within)
+        }
+      })
+
+      /** Of the same rows by every grouping, and in total. */
+      async function sumsMatch(asked: Pick<SumsQuery, 'workspaceId' | 'from' | 'to'>, rows: readonly LedgerRow[]) {
+        const groups = {
+          workspace: (row: LedgerRow) => row.workspaceId,
+          model: (row: LedgerRow) => row.model,
+          key: (row: LedgerRow) => row.keyId,
+        }
+        for (const [groupBy, groupOf] of Object.entries(groups)) {
+          const found = await store.usageSums({ ...asked, groupBy: groupBy as 'model', limit: 100 })
+          const expected = [...Map.groupBy(rows, groupOf)].toSorted(([one], [another]) => (one < another ? -1 : 1))
+          assert.deepEqual(
+            found.map((it) => [it.group, it.rows, it.requests, it.estimatedRequests, it.inputTokens, it.amount]),
+            expected.map(([group, of]) => [
+              group,
+              of.length,
+              of.length,
+              of.filter(({ estimated }) => estimated).length,
+              of.reduce((sum, { inputTokens }) => sum + BigInt(inputTokens), 0n),
+              of.reduce((sum, { amount }) => sum + amount, 0n),
+            ]),
+          )
+        }
+        const total = await store.usageTotal({ ...asked, groupBy: 'model' })
+        assert.deepEqual([total.rows, total.amount], [rows.length, rows.reduce((sum, { amount }) => sum + amount, 0n)])
+      }
+
+      it('by day begin at midnight in Sydney, and come a page at a time', async () => {
+        const workspaceId = await newWorkspace()
+        // The clocks go forward on 4 October, so that day has 23 hours.
+        const days = Array.from({ length: 6 }, (_, index) => sydneyDay(october.from + index * DAY_MS + 2 * HOUR_MS))
+        for (const [index, day] of days.entries()) {
+          const next = days[index + 1] ?? day + DAY_MS
+          await settle(
+            store,
+            sampleRow(`day-${index}-first`, { workspaceId, settledAt: day }),
+            sampleRow(`day-${index}-last`, { workspaceId, settledAt: next - 1 }),
+          )
+        }
+        const asked = { workspaceId, ...always, groupBy: 'day' as const }
+        const first = await other.usageSums({ ...asked, limit: 4 })
+        const second = await other.usageSums({ ...asked, limit: 4, after: first.at(-1)!.group })
+        assert.deepEqual(
+          [...first, ...second].map(({ group, rows }) => [group, rows]),
+          days.map((day) => [day, 2]),
+        )
+      })
+
+      it('may be more than 64 bits hold', async () => {
+        const workspaceId = await newWorkspace()
+        const amount = 9_000_000_000_000_000_000n
+        await settle(
+          store,
+          sampleRow('rich-1', { workspaceId, amount, model: 'meta/a' }),
+          sampleRow('rich-2', { workspaceId, amount, model: 'meta/b' }),
+          sampleRow('rich-3', { workspaceId, amount, model: 'meta/b', priceVersion: 2 }),
+        )
+        const { amount: total } = await other.usageTotal({ workspaceId, ...always, groupBy: 'model' })
+        assert.equal(total, 3n * amount)
+      })
+
+      it('count neither corrections nor reserved capacity as requests', async () => {
+        const workspaceId = await newWorkspace()
+        const correction = { of: 'counted', reason: 'Wrong.', creditNote: '' }
+        await settle(store, sampleRow('counted', { workspaceId, estimated: true }))
+        await settle(
+          store,
+          sampleRow('counted-back', { workspaceId, amount: -5n, estimated: true, correction }),
+          sampleRow('counted-capacity', { workspaceId, capacityMs: 1000 }),
+        )
+        const sums = await store.usageTotal({ workspaceId, ...always, groupBy: 'model' })
+        assert.deepEqual(
+          [sums.rows, sums.requests, sums.estimatedRequests, sums.capacityMs, sums.amount],
+          [3, 1, 1, 1000n, 5n],
+        )
+      })
+    })
+
+    describe('invoices', () => {
+      /** A workspace with so many rows in October. */
+      async function workspaceWithRows(count: number): Promise<string> {
+        const workspaceId = await newWorkspace()
+        const rows = Array.from({ length: count }, (_, index) =>
+          sampleRow(`${workspaceId}-${index}`, {
+            workspaceId,
+            settledAt: october.from + index,
+            amount: BigInt(index + 1),
+            inputTokens: 10,
+          }),
+        )
+        await settle(store, ...rows)
+        return workspaceId
+      }
+      const nextSequence = async (kind: IssuedInvoice['kind'] = 'tax_invoice'): Promise<number> =>
+        (await store.lastSequence(kind)) + 1
+
+      it('are issued with their rows for reserved capacity, and found again', async () => {
+        const workspaceId = await workspaceWithRows(2)
+        const invoice = issued(workspaceId, await nextSequence())
+        const capacity = sampleRow(`${workspaceId}-capacity`, {
+          workspaceId,
+          capacityMs: 5,
+          settledAt: october.to - 1,
+        })
+        assert.equal(await store.issueInvoice(invoice, 2, [capacity]), true)
+        assert.deepEqual(await other.usageRow(capacity.requestId), capacity)
+        assert.deepEqual(await other.invoices({ workspaceId }), [invoice])
+        assert.deepEqual(await other.invoices({ number: invoice.number }), [invoice])
+        assert.deepEqual(await other.invoices({ workspaceId: 'ws_none', number: invoice.number }), [])
+        assert.ok((await other.invoices()).some(({ number }) => number === invoice.number))
+        assert.equal(await other.lastSequence('tax_invoice'), invoice.sequence)
+        assert.deepEqual(await other.sellers(), [invoice.sellerAbn])
+        assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+
+      it('are refused, without any effect, when they are not the next, of another seller, or of other rows', async () => {
+        const workspaceId = await workspaceWithRows(3)
+        const next = await nextSequence()
+        const capacity = sampleRow(`${workspaceId}-capacity`, { workspaceId, capacityMs: 5, settledAt: october.to - 1 })
+        const wrong: readonly [IssuedInvoice, number][] = [
+          [issued(workspaceId, next + 1), 3],
+          [issued(workspaceId, next - 1, { number: 'INV-again' }), 3],
+          [issued(workspaceId, next, { sellerAbn: '83914571673' }), 3],
+          [issued(workspaceId, next), 2],
+          [issued(workspaceId, next), 4],
+        ]
+        for (const [invoice, rows] of wrong) {
+          assert.equal(await store.issueInvoice(invoice, rows, [capacity]), false)
+        }
+        assert.equal(await store.usageRow(capacity.requestId), undefined)
+        assert.deepEqual(await store.invoices({ workspaceId }), [])
+        assert.equal(await store.issueInvoice(issued(workspaceId, next), 3, [capacity]), true)
+        const again = issued(workspaceId, next + 1)
+        assert.equal(await store.issueInvoice(again, 4, []), false, 'a month has one invoice')
+      })
+
+      it('take each number once, when two processes issue at once', async () => {
+        for (let round = 0; round < 10; round++) {
+          const [one, two] = [await workspaceWithRows(1), await workspaceWithRows(1)]
+          const sequence = await nextSequence()
+          const results = await Promise.all([
+            store.issueInvoice(issued(one, sequence), 1, []),
+            other.issueInvoice(issued(two, sequence, { number: `INV-${sequence}-other` }), 1, []),
+          ])
+          assert.deepEqual(results.toSorted(), [false, true])
+        }
+        const sequences = (await store.invoices())
+          .filter(({ kind }) => kind === 'tax_invoice')
+          .map(({ sequence }) => sequence)
+        assert.deepEqual(
+          sequences.toSorted((one, another) => one - another),
+          sequences.map((_, index) => index + 1),
+        )
+      })
+
+      it('have every row of their month, or the row is of the next month, when one comes at the same time', async () => {
+        for (let round = 0; round < 20; round++) {
+          const workspaceId = await workspaceWithRows(1)
+          const row = sampleRow(`${workspaceId}-meanwhile`, { workspaceId, settledAt: october.to - 1 })
+          const invoice = issued(workspaceId, await nextSequence())
+          const issuing = (): Promise<boolean> => store.issueInvoice(invoice, 1, [])
+          const [isIssued] = await (round % 2
+            ? Promise.all([issuing(), settle(other, row)])
+            : Promise.all([settle(other, row).then(issuing)]))
+          const settledAt = (await store.usageRow(row.requestId))?.settledAt
+          assert.equal(settledAt, isIssued ? october.to : october.to - 1)
+          if (!isIssued) assert.ok(await store.issueInvoice(invoice, 2, []))
+        }
+      })
+
+      it('are adjusted by notes, which take each row back once', async () => {
+        const workspaceId = await workspaceWithRows(4)
+        const id = (index: number): string => `${workspaceId}-${index}`
+        assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 4, []))
+        const reversible = async (ids: readonly string[] | null) =>
+          (await store.reversibleSums(workspaceId, october.from, october.to, ids)).map(({ rows, amount }) => [
+            rows,
+            amount,
+          ])
+        assert.deepEqual(await reversible(null), [[4, 10n]])
+        assert.deepEqual(await reversible([id(0), id(2), 'nothing']), [[2, 4n]])
+
+        const note = issued(workspaceId, await nextSequence('adjustment_note'), { kind: 'adjustment_note' })
+        assert.ok(await store.issueNote(note, 4, { requestIds: [id(0), id(2)], reason: 'Blank.' }))
+        const taken = await other.usage({ workspaceId, ...always, limit: 9, creditNote: note.number })
+        assert.deepEqual(
+          taken.map(({ requestId, amount, inputTokens, settledAt, correction }) => ({
+            requestId,
+            amount,
+            inputTokens,
+            settledAt,
+            correction,
+          })),
+          [0, 2].map((index) => ({
+            requestId: `${note.number}:${id(index)}`,
+            amount: -BigInt(index + 1),
+            inputTokens: -10,
+            settledAt: note.issuedAt,
+            correction: { of: id(index), reason: 'Blank.', creditNote: note.number },
+          })),
+        )
+        assert.deepEqual(await reversible(null), [[2, 6n]])
+        assert.deepEqual(await reversible([id(0)]), [])
+
+        const rest = issued(workspaceId, note.sequence + 1, { kind: 'adjustment_note' })
+        assert.equal(await store.issueNote(rest, 3, { requestIds: null, reason: 'All.' }), false, 'other rows')
+        assert.ok(await store.issueNote(rest, 4, { requestIds: null, reason: 'All.' }))
+        assert.deepEqual(await reversible(null), [])
+        const [ofNote] = await store.pricedSums(workspaceId, note.periodFrom, note.periodTo + DAY_MS, rest.number)
+        assert.deepEqual([ofNote?.rows, ofNote?.amount], [2, -6n])
+        const total = await store.usageTotal({ workspaceId, ...always, groupBy: 'model', creditNote: '' })
+        assert.deepEqual([total.rows, total.amount], [4, 10n])
+        assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+    })
+
+    describe('arrivals', () => {
+      it('are those of a lane, in the order of admission, by the time before the wait', async () => {
+        const workspaceId = await newWorkspace()
+        const at = october.from
+        const rows = [3, 1, 2, 0].map((index) =>
+          sampleRow(`arrival-${index}`, {
+            workspaceId,
+            lane: 'lane/a',
+            startedAt: at + index * 10,
+            queueWaitMs: index,
+            inputTokens: index,
+            outputTokens: index * 2,
+          }),
+        )
+        await settle(store, ...rows, sampleRow('arrival-elsewhere', { workspaceId, lane: 'lane/b', startedAt: at }))
+        const asked = { lane: 'lane/a', from: at, to: at + 27, limit: 2, offset: 0 }
+        const first = await other.arrivals(asked)
+        const second = await other.arrivals({ ...asked, offset: 2 })
+        assert.deepEqual(
+          [...first, ...second],
+          [0, 1, 2].map((index) => ({
+            arrivedAt: at + index * 9,
+            inputTokens: index,
+            maxTokens: 10,
+            outputTokens: index * 2,
+          })),
+        )
+        assert.deepEqual([first.length, second.length], [2, 1])
+      })
+    })
+
+    describe('several at once', () => {
+      it('reads go on while somebody else writes', async () => {
+        const workspaceId = await newWorkspace()
+        await settle(store, sampleRow('before', { workspaceId }))
+        const release = database.holdWriter()
+        try {
+          const asked = { workspaceId, ...always, groupBy: 'day' as const }
+          await Promise.all([
+            store.accounts(),
+            store.usage({ workspaceId, ...always, limit: 1 }),
+            store.usageRow('before'),
+            store.usageSums({ ...asked, limit: 1 }),
+            store.usageTotal(asked),
+            store.pricedSums(workspaceId, 0, DAY_MS, ''),
+            store.wrongSums(workspaceId),
+            store.invoices(),
+            store.lastSequence('tax_invoice'),
+            store.sellers(),
+            store.reversibleSums(workspaceId, 0, DAY_MS, null),
+            store.arrivals({ lane: 'lane/a', from: 0, to: 1, limit: 1, offset: 0 }),
+          ])
+          // Neither does opening a store that is up to date wait for a writer.
+          await (await database.open()).accounts()
+        } finally {
+          release()
+        }
+      })
+
+      it('writes go on while somebody else reads for long', async () => {
+        const workspaceId = await newWorkspace()
+        const release = database.holdReader()
+        try {
+          await settle(store, sampleRow('during', { workspaceId }))
+          assert.equal((await other.usageRow('during'))?.requestId, 'during')
+        } finally {
+          release()
+        }
+      })
+
+      it('a write waits for another one, and then succeeds', async () => {
+        const workspaceId = await newWorkspace()
+        const release = database.holdWriter()
+        const written = settle(store, sampleRow('waiting', { workspaceId }))
+        assert.equal(await other.usageRow('waiting'), undefined)
+        release()
+        await written
+        assert.equal((await other.usageRow('waiting'))?.requestId, 'waiting')
+      })
+    })
+
+    it('keeps everything when it is closed and opened again, and refuses what comes after closing', async () => {
+      const workspaceId = await newWorkspace()
+      const row = sampleRow('kept', { workspaceId })
+      const first = await database.open()
+      await settle(first, row)
+      await first.close()
+      await assert.rejects(first.usageRow('kept'), /closed/)
+      assert.deepEqual(await (await database.open()).usageRow('kept'), row)
+    })
+  })
+}
