@@ -297,14 +297,18 @@ for (const adapter of storeAdapters) {
       it('are recovered by their owner alone', async () => {
         const workspaceId = await newWorkspace()
         const [one, two] = [await database.open('owner-1'), await database.open('owner-2')]
-        const noted = (id: string) => ({ intents: [sampleIntent(id, { workspaceId })], rows: [] })
-        await Promise.all([one.writeLedger(noted('of-one')), two.writeLedger(noted('of-two'))])
+        const noted = (...ids: string[]) => ({
+          intents: ids.map((id) => sampleIntent(id, { workspaceId })),
+          rows: [],
+        })
+        await Promise.all([one.writeLedger(noted('of-one')), two.writeLedger(noted('of-two', 'lost-by-two'))])
         assert.equal(await one.recoverIntents(october.from), 1)
         assert.equal(await two.usageRow('of-two'), undefined, 'the other one is still at work')
-        await two.writeLedger({ intents: [], rows: [sampleRow('of-two', { workspaceId })] })
-        assert.equal(await two.recoverIntents(october.from), 0)
+        await settle(two, sampleRow('of-two', { workspaceId }))
+        assert.equal(await (await database.open('owner-2')).recoverIntents(october.from), 1)
         const outcomes = (await everyRow(store, workspaceId)).map(({ requestId, outcome }) => [requestId, outcome])
         assert.deepEqual(outcomes.toSorted(), [
+          ['lost-by-two', 'interrupted'],
           ['of-one', 'interrupted'],
           ['of-two', 'completed'],
         ])

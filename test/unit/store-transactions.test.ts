@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { IssuedInvoice } from '../../src/ports/invoices.ts'
+import type { Database, Lock, Transaction } from '../../src/store/database.ts'
+import { sqliteDialect } from '../../src/store/fragments.ts'
+import { accountQueries } from '../../src/store/queries/accounts.ts'
+import { arrivalQueries } from '../../src/store/queries/arrivals.ts'
+import { invoiceQueries } from '../../src/store/queries/invoices.ts'
+import { ledgerQueries } from '../../src/store/queries/ledger.ts'
+import { addUpRows } from '../../src/store/queries/usage-sums.ts'
+import { usageQueries } from '../../src/store/queries/usage.ts'
+import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+
+/** What SQLite cannot show, having one writer at a time: what each transaction says that it reads, writes and locks. */
+
+const transactions: Transaction[] = []
+const database: Database = {
+  dialect: sqliteDialect,
+  transact(transaction) {
+    transactions.push(transaction)
+    return Promise.resolve(transaction.statements.map(() => []))
+  },
+  close: () => Promise.resolve(),
+}
+const store = {
+  ...accountQueries(database),
+  ...ledgerQueries(database, { owner: 'owner', incarnation: 'incarnation' }),
+  ...usageQueries(database),
+  ...invoiceQueries(database),
+  ...arrivalQueries(database),
+}
+
+const workspaceId = 'ws_1'
+const period = { from: 0, to: 3_600_000 }
+const asked = { workspaceId, ...period, groupBy: 'model' as const }
+const [intent, row] = [sampleIntent('a'), sampleRow('a')]
+const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
+
+const reads: Readonly<Record<string, () => Promise<unknown>>> = {
+  accounts: () => store.accounts(),
+  usage: () => store.usage({ workspaceId, ...period, limit: 1 }),
+  usageRow: () => store.usageRow('a'),
+  usageSums: () => store.usageSums({ ...asked, limit: 1 }),
+  usageTotal: () => store.usageTotal(asked),
+  pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
+  wrongSums: () => store.wrongSums(workspaceId),
+  invoices: () => store.invoices(),
+  lastSequence: () => store.lastSequence('tax_invoice'),
+  sellers: () => store.sellers(),
+  reversibleSums: () => store.reversibleSums(workspaceId, 0, 1, ['a']),
+  arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
+}
+
+const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
+  createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
+  setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
+  setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
+  setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null })],
+  createKey: [[], () => store.createKey({ id: 'a', workspaceId, hash: 'a', createdAt: 1, revokedAt: null })],
+  revokeKey: [[], () => store.revokeKey('a', 1)],
+  addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
+  'writeLedger of intents alone': [[], () => store.writeLedger({ intents: [intent], rows: [] })],
+  'writeLedger of rows': [['usage_sums'], () => store.writeLedger({ intents: [intent], rows: [row] })],
+  recoverIntents: [['usage_sums'], () => store.recoverIntents(1)],
+  issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
+  issueNote: [
+    ['invoices', 'usage_sums'],
+    () => store.issueNote(invoice, 1, { requestIds: null, reason: 'It was wrong.' }),
+  ],
+}
+
+async function transactionsOf(call: () => Promise<unknown>): Promise<readonly Transaction[]> {
+  transactions.length = 0
+  await call()
+  return [...transactions]
+}
+
+describe('the transactions of the store', () => {
+  for (const [name, call] of Object.entries(reads)) {
+    it(`${name} only reads, and locks nothing`, async () => {
+      const made = await transactionsOf(call)
+      assert.ok(made.length > 0)
+      for (const { access, statements } of made) {
+        assert.equal(access, 'read')
+        for (const { sql, returns } of statements) {
+          assert.match(sql, /^SELECT/)
+          assert.equal(returns, 'rows')
+        }
+      }
+    })
+  }
+
+  for (const [name, [locks, call]] of Object.entries(writes)) {
+    it(`${name} writes in one transaction that locks ${locks.join(' and ') || 'nothing'}`, async () => {
+      const made = await transactionsOf(call)
+      assert.deepEqual(
+        made.map((it) => [it.access, it.access === 'write' && it.locks]),
+        [['write', locks]],
+      )
+      const { statements } = made[0]!
+      const addsRows = statements.some(({ sql }) => sql.startsWith('INSERT INTO ledger'))
+      assert.equal(addsRows, locks.includes('usage_sums'))
+      assert.deepEqual(addsRows ? statements.slice(-addUpRows.length) : [], addsRows ? addUpRows : [])
+    })
+  }
+
+  it('are all looked at here', () => {
+    const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ')[0])]
+    assert.deepEqual([...new Set(seen)].toSorted(), Object.keys(store).toSorted())
+  })
+})
