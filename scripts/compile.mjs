@@ -1,7 +1,7 @@
-// Compiles the service into the cache that bootstrap.mjs names. A process that finds all of it there never
-// loads the compiler, of which each thread would have its own: it takes a quarter less memory.
+// Compiles the service into the cache that bootstrap.mjs names. A process that finds everything there never loads the
+// compiler, which every thread would load for itself. That saves a quarter of the memory.
 await import('../src/store/sqlite/worker.ts').catch(() => {
-  // It runs on a thread of the service only.
+  // It fails here, since it only runs on a thread of the service. It is compiled all the same.
 })
 process.argv.splice(2, Infinity, 'help')
 await import('../src/main.ts')

@@ -13,13 +13,13 @@ const ROUNDS = 4
 const CALLERS = 16
 const ANSWERS_A_ROUND = 25
 
-/** An answer that its caller has to the last byte. */
+/** An answer of which the caller has the last byte. */
 interface Received {
   readonly requestId: string
   readonly outputTokens: number
 }
 
-/** Sends one request after the other until the service dies. */
+/** Sends one request after another until the service dies. */
 async function keepAsking(weir: WeirProcess, caller: number, received: Received[]): Promise<void> {
   try {
     for (let sent = 0; ; sent++) {
@@ -35,12 +35,12 @@ async function keepAsking(weir: WeirProcess, caller: number, received: Received[
       })
     }
   } catch {
-    // The connection is gone, and the service with it.
+    // The service is gone, and the connection with it.
   }
 }
 
 describe('kill -9', () => {
-  it('every answer a caller has received has its row, once; every call of the engine has one, too', async (t) => {
+  it('leaves one row for every answer that a caller received, and one for every call of the engine', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { tokens: ['a', 'b', 'c'], tokenMs: 4, continuousUsage: true }
     const weir = await weirProcess(
@@ -91,7 +91,7 @@ describe('kill -9', () => {
     assert.equal(database.prepare('PRAGMA integrity_check').get()?.['integrity_check'], 'ok')
   })
 
-  it('what was under way is settled at nothing by the next start, once and for ever', async (t) => {
+  it('the next start settles at nothing what was under way, once and for all', async (t) => {
     const engine = await scriptedEngine()
     engine.script = { handle: (_call, response) => new Promise((resolve) => response.once('close', resolve)) }
     const weir = await weirProcess(stageConfig([engine.url]))
@@ -121,7 +121,7 @@ describe('kill -9', () => {
     }
   })
 
-  it('two services on one data directory: the second one does not start, and the first goes on', async (t) => {
+  it('a second service on the same data directory does not start, and the first goes on', async (t) => {
     const engine = await scriptedEngine()
     const weir = await weirProcess(stageConfig([engine.url]))
     t.after(async () => {

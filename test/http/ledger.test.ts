@@ -16,7 +16,7 @@ import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.
 import { eventually, gate, within } from '../support/waiting.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
-// Of the model in test/support/weir.ts, in pico-AUD a token.
+// The prices of the model in test/support/weir.ts, in pico-AUD for each token.
 const INPUT = 200_000n
 const CACHED = 50_000n
 const OUTPUT = 600_000n
@@ -26,7 +26,7 @@ const uncached = (row: LedgerRow): bigint =>
   BigInt(row.cachedInputTokens) * CACHED +
   BigInt(row.outputTokens) * OUTPUT
 
-/** The ledger as another program sees it, at this very moment. */
+/** The database as another program sees it, at this moment. */
 function openDatabase(t: TestContext, weir: TestWeir): DatabaseSync {
   const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { timeout: 5000 })
   t.after(() => database.close())
@@ -37,7 +37,7 @@ function rowNow(database: DatabaseSync, requestId: string): Record<string, unkno
   return database.prepare('SELECT * FROM ledger WHERE request_id = ?').get(requestId)
 }
 
-/** Nobody else can write to the ledger meanwhile. */
+/** Keeps everybody else from writing to the database while `work` runs. */
 async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>): Promise<Value> {
   database.exec('BEGIN IMMEDIATE')
   try {
@@ -47,7 +47,7 @@ async function locked<Value>(database: DatabaseSync, work: () => Promise<Value>)
   }
 }
 
-/** Waits for as many rows, and returns them. */
+/** Waits until there are `count` rows, and returns them. */
 async function rowsOf(weir: TestWeir, count: number): Promise<readonly LedgerRow[]> {
   await eventually(`${count} rows`, async () => (await weir.ledger()).length >= count)
   const rows = await weir.ledger()
@@ -100,19 +100,19 @@ describe('the ledger: what a row says', () => {
     await lookAway()
   })
 
-  /** One reader for all tests: to open one takes longer than most of them. */
+  /** One reader for all tests, since opening one takes longer than most of the tests. */
   async function rows(): Promise<readonly LedgerRow[]> {
     reader ??= await openStore({ dataDir: weir.dataDir, exclusive: false })
     const { workspaces } = await reader.accounts()
     return reader.usage(usageQuery(workspaces[0]?.id ?? '', {}))
   }
 
-  /** What is there now is not new. */
+  /** Takes note of the rows that are there now. */
   async function lookAway(): Promise<void> {
     known = new Set((await rows()).map(({ requestId }) => requestId))
   }
 
-  /** The one row that was not there before. */
+  /** The one row that has been added since. */
   async function newRow(): Promise<LedgerRow> {
     const found = (await rows()).filter(({ requestId }) => !known.has(requestId))
     assert.equal(found.length, 1)
@@ -122,7 +122,7 @@ describe('the ledger: what a row says', () => {
   for (const stream of [false, true]) {
     const way = stream ? 'a stream' : 'a whole answer'
 
-    it(`[M2][M5] ${way}: the engine’s tokens, each at its rate, under the request’s id`, async () => {
+    it(`[M2][M5] ${way}: has the engine’s tokens, each at its rate, under the request’s id`, async () => {
       engine.script = { tokens: ['a', 'b', 'c'], promptTokens: 1000, cachedTokens: 400 }
       const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
       const workspaces = (await (await weir.admin('GET', '/admin/v1/workspaces')).json()) as { data: { id: string }[] }
@@ -159,27 +159,27 @@ describe('the ledger: what a row says', () => {
       assert.ok(row.startedAt >= startedAt && row.settledAt >= row.startedAt && row.settledAt <= Date.now())
     })
 
-    it(`[M5] ${way}: more cached tokens than input is a figure of speech`, async () => {
+    it(`[M5] ${way}: never has more cached tokens than input`, async () => {
       engine.script = { tokens: ['a'], promptTokens: 10, cachedTokens: 5000 }
       await (await weir.chat({ stream })).text()
       const row = await newRow()
       assert.deepEqual([row.inputTokens, row.cachedInputTokens, row.amount], [10, 10, 10n * CACHED + OUTPUT])
     })
 
-    it(`[M5] ${way}: where the model has no rate for cached tokens they cost what the others do`, async () => {
+    it(`[M5] ${way}: bills cached tokens like other input when the model has no rate for them`, async () => {
       engine.script = { tokens: ['a'], promptTokens: 10, cachedTokens: 4 }
       await (await weir.chat({ model: 'meta/uncached', stream })).text()
       const row = await newRow()
       assert.deepEqual([row.cachedInputTokens, row.amount], [4, 10n * INPUT + OUTPUT])
     })
 
-    it(`[C5] ${way}: reserved capacity is paid by the hour, so its tokens are counted and cost nothing`, async () => {
+    it(`[C5] ${way}: counts tokens on reserved capacity, which cost nothing since the hour is paid for`, async () => {
       await (await weir.chat({ model: 'meta/reserved', stream })).text()
       const row = await newRow()
       assert.deepEqual([row.lane, row.inputTokens, row.outputTokens, row.amount], ['meta/reserved@default', 10, 3, 0n])
     })
 
-    it(`${way}: the usage in the response is the row’s, reported or estimated`, async () => {
+    it(`${way}: has the same usage as the response, reported or estimated`, async () => {
       for (const silentUsage of [false, true]) {
         await lookAway()
         engine.script = { tokens: ['one ', 'two ', 'three '], promptTokens: 77, cachedTokens: 7, silentUsage }
@@ -208,7 +208,7 @@ describe('the ledger: what a row says', () => {
       }
     })
 
-    it(`${way}: a count that cannot be is not believed, and harms nobody else`, async () => {
+    it(`${way}: uses an estimate when the engine’s count is impossible, and goes on serving`, async () => {
       for (const counts of [
         { prompt_tokens: 9_007_199_254_740_991, completion_tokens: 9_007_199_254_740_991 },
         { prompt_tokens: 10, completion_tokens: 9_007_199_254_740_991 },
@@ -235,7 +235,7 @@ describe('the ledger: what a row says', () => {
     })
   }
 
-  it('[Q5] the wait in the queue is the header’s', async (t) => {
+  it('[Q5] a row has the same wait in the queue as the header', async (t) => {
     const held = gate()
     const stage = await chatStage(t, {
       limits: { max_concurrent_requests: 1 },
@@ -266,7 +266,7 @@ describe('the ledger: what a row says', () => {
     )
   })
 
-  it('the rates are those of the moment the request came, whatever changes before its end', async () => {
+  it('the rates are those at admission, even if they change before the answer ends', async () => {
     const held = gate()
     engine.script = () => ({
       async handle(_call, response) {
@@ -297,7 +297,7 @@ describe('the ledger: what a row says', () => {
     assert.ok(later.priceVersion > before.priceVersion)
   })
 
-  it('[M6] a price that changes while a request waits is the one it is admitted at', async (t) => {
+  it('[M6] a request is billed at the price when it is admitted, not when it arrived', async (t) => {
     const held = gate()
     let calls = 0
     const { weir, engine } = await chatStage(t, {
@@ -320,7 +320,7 @@ describe('the ledger: what a row says', () => {
     )
   })
 
-  it('what is refused before an engine is called has no row', async (t) => {
+  it('a request that is refused before an engine is called has no row', async (t) => {
     const held = gate()
     const stage = await chatStage(t, {
       limits: { max_concurrent_requests: 1, max_queue_depth: 1, max_wait_ms: 200, token_budget: 2000 },
@@ -334,7 +334,7 @@ describe('the ledger: what a row says', () => {
     const running = stage.weir.chat({})
     await stage.engine.arrived(1)
     const refused = [
-      stage.weir.chat({}), // waits in vain
+      stage.weir.chat({}), // times out in the queue
       stage.weir.chat({ temperature: 9 }),
       stage.weir.chat({ model: 'no/such' }),
       stage.weir.chat({}, { key: 'wrong' }),
@@ -359,7 +359,7 @@ describe('the ledger: what a row says', () => {
 })
 
 describe('the ledger: how many rows', () => {
-  it('hundreds of requests at once: a row for each id', async (t) => {
+  it('hundreds of requests at once have one row for each id', async (t) => {
     const { weir, engine } = await chatStage(t, {
       limits: { max_concurrent_requests: 50, max_queue_depth: 1000, token_budget: 100_000_000 },
     })
@@ -380,7 +380,7 @@ describe('the ledger: how many rows', () => {
 })
 
 describe('the ledger: before the last byte', () => {
-  it('[DONE] arrives with the row already there', async (t) => {
+  it('[DONE] arrives when the row is already there', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     for (let sent = 0; sent < 20; sent++) {
@@ -446,8 +446,8 @@ describe('the ledger: before the last byte', () => {
   }
 })
 
-describe('the ledger: nobody there to be told', () => {
-  it('a caller that leaves while its row is written is a 499 like any other', async (t) => {
+describe('the ledger: a caller who has left', () => {
+  it('leaving while the row is written counts as a 499, like leaving at any other time', async (t) => {
     const { weir, engine } = await chatStage(t)
     const database = openDatabase(t, weir)
     const client = await rawClient(weir.base)
@@ -478,8 +478,8 @@ describe('the ledger: nobody there to be told', () => {
   })
 })
 
-describe('the ledger: what is open', () => {
-  it('is cleared away as requests are settled, so that it does not grow with them', async (t) => {
+describe('the ledger: open intents', () => {
+  it('are cleared away as requests are settled, so that they do not pile up', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     for (let round = 0; round < 10; round++) await Promise.all([weir.chat({}), weir.chat({}), weir.chat({})])
@@ -490,13 +490,13 @@ describe('the ledger: what is open', () => {
   })
 })
 
-describe('the ledger: a store in trouble', { concurrency: true }, () => {
+describe('the ledger: a store that fails', { concurrency: true }, () => {
   /** Every insert into the table fails, as on a full disk. */
   const fill = (database: DatabaseSync, table: string): void =>
     database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk is full'); END`)
   const free = (database: DatabaseSync): void => database.exec('DROP TRIGGER full')
 
-  it('[X1][X2] intents cannot be written: 503, the engine is not called, and it is served again afterwards', async (t) => {
+  it('[X1][X2] when intents cannot be written: 503, no call of the engine, and service again afterwards', async (t) => {
     const { weir, engine } = await chatStage(t)
     const database = openDatabase(t, weir)
     const readiness = async (): Promise<number> => (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
@@ -522,7 +522,7 @@ describe('the ledger: a store in trouble', { concurrency: true }, () => {
     assert.equal(openIntents(database), 0)
   })
 
-  it('rows cannot be written: a stream gets no [DONE], and its row is written when it can be', async (t) => {
+  it('when rows cannot be written, a stream gets no [DONE], and its row is written later', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     fill(database, 'ledger')
@@ -542,7 +542,7 @@ describe('the ledger: a store in trouble', { concurrency: true }, () => {
     assert.equal(openIntents(database), 0)
   })
 
-  it('rows cannot be written: an answer that was sent on is cut off before its end, and costs nothing', async (t) => {
+  it('when rows cannot be written, an answer that is being passed on is cut off before its end, and costs nothing', async (t) => {
     const embedder = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
     const { weir, post, answer } = await jsonStage(t, { model: embedder })
     const input = Array.from({ length: 40 }, (_, index) => `text ${index}`)
@@ -559,7 +559,7 @@ describe('the ledger: a store in trouble', { concurrency: true }, () => {
     assert.deepEqual([row.outcome, row.amount], ['withheld', 0n])
   })
 
-  it('rows cannot be written: a whole answer is withheld, and what was withheld costs nothing', async (t) => {
+  it('when rows cannot be written, a whole answer is withheld, and costs nothing', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
     fill(database, 'ledger')
@@ -573,7 +573,7 @@ describe('the ledger: a store in trouble', { concurrency: true }, () => {
     assert.equal(openIntents(database), 0)
   })
 
-  it('a short trouble is waited out', async (t) => {
+  it('a short failure only delays the answer', async (t) => {
     const { weir, engine } = await chatStage(t)
     const database = openDatabase(t, weir)
     fill(database, 'ledger')

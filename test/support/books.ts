@@ -12,7 +12,7 @@ import type { PriceVersion, Workspace } from '../../src/ports/accounts.ts'
 import type { Store } from '../../src/ports/store.ts'
 import { openStore } from '../../src/store/open.ts'
 
-/** A real store with workspaces and prices, a clock to set, and rows at any time of the past. */
+/** A real store with a clock that the test sets, so that rows, prices and invoices can be of any time. */
 export interface TestBooks {
   readonly store: Store
   readonly dataDir: string
@@ -20,7 +20,7 @@ export interface TestBooks {
   now: number
   workspace(name: string): Promise<Workspace>
   price(model: string, prices: PriceList | null, at: number, workspaceId?: string): Promise<number>
-  /** A settled row that costs what its usage comes to. */
+  /** A settled row, at the price of its usage. */
   row(workspace: Workspace, model: string, priceVersion: number, at: number, usage: Partial<Usage>): Promise<LedgerRow>
   settle(rows: readonly LedgerRow[]): Promise<void>
   close(): Promise<void>

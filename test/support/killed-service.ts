@@ -16,7 +16,7 @@ import { collect, startCli } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
 import { eventually } from './waiting.ts'
 
-/** A service in a process of its own that is killed without warning, again and again, under load. */
+/** Kills a service that is under load, again and again, and checks its books afterwards. */
 
 interface Received {
   readonly id: string
@@ -75,7 +75,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
   }
 }
 
-/** Resolves only when the answer was received to its last byte. */
+/** Resolves only when the last byte of the answer has arrived. */
 async function askOnce(base: string, key: string, stream: boolean): Promise<Received> {
   const response = await fetch(`${base}/chat/completions`, {
     method: 'POST',
@@ -98,7 +98,7 @@ async function askOnce(base: string, key: string, stream: boolean): Promise<Rece
   }
 }
 
-/** Every answer has its one row, with the same figures, and the books fit. Returns how many were cut off. */
+/** Every received answer has one row with the same figures, and the books fit. Returns how many requests were cut off. */
 async function check(dataDir: string, received: readonly Received[]): Promise<number> {
   const store = await openStore({ dataDir, exclusive: true })
   try {
