@@ -306,12 +306,12 @@ for (const adapter of storeAdapters) {
         assert.equal(await two.usageRow('of-two'), undefined, 'the other one is still at work')
         await settle(two, sampleRow('of-two', { workspaceId }))
         assert.equal(await (await database.open('owner-2')).recoverIntents(october.from), 1)
-        const outcomes = (await everyRow(store, workspaceId)).map(({ requestId, outcome }) => [requestId, outcome])
-        assert.deepEqual(outcomes.toSorted(), [
-          ['lost-by-two', 'interrupted'],
-          ['of-one', 'interrupted'],
-          ['of-two', 'completed'],
-        ])
+        const rows = await everyRow(store, workspaceId)
+        assert.deepEqual(Object.fromEntries(rows.map(({ requestId, outcome }) => [requestId, outcome])), {
+          'of-one': 'interrupted',
+          'of-two': 'completed',
+          'lost-by-two': 'interrupted',
+        })
       })
 
       it('are those of one owner, whichever process writes them and whenever it opens the store', async () => {
@@ -500,7 +500,7 @@ for (const adapter of storeAdapters) {
             store.issueInvoice(issued(one, sequence), 1, []),
             other.issueInvoice(issued(two, sequence, { number: `INV-${sequence}-other` }), 1, []),
           ])
-          assert.deepEqual(results.toSorted(), [false, true])
+          assert.equal(results.filter((isIssued) => isIssued).length, 1)
         }
         const sequences = (await store.invoices())
           .filter(({ kind }) => kind === 'tax_invoice')
@@ -516,10 +516,10 @@ for (const adapter of storeAdapters) {
           const workspaceId = await workspaceWithRows(1)
           const row = sampleRow(`${workspaceId}-meanwhile`, { workspaceId, settledAt: october.to - 1 })
           const invoice = issued(workspaceId, await nextSequence())
-          const issuing = (): Promise<boolean> => store.issueInvoice(invoice, 1, [])
-          const [isIssued] = await (round % 2
-            ? Promise.all([issuing(), settle(other, row)])
-            : Promise.all([settle(other, row).then(issuing)]))
+          // Sometimes the row is first for sure, sometimes it is a race.
+          const settling = settle(other, row)
+          if (round % 2) await settling
+          const [isIssued] = await Promise.all([store.issueInvoice(invoice, 1, []), settling])
           const settledAt = (await store.usageRow(row.requestId))?.settledAt
           assert.equal(settledAt, isIssued ? october.to : october.to - 1)
           if (!isIssued) assert.ok(await store.issueInvoice(invoice, 2, []))

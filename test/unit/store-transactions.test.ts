@@ -105,7 +105,7 @@ describe('the transactions of the store', () => {
   }
 
   it('are all looked at here', () => {
-    const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ')[0])]
+    const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ', 1).join())]
     assert.deepEqual([...new Set(seen)].toSorted(), Object.keys(store).toSorted())
   })
 })
