@@ -5,7 +5,7 @@ import type { ArrivalStore, UsageStore } from './usage.ts'
 
 /**
  * Everything that must outlive the process. Every promise resolves only when its effect is durable. Several
- * processes may have the same store open: what each write promises then is said where it is declared.
+ * processes may have the same store open; each write says what it promises then.
  */
 export interface Store extends AccountStore, LedgerStore, UsageStore, InvoiceStore, ArrivalStore {
   close(): Promise<void>

@@ -1,32 +1,32 @@
 import type { Dialect } from './fragments.ts'
 
 /**
- * A database as the queries see it. They never say how a transaction is carried out: only what it does, whether
- * it writes, and what nobody else may change meanwhile.
+ * A database as the queries see it. A query says what its transaction does, whether it writes, and what nobody else may
+ * change meanwhile; the database decides how.
  */
 export interface Database {
   readonly dialect: Dialect
   /**
-   * Runs the statements in one transaction, in order, and resolves when it is durable: with the rows of each
-   * statement, none for those that return nothing. Rejects when nothing of it took effect, or when that is unknown.
+   * Runs the statements in one transaction, in order. Resolves with the rows of each statement when it is durable.
+   * Rejects when it had no effect, or when its effect is unknown.
    */
   transact(transaction: Transaction): Promise<readonly (readonly Row[])[]>
   close(): Promise<void>
 }
 
 export type Transaction =
-  /** Never waits for a writer, and no writer waits for it. */
+  /** Neither waits for writers nor makes them wait. */
   | { readonly access: 'read'; readonly statements: readonly Statement[] }
-  /** Takes its locks before the first statement and keeps them to the end. */
+  /** Takes its locks before the first statement and holds them to the end. */
   | { readonly access: 'write'; readonly locks: readonly Lock[]; readonly statements: readonly Statement[] }
 
 /**
- * What a transaction may need to have for itself. SQLite has one writer at a time, so there every write has all
- * of them; a database with several writers takes one lock for each name, in alphabetical order.
+ * What only one transaction may change at a time. SQLite has one writer, so every write holds all of them. A database
+ * with several writers takes one lock for each name, in alphabetical order, so that nobody waits in a circle.
  *
- * - `invoices`: the next number. Without it two invoices could take the same number, or leave a gap.
- * - `usage_sums`: the end of the ledger, its sums, and which months are closed. Whoever adds rows needs it: rows
- *   would otherwise appear out of order behind `usage_summed`, and a row could slip into a month while it is invoiced.
+ * - `invoices`: the next number. Without the lock, two invoices could take the same number.
+ * - `usage_sums`: the end of the ledger, the sums, and which months are closed. Every transaction that adds rows needs
+ *   it: without it, rows could become visible after `usage_summed` has passed them, or slip into a month that is being invoiced.
  */
 export type Lock = 'invoices' | 'usage_sums'
 
@@ -39,7 +39,7 @@ export interface Statement {
 }
 
 export type Values = readonly (string | number | bigint | null)[]
-/** Whole numbers come as bigint. */
+/** Integers are bigint. */
 export type Row = Readonly<Record<string, unknown>>
 
 /** A statement that returns rows. */
@@ -62,7 +62,7 @@ export async function readRows(database: Database, sql: string, ...values: Value
   return rows ?? []
 }
 
-/** A write that needs no lock, since one statement decides everything. */
+/** A write of one statement, which needs no lock. */
 export async function writeOne(database: Database, sql: string, ...values: Values): Promise<void> {
   await database.transact({ access: 'write', locks: [], statements: [command(sql, ...values)] })
 }

@@ -9,13 +9,13 @@ import { openSqlite } from './sqlite/client.ts'
 
 export interface StoreOptions {
   readonly dataDir: string
-  /** Whether this is the service of the data directory, of which there is one at a time. Everybody else shares it. */
+  /** true for the service, of which a data directory has one at a time. Commands and readers share the directory. */
   readonly exclusive: boolean
-  /** Whose intents this process writes and recovers. Those of the data directory, unless it is said. */
+  /** Whose intents this process writes and recovers; by default the data directory's. */
   readonly owner?: string
 }
 
-/** Opens a store. The only place that chooses which database is behind it. */
+/** Opens a store. This is the only place that chooses the database behind it. */
 export async function openStore({ dataDir, exclusive, owner }: StoreOptions): Promise<Store> {
   const database = await openSqlite({ dataDir, exclusive })
   return {

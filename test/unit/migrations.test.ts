@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { openAccounts } from '../../src/accounts/accounts.ts'
 import { reconcile } from '../../src/billing/reconcile.ts'
+import { memoryChanges } from '../../src/changes/memory.ts'
 import { formatKey } from '../../src/core/api-key.ts'
 import { parseMonth } from '../../src/core/money/sydney-time.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -195,7 +196,7 @@ describe('a data directory of schema 1', () => {
   it('still knows its callers, limits and prices', async (t) => {
     const store = await openStore({ dataDir: oldDirectory(t), exclusive: true })
     t.after(() => store.close())
-    const accounts = await openAccounts(store, { now: () => november.from, monotonic: () => 0 })
+    const accounts = await openAccounts(store, { now: () => november.from, monotonic: () => 0 }, memoryChanges())
     const callers = [1, 2, 3].map((seed) => accounts.authenticate(formatKey(Buffer.alloc(32, seed))))
     assert.deepEqual(
       callers.map((caller) => caller && [caller.workspace.name, caller.keyId]),
