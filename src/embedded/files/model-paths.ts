@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import type { ManifestModel, ModelFile } from '../manifest/types.ts'
 
-export const boxDirectory = join(dirname(fileURLToPath(import.meta.url)), '../../models')
+const boxDirectory = join(import.meta.dirname, '../../../models')
 
 export interface ModelPaths {
   ofFile(model: ManifestModel, file: ModelFile): string

@@ -2,11 +2,10 @@ import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { RuntimeName } from '../manifest/types.ts'
 
 export interface SupervisorOptions {
@@ -48,7 +47,7 @@ interface Host {
   gpu: boolean
 }
 
-const hostProgram = join(dirname(fileURLToPath(import.meta.url)), 'host.ts')
+const hostProgram = join(import.meta.dirname, '../host/host.ts')
 const readyMsMax = 60_000
 const healthyMs = 30_000
 /** The longest backoff a request waits for. */
