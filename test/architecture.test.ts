@@ -57,25 +57,27 @@ const rules: readonly Rule[] = [
   },
   { part: 'http/admin', may: [...below, ...shared, 'http', 'telemetry'] },
 
-  // The embedded engine: the service knows `service`; the host is a program of its own.
-  { part: 'embedded/manifest', may: [] },
+  // The embedded engine. The service runs `service`; each host process runs `host`; both know the model files.
+  { part: 'embedded/manifest', may: ['core'], packages: [] },
   { part: 'embedded/files', may: ['embedded/manifest'] },
   { part: 'embedded/service', may: [...below, 'embedded/manifest', 'embedded/files'] },
-  { part: 'embedded/runtime', may: ['core', 'embedded/manifest'] },
-  { part: 'embedded/llama', may: ['core', 'embedded/manifest', 'embedded/runtime'] },
-  { part: 'embedded/onnx', may: ['core', 'embedded/manifest', 'embedded/runtime'] },
-  { part: 'embedded/wire', may: ['core', 'embedded/runtime'] },
   {
     part: 'embedded/host',
     may: [
+      'core',
       'embedded/manifest',
-      'embedded/runtime',
-      'embedded/wire',
       'embedded/files/model-paths.ts',
-      'embedded/llama/runtime.ts',
-      'embedded/onnx/runtime.ts',
+      'embedded/host/runtime',
+      'embedded/host/wire',
+      'embedded/host/llama/runtime.ts',
+      'embedded/host/onnx/runtime.ts',
     ],
   },
+  // What every runtime implements, the HTTP in front of it, and the two runtimes, which do not know each other.
+  { part: 'embedded/host/runtime', may: ['core', 'embedded/manifest'] },
+  { part: 'embedded/host/wire', may: ['core', 'embedded/host/runtime'] },
+  { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
+  { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
   { part: 'running-service.ts', may: ['store/sqlite/service-lock.ts'] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
@@ -253,8 +255,15 @@ describe('the test of the parts', () => {
     ['commands/chat.ts', "import { dialects } from '../dialects/index.ts'", 'imports dialects/index.ts'],
     ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
     ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
-    ['embedded/wire/chat.ts', "import '../llama/chat-model.ts'", 'imports embedded/llama/chat-model.ts'],
-    ['embedded/llama/runtime.ts', "import { sql } from '../../store/open.ts'", 'imports store/open.ts'],
+    ['embedded/service/supervisor.ts', "import '../host/wire/chat.ts'", 'imports embedded/host/wire/chat.ts'],
+    ['embedded/files/download.ts', "import '../service/supervisor.ts'", 'imports embedded/service/supervisor.ts'],
+    ['embedded/manifest/hub.ts', "import type { Engine } from '../../ports/engine.ts'", 'imports ports/engine.ts'],
+    ['embedded/host/host.ts', "import '../files/download.ts'", 'imports embedded/files/download.ts'],
+    ['embedded/host/wire/chat.ts', "import '../llama/chat-model.ts'", 'imports embedded/host/llama/chat-model.ts'],
+    ['embedded/host/wire/chat.ts', "import '../loaded-models.ts'", 'imports embedded/host/loaded-models.ts'],
+    ['embedded/host/wire/audio.ts', "import '../../../http/upload.ts'", 'imports http/upload.ts'],
+    ['embedded/host/llama/runtime.ts', "import '../onnx/runtime.ts'", 'imports embedded/host/onnx/runtime.ts'],
+    ['embedded/host/llama/runtime.ts', "import '../../../store/open.ts'", 'imports store/open.ts'],
     ['helpers/strings.ts', "import { x } from '../core/money.ts'", 'imports core/money.ts'],
   ]
   for (const [file, text, told] of wrong) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { AnswerParts } from '../../src/embedded/llama/answer-parts.ts'
-import type { AnswerPart } from '../../src/embedded/llama/answer-parts.ts'
-import { StopText } from '../../src/embedded/runtime/stop-text.ts'
+import { AnswerParts } from '../../src/embedded/host/llama/answer-parts.ts'
+import type { AnswerPart } from '../../src/embedded/host/llama/answer-parts.ts'
+import { StopText } from '../../src/embedded/host/runtime/stop-text.ts'
 
 /** The text in pieces of random length, as tokens would bring it. */
 const pieces = (text: string) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { InsufficientMemoryError } from 'node-llama-cpp'
-import { inGpuRoom, type GpuShare } from '../../src/embedded/llama/gpu-room.ts'
+import { inGpuRoom, type GpuShare } from '../../src/embedded/host/llama/gpu-room.ts'
 
 describe('the room on a GPU', () => {
   const fitContext = { contextSize: 16_384, embeddingContext: false }

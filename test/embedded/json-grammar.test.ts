@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { integerRange } from '../../src/embedded/llama/integer-range-grammar.ts'
-import { jsonSchemaGrammar } from '../../src/embedded/llama/json-grammar.ts'
+import { integerRange } from '../../src/embedded/host/llama/integer-range-grammar.ts'
+import { jsonSchemaGrammar } from '../../src/embedded/host/llama/json-grammar.ts'
 
 /** These expressions are regular: without spaces and quotes they are patterns. */
 function pattern(expression: string): RegExp {

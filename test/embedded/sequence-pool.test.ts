@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp'
-import { sequencePool } from '../../src/embedded/llama/sequence-pool.ts'
+import { sequencePool } from '../../src/embedded/host/llama/sequence-pool.ts'
 import { within } from '../support/waiting.ts'
 
 const forEver = new AbortController().signal

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { threadPace } from '../../src/embedded/llama/thread-pace.ts'
+import { threadPace } from '../../src/embedded/host/llama/thread-pace.ts'
 
 /** A machine that gives a process at most `room` cores, a token every tenth of a second. */
 function machine(threads: number) {

@@ -3,8 +3,8 @@ import { availableParallelism, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { EngineError } from '../runtime/engine-model.ts'
-import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
+import { EngineError } from './runtime/engine-model.ts'
+import type { EngineRuntime, RuntimeOptions } from './runtime/engine-runtime.ts'
 import { hostServer } from './host-server.ts'
 import { loadedModels } from './loaded-models.ts'
 import { findModel, manifest } from '../manifest/manifest.ts'
@@ -29,8 +29,8 @@ const { values } = parseArgs({
 })
 
 const runtimes: Record<RuntimeName, (options: RuntimeOptions) => Promise<EngineRuntime>> = {
-  onnx: async (options) => (await import('../onnx/runtime.ts')).onnxRuntime(options),
-  llama: async (options) => (await import('../llama/runtime.ts')).llamaRuntime(options),
+  onnx: async (options) => (await import('./onnx/runtime.ts')).onnxRuntime(options),
+  llama: async (options) => (await import('./llama/runtime.ts')).llamaRuntime(options),
 }
 
 const usage =

@@ -1,6 +1,6 @@
-import { EngineError } from '../runtime/engine-model.ts'
-import type { EngineModel } from '../runtime/engine-model.ts'
-import type { ModelPool } from '../wire/exchange.ts'
+import { EngineError } from './runtime/engine-model.ts'
+import type { EngineModel } from './runtime/engine-model.ts'
+import type { ModelPool } from './wire/exchange.ts'
 
 export interface LoadableModel {
   slug: string

@@ -1,6 +1,6 @@
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
-import type { Loader, ModelSettings } from '../manifest/types.ts'
+import type { Loader, ModelSettings } from '../../manifest/types.ts'
 import { loadReranker } from './bi-encoder-reranker.ts'
 import { loadSentenceEncoder } from './sentence-encoder.ts'
 import { openSession } from './session.ts'

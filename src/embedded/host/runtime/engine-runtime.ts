@@ -1,5 +1,5 @@
 import type { EngineModel } from './engine-model.ts'
-import type { ManifestModel } from '../manifest/types.ts'
+import type { ManifestModel } from '../../manifest/types.ts'
 
 export interface RuntimeOptions {
   threads: number
