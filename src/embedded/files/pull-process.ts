@@ -1,18 +1,6 @@
 import { fork } from 'node:child_process'
-import type { PullOptions, PullProgress } from './model-files.ts'
-
-/** What the program is to do. */
-export interface PullOrder {
-  readonly directory: string
-  readonly slug: string
-  readonly environment: NodeJS.ProcessEnv
-}
-
-/** What the program says. */
-export type PullMessage =
-  | { readonly progress: PullProgress }
-  | { readonly end: 'ready' }
-  | { readonly end: 'failed'; readonly reason: string }
+import type { PullOptions } from './model-files.ts'
+import type { PullMessage, PullOrder } from './pull-messages.ts'
 
 /**
  * Fetches a model in a process of its own: hundreds of megabytes are unpacked and hashed beside the service, and what

@@ -1,5 +1,5 @@
 import { modelFiles } from './model-files.ts'
-import type { PullMessage, PullOrder } from './pull-process.ts'
+import type { PullMessage, PullOrder } from './pull-messages.ts'
 
 /** A program of its own: fetches one model for the process that started it, tells it how that goes, and ends. */
 process.once('disconnect', () => process.exit(1))

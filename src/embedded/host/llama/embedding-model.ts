@@ -1,6 +1,6 @@
 import { contextLengthExceeded } from '../runtime/engine-model.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
-import type { LlamaLoading } from './runtime.ts'
+import type { LlamaLoading } from './model-loading.ts'
 
 export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineModel> {
   const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading

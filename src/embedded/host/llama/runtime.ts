@@ -1,26 +1,14 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp'
-import type { Llama, LlamaModel } from 'node-llama-cpp'
-import type { EngineModel, Sampling } from '../runtime/engine-model.ts'
+import type { EngineModel } from '../runtime/engine-model.ts'
 import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
 import type { Loader } from '../../manifest/types.ts'
 import { loadChatModel } from './chat-model.ts'
 import { loadEmbeddingModel } from './embedding-model.ts'
 import { inGpuRoom } from './gpu-room.ts'
 import type { GpuShare } from './gpu-room.ts'
+import type { LlamaLoading } from './model-loading.ts'
 import { loadRankingModel } from './ranking-model.ts'
-import { processorTime, threadPace, type ThreadPace } from './thread-pace.ts'
-
-export interface LlamaLoading {
-  llama: Llama
-  model: LlamaModel
-  options: RuntimeOptions
-  contextTokens: number
-  /** What stands in for sampling parameters the caller leaves open. */
-  sampling: Partial<Sampling>
-  pace: ThreadPace
-  /** Nothing is to be on the GPU, so that its being full is no reason against a context. */
-  ignoreMemorySafetyChecks: boolean
-}
+import { processorTime, threadPace } from './thread-pace.ts'
 
 const loaders: Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineModel>>> = {
   'gguf-chat': loadChatModel,

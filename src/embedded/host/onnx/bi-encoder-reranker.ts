@@ -1,6 +1,6 @@
 import { contextLengthExceeded } from '../runtime/engine-model.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
-import type { ModelLoading } from './runtime.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { openSentenceEncoder } from './sentence-encoder.ts'
 
 /**
@@ -10,7 +10,7 @@ import { openSentenceEncoder } from './sentence-encoder.ts'
 const logitOfCosine = (cosine: number) => (cosine - 0.3) * 10
 
 /** Ranks by the cosine of separate embeddings: a bi-encoder, and labelled so in the catalog. */
-export async function loadReranker(loading: ModelLoading): Promise<EngineModel> {
+export async function loadReranker(loading: OnnxLoading): Promise<EngineModel> {
   const encoder = await openSentenceEncoder(loading)
   return {
     memoryBytes: loading.memoryBytes,

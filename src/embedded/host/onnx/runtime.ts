@@ -1,23 +1,15 @@
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
-import type { Loader, ModelSettings } from '../../manifest/types.ts'
+import type { Loader } from '../../manifest/types.ts'
 import { loadReranker } from './bi-encoder-reranker.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { loadSentenceEncoder } from './sentence-encoder.ts'
 import { openSession } from './session.ts'
-import type { OpenSession } from './session.ts'
 import { loadStarterImage } from './starter-image.ts'
 import { loadStarterVision } from './starter-vision.ts'
 import { loadWhisper } from './whisper.ts'
 
-export interface ModelLoading {
-  open: OpenSession
-  path: (role: string) => string
-  memoryBytes: number
-  contextTokens: number
-  settings: ModelSettings
-}
-
-const loaders: Partial<Record<Loader, (loading: ModelLoading) => Promise<EngineModel>>> = {
+const loaders: Partial<Record<Loader, (loading: OnnxLoading) => Promise<EngineModel>>> = {
   'starter-image': loadStarterImage,
   'starter-vision': loadStarterVision,
   'sentence-encoder': loadSentenceEncoder,

@@ -3,7 +3,7 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import type { Tensor } from 'onnxruntime-node'
 import { contextLengthExceeded, EngineError } from '../runtime/engine-model.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
-import type { ModelLoading } from './runtime.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { floats, int64, output, run } from './session.ts'
 
 export interface SentenceEncoder {
@@ -19,7 +19,7 @@ export async function openSentenceEncoder({
   path,
   contextTokens,
   settings,
-}: ModelLoading): Promise<SentenceEncoder> {
+}: OnnxLoading): Promise<SentenceEncoder> {
   const tokenizer = new Tokenizer(JSON.parse(await readFile(path('tokenizer'), 'utf8')) as object, {})
   const session = await open(path('model'))
 
@@ -62,7 +62,7 @@ function normalise(vector: Float32Array): Float32Array {
   return vector.map((value) => value / length)
 }
 
-export async function loadSentenceEncoder(loading: ModelLoading): Promise<EngineModel> {
+export async function loadSentenceEncoder(loading: OnnxLoading): Promise<EngineModel> {
   const encoder = await openSentenceEncoder(loading)
   return {
     memoryBytes: loading.memoryBytes,

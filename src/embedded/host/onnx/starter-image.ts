@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import sharp from 'sharp'
 import type { EngineModel, ImageRequest } from '../runtime/engine-model.ts'
 import { gaussianNoise } from '../runtime/random-numbers.ts'
-import type { ModelLoading } from './runtime.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { float32, floats, int64, output, run, scalar } from './session.ts'
 import { loadStarterTokenizer } from './starter-tokenizer.ts'
 
@@ -16,7 +16,7 @@ interface StarterImageConfig {
 }
 
 /** Flow matching in pixel space; guidance and the Euler step are inside the graph. */
-export async function loadStarterImage({ open, path, memoryBytes }: ModelLoading): Promise<EngineModel> {
+export async function loadStarterImage({ open, path, memoryBytes }: OnnxLoading): Promise<EngineModel> {
   const config = JSON.parse(await readFile(path('config'), 'utf8')) as StarterImageConfig
   const tokenizer = await loadStarterTokenizer(path('tokenizer'))
   const [textEncoder, denoiseStep] = await Promise.all([open(path('text-encoder')), open(path('denoise-step'))])

@@ -4,7 +4,7 @@ import sharp from 'sharp'
 import { contextLengthExceeded, EngineError, invalidValue } from '../runtime/engine-model.ts'
 import type { ChatMessage, ChatRequest, EngineModel, FinishReason, TextEvent } from '../runtime/engine-model.ts'
 import { StopText } from '../runtime/stop-text.ts'
-import type { ModelLoading } from './runtime.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { float32, floats, int64, output, run } from './session.ts'
 import { loadStarterTokenizer } from './starter-tokenizer.ts'
 import { tokenChooser, topAlternatives } from './token-choice.ts'
@@ -17,7 +17,7 @@ interface StarterVisionConfig {
 }
 
 /** One picture and one question to a short answer; the decoder has no cache, its whole input is at most 44 tokens. */
-export async function loadStarterVision({ open, path, memoryBytes }: ModelLoading): Promise<EngineModel> {
+export async function loadStarterVision({ open, path, memoryBytes }: OnnxLoading): Promise<EngineModel> {
   const config = JSON.parse(await readFile(path('config'), 'utf8')) as StarterVisionConfig
   const tokenizer = await loadStarterTokenizer(path('tokenizer'))
   const [encoder, decoder] = await Promise.all([open(path('encoder')), open(path('decoder'))])

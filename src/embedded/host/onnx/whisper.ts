@@ -3,7 +3,7 @@ import { invalidValue } from '../runtime/engine-model.ts'
 import type { EngineModel, Segment, SpeechRequest, Transcript } from '../runtime/engine-model.ts'
 import { audioSamples } from './audio-samples.ts'
 import { melSpectrogram, sampleRate } from './mel-spectrogram.ts'
-import type { ModelLoading } from './runtime.ts'
+import type { OnnxLoading } from './model-loading.ts'
 import { float32, output, run } from './session.ts'
 import { loadWhisperTokens } from './whisper-tokens.ts'
 import { decodeWindow, detectLanguage, isSilent, splitSegments } from './whisper-window.ts'
@@ -15,7 +15,7 @@ const remainderSecondsMin = 0.1
 const promptTokensMax = 200
 
 /** Speech to text in windows of 30 seconds, each starting where the last closed segment ended. */
-export async function loadWhisper({ open, path, memoryBytes }: ModelLoading): Promise<EngineModel> {
+export async function loadWhisper({ open, path, memoryBytes }: OnnxLoading): Promise<EngineModel> {
   const { feature_size: bands } = JSON.parse(await readFile(path('features'), 'utf8')) as { feature_size: number }
   const tokens = await loadWhisperTokens(path('tokenizer'), path('generation'))
   const [encoder, decoder] = await Promise.all([open(path('encoder')), open(path('decoder'))])
