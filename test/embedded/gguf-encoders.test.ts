@@ -3,9 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { Client } from 'undici'
 import type { ManifestModel } from '../../src/embedded/manifest/types.ts'
-import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/service/supervisor.ts'
+import { llamaHost, type HostAnswer, type HostClient } from './host-client.ts'
 import { CONTEXT, smallEncoder, WIDTH } from './small-encoder.ts'
 
 const query = 'what is the capital of france'
@@ -17,7 +16,7 @@ interface Ranked {
   readonly logit: number
 }
 
-const slugs = { ranking: 'own/cross-encoder', embedding: 'own/encoder' }
+const slugs = { ranking: 'test/cross-encoder', embedding: 'test/encoder' }
 
 function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
   return {
@@ -45,39 +44,25 @@ function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
 /** The runtime and the models' parts are real; their weights mean nothing, so that no number is right or wrong. */
 describe('GGUF encoders', () => {
   let directory: string
-  let supervisor: EngineSupervisor
-  let client: Client
+  let host: HostClient
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'weir-encoders-'))
-    const entries: ManifestModel[] = []
+    const models: ManifestModel[] = []
     for (const use of ['ranking', 'embedding'] as const) {
       const bytes = smallEncoder(words, use)
       await writeFile(join(directory, `${use}.gguf`), bytes)
-      entries.push(entryFor(use, bytes.length))
+      models.push(entryFor(use, bytes.length))
     }
-    const manifestPath = join(directory, 'manifest.json')
-    await writeFile(manifestPath, JSON.stringify(entries))
-    supervisor = engineSupervisor({
-      socketDirectory: directory,
-      modelsDirectory: directory,
-      manifestPath,
-      log: () => {},
-    })
-    client = new Client('http://host', { socketPath: await supervisor.socket('llama') })
+    host = await llamaHost({ models, modelsDirectory: directory, socketDirectory: directory })
   })
   after(async () => {
-    await client.close()
-    await supervisor.stop()
+    await host.close()
     await rm(directory, { recursive: true })
   })
 
-  // oxlint-disable-next-line typescript/no-explicit-any -- the shape is what the tests are about
-  async function post(path: string, body: object): Promise<{ status: number; json: any }> {
-    const model = path === '/v1/embeddings' ? slugs.embedding : slugs.ranking
-    const response = await client.request({ method: 'POST', path, body: JSON.stringify({ model, ...body }) })
-    return { status: response.statusCode, json: await response.body.json() }
-  }
+  const post = (path: string, body: object): Promise<HostAnswer> =>
+    host.post(path, { model: path === '/v1/embeddings' ? slugs.embedding : slugs.ranking, ...body })
   async function rankings(passages: readonly string[], more = {}): Promise<Ranked[]> {
     const { status, json } = await post('/v1/ranking', { query: { text: query }, passages, ...more })
     assert.equal(status, 200, JSON.stringify(json))

@@ -6,8 +6,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout } from 'node:timers/promises'
-import { engineSupervisor } from '../../src/embedded/service/supervisor.ts'
+import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/service/supervisor.ts'
+import { processesNaming } from '../support/processes.ts'
+import { eventually } from '../support/waiting.ts'
 
 describe('the supervisor', () => {
   let directory: string
@@ -17,84 +18,86 @@ describe('the supervisor', () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  const supervise = () =>
+  const limits = { threads: 1, parallelRequests: 2, memoryBudgetBytes: 1e9 }
+  const supervise = (): EngineSupervisor =>
     engineSupervisor({
       socketDirectory: directory,
       modelsDirectory: directory,
-      threads: 1,
+      ...limits,
       log: ({ message }) => lines.push(message),
     })
 
+  /** Starts the host if it is not running, and returns its process. */
+  async function startedHost(supervisor: EngineSupervisor): Promise<number> {
+    const [pid, ...others] = processesNaming(await supervisor.socket('onnx'))
+    assert.ok(pid !== undefined && others.length === 0)
+    return pid
+  }
+
+  async function crash(pid: number, signal: 'SIGKILL' | 'SIGABRT'): Promise<void> {
+    const before = crashes()
+    process.kill(pid, signal)
+    await eventually('the supervisor hears of the crash', () => crashes() > before)
+  }
+  const crashes = (): number => lines.filter((line) => line.startsWith('engine host ended')).length
+
   it('starts a host on first use, once, and stops it', async () => {
     const supervisor = supervise()
-    assert.equal(supervisor.status().onnx.state, 'off')
-    const [first, second] = await Promise.all([supervisor.socket('onnx'), supervisor.socket('onnx')])
-    assert.equal(first, second)
-    const { state, pid } = supervisor.status().onnx
-    assert.equal(state, 'running')
+    const path = supervisor.socketPath('onnx')
+    assert.deepEqual(processesNaming(path), [])
+    assert.deepEqual(await Promise.all([supervisor.socket('onnx'), supervisor.socket('onnx')]), [path, path])
+    assert.equal(processesNaming(path).length, 1)
     assert.ok(lines.includes('onnx engine ready'))
     await supervisor.stop()
-    assert.ok(!isAlive(pid) && !existsSync(first))
+    assert.deepEqual(processesNaming(path), [])
+    assert.ok(!existsSync(path))
     await assert.rejects(supervisor.socket('onnx'), /stopping/)
   })
 
   it('starts a crashed host again, waiting longer each time', async () => {
     const supervisor = supervise()
     const waits: number[] = []
-    for (let crash = 0; crash < 3; crash++) {
+    for (let start = 0; start < 3; start++) {
       const started = performance.now()
-      await supervisor.socket('onnx')
+      const pid = await startedHost(supervisor)
       waits.push(performance.now() - started)
-      process.kill(supervisor.status().onnx.pid ?? 0, 'SIGKILL')
-      while (supervisor.status().onnx.restarts === crash) await setTimeout(10)
+      await crash(pid, 'SIGKILL')
     }
-    await supervisor.socket('onnx')
-    assert.equal(supervisor.status().onnx.restarts, 3)
+    await startedHost(supervisor)
+    assert.equal(crashes(), 3)
     assert.ok((waits[2] ?? 0) > 500, `waited ${waits.join(', ')} ms`)
-    assert.ok(lines.some((line) => line.includes('SIGKILL')))
     await supervisor.stop()
   })
 
   it('leaves the GPU alone once a host has aborted twice in a row', async () => {
-    const killed = 'engine host ended (SIGKILL), restarts after 1000 ms'
+    const killed = 'engine host ended (SIGKILL); can start again in 1000 ms'
     assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')
     const supervisor = supervise()
     const withoutGpu: boolean[] = []
     for (let start = 0; start < 3; start++) {
-      await supervisor.socket('onnx')
-      const { pid } = supervisor.status().onnx
+      const pid = await startedHost(supervisor)
       withoutGpu.push(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes('--no-gpu'))
-      process.kill(pid ?? 0, 'SIGABRT')
-      while (supervisor.status().onnx.restarts === start) await setTimeout(10)
+      await crash(pid, 'SIGABRT')
     }
     await supervisor.stop()
     assert.deepEqual(withoutGpu, [false, false, true])
-    assert.ok(lines.includes('engine host ended (SIGABRT), restarts after 500 ms, without a GPU'))
+    assert.ok(lines.includes('engine host ended (SIGABRT); can start again in 500 ms, without the GPU'))
   })
 
   it('leaves no host behind when its own process is killed', async () => {
     const program = join(directory, 'parent.ts')
     const supervisorUrl = new URL('../../src/embedded/service/supervisor.ts', import.meta.url).href
+    const options = { socketDirectory: directory, modelsDirectory: directory, ...limits }
     await writeFile(
       program,
       `import { engineSupervisor } from '${supervisorUrl}'
-      const supervisor = engineSupervisor({ socketDirectory: '${directory}', modelsDirectory: '${directory}', log: () => {} })
-      await supervisor.socket('onnx')
-      process.send?.(supervisor.status().onnx.pid)`,
+      const supervisor = engineSupervisor({ ...${JSON.stringify(options)}, log: () => {} })
+      process.send?.(await supervisor.socket('onnx'))`,
     )
     const parent = fork(program)
-    const [pid] = (await once(parent, 'message')) as [number]
-    assert.ok(isAlive(pid))
+    const [path] = (await once(parent, 'message')) as [string]
+    assert.equal(processesNaming(path).length, 1)
     parent.kill('SIGKILL')
-    for (let wait = 0; wait < 50 && isAlive(pid); wait++) await setTimeout(100)
-    assert.ok(!isAlive(pid))
+    await eventually('the host is gone', () => processesNaming(path).length === 0)
   })
 })
-
-function isAlive(pid: number | undefined): boolean {
-  try {
-    return process.kill(pid ?? 0, 0)
-  } catch {
-    return false
-  }
-}

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { RuntimeName } from '../../src/embedded/manifest/types.ts'
 import { modelFiles } from '../../src/embedded/files/model-files.ts'
+import { processesNaming } from '../support/processes.ts'
 import { eventually } from '../support/waiting.ts'
 import { unconfiguredWeirProcess, type WeirProcess } from '../support/weir-process.ts'
 
@@ -65,7 +66,7 @@ export async function startService(...slugs: string[]): Promise<ModelService> {
     },
     hostPid(runtime) {
       // A host's command line names its socket, and the socket the service.
-      const pid = processes().find(({ command }) => command.includes(`/${runtime}-${weir.pid}.sock`))?.pid
+      const [pid] = processesNaming(`/${runtime}-${weir.pid}.sock`)
       if (pid === undefined) throw new Error(`no ${runtime} host runs`)
       return pid
     },
@@ -99,21 +100,6 @@ async function answerOf(response: Response): Promise<Answer> {
   const text = await response.text()
   const type = response.headers.get('content-type') ?? ''
   return { status: response.status, type, text, json: type === 'application/json' ? JSON.parse(text) : undefined }
-}
-
-function processes(): { pid: number; command: string }[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => ({ pid: Number(name), command: commandOf(name) }))
-}
-
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-  } catch {
-    // It ended meanwhile.
-    return ''
-  }
 }
 
 function cpuSeconds(pid: number): number {

@@ -14,17 +14,15 @@ import { ranking, rerank } from './wire/reranking.ts'
 export interface HostServerOptions {
   models: ModelPool
   health: () => Promise<object>
-  listModels: () => Promise<readonly object[]>
   log: (message: string) => void
 }
 
 type Handler = (exchange: Exchange) => Promise<void>
 
 /** The OpenAI-compatible dialect in front of whatever models the host holds. */
-export function hostServer({ models, health, listModels, log }: HostServerOptions): Server {
+export function hostServer({ models, health, log }: HostServerOptions): Server {
   const routes: Record<string, Handler> = {
     'GET /health': async ({ response }) => sendJson(response, 200, await health()),
-    'GET /v1/models': async ({ response }) => sendJson(response, 200, { object: 'list', data: await listModels() }),
     'POST /v1/chat/completions': chatCompletions,
     'POST /v1/completions': completions,
     'POST /v1/embeddings': embeddings,

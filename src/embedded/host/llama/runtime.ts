@@ -26,7 +26,7 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
     progressLogs: false,
     maxThreads: options.threads,
     logLevel: LlamaLogLevel.error,
-    logger: (level, message) => log(`llama.cpp ${level}: ${message}`),
+    logger: (level, message) => options.log(`llama.cpp ${level}: ${message}`),
   })
   const pace = threadPace({
     // With a GPU the threads wait for it most of the time: how busy they are says nothing.
@@ -37,6 +37,7 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
     read: processorTime,
   })
   return {
+    name: 'llama',
     async load({ catalog, loader: name, settings }, path) {
       const loader = loaders[name]
       if (!loader) throw new Error(`The llama runtime cannot load '${name}' models.`)
@@ -57,7 +58,7 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
       const isChat = name === 'gguf-chat'
       const contextSize = (isChat ? options.parallelRequests : 1) * catalog.context_length
       return inGpuRoom({ contextSize, embeddingContext: !isChat }, load, () =>
-        log(`no room on the GPU for ${catalog.id}: the processor computes`),
+        options.log(`no room on the GPU for ${catalog.id}: the processor computes`),
       )
     },
     async describe() {
@@ -67,8 +68,4 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
       await llama.dispose()
     },
   }
-}
-
-function log(message: string): void {
-  process.stderr.write(`${message}\n`)
 }

@@ -19,6 +19,7 @@ const loaders: Partial<Record<Loader, (loading: OnnxLoading) => Promise<EngineMo
 
 export async function onnxRuntime({ threads }: RuntimeOptions): Promise<EngineRuntime> {
   return {
+    name: 'onnx',
     async load(model, path) {
       const loader = loaders[model.loader]
       if (!loader) throw new Error(`The ONNX runtime cannot load '${model.loader}' models.`)
