@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { ApiError, CallerLeft } from '../core/errors.ts'
+import { boundaryOf, multipartParser, type PartReceiver } from '../core/multipart.ts'
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
 import type { Exchange } from './exchange.ts'
-import { boundaryOf, multipartParser, type PartReceiver } from './multipart.ts'
 
 /** A form with one file: the file goes to disk as it arrives, the fields are text. */
 export interface Upload {

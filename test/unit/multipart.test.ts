@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { ApiError } from '../../src/core/errors.ts'
-import { boundaryOf, multipartParser } from '../../src/http/multipart.ts'
+import { boundaryOf, multipartParser } from '../../src/core/multipart.ts'
 
 type Part = readonly [name: string, content: string]
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../core/errors.ts'
+import { ApiError } from './errors.ts'
 
 /** multipart/form-data (RFC 7578) as it arrives: nothing is kept but what a boundary might begin in. */
 
