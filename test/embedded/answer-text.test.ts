@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { AnswerParts } from '../../src/embedded/host/llama/answer-parts.ts'
-import type { AnswerPart } from '../../src/embedded/host/llama/answer-parts.ts'
-import { StopText } from '../../src/embedded/host/runtime/stop-text.ts'
+import { answerParts, type AnswerPart } from '../../src/embedded/host/llama/answer-parts.ts'
+import { stopText } from '../../src/embedded/host/runtime/stop-text.ts'
 
 /** The text in pieces of random length, as tokens would bring it. */
 const pieces = (text: string) =>
@@ -22,14 +21,16 @@ describe('stop text', () => {
     })
     fc.assert(
       fc.property(alphabet, stops, fc.integer({ min: 1, max: 5 }), (text, list, size) => {
-        const watch = new StopText(list)
+        const watch = stopText(list)
         let shown = ''
-        for (let at = 0; at < text.length && !watch.stopped; at += size) shown += watch.push(text.slice(at, at + size))
+        for (let at = 0; at < text.length && watch.found() === undefined; at += size)
+          shown += watch.push(text.slice(at, at + size))
         shown += watch.flush()
         const found = list.map((stop) => text.indexOf(stop)).filter((index) => index >= 0)
         if (found.length === 0) assert.equal(shown, text)
         // Fed in pieces, a stop string that ends earlier is seen before one that only begins earlier.
-        else assert.ok(watch.stopped && text.startsWith(shown) && !list.some((stop) => shown.includes(stop)))
+        else
+          assert.ok(watch.found() !== undefined && text.startsWith(shown) && !list.some((stop) => shown.includes(stop)))
       }),
     )
   })
@@ -52,7 +53,7 @@ describe('answer parts', () => {
   it('sorts thinking, text and calls, however the text is cut', () => {
     fc.assert(
       fc.property(pieces(answer), (cut) => {
-        const parts = new AnswerParts(options)
+        const parts = answerParts(options)
         const found = joined([...cut.flatMap((piece) => parts.push(piece)), ...parts.flush()])
         assert.deepEqual(found, {
           text: 'Let me look. ok',
@@ -64,7 +65,7 @@ describe('answer parts', () => {
   })
 
   it('begins inside the thinking when the prompt opened it', () => {
-    const parts = new AnswerParts({ ...options, startsThinking: true })
+    const parts = answerParts({ ...options, startsThinking: true })
     assert.deepEqual(joined([...parts.push('so</think>yes'), ...parts.flush()]), {
       text: 'yes',
       reasoning: 'so',
@@ -73,9 +74,9 @@ describe('answer parts', () => {
   })
 
   it('shows a call that is none as text, and leaves marks alone that were not asked for', () => {
-    const broken = new AnswerParts(options)
+    const broken = answerParts(options)
     assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
-    const plain = new AnswerParts({ thinks: false, startsThinking: false, tools: false })
+    const plain = answerParts({ thinks: false, startsThinking: false, tools: false })
     assert.equal(joined([...plain.push('<think>x'), ...plain.flush()]).text, '<think>x')
   })
 })

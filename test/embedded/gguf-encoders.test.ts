@@ -16,6 +16,8 @@ interface Ranked {
   readonly logit: number
 }
 
+const toPassage = (text: string): object => ({ text })
+
 const slugs = { ranking: 'test/cross-encoder', embedding: 'test/encoder' }
 
 function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
@@ -64,7 +66,11 @@ describe('GGUF encoders', () => {
   const post = (path: string, body: object): Promise<HostAnswer> =>
     host.post(path, { model: path === '/v1/embeddings' ? slugs.embedding : slugs.ranking, ...body })
   async function rankings(passages: readonly string[], more = {}): Promise<Ranked[]> {
-    const { status, json } = await post('/v1/ranking', { query: { text: query }, passages, ...more })
+    const { status, json } = await post('/v1/ranking', {
+      query: { text: query },
+      passages: passages.map(toPassage),
+      ...more,
+    })
     assert.equal(status, 200, JSON.stringify(json))
     return json.rankings
   }
@@ -102,14 +108,14 @@ describe('GGUF encoders', () => {
   it('of pairs refuses one that is too long, or cuts the document where that is asked', async () => {
     const long = 'river '.repeat(CONTEXT)
     const passages = ['the river', long]
-    const { status, json } = await post('/v1/ranking', { query: { text: query }, passages })
+    const { status, json } = await post('/v1/ranking', { query: { text: query }, passages: passages.map(toPassage) })
     assert.deepEqual([status, json.error.code], [400, 'context_length_exceeded'])
     const cut = await logitsOf(passages, { truncate: 'END' })
     assert.ok(cut.every((logit) => Number.isFinite(logit)))
     // What fits to the last token, the marks and the six words of the query beside it, is scored as it is.
     const fitting = 'river '.repeat(CONTEXT - 10)
     assert.deepEqual(await logitsOf(['the river', fitting]), cut)
-    const longQuery = { query: { text: long }, passages: ['the river'], truncate: 'END' }
+    const longQuery = { query: { text: long }, passages: [{ text: 'the river' }], truncate: 'END' }
     assert.equal((await post('/v1/ranking', longQuery)).json.error.code, 'context_length_exceeded')
     const limited = await post('/v1/rerank', { query, documents: ['river river', long], max_tokens_per_doc: 2 })
     const [one, other] = limited.json.results

@@ -40,7 +40,7 @@ describe('the sequences of a context', () => {
     const held = new Set<LlamaContextSequence>()
     let served = 0
     const use = async () => {
-      const { sequence } = await pool.hold(tokens(1, 2, 3), true, forEver)
+      const { sequence } = await pool.acquire(tokens(1, 2, 3), true, forEver)
       assert.ok(!held.has(sequence))
       held.add(sequence)
       await Promise.resolve()
@@ -55,11 +55,11 @@ describe('the sequences of a context', () => {
 
   it('go to those who wait in the order they came; one that leaves is passed over', async () => {
     const pool = sequencePool(context(1))
-    const { sequence } = await pool.hold(tokens(1), true, forEver)
+    const { sequence } = await pool.acquire(tokens(1), true, forEver)
     const order: string[] = []
     const leaving = new AbortController()
     const wait = (name: string, signal: AbortSignal) =>
-      pool.hold(tokens(1), true, signal).then(({ sequence: mine }) => {
+      pool.acquire(tokens(1), true, signal).then(({ sequence: mine }) => {
         order.push(name)
         pool.release(mine)
       })
@@ -73,10 +73,10 @@ describe('the sequences of a context', () => {
 
   it('one that leaves in the moment it is served takes nobody else out of the line', async () => {
     const pool = sequencePool(context(1))
-    const { sequence } = await pool.hold(tokens(1), true, forEver)
+    const { sequence } = await pool.acquire(tokens(1), true, forEver)
     const leaving = new AbortController()
     const served = (signal: AbortSignal) =>
-      pool.hold(tokens(1), true, signal).then(({ sequence: mine }) => pool.release(mine))
+      pool.acquire(tokens(1), true, signal).then(({ sequence: mine }) => pool.release(mine))
     const all = [served(leaving.signal), served(forEver)]
     pool.release(sequence)
     leaving.abort()
@@ -86,17 +86,17 @@ describe('the sequences of a context', () => {
   it('are chosen for what they remember of the prompt, and of none without reuse', async () => {
     const pool = sequencePool(context(2))
     const remember = async (prompt: Token[]) => {
-      const { sequence } = await pool.hold(prompt, false, forEver)
+      const { sequence } = await pool.acquire(prompt, false, forEver)
       evaluated(sequence, prompt)
       return sequence
     }
     const [one, other] = await Promise.all([remember(tokens(1, 2, 3, 4)), remember(tokens(9, 8, 7, 6))])
     pool.release(one)
     pool.release(other)
-    const again = await pool.hold(tokens(9, 8, 7, 5), true, forEver)
+    const again = await pool.acquire(tokens(9, 8, 7, 5), true, forEver)
     assert.equal(again.sequence, other)
     assert.equal(again.cachedTokens, 3)
     pool.release(again.sequence)
-    assert.equal((await pool.hold(tokens(1, 2, 3, 4), false, forEver)).cachedTokens, 0)
+    assert.equal((await pool.acquire(tokens(1, 2, 3, 4), false, forEver)).cachedTokens, 0)
   })
 })

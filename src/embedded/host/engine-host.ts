@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises'
+import { ApiError } from '../../core/errors.ts'
 import type { ModelPaths } from '../files/model-paths.ts'
 import { findModel } from '../manifest/manifest.ts'
 import type { ManifestModel } from '../manifest/types.ts'
 import { hostServer } from './host-server.ts'
 import { loadedModels, type LoadableModel } from './loaded-models.ts'
-import { EngineError } from './runtime/engine-model.ts'
 import type { EngineRuntime } from './runtime/engine-runtime.ts'
 
 export interface EngineHostOptions {
@@ -30,15 +30,14 @@ export function engineHost({ runtime, models, paths, memoryBudgetBytes, log }: E
   function find(slug: string): LoadableModel {
     const model = findModel(slug, models)
     if (model?.runtime !== runtime.name) {
-      throw new EngineError(
-        404,
-        'model_not_found',
-        `The ${runtime.name} engine does not know the model '${slug}'.`,
-        'model',
-      )
+      throw new ApiError('model_not_found', `The ${runtime.name} engine does not know the model '${slug}'.`, {
+        param: 'model',
+      })
     }
     if (!paths.isPresent(model)) {
-      throw new EngineError(503, 'model_not_configured', `The files of '${slug}' have not been fetched yet.`, 'model')
+      throw new ApiError('model_not_configured', `The files of '${slug}' have not been fetched yet.`, {
+        param: 'model',
+      })
     }
     return {
       slug: model.catalog.id,

@@ -1,27 +1,24 @@
 import { setMaxListeners } from 'node:events'
-import { createServer } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { EngineError } from './runtime/engine-model.ts'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { ApiError } from '../../core/errors.ts'
 import { speechToText } from './wire/audio.ts'
 import { chatCompletions } from './wire/chat.ts'
 import { completions } from './wire/completions.ts'
 import { embeddings } from './wire/embeddings.ts'
-import type { Exchange, ModelPool } from './wire/exchange.ts'
+import type { HostCall, ModelPool } from './wire/host-call.ts'
 import { imageGenerations } from './wire/images.ts'
 import { sendError, sendJson } from './wire/reply.ts'
 import { ranking, rerank } from './wire/reranking.ts'
 
 export interface HostServerOptions {
-  models: ModelPool
-  health: () => Promise<object>
-  log: (message: string) => void
+  readonly models: ModelPool
+  health(): Promise<object>
+  log(message: string): void
 }
 
-type Handler = (exchange: Exchange) => Promise<void>
-
-/** The OpenAI-compatible dialect in front of whatever models the host holds. */
+/** An OpenAI-compatible server for the models of one host. */
 export function hostServer({ models, health, log }: HostServerOptions): Server {
-  const routes: Record<string, Handler> = {
+  const routes: Readonly<Record<string, (call: HostCall) => Promise<void>>> = {
     'GET /health': async ({ response }) => sendJson(response, 200, await health()),
     'POST /v1/chat/completions': chatCompletions,
     'POST /v1/completions': completions,
@@ -29,31 +26,33 @@ export function hostServer({ models, health, log }: HostServerOptions): Server {
     'POST /v1/rerank': rerank,
     'POST /v1/ranking': ranking,
     'POST /v1/images/generations': imageGenerations,
-    'POST /v1/audio/transcriptions': (exchange) => speechToText(exchange, 'transcribe'),
-    'POST /v1/audio/translations': (exchange) => speechToText(exchange, 'translate'),
+    'POST /v1/audio/transcriptions': (call) => speechToText(call, 'transcribe'),
+    'POST /v1/audio/translations': (call) => speechToText(call, 'translate'),
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '').split('?', 1)[0]
-    const handler = routes[`${request.method} ${path}`]
-    const aborter = new AbortController()
-    // Each of the `n` answers of a request listens.
-    setMaxListeners(0, aborter.signal)
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const route = `${request.method} ${(request.url ?? '').split('?', 1)[0]}`
+    const callerLeft = new AbortController()
+    const { signal } = callerLeft
+    // Each of the `n` choices of a request adds a listener.
+    setMaxListeners(0, signal)
     response.on('close', () => {
-      if (!response.writableFinished) aborter.abort()
+      if (!response.writableFinished) callerLeft.abort()
     })
     try {
-      if (!handler) throw new EngineError(404, 'unknown_url', `Unknown request URL: ${request.method} ${path}.`)
-      await handler({ request, response, models, signal: aborter.signal })
+      const handler = routes[route]
+      if (!handler) throw new ApiError('unknown_url', `The engine host does not serve ${route}.`)
+      await handler({ request, response, models, signal })
     } catch (error) {
-      if (aborter.signal.aborted) return
-      if (!(error instanceof EngineError)) log(`${request.method} ${path} failed: ${String(error)}`)
-      sendError(response, error)
+      if (signal.aborted) return
+      if (error instanceof ApiError) return sendError(response, error)
+      log(`${route} failed: ${String(error)}`)
+      sendError(response, new ApiError('internal_error', error instanceof Error ? error.message : String(error)))
     }
   }
 
-  // The only caller is the gateway, which has its own timeouts; ours would cut long generations or idle connections.
+  // The service is the only caller and has timeouts of its own. Ours would cut long answers and idle connections.
   const server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 })
-  server.on('request', (request, response) => void handle(request, response))
+  server.on('request', (request, response) => void answer(request, response))
   return server
 }

@@ -1,18 +1,18 @@
-import { EngineError } from './runtime/engine-model.ts'
+import { ApiError } from '../../core/errors.ts'
 import type { EngineModel } from './runtime/engine-model.ts'
-import type { ModelPool } from './wire/exchange.ts'
+import type { ModelPool } from './wire/host-call.ts'
 
 export interface LoadableModel {
-  slug: string
-  expectedBytes: number
-  load: () => Promise<EngineModel>
+  readonly slug: string
+  readonly expectedBytes: number
+  load(): Promise<EngineModel>
 }
 
 export interface LoadedModelsOptions {
-  /** Throws what the caller should be told when there is no such model, or not yet. */
-  find: (slug: string) => LoadableModel
-  memoryBudgetBytes: number
-  log: (message: string) => void
+  /** Throws an ApiError if there is no such model, or its files are missing. */
+  find(slug: string): LoadableModel
+  readonly memoryBudgetBytes: number
+  log(message: string): void
 }
 
 export interface LoadedModels extends ModelPool {
@@ -23,42 +23,44 @@ export interface LoadedModels extends ModelPool {
 }
 
 interface Slot {
-  model: Promise<EngineModel>
+  readonly model: Promise<EngineModel>
   bytes: number
   users: number
   lastUsed: number
 }
 
 /**
- * Models in memory. They load on first use; when the budget is passed, idle ones go, least recently used first. A model
- * in use never goes, so one that is larger than the whole budget still runs, alone.
+ * The models in memory. A model loads on first use. Over budget, idle models are unloaded, least recently used first. A
+ * model in use stays, so one that is larger than the whole budget still runs, alone.
  */
 export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptions): LoadedModels {
   const slots = new Map<string, Slot>()
   let uses = 0
 
-  const memoryBytes = () => slots.values().reduce((sum, slot) => sum + slot.bytes, 0)
+  const memoryBytes = (): number => slots.values().reduce((sum, slot) => sum + slot.bytes, 0)
 
   async function makeRoom(): Promise<void> {
     while (memoryBytes() > memoryBudgetBytes) {
-      const idle = [...slots].filter(([, slot]) => slot.users === 0).sort(([, a], [, b]) => a.lastUsed - b.lastUsed)[0]
-      if (!idle) return
-      slots.delete(idle[0])
-      log(`unloading ${idle[0]} to make room`)
-      await (await idle[1].model).close()
+      const idle = [...slots].filter(([, slot]) => slot.users === 0)
+      const [oldest] = idle.sort(([, one], [, other]) => one.lastUsed - other.lastUsed)
+      if (!oldest) return
+      const [slug, slot] = oldest
+      slots.delete(slug)
+      log(`unloading ${slug} to make room`)
+      await (await slot.model).close()
     }
   }
 
   async function load(wanted: LoadableModel, slot: Slot): Promise<EngineModel> {
     await makeRoom()
-    const started = performance.now()
+    const startedAt = performance.now()
     const model = await wanted.load()
     slot.bytes = model.memoryBytes
-    log(`loaded ${wanted.slug} in ${Math.round(performance.now() - started)} ms`)
+    log(`loaded ${wanted.slug} in ${Math.round(performance.now() - startedAt)} ms`)
     return model
   }
 
-  function hold(wanted: LoadableModel): Slot {
+  function slotFor(wanted: LoadableModel): Slot {
     const present = slots.get(wanted.slug)
     if (present) {
       present.users++
@@ -66,7 +68,7 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
     }
     const busyBytes = slots.values().reduce((sum, slot) => sum + (slot.users > 0 ? slot.bytes : 0), 0)
     if (busyBytes > 0 && busyBytes + wanted.expectedBytes > memoryBudgetBytes) {
-      throw new EngineError(503, 'model_overloaded', `Not enough memory for '${wanted.slug}' beside the models in use.`)
+      throw new ApiError('model_overloaded', `The models in use leave no memory for '${wanted.slug}'.`)
     }
     const { promise, resolve, reject } = Promise.withResolvers<EngineModel>()
     const slot: Slot = { model: promise, bytes: wanted.expectedBytes, users: 1, lastUsed: 0 }
@@ -80,7 +82,7 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
 
   return {
     async use(slug, work) {
-      const slot = hold(find(slug))
+      const slot = slotFor(find(slug))
       try {
         return await work(await slot.model)
       } finally {

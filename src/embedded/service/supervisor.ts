@@ -138,9 +138,12 @@ function backoffMs(crashes: number): number {
 
 function hostArguments(runtime: RuntimeName, socket: string, options: SupervisorOptions, gpu: boolean): string[] {
   return [
-    ...['--runtime', runtime, '--socket', socket, '--models', options.modelsDirectory],
-    ...['--threads', String(options.threads), '--parallel', String(options.parallelRequests)],
-    ...['--memory-budget', String(options.memoryBudgetBytes)],
+    `--runtime=${runtime}`,
+    `--socket=${socket}`,
+    `--models=${options.modelsDirectory}`,
+    `--threads=${options.threads}`,
+    `--parallel=${options.parallelRequests}`,
+    `--memory-budget=${options.memoryBudgetBytes}`,
     ...(gpu ? [] : ['--no-gpu']),
   ]
 }

@@ -1,73 +1,69 @@
-import { StopText } from '../runtime/stop-text.ts'
-import { parseToolCall } from './tool-calls.ts'
-import type { ToolCall } from './tool-calls.ts'
+import { stopText, type StopText } from '../runtime/stop-text.ts'
+import { parseToolCall, type ToolCall } from './tool-calls.ts'
 
-export type AnswerPart = { kind: 'text' | 'reasoning'; text: string } | { kind: 'tool_call'; call: ToolCall }
+export type AnswerPart =
+  | { readonly kind: 'text' | 'reasoning'; readonly text: string }
+  | { readonly kind: 'tool_call'; readonly call: ToolCall }
+
+export interface AnswerParts {
+  push(text: string): AnswerPart[]
+  /** At the end of the answer. */
+  flush(): AnswerPart[]
+}
 
 type Section = 'text' | 'reasoning' | 'tool_call'
 
-const closing: Record<Exclude<Section, 'text'>, string> = { reasoning: '</think>', tool_call: '</tool_call>' }
+const closingTags: Readonly<Record<Exclude<Section, 'text'>, string>> = {
+  reasoning: '</think>',
+  tool_call: '</tool_call>',
+}
 
-/** Sorts what a model writes into text, thinking (`<think>`) and calls (`<tool_call>`), as it comes. */
-export class AnswerParts {
-  readonly #opening: Partial<Record<string, Section>>
-  #section: Section
-  #watch: StopText
-  #call = ''
-  #pending = ''
+/** Splits what a model writes into text, reasoning (`<think>`) and tool calls (`<tool_call>`) as it arrives. */
+export function answerParts(options: {
+  readonly thinks: boolean
+  readonly startsThinking: boolean
+  readonly tools: boolean
+}): AnswerParts {
+  const opened: Readonly<Partial<Record<string, Section>>> = {
+    ...(options.thinks ? { '<think>': 'reasoning' } : {}),
+    ...(options.tools ? { '<tool_call>': 'tool_call' } : {}),
+  }
+  const watch = (section: Section): StopText =>
+    stopText(section === 'text' ? Object.keys(opened) : [closingTags[section]])
+  let section: Section = options.startsThinking ? 'reasoning' : 'text'
+  let tags = watch(section)
+  let callText = ''
 
-  constructor(options: { thinks: boolean; startsThinking: boolean; tools: boolean }) {
-    this.#opening = {
-      ...(options.thinks ? { '<think>': 'reasoning' as const } : {}),
-      ...(options.tools ? { '<tool_call>': 'tool_call' as const } : {}),
-    }
-    this.#section = options.startsThinking ? 'reasoning' : 'text'
-    this.#watch = this.#watcher()
+  function partsOf(text: string): AnswerPart[] {
+    if (text === '') return []
+    if (section !== 'tool_call') return [{ kind: section, text }]
+    callText += text
+    return []
   }
 
-  push(text: string): AnswerPart[] {
-    const parts: AnswerPart[] = []
-    this.#pending += text
-    while (this.#pending !== '') {
-      const fed = this.#pending
-      this.#pending = ''
-      this.#emit(this.#watch.push(fed), parts)
-      if (this.#watch.stopped) this.#turn(parts)
-    }
-    return parts
+  function closeCall(): AnswerPart[] {
+    if (section !== 'tool_call') return []
+    const text = callText
+    callText = ''
+    const call = parseToolCall(text)
+    // If it is not a call after all, the caller sees what the model wrote.
+    return [call ? { kind: 'tool_call', call } : { kind: 'text', text }]
   }
 
-  flush(): AnswerPart[] {
-    const parts: AnswerPart[] = []
-    this.#emit(this.#watch.flush(), parts)
-    if (this.#section === 'tool_call') this.#closeCall(parts)
-    return parts
-  }
-
-  #watcher(): StopText {
-    return new StopText(this.#section === 'text' ? Object.keys(this.#opening) : [closing[this.#section]])
-  }
-
-  #emit(text: string, parts: AnswerPart[]): void {
-    if (text === '') return
-    if (this.#section === 'tool_call') this.#call += text
-    else parts.push({ kind: this.#section, text })
-  }
-
-  /** A mark was met: leave the section it ends, or enter the one it opens, and go on behind it. */
-  #turn(parts: AnswerPart[]): void {
-    const after = this.#watch.remainder()
-    const mark = this.#watch.found ?? ''
-    if (this.#section === 'tool_call') this.#closeCall(parts)
-    this.#section = this.#section === 'text' ? (this.#opening[mark] ?? 'text') : 'text'
-    this.#watch = this.#watcher()
-    this.#pending = after
-  }
-
-  #closeCall(parts: AnswerPart[]): void {
-    const call = parseToolCall(this.#call)
-    // Not a call after all: the caller should see what the model wrote rather than nothing.
-    parts.push(call ? { kind: 'tool_call', call } : { kind: 'text', text: this.#call })
-    this.#call = ''
+  return {
+    push(text) {
+      const parts: AnswerPart[] = []
+      for (let rest = text; rest !== '';) {
+        parts.push(...partsOf(tags.push(rest)))
+        const tag = tags.found()
+        if (tag === undefined) break
+        rest = tags.remainder()
+        parts.push(...closeCall())
+        section = section === 'text' ? (opened[tag] ?? 'text') : 'text'
+        tags = watch(section)
+      }
+      return parts
+    },
+    flush: () => [...partsOf(tags.flush()), ...closeCall()],
   }
 }

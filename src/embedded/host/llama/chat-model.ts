@@ -1,41 +1,45 @@
-import { LlamaGrammar } from 'node-llama-cpp'
-import type { Llama, LlamaModel, Token } from 'node-llama-cpp'
-import { contextLengthExceeded, EngineError } from '../runtime/engine-model.ts'
+import { LlamaGrammar, type Llama, type LlamaModel, type Token } from 'node-llama-cpp'
+import { ApiError } from '../../../core/errors.ts'
+import { contextLengthExceeded } from '../runtime/context-length.ts'
 import type {
-  ChatRequest,
   CompletionRequest,
+  EngineChatRequest,
   EngineModel,
   FinishReason,
   Sampling,
   TextEvent,
 } from '../runtime/engine-model.ts'
-import { StopText } from '../runtime/stop-text.ts'
-import { AnswerParts } from './answer-parts.ts'
-import type { AnswerPart } from './answer-parts.ts'
+import type { JsonObject } from '../runtime/json-value.ts'
+import { stopText } from '../runtime/stop-text.ts'
+import { answerParts } from './answer-parts.ts'
+import { forcedCall, splitAnswer } from './chat-events.ts'
 import { chatTemplate } from './chat-template.ts'
 import { generateTokens } from './generation.ts'
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-grammar.ts'
 import { promptLogprobs } from './logprobs.ts'
 import type { LlamaLoading } from './model-loading.ts'
 import { sequencePool } from './sequence-pool.ts'
-import { TokenText } from './token-text.ts'
-import { forcedCallSchema, parseToolCall } from './tool-calls.ts'
+import { tokenText } from './token-text.ts'
+import { forcedCallSchema } from './tool-calls.ts'
 
-/** A GGUF language model: its sequences share one context, so parallel requests share every batch. */
-export async function loadChatModel({
-  llama,
-  model,
-  options,
-  contextTokens,
-  sampling: defaults,
-  pace,
-  ignoreMemorySafetyChecks,
-}: LlamaLoading): Promise<EngineModel> {
+/** One answer to generate. */
+interface TextWork {
+  readonly tokens: readonly Token[]
+  readonly sampling: Sampling
+  readonly grammar?: string
+  /** The prompt's own text, to be sent before the answer. */
+  readonly echo?: string
+  readonly scorePrompt?: boolean
+}
+
+/** A GGUF language model. Its sequences share one context, so that parallel requests share every batch. */
+export async function loadChatModel(loading: LlamaLoading): Promise<EngineModel> {
+  const { llama, model, options, contextTokens, pace } = loading
   const context = await model.createContext({
     sequences: options.parallelRequests,
     contextSize: contextTokens,
     threads: options.threads,
-    ignoreMemorySafetyChecks,
+    ignoreMemorySafetyChecks: loading.ignoreMemorySafetyChecks,
   })
   const pool = sequencePool(context)
   const template = chatTemplate(model)
@@ -45,44 +49,35 @@ export async function loadChatModel({
     const { tokens, sampling, echo } = work
     if (tokens.length >= limit) throw contextLengthExceeded(limit, tokens.length + 1)
     const room = Math.min(sampling.maxTokens ?? Infinity, limit - tokens.length)
-    const { sequence, cachedTokens } = await pool.hold(tokens, isReusable(work), signal)
+    const { sequence, cachedTokens } = await pool.acquire(tokens, mayReuse(work), signal)
     try {
-      const promptTokens = tokens.length
-      yield { kind: 'prompt', promptTokens, cachedTokens }
+      yield { kind: 'prompt', promptTokens: tokens.length, cachedTokens }
       const scores = work.scorePrompt
         ? await promptLogprobs(model, sequence, tokens, sampling.topLogprobs ?? 0)
         : undefined
-      // The begin-of-sequence token is ours, not a part of the caller's prompt.
-      const scored = scores?.slice(tokens[0] === model.tokens.bos ? 1 : 0)
-      if (echo !== undefined)
-        yield { kind: 'text', text: echo, completionTokens: 0, ...(scored ? { logprobs: scored } : {}) }
+      // We added the begin-of-sequence token; it is not part of the caller's prompt.
+      const logprobs = scores?.slice(tokens[0] === model.tokens.bos ? 1 : 0)
+      if (echo !== undefined) yield { kind: 'text', text: echo, completionTokens: 0, ...(logprobs ? { logprobs } : {}) }
 
-      const text = new TokenText(model, tokens)
-      const stops = new StopText(sampling.stop)
+      const text = tokenText(model, tokens)
+      const stops = stopText(sampling.stop)
       let completionTokens = 0
       let finishReason: FinishReason = 'stop'
-      const answer = generateTokens({
-        model,
-        sequence,
-        prompt: tokens,
-        sampling,
-        pace,
-        signal,
-        ...grammarOption(llama, work),
-      })
+      const grammar = grammarOption(llama, work)
+      const answer = generateTokens({ model, sequence, prompt: tokens, sampling, pace, signal, ...grammar })
       for await (const { token, logprob } of answer) {
         completionTokens++
         const shown = stops.push(text.push(token))
         if (shown !== '' || logprob) {
           yield { kind: 'text', text: shown, completionTokens, ...(logprob ? { logprobs: [logprob] } : {}) }
         }
-        if (stops.stopped) break
+        if (stops.found() !== undefined) break
         if (completionTokens >= room) {
           finishReason = 'length'
           break
         }
       }
-      const rest = stops.stopped ? '' : stops.push(text.flush()) + stops.flush()
+      const rest = stops.found() === undefined ? stops.push(text.flush()) + stops.flush() : ''
       if (rest !== '') yield { kind: 'text', text: rest, completionTokens }
       yield { kind: 'end', finishReason, completionTokens }
     } finally {
@@ -90,25 +85,23 @@ export async function loadChatModel({
     }
   }
 
-  async function* chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<TextEvent> {
+  async function* chat(request: EngineChatRequest, signal: AbortSignal): AsyncGenerator<TextEvent> {
     if (request.messages.some((message) => message.images.length > 0)) {
-      throw new EngineError(400, 'unsupported_content', 'This model does not take images.', 'messages')
+      throw new ApiError('unsupported_content', 'This model does not accept images.', { param: 'messages' })
     }
     const forced = forcedCallSchema(request)
-    // A forced call is only its JSON: the opening tag is written for the model.
+    // A forced call consists of its JSON alone: we write the opening tag for the model.
     const prompt = template.render(request) + (forced ? '<tool_call>\n' : '')
     const work: TextWork = {
       tokens: promptTokens(model, prompt),
-      sampling: withDefaults(request.sampling, defaults),
+      sampling: withDefaults(request.sampling, loading.sampling),
       ...chatGrammar(request, forced),
     }
     const events = generate(work, signal)
-    if (forced) yield* forcedCall(events)
-    else {
-      const thinks = template.thinks && request.format.kind === 'text'
-      const startsThinking = thinks && prompt.trimEnd().endsWith('<think>')
-      yield* sorted(events, new AnswerParts({ thinks, startsThinking, tools: request.toolChoice !== 'none' }))
-    }
+    if (forced) return yield* forcedCall(events)
+    const thinks = template.thinks && request.format.kind === 'text'
+    const startsThinking = thinks && prompt.trimEnd().endsWith('<think>')
+    yield* splitAnswer(events, answerParts({ thinks, startsThinking, tools: request.toolChoice !== 'none' }))
   }
 
   async function* complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<TextEvent> {
@@ -116,7 +109,7 @@ export async function loadChatModel({
     const text = typeof prompt === 'string' ? prompt : model.detokenize([...prompt] as Token[], true)
     const tokens = suffix === undefined ? promptTokens(model, text) : infillTokens(model, text, suffix)
     const scorePrompt = echo && request.sampling.topLogprobs !== undefined
-    const sampling = withDefaults(request.sampling, defaults)
+    const sampling = withDefaults(request.sampling, loading.sampling)
     yield* generate({ tokens, sampling, scorePrompt, ...(echo ? { echo: text } : {}) }, signal)
   }
 
@@ -132,43 +125,34 @@ export async function loadChatModel({
   }
 }
 
-interface TextWork {
-  tokens: readonly Token[]
-  sampling: Sampling
-  grammar?: string
-  /** The prompt's own text, to be sent before the answer. */
-  echo?: string
-  scorePrompt?: boolean
-}
-
 /**
- * A seed asks for the same text again: the prompt is then evaluated afresh, because reused state was computed in other
+ * A seed asks for the same text again, so its prompt is evaluated from the start: reused state was computed in other
  * batches and differs in the last digits. Scoring a prompt needs every one of its tokens evaluated.
  */
-function isReusable({ sampling, scorePrompt }: TextWork): boolean {
+function mayReuse({ sampling, scorePrompt }: TextWork): boolean {
   return sampling.seed === undefined && !scorePrompt
 }
 
-function grammarOption(llama: Llama, { grammar }: TextWork): { grammar?: LlamaGrammar } {
+function grammarOption(llama: Llama, { grammar }: TextWork): { readonly grammar?: LlamaGrammar } {
   return grammar === undefined ? {} : { grammar: new LlamaGrammar(llama, { grammar }) }
 }
 
 function chatGrammar(
-  { format }: ChatRequest,
-  forced: ReturnType<typeof forcedCallSchema>,
-): { grammar: string } | undefined {
+  { format }: EngineChatRequest,
+  forced: JsonObject | undefined,
+): { readonly grammar: string } | undefined {
   if (forced) return { grammar: jsonSchemaGrammar(forced) }
   if (format.kind === 'json') return { grammar: jsonObjectGrammar() }
   return format.kind === 'json_schema' ? { grammar: jsonSchemaGrammar(format.schema) } : undefined
 }
 
 /**
- * What the model's makers recommend stands in for what the caller left open. Not their cuts of the distribution when log
- * probabilities are asked for: those should be the model's.
+ * Parameters that the caller left out are those the model's makers recommend. When log probabilities are asked for, only
+ * the temperature is: top_p and the like would cut the distribution that the caller wants to see.
  */
 function withDefaults(sampling: Sampling, defaults: Partial<Sampling>): Sampling {
-  const { temperature } = defaults
   if (sampling.topLogprobs === undefined) return { ...defaults, ...sampling }
+  const { temperature } = defaults
   return { ...(temperature === undefined ? {} : { temperature }), ...sampling }
 }
 
@@ -181,45 +165,9 @@ function promptTokens(model: LlamaModel, text: string): Token[] {
 function infillTokens(model: LlamaModel, prefix: string, suffix: string): Token[] {
   const { infill } = model.tokens
   if (infill.prefix === null || infill.suffix === null || infill.middle === null) {
-    throw new EngineError(
-      400,
-      'unsupported_parameter',
-      "This model was not trained to fill in before a 'suffix'.",
-      'suffix',
-    )
+    throw new ApiError('unsupported_parameter', "This model was not trained to fill in text before a 'suffix'.", {
+      param: 'suffix',
+    })
   }
   return [infill.prefix, ...model.tokenize(prefix), infill.suffix, ...model.tokenize(suffix), infill.middle]
-}
-
-async function* forcedCall(events: AsyncIterable<TextEvent>): AsyncGenerator<TextEvent> {
-  let json = ''
-  for await (const event of events) {
-    if (event.kind === 'text') json += event.text
-    else if (event.kind !== 'end') yield event
-    else {
-      const call = parseToolCall(json)
-      const { completionTokens } = event
-      if (call) yield { kind: 'tool_call', index: 0, ...call, completionTokens }
-      // Cut off by max_tokens: there is no call, and the caller sees why.
-      yield call ? { kind: 'end', finishReason: 'tool_calls', completionTokens } : event
-    }
-  }
-}
-
-async function* sorted(events: AsyncIterable<TextEvent>, parts: AnswerParts): AsyncGenerator<TextEvent> {
-  let calls = 0
-  const wrap = (part: AnswerPart, completionTokens: number): TextEvent => {
-    if (part.kind !== 'tool_call') return { ...part, completionTokens }
-    return { kind: 'tool_call', index: calls++, ...part.call, completionTokens }
-  }
-  for await (const event of events) {
-    if (event.kind === 'text') {
-      const found = parts.push(event.text)
-      for (const part of found)
-        yield { ...wrap(part, event.completionTokens), ...(event.logprobs ? { logprobs: event.logprobs } : {}) }
-    } else if (event.kind === 'end') {
-      for (const part of parts.flush()) yield wrap(part, event.completionTokens)
-      yield calls > 0 ? { ...event, finishReason: 'tool_calls' } : event
-    } else yield event
-  }
 }

@@ -1,28 +1,27 @@
 import { Template } from '@huggingface/jinja'
 import type { LlamaModel } from 'node-llama-cpp'
-import { invalidValue } from '../runtime/engine-model.ts'
-import type { ChatMessage, ChatRequest, Json, ToolDefinition } from '../runtime/engine-model.ts'
+import { ApiError } from '../../../core/errors.ts'
+import type { EngineChatMessage, EngineChatRequest, ToolDefinition } from '../runtime/engine-model.ts'
+import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 
 export interface ChatTemplate {
-  /** Whether the template itself tells the model about tools, in the `<tool_call>` manner we can read back. */
-  knowsTools: boolean
-  /** Whether the model thinks aloud between `<think>` marks. */
-  thinks: boolean
-  render(request: ChatRequest): string
+  /** Whether the model writes its reasoning between `<think>` tags. */
+  readonly thinks: boolean
+  render(request: EngineChatRequest): string
 }
 
-/** Used for models without a template of their own; most small models understand it. */
-const chatMl =
+/** ChatML, for models without a template of their own. Most small models understand it. */
+const CHATML =
   "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{% endfor %}" +
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 
 /** The chat template that came with the weights. */
 export function chatTemplate(model: LlamaModel): ChatTemplate {
-  const source = model.fileInfo.metadata.tokenizer?.chat_template ?? chatMl
+  const source = model.fileInfo.metadata.tokenizer?.chat_template ?? CHATML
   const template = new Template(source)
+  // Whether the template tells the model about tools itself, with the `<tool_call>` tags that we read back.
   const knowsTools = source.includes('tools') && source.includes('<tool_call>')
   return {
-    knowsTools,
     thinks: source.includes('</think>'),
     render(request) {
       const { toolChoice, templateVariables } = request
@@ -39,19 +38,22 @@ export function chatTemplate(model: LlamaModel): ChatTemplate {
           eos_token: model.tokens.eosString ?? '',
         })
       } catch (error) {
-        // Templates refuse what the model was not trained for: roles out of turn, a system message …
-        throw invalidValue('messages', `The model's chat template refused the messages: ${(error as Error).message}`)
+        // Templates refuse what the model was not trained for, such as roles out of turn or a system message.
+        throw new ApiError(
+          'invalid_value',
+          `The model's chat template refused the messages: ${(error as Error).message}`,
+          { param: 'messages' },
+        )
       }
     },
   }
 }
 
-function toolDeclaration({ name, description = '', parameters = {} }: ToolDefinition): Json {
+function toolDeclaration({ name, description = '', parameters = {} }: ToolDefinition): JsonObject {
   return { type: 'function', function: { name, description, parameters } }
 }
 
-function templateMessage(message: ChatMessage, knowsTools: boolean): Record<string, Json> {
-  const { role, text, toolCalls = [] } = message
+function templateMessage({ role, text, toolCalls }: EngineChatMessage, knowsTools: boolean): JsonObject {
   if (knowsTools) {
     const calls = toolCalls.map((call) => ({
       type: 'function',
@@ -59,23 +61,26 @@ function templateMessage(message: ChatMessage, knowsTools: boolean): Record<stri
     }))
     return { role, content: text, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
   }
-  // Templates without tools know neither the role nor the field: both become plain text.
+  // A template without tools knows neither the role nor the field, so both become plain text.
+  if (role === 'tool') return { role: 'user', content: `<tool_response>\n${text}\n</tool_response>` }
   const calls = toolCalls.map(
     (call) => `<tool_call>\n{"name": "${call.name}", "arguments": ${call.arguments}}\n</tool_call>`,
   )
-  if (role === 'tool') return { role: 'user', content: `<tool_response>\n${text}\n</tool_response>` }
   return { role, content: [text, ...calls].filter((part) => part !== '').join('\n') }
 }
 
-function parsedArguments(text: string): Json {
+function parsedArguments(text: string): JsonValue {
   try {
-    return JSON.parse(text) as Json
+    return JSON.parse(text) as JsonValue
   } catch {
     return text
   }
 }
 
-function withToolInstructions(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): ChatMessage[] {
+function withToolInstructions(
+  messages: readonly EngineChatMessage[],
+  tools: readonly ToolDefinition[],
+): EngineChatMessage[] {
   const instructions = [
     'You may call one or more functions to help the user. The functions:',
     '<tools>',
@@ -86,5 +91,5 @@ function withToolInstructions(messages: readonly ChatMessage[], tools: readonly 
   ].join('\n')
   const [first, ...rest] = messages
   if (first?.role === 'system') return [{ ...first, text: `${first.text}\n\n${instructions}` }, ...rest]
-  return [{ role: 'system', text: instructions, images: [] }, ...messages]
+  return [{ role: 'system', text: instructions, images: [], toolCalls: [] }, ...messages]
 }

@@ -1,11 +1,11 @@
-import { contextLengthExceeded } from '../runtime/engine-model.ts'
+import { contextLengthExceeded } from '../runtime/context-length.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { LlamaLoading } from './model-loading.ts'
 
 export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineModel> {
   const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading
   const { threads } = options
-  // The library wants room for one token more than it evaluates.
+  // The library needs room for one token more than it evaluates.
   const contextSize = contextTokens + 1
   const context = await model.createEmbeddingContext({ contextSize, threads, ignoreMemorySafetyChecks })
   return {
@@ -30,7 +30,7 @@ export async function loadEmbeddingModel(loading: LlamaLoading): Promise<EngineM
   }
 }
 
-/** Cut vectors of models trained for it (Matryoshka) are compared by cosine like whole ones. */
+/** Shortened vectors (Matryoshka) are compared by cosine too, so they need unit length again. */
 function unitVector(vector: readonly number[]): Float32Array {
   const length = Math.hypot(...vector) || 1
   return Float32Array.from(vector, (value) => value / length)

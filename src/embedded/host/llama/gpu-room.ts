@@ -1,22 +1,22 @@
 import { InsufficientMemoryError } from 'node-llama-cpp'
 
-/** What of a model goes to the GPU: what leaves room there for a context of that size, or no layer at all. */
-export type GpuShare = { fitContext: { contextSize: number; embeddingContext: boolean } } | 0
+/** Which layers go to the GPU: as many as leave room for a context of this size, or none. */
+export type GpuShare = { readonly fitContext: { readonly contextSize: number; readonly embeddingContext: boolean } } | 0
 
 /**
- * Loads with as many layers on the GPU as leave room for the context, or with none when other programs or models have
- * filled it. Left to itself the library fills the GPU with layers, and then finds no room for the sequences.
+ * Loads with as many layers on the GPU as leave room for the context, or with none if other programs or models have
+ * filled it. By itself the library would fill the GPU with layers and then find no room for the sequences.
  */
 export async function inGpuRoom<Model>(
-  fitContext: { contextSize: number; embeddingContext: boolean },
+  fitContext: { readonly contextSize: number; readonly embeddingContext: boolean },
   load: (share: GpuShare) => Promise<Model>,
-  full: () => void,
+  onFull: () => void,
 ): Promise<Model> {
   try {
     return await load({ fitContext })
   } catch (error) {
     if (!(error instanceof InsufficientMemoryError)) throw error
-    full()
+    onFull()
     return load(0)
   }
 }

@@ -1,9 +1,9 @@
 /** Fifteen digits stay exact in every JSON reader. */
-const digitsMax = 15
+const MAX_DIGITS = 15
 
 /** A GBNF expression for the whole numbers from `min` to `max`. */
 export function integerRange(min: number, max: number): string {
-  const ceiling = 10 ** digitsMax - 1
+  const ceiling = 10 ** MAX_DIGITS - 1
   const [low, high] = [Math.max(min, -ceiling), Math.min(max, ceiling)]
   const alternatives = [
     ...(low < 0 ? [`"-" ( ${magnitudes(Math.max(1, -high), -low)} )`] : []),
@@ -12,7 +12,7 @@ export function integerRange(min: number, max: number): string {
   return alternatives.join(' | ')
 }
 
-/** Non-negative numbers: for each number of digits, the part of the range that has so many. */
+/** Non-negative numbers: one alternative for each number of digits. */
 function magnitudes(low: number, high: number): string {
   const alternatives: string[] = []
   for (let digits = String(low).length; digits <= String(high).length; digits++) {
@@ -23,7 +23,7 @@ function magnitudes(low: number, high: number): string {
   return alternatives.join(' | ')
 }
 
-/** Numbers of equal length between two digit strings: free below the first digit that differs. */
+/** The numbers between two digit strings of equal length. Digits after the first that differs are free. */
 function sameLength(low: string, high: string): string {
   if (low === '') return ''
   const [first, last] = [Number(low[0]), Number(high[0])]

@@ -1,12 +1,12 @@
-import { invalidValue } from '../runtime/engine-model.ts'
-import type { Json, JsonObject } from '../runtime/engine-model.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../runtime/json-value.ts'
 import { integerRange } from './integer-range-grammar.ts'
 
 /**
- * JSON Schema to GBNF, so that a model can only write what validates. A keyword that a grammar cannot hold is refused
- * rather than silently dropped; pure annotations (title, description, default, unknown formats) are ignored.
+ * Turns a JSON Schema into a GBNF grammar, so that a model can only write what validates. A keyword that a grammar cannot
+ * enforce is refused rather than silently dropped. Annotations (title, description, default, unknown formats) are ignored.
  */
-export function jsonSchemaGrammar(schema: Json): string {
+export function jsonSchemaGrammar(schema: JsonValue): string {
   const rules = new Map<string, string>()
   const root = schemaRules(schema, rules)
   return grammarText(root, rules)
@@ -17,7 +17,7 @@ export function jsonObjectGrammar(): string {
   return grammarText('object', new Map())
 }
 
-const shared = String.raw`
+const sharedRules = String.raw`
 ws ::= | " " | "\n" ( " "{0,12} | "\t"{0,6} )
 value ::= object | array | string | number | boolean | null
 object ::= "{" ws ( string ":" ws value ( ws "," ws string ":" ws value )* )? ws "}"
@@ -36,17 +36,17 @@ uuid ::= [0-9a-f]{8} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f]{4} "-" [0-9a-f
 
 function grammarText(root: string, rules: ReadonlyMap<string, string>): string {
   const own = [...rules].map(([name, body]) => `${name} ::= ${body}`)
-  return [`root ::= ${root}`, ...own, shared.trim()].join('\n')
+  return [`root ::= ${root}`, ...own, sharedRules.trim()].join('\n')
 }
 
 const unsupported = [
   'pattern', 'multipleOf', 'not', 'if', 'then', 'else', 'patternProperties', 'propertyNames', 'uniqueItems', 'contains',
   'minProperties', 'maxProperties', 'dependentSchemas', 'dependentRequired', 'unevaluatedProperties',
 ] // prettier-ignore
-const repeatsMax = 1000
+const MAX_REPEATS = 1000
 
-/** Returns the name of the rule, or an expression, for the whole schema; the rules it needs go into `rules`. */
-function schemaRules(document: Json, rules: Map<string, string>): string {
+/** Returns a rule name or an expression for the whole schema, and adds the rules it needs to `rules`. */
+function schemaRules(document: JsonValue, rules: Map<string, string>): string {
   const references = new Map<string, string>()
 
   function define(body: string): string {
@@ -55,9 +55,9 @@ function schemaRules(document: Json, rules: Map<string, string>): string {
     return name
   }
 
-  function visit(schema: Json): string {
+  function visit(schema: JsonValue): string {
     if (schema === true) return 'value'
-    if (!isObject(schema)) throw refuse('false or a non-object where a schema is expected')
+    if (!isJsonObject(schema)) throw refuse('something other than an object or true as a schema')
     const refused = unsupported.find((keyword) => keyword in schema)
     if (refused) throw refuse(`'${refused}'`)
     if (typeof schema['$ref'] === 'string') return visitReference(schema['$ref'])
@@ -72,7 +72,7 @@ function schemaRules(document: Json, rules: Map<string, string>): string {
   function visitReference(reference: string): string {
     const known = references.get(reference)
     if (known) return known
-    // The name is taken first, so that a schema may refer to itself.
+    // Defined before it is visited, so that a schema may refer to itself.
     const name = define('')
     references.set(reference, name)
     rules.set(name, visit(resolve(document, reference)))
@@ -105,7 +105,7 @@ function schemaRules(document: Json, rules: Map<string, string>): string {
   }
 
   function visitObject(schema: JsonObject): string {
-    const properties = isObject(schema['properties']) ? Object.entries(schema['properties']) : []
+    const properties = isJsonObject(schema['properties']) ? Object.entries(schema['properties']) : []
     const requiredNames = Array.isArray(schema['required']) ? schema['required'] : []
     const additional = schema['additionalProperties'] ?? true
     if (properties.length === 0) {
@@ -114,7 +114,7 @@ function schemaRules(document: Json, rules: Map<string, string>): string {
       const member = `string ":" ws ${visit(additional)}`
       return define(`"{" ws ( ${member} ( ws "," ws ${member} )* )? ws "}"`)
     }
-    const member = ([name, property]: [string, Json]) => define(`${literal(name)} ":" ws ${visit(property)}`)
+    const member = ([name, property]: [string, JsonValue]) => define(`${literal(name)} ":" ws ${visit(property)}`)
     const needed = properties.filter(([name]) => requiredNames.includes(name)).map(member)
     const optional = properties.filter(([name]) => !requiredNames.includes(name)).map(member)
     return define(`"{" ws ${members(needed, optional)} ws "}"`)
@@ -167,7 +167,7 @@ function schemaRules(document: Json, rules: Map<string, string>): string {
   return visit(document)
 }
 
-/** Required members always; each optional one may follow, in order. */
+/** The required members, then any of the optional ones, in order. */
 function members(needed: readonly string[], optional: readonly string[]): string {
   if (needed.length > 0) return needed.join(' ws "," ws ') + optionalMembers(optional)
   const startingAt = optional.map((name, index) => name + optionalMembers(optional.slice(index + 1)))
@@ -178,7 +178,7 @@ function optionalMembers(names: readonly string[]): string {
   return names.map((name) => ` ( ws "," ws ${name} )?`).join('')
 }
 
-/** Decimals between whole, non-negative bounds: the whole part below the upper one and any fraction, or the bound. */
+/** Decimals between whole, non-negative bounds: any fraction above a whole part below the upper bound, or that bound. */
 function numberRange(low: number | undefined, high: number | undefined, exclusive: boolean): string {
   if (
     exclusive ||
@@ -187,7 +187,7 @@ function numberRange(low: number | undefined, high: number | undefined, exclusiv
     low < 0 ||
     (high !== undefined && !Number.isInteger(high))
   ) {
-    throw refuse('this range of numbers (whole, inclusive, non-negative bounds can be held)')
+    throw refuse('a range of numbers whose bounds are not whole, inclusive and non-negative')
   }
   const whole = `( ${integerRange(low, high === undefined ? Infinity : high - 1)} ) fraction`
   return high === undefined ? whole : high > low ? `${whole} | "${high}"` : `"${high}"`
@@ -196,8 +196,8 @@ function numberRange(low: number | undefined, high: number | undefined, exclusiv
 function bounds(schema: JsonObject, minName: string, maxName: string): { min: number; max: number } {
   const min = typeof schema[minName] === 'number' ? schema[minName] : 0
   const max = typeof schema[maxName] === 'number' ? schema[maxName] : Infinity
-  if (min > repeatsMax) throw refuse(`'${minName}' above ${repeatsMax}`)
-  return { min, max: max > repeatsMax ? Infinity : max }
+  if (min > MAX_REPEATS) throw refuse(`'${minName}' above ${MAX_REPEATS}`)
+  return { min, max: max > MAX_REPEATS ? Infinity : max }
 }
 
 function repeat(min: number, max: number): string {
@@ -206,11 +206,11 @@ function repeat(min: number, max: number): string {
 
 function merge(schema: JsonObject): JsonObject {
   const { allOf, ...rest } = schema
-  const parts = [...(Array.isArray(allOf) ? allOf : []), rest].filter(isObject)
+  const parts = [...(Array.isArray(allOf) ? allOf : []), rest].filter(isJsonObject)
   const all = (name: string) => parts.map((part) => part[name])
   return {
     ...Object.assign({}, ...parts),
-    properties: Object.assign({}, ...all('properties').filter(isObject)) as JsonObject,
+    properties: Object.assign({}, ...all('properties').filter(isJsonObject)) as JsonObject,
     required: all('required').flatMap((names) => (Array.isArray(names) ? names : [])),
   }
 }
@@ -220,26 +220,24 @@ function impliedType(schema: JsonObject): string | undefined {
   return 'items' in schema || 'prefixItems' in schema ? 'array' : undefined
 }
 
-function resolve(document: Json, reference: string): Json {
+function resolve(document: JsonValue, reference: string): JsonValue {
   if (!reference.startsWith('#')) throw refuse(`'$ref' to another document`)
-  let place: Json | undefined = document
+  let place: JsonValue | undefined = document
   for (const step of reference.slice(1).split('/').slice(1)) {
     const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
-    place = isObject(place) ? place[key] : Array.isArray(place) ? place[Number(key)] : undefined
+    place = isJsonObject(place) ? place[key] : Array.isArray(place) ? place[Number(key)] : undefined
   }
-  if (place === undefined) throw refuse(`'$ref' ${reference}, which leads nowhere`)
+  if (place === undefined) throw refuse(`'$ref' ${reference}, which does not exist`)
   return place
 }
 
-function literal(value: Json): string {
+function literal(value: JsonValue): string {
   const text = JSON.stringify(value)
   return `"${text.replaceAll('\\', String.raw`\\`).replaceAll('"', String.raw`\"`)}"`
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function refuse(what: string): Error {
-  return invalidValue('response_format', `The JSON schema uses ${what}, which this engine cannot enforce.`)
+function refuse(what: string): ApiError {
+  return new ApiError('invalid_value', `The JSON schema uses ${what}. This engine cannot enforce that.`, {
+    param: 'response_format',
+  })
 }

@@ -1,11 +1,11 @@
-import { contextLengthExceeded } from '../runtime/engine-model.ts'
+import { contextLengthExceeded } from '../runtime/context-length.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { LlamaLoading } from './model-loading.ts'
 
 export async function loadRankingModel(loading: LlamaLoading): Promise<EngineModel> {
   const { model, options, contextTokens, ignoreMemorySafetyChecks } = loading
   const { threads } = options
-  // The library wants room for one token more than it evaluates.
+  // The library needs room for one token more than it evaluates.
   const contextSize = contextTokens + 1
   const context = await model.createRankingContext({ contextSize, threads, ignoreMemorySafetyChecks })
   return {
@@ -21,9 +21,8 @@ export async function loadRankingModel(loading: LlamaLoading): Promise<EngineMod
         if (room < Math.min(1, tokens.length) || (length > contextTokens && !truncate)) {
           throw contextLengthExceeded(contextTokens, length)
         }
-        const fitting = tokens.slice(0, room)
         promptTokens += Math.min(length, contextTokens)
-        logits.push(logitOf(await context.rank(query, fitting)))
+        logits.push(logitOf(await context.rank(query, tokens.slice(0, room))))
       }
       return { logits, promptTokens }
     },
@@ -34,7 +33,10 @@ export async function loadRankingModel(loading: LlamaLoading): Promise<EngineMod
   }
 }
 
-/** The library gives what the model said squeezed into 0–1; beyond ±36 that is the end itself, whose logit no JSON holds. */
+/**
+ * The library squeezes the model's logit into a probability. Logits beyond ±36 come out as exactly 0 or 1, whose logit
+ * would be infinite and cannot be written as JSON.
+ */
 function logitOf(probability: number): number {
   const within = Math.min(1 - Number.EPSILON / 2, Math.max(Number.EPSILON / 2, probability))
   return Math.log(within / (1 - within))

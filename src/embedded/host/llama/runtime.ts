@@ -1,25 +1,24 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp'
+import type { Loader } from '../../manifest/types.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
-import type { Loader } from '../../manifest/types.ts'
 import { loadChatModel } from './chat-model.ts'
 import { loadEmbeddingModel } from './embedding-model.ts'
-import { inGpuRoom } from './gpu-room.ts'
-import type { GpuShare } from './gpu-room.ts'
+import { inGpuRoom, type GpuShare } from './gpu-room.ts'
 import type { LlamaLoading } from './model-loading.ts'
 import { loadRankingModel } from './ranking-model.ts'
 import { processorTime, threadPace } from './thread-pace.ts'
 
-const loaders: Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineModel>>> = {
+const loaders: Readonly<Partial<Record<Loader, (loading: LlamaLoading) => Promise<EngineModel>>>> = {
   'gguf-chat': loadChatModel,
   'gguf-embedding': loadEmbeddingModel,
   'gguf-reranker': loadRankingModel,
 }
 
-/** llama.cpp. The GPU is used when its package is installed and a device answers; nothing is ever compiled or fetched. */
+/** llama.cpp. Uses the GPU if its package is installed and a device answers. Never compiles or fetches anything. */
 export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRuntime> {
   const llama = await getLlama({
-    // Unsaid, NODE_LLAMA_CPP_GPU decides, and else what is found.
+    // Left out, NODE_LLAMA_CPP_GPU decides, or else what the library finds.
     ...(options.gpu ? {} : { gpu: false }),
     build: 'never',
     skipDownload: true,
@@ -29,9 +28,9 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
     logger: (level, message) => options.log(`llama.cpp ${level}: ${message}`),
   })
   const pace = threadPace({
-    // With a GPU the threads wait for it most of the time: how busy they are says nothing.
+    // With a GPU the threads mostly wait for it, so how busy they are says nothing.
     threads: llama.gpu === false ? options.threads : 1,
-    set: (threads) => {
+    set(threads) {
       llama.maxThreads = threads
     },
     read: processorTime,
@@ -40,7 +39,7 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
     name: 'llama',
     async load({ catalog, loader: name, settings }, path) {
       const loader = loaders[name]
-      if (!loader) throw new Error(`The llama runtime cannot load '${name}' models.`)
+      if (!loader) throw new Error(`the llama runtime cannot load '${name}' models`)
       const load = async (gpuLayers?: GpuShare): Promise<EngineModel> => {
         const modelPath = path('model')
         const model = await llama.loadModel({ modelPath, ...(gpuLayers === undefined ? {} : { gpuLayers }) })
@@ -58,14 +57,12 @@ export async function llamaRuntime(options: RuntimeOptions): Promise<EngineRunti
       const isChat = name === 'gguf-chat'
       const contextSize = (isChat ? options.parallelRequests : 1) * catalog.context_length
       return inGpuRoom({ contextSize, embeddingContext: !isChat }, load, () =>
-        options.log(`no room on the GPU for ${catalog.id}: the processor computes`),
+        options.log(`the GPU has no room for ${catalog.id}; it runs on the CPU`),
       )
     },
     async describe() {
       return { device: llama.gpu === false ? 'cpu' : llama.gpu, threads: options.threads }
     },
-    async close() {
-      await llama.dispose()
-    },
+    close: () => llama.dispose(),
   }
 }

@@ -1,34 +1,34 @@
 import type { LlamaModel, Token } from 'node-llama-cpp'
 
-/** Tokens before the new ones: enough for a tokenizer to know whether a space belongs in between. */
-const contextTokens = 8
-/** A character is at most four bytes, each of which may be a token of its own. */
-const piecesMax = 4
+/** How many earlier tokens the tokenizer sees: enough to decide whether a space belongs in between. */
+const CONTEXT_TOKENS = 8
+/** A character has at most four bytes, and each may be a token of its own. */
+const MAX_TOKENS_PER_CHARACTER = 4
 
-/** Turns tokens into text as they come, never showing half a character. */
-export class TokenText {
-  readonly #model: LlamaModel
-  #before: Token[]
-  #pending: Token[] = []
+export interface TokenText {
+  /** Returns the text that is complete so far, which may be empty. */
+  push(token: Token): string
+  flush(): string
+}
 
-  constructor(model: LlamaModel, before: readonly Token[]) {
-    this.#model = model
-    this.#before = before.slice(-contextTokens)
-  }
+/** Turns tokens into text as they arrive, and never shows half a character. */
+export function tokenText(model: LlamaModel, prompt: readonly Token[]): TokenText {
+  let before = prompt.slice(-CONTEXT_TOKENS)
+  let pending: Token[] = []
 
-  push(token: Token): string {
-    this.#pending.push(token)
-    const text = this.#model.detokenize(this.#pending, false, this.#before)
-    return text.endsWith('\uFFFD') && this.#pending.length < piecesMax ? '' : this.#take(text)
-  }
-
-  flush(): string {
-    return this.#take(this.#model.detokenize(this.#pending, false, this.#before))
-  }
-
-  #take(text: string): string {
-    this.#before = [...this.#before, ...this.#pending].slice(-contextTokens)
-    this.#pending = []
+  function take(text: string): string {
+    before = [...before, ...pending].slice(-CONTEXT_TOKENS)
+    pending = []
     return text
+  }
+
+  return {
+    push(token) {
+      pending.push(token)
+      const text = model.detokenize(pending, false, before)
+      const isIncomplete = text.endsWith('\uFFFD') && pending.length < MAX_TOKENS_PER_CHARACTER
+      return isIncomplete ? '' : take(text)
+    },
+    flush: () => take(model.detokenize(pending, false, before)),
   }
 }

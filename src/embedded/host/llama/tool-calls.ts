@@ -1,38 +1,41 @@
-import type { ChatRequest, Json, JsonObject } from '../runtime/engine-model.ts'
+import type { EngineChatRequest } from '../runtime/engine-model.ts'
+import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 
 export interface ToolCall {
-  name: string
-  arguments: string
+  readonly name: string
+  readonly arguments: string
 }
 
-/** What a forced call must look like: one of the tools, with arguments that fit its schema. */
-export function forcedCallSchema({ tools, toolChoice }: ChatRequest): JsonObject | undefined {
+const MAX_REFERENCE_DEPTH = 8
+
+/** The schema of a forced call: one of the allowed tools, with arguments that match the tool's own schema. */
+export function forcedCallSchema({ tools, toolChoice }: EngineChatRequest): JsonObject | undefined {
   if (toolChoice === 'none' || toolChoice === 'auto') return undefined
   const allowed = toolChoice === 'required' ? tools : tools.filter((tool) => tool.name === toolChoice.name)
   return {
     anyOf: allowed.map(({ name, parameters }) => ({
       type: 'object',
-      properties: { name: { const: name }, arguments: hoisted(parameters ?? { type: 'object' }) },
+      properties: { name: { const: name }, arguments: withoutReferences(parameters ?? { type: 'object' }) },
       required: ['name', 'arguments'],
     })),
   }
 }
 
-/** References inside a tool's schema start at that schema, not at ours: put the target in their place, once deep. */
-function hoisted(schema: JsonObject): Json {
+/** References in a tool's schema are relative to that schema, not to ours, so each is replaced by what it refers to. */
+function withoutReferences(schema: JsonObject): JsonValue {
   const definitions = { ...(schema['$defs'] as JsonObject), ...(schema['definitions'] as JsonObject) }
-  const replace = (value: Json, depth: number): Json => {
+  const replace = (value: JsonValue, depth: number): JsonValue => {
     if (Array.isArray(value)) return value.map((item) => replace(item, depth))
     if (typeof value !== 'object' || value === null) return value
     const name = typeof value['$ref'] === 'string' ? value['$ref'].split('/').at(-1) : undefined
-    if (name !== undefined) return depth > 8 ? true : replace(definitions[name] ?? true, depth + 1)
+    if (name !== undefined) return depth > MAX_REFERENCE_DEPTH ? true : replace(definitions[name] ?? true, depth + 1)
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, replace(item, depth)]))
   }
-  const { $defs: _, definitions: __, ...rest } = schema
+  const { $defs: _defs, definitions: _definitions, ...rest } = schema
   return Object.keys(definitions).length === 0 ? schema : replace(rest, 0)
 }
 
-/** Reads `{"name": …, "arguments": {…}}`; undefined when the model wrote something else. */
+/** Reads `{"name": …, "arguments": {…}}`. Undefined if the model wrote something else. */
 export function parseToolCall(text: string): ToolCall | undefined {
   try {
     const call = JSON.parse(text) as { name?: unknown; arguments?: unknown; parameters?: unknown }

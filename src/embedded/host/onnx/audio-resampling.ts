@@ -1,13 +1,13 @@
-/** Zero crossings of the filter on each side: more is sharper and slower. */
-const halfWidth = 16
+/** Zero crossings of the filter on each side. More are sharper and slower. */
+const HALF_WIDTH = 16
 
-/** Band-limited resampling: a windowed sinc below the lower of both Nyquist rates, one set of weights per phase. */
+/** Band-limited resampling: a windowed sinc below the lower of the two Nyquist rates, with one set of weights per phase. */
 export function resample(input: Float32Array, from: number, to: number): Float32Array {
   if (from === to) return input
   const divisor = greatestCommonDivisor(from, to)
   const [up, down] = [to / divisor, from / divisor]
   const cutoff = Math.min(1, to / from)
-  const reach = Math.ceil(halfWidth / cutoff)
+  const reach = Math.ceil(HALF_WIDTH / cutoff)
   const phases = Array.from({ length: up }, (_, phase) => phaseWeights(phase / up, cutoff, reach))
   const output = new Float32Array(Math.floor((input.length * to) / from))
   for (let index = 0; index < output.length; index++) {
@@ -31,6 +31,6 @@ function phaseWeights(fraction: number, cutoff: number, reach: number): Float64A
   })
 }
 
-function greatestCommonDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestCommonDivisor(b, a % b)
+function greatestCommonDivisor(one: number, other: number): number {
+  return other === 0 ? one : greatestCommonDivisor(other, one % other)
 }

@@ -1,17 +1,19 @@
 import { Worker } from 'node:worker_threads'
-import { EngineError } from '../runtime/engine-model.ts'
+import { ApiError } from '../../../core/errors.ts'
 
-/** Decodes to mono at 16 kHz in a thread of its own: minutes of music would otherwise hold up everyone else. */
+const MAX_WORKER_MEGABYTES = 2048
+
+/** Decodes to mono at 16 kHz in a thread of its own, so that minutes of audio do not block the other requests. */
 export async function audioSamples(audio: Buffer, signal: AbortSignal): Promise<Float32Array> {
   signal.throwIfAborted()
   const bytes = Uint8Array.from(audio)
   const worker = new Worker(new URL('./audio-worker.ts', import.meta.url), {
     workerData: bytes,
     transferList: [bytes.buffer],
-    resourceLimits: { maxOldGenerationSizeMb: 2048 },
+    resourceLimits: { maxOldGenerationSizeMb: MAX_WORKER_MEGABYTES },
   })
   const { promise, resolve, reject } = Promise.withResolvers<Float32Array>()
-  const abort = () => reject(signal.reason as Error)
+  const abort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
   worker.once('message', resolve)
   worker.once('error', () => reject(undecodable()))
@@ -26,7 +28,7 @@ export async function audioSamples(audio: Buffer, signal: AbortSignal): Promise<
   }
 }
 
-function undecodable(): EngineError {
-  const message = 'The audio could not be decoded. Supported: wav, mp3, ogg (vorbis, opus), flac, m4a/aac, webm.'
-  return new EngineError(400, 'invalid_value', message, 'file')
+function undecodable(): ApiError {
+  const message = 'The audio could not be decoded. Send wav, mp3, ogg (Vorbis, Opus), flac, m4a/aac or webm.'
+  return new ApiError('invalid_value', message, { param: 'file' })
 }

@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import decode from 'audio-decode'
 import { resample } from './audio-resampling.ts'
-import { sampleRate } from './mel-spectrogram.ts'
+import { SAMPLE_RATE } from './mel-spectrogram.ts'
 
-const { channelData, sampleRate: rate } = await decode(workerData as Uint8Array)
-const samples = resample(mixDown(channelData), rate, sampleRate)
+/** A worker thread: decodes the bytes it is given, and sends back mono samples. */
+const { channelData, sampleRate } = await decode(workerData as Uint8Array)
+const samples = resample(mixDown(channelData), sampleRate, SAMPLE_RATE)
 parentPort?.postMessage(samples, [samples.buffer as ArrayBuffer])
 
 function mixDown(channels: readonly Float32Array[]): Float32Array {

@@ -1,30 +1,22 @@
-/** Whisper's input: log mel energies of 25 ms windows, every 10 ms. */
+export const SAMPLE_RATE = 16_000
+const WINDOW_SAMPLES = 400
+const HOP_SAMPLES = 160
+const BINS = WINDOW_SAMPLES / 2 + 1
 
-export const sampleRate = 16_000
-const windowSamples = 400
-const hopSamples = 160
-const bins = windowSamples / 2 + 1
-
-export interface MelSpectrogram {
-  bands: number
-  frames: number
-  /** Band by band. */
-  values: Float32Array
-}
-
-export function melSpectrogram(samples: Float32Array, bands: number, frames: number): MelSpectrogram {
+/** Whisper's input, band by band: log mel energies of 25 ms windows, one every 10 ms. */
+export function melSpectrogram(samples: Float32Array, bands: number, frames: number): Float32Array {
   const filters = melFilters(bands)
-  const fft = realFft(windowSamples)
+  const fft = realFft(WINDOW_SAMPLES)
   const hann = Float32Array.from(
-    { length: windowSamples },
-    (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / windowSamples),
+    { length: WINDOW_SAMPLES },
+    (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / WINDOW_SAMPLES),
   )
   const values = new Float32Array(bands * frames)
-  const frame = new Float64Array(windowSamples)
+  const frame = new Float64Array(WINDOW_SAMPLES)
   let max = -Infinity
   for (let index = 0; index < frames; index++) {
-    const start = index * hopSamples - windowSamples / 2
-    for (let n = 0; n < windowSamples; n++) frame[n] = (hann[n] ?? 0) * sampleAt(samples, start + n)
+    const start = index * HOP_SAMPLES - WINDOW_SAMPLES / 2
+    for (let n = 0; n < WINDOW_SAMPLES; n++) frame[n] = (hann[n] ?? 0) * sampleAt(samples, start + n)
     const power = fft(frame)
     for (let band = 0; band < bands; band++) {
       const { first, weights } = filters[band] ?? { first: 0, weights: [] }
@@ -36,7 +28,7 @@ export function melSpectrogram(samples: Float32Array, bands: number, frames: num
     }
   }
   for (let index = 0; index < values.length; index++) values[index] = (Math.max(values[index] ?? 0, max - 8) + 4) / 4
-  return { bands, frames, values }
+  return values
 }
 
 /** Mirrored before the beginning, silent after the end. */
@@ -45,22 +37,22 @@ function sampleAt(samples: Float32Array, index: number): number {
 }
 
 interface Filter {
-  first: number
-  weights: number[]
+  readonly first: number
+  readonly weights: readonly number[]
 }
 
-const filtersOf = new Map<number, Filter[]>()
+const filtersByBands = new Map<number, readonly Filter[]>()
 
 /** Triangles on the Slaney mel scale, each of unit area. */
-function melFilters(bands: number): Filter[] {
-  const known = filtersOf.get(bands)
+function melFilters(bands: number): readonly Filter[] {
+  const known = filtersByBands.get(bands)
   if (known) return known
-  const top = melOfHertz(sampleRate / 2)
+  const top = melOfHertz(SAMPLE_RATE / 2)
   const edges = Array.from({ length: bands + 2 }, (_, index) => hertzOfMel((top * index) / (bands + 1)))
   const filters = Array.from({ length: bands }, (_, band): Filter => {
     const [low = 0, centre = 0, high = 0] = edges.slice(band, band + 3)
-    const all = Array.from({ length: bins }, (_, bin) => {
-      const hertz = (bin * sampleRate) / windowSamples
+    const all = Array.from({ length: BINS }, (_, bin) => {
+      const hertz = (bin * SAMPLE_RATE) / WINDOW_SAMPLES
       const height = Math.min((hertz - low) / (centre - low), (high - hertz) / (high - centre))
       return (Math.max(0, height) * 2) / (high - low)
     })
@@ -70,7 +62,7 @@ function melFilters(bands: number): Filter[] {
     )
     return { first, weights: all.slice(first, all.findLastIndex((weight) => weight > 0) + 1) }
   })
-  filtersOf.set(bands, filters)
+  filtersByBands.set(bands, filters)
   return filters
 }
 
@@ -83,7 +75,7 @@ function hertzOfMel(mel: number): number {
   return mel < 15 ? (200 * mel) / 3 : 1000 * Math.exp(((mel - 15) * Math.log(6.4)) / 27)
 }
 
-/** Power spectrum of a real signal whose length has small prime factors: mixed-radix Cooley–Tukey. */
+/** The power spectrum of a real signal, by mixed-radix Cooley–Tukey: fast if its length has small prime factors. */
 function realFft(size: number): (input: Float64Array) => Float64Array {
   const cosines = Float64Array.from({ length: size }, (_, k) => Math.cos((2 * Math.PI * k) / size))
   const sines = Float64Array.from({ length: size }, (_, k) => Math.sin((2 * Math.PI * k) / size))

@@ -1,6 +1,6 @@
+import type { Loader } from '../../manifest/types.ts'
 import type { EngineModel } from '../runtime/engine-model.ts'
 import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts'
-import type { Loader } from '../../manifest/types.ts'
 import { loadReranker } from './bi-encoder-reranker.ts'
 import type { OnnxLoading } from './model-loading.ts'
 import { loadSentenceEncoder } from './sentence-encoder.ts'
@@ -9,7 +9,7 @@ import { loadStarterImage } from './starter-image.ts'
 import { loadStarterVision } from './starter-vision.ts'
 import { loadWhisper } from './whisper.ts'
 
-const loaders: Partial<Record<Loader, (loading: OnnxLoading) => Promise<EngineModel>>> = {
+const loaders: Readonly<Partial<Record<Loader, (loading: OnnxLoading) => Promise<EngineModel>>>> = {
   'starter-image': loadStarterImage,
   'starter-vision': loadStarterVision,
   'sentence-encoder': loadSentenceEncoder,
@@ -17,12 +17,13 @@ const loaders: Partial<Record<Loader, (loading: OnnxLoading) => Promise<EngineMo
   whisper: loadWhisper,
 }
 
+/** onnxruntime, on the CPU. */
 export async function onnxRuntime({ threads }: RuntimeOptions): Promise<EngineRuntime> {
   return {
     name: 'onnx',
     async load(model, path) {
       const loader = loaders[model.loader]
-      if (!loader) throw new Error(`The ONNX runtime cannot load '${model.loader}' models.`)
+      if (!loader) throw new Error(`the ONNX runtime cannot load '${model.loader}' models`)
       const { memoryBytes, settings = {}, catalog } = model
       return loader({ open: openSession(threads), path, memoryBytes, settings, contextTokens: catalog.context_length })
     },

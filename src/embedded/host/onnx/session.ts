@@ -8,17 +8,17 @@ export function openSession(threads: number): OpenSession {
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       executionProviders: ['cpu'],
-      // Eight-bit products overflow on older x64 processors (no VNNI) unless asked to be exact.
+      // Without this, eight-bit products overflow on older x64 processors (those without VNNI).
       extra: { session: { x64quantprecision: '1' } },
     })
 }
 
-export function int64(values: readonly number[], dims: readonly number[]): Tensor {
-  return new Tensor('int64', BigInt64Array.from(values, BigInt), dims)
+export function int64(values: readonly number[], dimensions: readonly number[]): Tensor {
+  return new Tensor('int64', BigInt64Array.from(values, BigInt), dimensions)
 }
 
-export function float32(values: Float32Array, dims: readonly number[]): Tensor {
-  return new Tensor('float32', values, dims)
+export function float32(values: Float32Array, dimensions: readonly number[]): Tensor {
+  return new Tensor('float32', values, dimensions)
 }
 
 export function scalar(value: number): Tensor {
@@ -27,17 +27,17 @@ export function scalar(value: number): Tensor {
 
 export async function run(
   session: InferenceSession,
-  inputs: Record<string, Tensor>,
-  signal?: AbortSignal,
+  inputs: Readonly<Record<string, Tensor>>,
+  signal: AbortSignal,
   wanted: readonly string[] = session.outputNames,
-): Promise<Record<string, Tensor>> {
-  signal?.throwIfAborted()
+): Promise<Readonly<Record<string, Tensor>>> {
+  signal.throwIfAborted()
   return session.run(inputs, wanted)
 }
 
-export function output(outputs: Record<string, Tensor>, name: string): Tensor {
+export function output(outputs: Readonly<Record<string, Tensor>>, name: string): Tensor {
   const tensor = outputs[name]
-  if (!tensor) throw new Error(`The graph has no output '${name}'.`)
+  if (!tensor) throw new Error(`the graph has no output '${name}'`)
   return tensor
 }
 

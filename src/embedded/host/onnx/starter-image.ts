@@ -1,42 +1,46 @@
 import { readFile } from 'node:fs/promises'
+import type { Tensor } from 'onnxruntime-node'
 import sharp from 'sharp'
 import type { EngineModel, ImageRequest } from '../runtime/engine-model.ts'
-import { gaussianNoise } from '../runtime/random-numbers.ts'
+import { gaussianNoise } from './gaussian-noise.ts'
 import type { OnnxLoading } from './model-loading.ts'
 import { float32, floats, int64, output, run, scalar } from './session.ts'
 import { loadStarterTokenizer } from './starter-tokenizer.ts'
 
 interface StarterImageConfig {
-  size: number
-  channels: number
-  text_len: number
-  steps: number
-  guidance: number
-  shift: number
+  readonly size: number
+  readonly channels: number
+  readonly text_len: number
+  readonly steps: number
+  readonly guidance: number
+  readonly shift: number
 }
 
-/** Flow matching in pixel space; guidance and the Euler step are inside the graph. */
+/** Flow matching in pixel space. Guidance and the Euler step are part of the graph. */
 export async function loadStarterImage({ open, path, memoryBytes }: OnnxLoading): Promise<EngineModel> {
   const config = JSON.parse(await readFile(path('config'), 'utf8')) as StarterImageConfig
   const tokenizer = await loadStarterTokenizer(path('tokenizer'))
   const [textEncoder, denoiseStep] = await Promise.all([open(path('text-encoder')), open(path('denoise-step'))])
   const { size, channels, text_len: textLength } = config
 
-  async function encodePrompt(prompt: string) {
+  async function encodePrompt(prompt: string, signal: AbortSignal): Promise<Tensor> {
     const ids = [tokenizer.begin, ...tokenizer.encode(prompt)].slice(0, textLength)
     const padded = [...ids, ...Array<number>(textLength - ids.length).fill(0)]
-    return output(await run(textEncoder, { ids: int64(padded, [1, textLength]) }), 'ctx')
+    return output(await run(textEncoder, { ids: int64(padded, [1, textLength]) }, signal), 'ctx')
   }
 
   async function draw(request: ImageRequest, seed: number, signal: AbortSignal): Promise<Buffer> {
-    const [ctx, nullCtx] = await Promise.all([encodePrompt(request.prompt), encodePrompt(request.negativePrompt ?? '')])
+    const [prompt, negativePrompt] = await Promise.all([
+      encodePrompt(request.prompt, signal),
+      encodePrompt(request.negativePrompt ?? '', signal),
+    ])
     const steps = request.steps ?? config.steps
     const guidance = scalar(request.guidance ?? config.guidance)
     let x = float32(gaussianNoise(seed, channels * size * size), [1, channels, size, size])
     for (let step = 0; step < steps; step++) {
       const t = timeOfStep(step, steps, config.shift)
       const dt = timeOfStep(step + 1, steps, config.shift) - t
-      const inputs = { x, t: scalar(t), dt: scalar(dt), guidance, ctx, null_ctx: nullCtx }
+      const inputs = { x, t: scalar(t), dt: scalar(dt), guidance, ctx: prompt, null_ctx: negativePrompt }
       x = output(await run(denoiseStep, inputs, signal), 'x_next')
     }
     return encodePng(floats(x), size, request)
@@ -60,7 +64,7 @@ function timeOfStep(step: number, steps: number, shift: number): number {
   return u / (u + shift * (1 - u))
 }
 
-/** The picture is always square; another shape gets it whole, on its own border colour. */
+/** The model draws squares. For another shape, the whole square is set on a background of its corner's colour. */
 async function encodePng(planes: Float32Array, size: number, { width, height }: ImageRequest): Promise<Buffer> {
   const pixels = Buffer.alloc(planes.length)
   const area = size * size

@@ -1,22 +1,22 @@
 import { readFile } from 'node:fs/promises'
 
 interface TokenizerFile {
-  vocab: string[]
-  unk: number
-  bos: number
-  ans: number
-  eos: number
+  readonly vocab: readonly string[]
+  readonly unk: number
+  readonly bos: number
+  readonly ans: number
+  readonly eos: number
 }
 
 export interface StarterTokenizer {
-  begin: number
-  answer: number
-  end: number
+  readonly begin: number
+  readonly answer: number
+  readonly end: number
   encode(text: string): number[]
   decode(ids: readonly number[]): string
 }
 
-/** Lower-case words and single marks, each cut greedily into the longest known pieces; `##` continues a word. */
+/** Lower-case words and single marks, each split greedily into the longest known pieces. `##` continues a word. */
 export async function loadStarterTokenizer(path: string): Promise<StarterTokenizer> {
   const { vocab, unk, bos, ans, eos } = JSON.parse(await readFile(path, 'utf8')) as TokenizerFile
   const ids = new Map(vocab.map((piece, id) => [piece, id]))

@@ -1,12 +1,12 @@
 import { logSumExp } from './token-choice.ts'
 import type { WhisperTokens } from './whisper-tokens.ts'
 
-/** The first words begin within the first second of a window, or at a later one. */
-const initialTimestampMax = 50
+/** In steps of 0.02 s: the first words of a window start within its first second. */
+const MAX_FIRST_TIMESTAMP = 50
 
 /**
- * What whisper may say next, as its authors decode it: timestamps come in pairs, never run backwards, open the window,
- * and win when together they are likelier than any word. Changes the logits in place.
+ * Limits what whisper may write next, as its authors do: timestamps come in pairs, never go back in time, open the window,
+ * and win when together they are more likely than any word. Changes the logits in place.
  */
 export function applyTimestampRules(logits: Float32Array, said: readonly number[], tokens: WhisperTokens): void {
   const { firstTimestamp, end, suppressed, suppressedAtStart, noTimestamps } = tokens
@@ -15,7 +15,7 @@ export function applyTimestampRules(logits: Float32Array, said: readonly number[
   if (said.length === 0) {
     for (const token of suppressedAtStart) logits[token] = -Infinity
     logits.fill(-Infinity, 0, firstTimestamp)
-    logits.fill(-Infinity, firstTimestamp + initialTimestampMax + 1)
+    logits.fill(-Infinity, firstTimestamp + MAX_FIRST_TIMESTAMP + 1)
     return
   }
   const isTime = (token: number | undefined) => token !== undefined && token >= firstTimestamp
@@ -26,7 +26,7 @@ export function applyTimestampRules(logits: Float32Array, said: readonly number[
   }
   const latest = said.findLast(isTime)
   if (latest !== undefined) {
-    // A closed segment may be followed at once by the next; an open one must last.
+    // The next segment may start at the moment the last one ended; a segment itself must last a while.
     const earliest = isTime(last) && !isTime(beforeLast) ? latest : latest + 1
     logits.fill(-Infinity, firstTimestamp, earliest)
   }

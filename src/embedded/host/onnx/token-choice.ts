@@ -1,14 +1,14 @@
 import type { Sampling, TokenLogprob } from '../runtime/engine-model.ts'
-import { seededRandom } from '../runtime/random-numbers.ts'
+import { seededRandom } from '../../../core/seeded-random.ts'
 
 export interface TokenChoice {
-  token: number
-  logprob: number
+  readonly token: number
+  readonly logprob: number
 }
 
 export type ChooseToken = (logits: Float32Array) => TokenChoice
 
-/** Picks the next token: the best one at temperature 0, else a draw among the top_k / top_p of the softened rest. */
+/** Picks the next token: the best one at temperature 0, otherwise a random one of those that top_k and top_p leave. */
 export function tokenChooser(sampling: Sampling): ChooseToken {
   const temperature = sampling.temperature ?? 0
   const random = seededRandom(sampling.seed ?? Math.floor(Math.random() * 2 ** 31))
@@ -50,7 +50,7 @@ function draw(logits: Float32Array, best: number, { topK, topP }: Sampling, temp
   const max = logits[best] ?? 0
   const weight = (token: number) => Math.exp(((logits[token] ?? 0) - max) / temperature)
   const whole = (topK === undefined || topK <= 0) && (topP === undefined || topP >= 1)
-  // Sorting is only needed to cut: whisper draws from fifty thousand tokens without either.
+  // Sort only if top_k or top_p cut something off: whisper draws from fifty thousand tokens with neither.
   const tokens = whole ? [...logits.keys()] : nucleus(logits, weight, topK, topP)
   let left = at * tokens.reduce((sum, token) => sum + weight(token), 0)
   for (const token of tokens) {
@@ -60,7 +60,7 @@ function draw(logits: Float32Array, best: number, { topK, topP }: Sampling, temp
   return best
 }
 
-/** The likeliest tokens: at most `topK` of them, and no more than it takes to reach `topP` of the probability. */
+/** The most likely tokens: at most `topK`, and no more than it takes to reach `topP` of the probability. */
 function nucleus(logits: Float32Array, weight: (token: number) => number, topK = 0, topP = 1): number[] {
   const order = [...logits.keys()].sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0))
   const kept = topK > 0 ? order.slice(0, topK) : order

@@ -2,23 +2,22 @@ import { Tensor } from 'onnxruntime-node'
 import type { InferenceSession } from 'onnxruntime-node'
 import { floats, int64, output, run } from './session.ts'
 
-/** Logits of the last position, or of all positions where more than one token was given. */
-export interface DecoderState {
-  /** Feeds tokens and gives the logits of the position `at` (default: the last). */
-  feed(tokens: readonly number[], signal: AbortSignal, at?: number): Promise<Float32Array>
+export interface WhisperDecoder {
+  /** Feeds tokens and returns the logits of the last position. */
+  feed(tokens: readonly number[], signal: AbortSignal): Promise<Float32Array>
 }
 
 /**
- * One pass of the merged whisper decoder over one window. Self-attention keys grow with every token; those over the audio
- * are computed by the first pass and only passed along after that.
+ * The merged whisper decoder over one window. The self-attention keys grow with every token. Those over the audio are
+ * computed in the first pass and only handed on after that.
  */
-export function whisperDecoder(session: InferenceSession, audio: Tensor): DecoderState {
+export function whisperDecoder(session: InferenceSession, audio: Tensor): WhisperDecoder {
   const pastNames = session.inputNames.filter((name) => name.startsWith('past_key_values.'))
   const wanted = ['logits', ...pastNames.map((name) => name.replace('past_key_values', 'present'))]
-  let past: Record<string, Tensor> | undefined
+  let past: Readonly<Record<string, Tensor>> | undefined
 
   return {
-    async feed(tokens, signal, at = tokens.length - 1) {
+    async feed(tokens, signal) {
       const inputs = {
         input_ids: int64(tokens, [1, tokens.length]),
         encoder_hidden_states: audio,
@@ -35,7 +34,8 @@ export function whisperDecoder(session: InferenceSession, audio: Tensor): Decode
       )
       const logits = output(outputs, 'logits')
       const vocabulary = logits.dims[2] ?? 0
-      return floats(logits).slice(at * vocabulary, (at + 1) * vocabulary)
+      const values = floats(logits)
+      return values.slice(values.length - vocabulary)
     },
   }
 }

@@ -2,30 +2,30 @@ import { readFile } from 'node:fs/promises'
 import { Tokenizer } from '@huggingface/tokenizers'
 
 interface GenerationConfig {
-  decoder_start_token_id: number
-  eos_token_id: number
-  no_timestamps_token_id: number
-  lang_to_id: Record<string, number>
-  task_to_id: { transcribe: number; translate: number }
-  suppress_tokens: number[]
-  begin_suppress_tokens: number[]
+  readonly decoder_start_token_id: number
+  readonly eos_token_id: number
+  readonly no_timestamps_token_id: number
+  readonly lang_to_id: Readonly<Record<string, number>>
+  readonly task_to_id: { readonly transcribe: number; readonly translate: number }
+  readonly suppress_tokens: readonly number[]
+  readonly begin_suppress_tokens: readonly number[]
 }
 
-/** The special tokens of one whisper model, and its text. */
+/** The special tokens of one whisper model, and its tokenizer. */
 export interface WhisperTokens {
-  start: number
-  end: number
-  /** Before the prompt that says what came earlier. */
-  previous: number
-  noSpeech: number
-  noTimestamps: number
-  /** Time 0; each token above is 0.02 s later. */
-  firstTimestamp: number
-  task: { transcribe: number; translate: number }
-  languages: ReadonlyMap<string, number>
-  suppressed: readonly number[]
-  suppressedAtStart: readonly number[]
-  encode(text: string): number[]
+  readonly start: number
+  readonly end: number
+  /** Stands before the text of the preceding audio, or of the caller's prompt. */
+  readonly previous: number
+  readonly noSpeech: number
+  readonly noTimestamps: number
+  /** Time 0. Each token above it is 0.02 s later. */
+  readonly firstTimestamp: number
+  readonly task: { readonly transcribe: number; readonly translate: number }
+  readonly languages: ReadonlyMap<string, number>
+  readonly suppressed: readonly number[]
+  readonly suppressedAtStart: readonly number[]
+  encode(text: string): readonly number[]
   decode(tokens: readonly number[]): string
 }
 
@@ -37,7 +37,7 @@ export async function loadWhisperTokens(tokenizerPath: string, generationPath: s
   return {
     start: config.decoder_start_token_id,
     end: config.eos_token_id,
-    // These stand right before the no-timestamps token in every multilingual whisper.
+    // In every multilingual whisper, these two stand right before the no-timestamps token.
     previous: noTimestamps - 2,
     noSpeech: noTimestamps - 1,
     noTimestamps,

@@ -1,38 +1,38 @@
 import { deflateSync } from 'node:zlib'
 import type { InferenceSession, Tensor } from 'onnxruntime-node'
-import type { Segment } from '../runtime/engine-model.ts'
+import type { SpeechSegment } from '../runtime/engine-model.ts'
 import { applyTimestampRules } from './timestamp-rules.ts'
 import { bestToken, logSumExp, tokenChooser } from './token-choice.ts'
 import { whisperDecoder } from './whisper-decoder.ts'
 import type { WhisperTokens } from './whisper-tokens.ts'
 
 export interface WindowRequest {
-  decoder: InferenceSession
-  audio: Tensor
-  tokens: WhisperTokens
-  task: 'transcribe' | 'translate'
-  language: string
-  /** Tokens of what came before, or of the caller's prompt. */
-  previous: readonly number[]
-  temperature: number
-  signal: AbortSignal
+  readonly decoder: InferenceSession
+  readonly audio: Tensor
+  readonly tokens: WhisperTokens
+  readonly task: 'transcribe' | 'translate'
+  readonly language: string
+  /** The tokens of the caller's prompt. */
+  readonly previous: readonly number[]
+  readonly temperature: number
+  readonly signal: AbortSignal
 }
 
 export interface WindowAnswer {
-  tokens: readonly number[]
-  averageLogprob: number
-  noSpeechProbability: number
+  readonly tokens: readonly number[]
+  readonly averageLogprob: number
+  readonly noSpeechProbability: number
 }
 
-const answerTokensMax = 224
-const secondsPerTimestamp = 0.02
-/** Signs of a loop or of guessing, as whisper's authors set them; the window is then tried again, warmer. */
-const compressionRatioMax = 2.4
-const averageLogprobMin = -1
-const noSpeechMin = 0.6
-const warmer = [0, 0.4, 0.8]
+const MAX_ANSWER_TOKENS = 224
+const SECONDS_PER_TIMESTAMP = 0.02
+/** Limits of whisper's authors. Beyond them the model loops or guesses, and the window is decoded again, warmer. */
+const MAX_COMPRESSION_RATIO = 2.4
+const MIN_AVERAGE_LOGPROB = -1
+const MIN_NO_SPEECH_PROBABILITY = 0.6
+const ADDED_TEMPERATURES = [0, 0.4, 0.8]
 
-/** One decoder step over the language tokens: the library's English default would mangle everything else. */
+/** Takes one decoder step and picks the most likely language token. */
 export async function detectLanguage(
   decoder: InferenceSession,
   audio: Tensor,
@@ -48,73 +48,71 @@ export async function detectLanguage(
   return best[0]
 }
 
-/** Tries warmer while the answer looks bad; the most confident one that came to an end is kept. */
+/** Decodes again, warmer, while the answer looks bad. If all do, keeps the most confident one that came to an end. */
 export async function decodeWindow(request: WindowRequest): Promise<WindowAnswer> {
   let best: WindowAnswer | undefined
   let bestLoops = true
-  for (const added of warmer) {
-    const answer = await decodeAt({ ...request, temperature: Math.min(1, request.temperature + added) })
+  for (const added of ADDED_TEMPERATURES) {
+    const answer = await decodeOnce({ ...request, temperature: Math.min(1, request.temperature + added) })
     const loops = isLooping(answer, request.tokens)
-    if (!loops && (answer.averageLogprob > averageLogprobMin || answer.noSpeechProbability > noSpeechMin)) return answer
-    if (!best || (!loops && (bestLoops || answer.averageLogprob > best.averageLogprob)))
-      [best, bestLoops] = [answer, loops]
+    if (
+      !loops &&
+      (answer.averageLogprob > MIN_AVERAGE_LOGPROB || answer.noSpeechProbability > MIN_NO_SPEECH_PROBABILITY)
+    )
+      return answer
+    if (!best || (!loops && (bestLoops || answer.averageLogprob > best.averageLogprob))) {
+      best = answer
+      bestLoops = loops
+    }
   }
-  if (!best) throw new Error('no decoding was tried')
+  if (!best) throw new Error('there was no temperature to decode at')
   return best
 }
 
-/** Said over and over without coming to an end. Speakers repeat themselves too, but they stop. */
+/** Whether the answer repeats itself without coming to an end. Speakers repeat themselves too, but they stop. */
 function isLooping({ tokens }: WindowAnswer, whisper: WhisperTokens): boolean {
-  if (tokens.length < answerTokensMax) return false
+  if (tokens.length < MAX_ANSWER_TOKENS) return false
   const text = Buffer.from(whisper.decode(tokens))
-  return text.length / Math.max(1, deflateSync(text).length) > compressionRatioMax
+  return text.length / Math.max(1, deflateSync(text).length) > MAX_COMPRESSION_RATIO
 }
 
-async function decodeAt({
-  decoder,
-  audio,
-  tokens,
-  task,
-  language,
-  previous,
-  temperature,
-  signal,
-}: WindowRequest): Promise<WindowAnswer> {
-  const state = whisperDecoder(decoder, audio)
+async function decodeOnce(request: WindowRequest): Promise<WindowAnswer> {
+  const { tokens, previous, temperature, signal } = request
+  const decoder = whisperDecoder(request.decoder, request.audio)
   const choose = tokenChooser({ temperature, seed: 1, stop: [] })
   const prompt = previous.length > 0 ? [tokens.previous, ...previous] : []
-  const languageToken = tokens.languages.get(language) ?? tokens.start
-  const noSpeechLogits = await state.feed([...prompt, tokens.start], signal)
-  const noSpeechProbability = Math.exp((noSpeechLogits[tokens.noSpeech] ?? -Infinity) - normaliser(noSpeechLogits))
-  let logits = await state.feed([languageToken, tokens.task[task]], signal)
+  const languageToken = tokens.languages.get(request.language) ?? tokens.start
+  const noSpeechLogits = await decoder.feed([...prompt, tokens.start], signal)
+  const noSpeechProbability = Math.exp((noSpeechLogits[tokens.noSpeech] ?? -Infinity) - normaliserOf(noSpeechLogits))
+  let logits = await decoder.feed([languageToken, tokens.task[request.task]], signal)
   const said: number[] = []
   let logprobSum = 0
-  while (said.length < answerTokensMax) {
+  while (said.length < MAX_ANSWER_TOKENS) {
     applyTimestampRules(logits, said, tokens)
     const { token, logprob } = choose(logits)
     logprobSum += logprob
     if (token === tokens.end) break
     said.push(token)
-    logits = await state.feed([token], signal)
+    logits = await decoder.feed([token], signal)
   }
   return { tokens: said, averageLogprob: logprobSum / (said.length + 1), noSpeechProbability }
 }
 
-function normaliser(logits: Float32Array): number {
+function normaliserOf(logits: Float32Array): number {
   return logSumExp(logits, logits[bestToken(logits)] ?? 0)
 }
 
 export function isSilent(answer: WindowAnswer): boolean {
-  return answer.noSpeechProbability > noSpeechMin && answer.averageLogprob < averageLogprobMin
+  return answer.noSpeechProbability > MIN_NO_SPEECH_PROBABILITY && answer.averageLogprob < MIN_AVERAGE_LOGPROB
 }
 
 export interface WindowSegments {
-  segments: Segment[]
-  /** How far the window's speech was understood: the next window starts here. */
-  advanceSeconds: number
+  readonly segments: readonly SpeechSegment[]
+  /** How far the window was understood. The next window starts there. */
+  readonly advanceSeconds: number
 }
 
-/** Cuts a window's tokens at its timestamps. A segment that was not closed belongs to the next window. */
+/** Splits a window's tokens at its timestamps. A segment that was not closed belongs to the next window. */
 export function splitSegments(
   answer: WindowAnswer,
   startSeconds: number,
@@ -123,8 +121,8 @@ export function splitSegments(
 ): WindowSegments {
   const { tokens } = answer
   const isTime = (token: number | undefined) => token !== undefined && token >= whisper.firstTimestamp
-  const seconds = (token: number) => (token - whisper.firstTimestamp) * secondsPerTimestamp
-  const make = (part: readonly number[], from: number, to: number): Segment => ({
+  const seconds = (token: number) => (token - whisper.firstTimestamp) * SECONDS_PER_TIMESTAMP
+  const make = (part: readonly number[], from: number, to: number): SpeechSegment => ({
     startSeconds: round(startSeconds + from),
     endSeconds: round(startSeconds + Math.min(to, windowSeconds)),
     text: whisper.decode(part),
@@ -151,7 +149,7 @@ export function splitSegments(
   return { segments: segments.filter(hasText), advanceSeconds }
 }
 
-function hasText(segment: Segment): boolean {
+function hasText(segment: SpeechSegment): boolean {
   return segment.text.trim() !== ''
 }
 

@@ -1,170 +1,155 @@
-/** What a loaded model can do. Runtimes implement the abilities they have; `wire/` turns them into HTTP. */
+import type { JsonObject } from './json-value.ts'
 
+/** A loaded model. A runtime implements the abilities the model has; `wire/` offers them over HTTP. */
 export interface EngineModel {
-  /** Bytes the model is believed to hold while loaded; the idle budget counts them. */
+  /** An estimate of the memory the model takes while it is loaded. */
   readonly memoryBytes: number
-  chat?(request: ChatRequest, signal: AbortSignal): AsyncIterable<TextEvent>
+  chat?(request: EngineChatRequest, signal: AbortSignal): AsyncIterable<TextEvent>
   complete?(request: CompletionRequest, signal: AbortSignal): AsyncIterable<TextEvent>
   embed?(request: EmbeddingRequest, signal: AbortSignal): Promise<Embeddings>
   score?(request: ScoreRequest, signal: AbortSignal): Promise<Scores>
-  drawImages?(request: ImageRequest, signal: AbortSignal): Promise<Buffer[]>
-  transcribe?(request: SpeechRequest, signal: AbortSignal): Promise<Transcript>
+  drawImages?(request: ImageRequest, signal: AbortSignal): Promise<readonly Buffer[]>
+  transcribe?(request: SpeechRequest, signal: AbortSignal): Promise<RecognizedSpeech>
   close(): Promise<void>
 }
 
 export interface Sampling {
-  maxTokens?: number
-  temperature?: number
-  topP?: number
-  topK?: number
-  minP?: number
-  seed?: number
-  frequencyPenalty?: number
-  presencePenalty?: number
-  repetitionPenalty?: number
-  stop: readonly string[]
-  /** How many alternatives to report with each token; absent = no log probabilities at all. */
-  topLogprobs?: number
+  readonly maxTokens?: number
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly minP?: number
+  readonly seed?: number
+  readonly frequencyPenalty?: number
+  readonly presencePenalty?: number
+  readonly repetitionPenalty?: number
+  readonly stop: readonly string[]
+  /** How many alternatives to report with each token. Undefined: report no log probabilities at all. */
+  readonly topLogprobs?: number
 }
 
 export interface ToolDefinition {
-  name: string
-  description?: string
-  parameters?: JsonObject
+  readonly name: string
+  readonly description?: string
+  readonly parameters?: JsonObject
 }
 
-export type ToolChoice = 'none' | 'auto' | 'required' | { name: string }
+export type ToolChoice = 'none' | 'auto' | 'required' | { readonly name: string }
 
-export type OutputFormat = { kind: 'text' } | { kind: 'json' } | { kind: 'json_schema'; schema: JsonObject }
+export type OutputFormat =
+  | { readonly kind: 'text' }
+  | { readonly kind: 'json' }
+  | { readonly kind: 'json_schema'; readonly schema: JsonObject }
 
-export interface ChatMessage {
-  role: 'system' | 'user' | 'assistant' | 'tool'
-  text: string
-  images: readonly Buffer[]
-  toolCalls?: readonly { id: string; name: string; arguments: string }[]
-  toolCallId?: string
+export interface EngineChatMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool'
+  readonly text: string
+  readonly images: readonly Buffer[]
+  readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[]
 }
 
-export interface ChatRequest {
-  messages: readonly ChatMessage[]
-  sampling: Sampling
-  tools: readonly ToolDefinition[]
-  toolChoice: ToolChoice
-  format: OutputFormat
-  /** Extra variables for the model's chat template (`enable_thinking` and the like). */
-  templateVariables: JsonObject
+export interface EngineChatRequest {
+  readonly messages: readonly EngineChatMessage[]
+  readonly sampling: Sampling
+  readonly tools: readonly ToolDefinition[]
+  readonly toolChoice: ToolChoice
+  readonly format: OutputFormat
+  /** Extra variables for the model's chat template, such as `enable_thinking`. */
+  readonly templateVariables: JsonObject
 }
 
 export interface CompletionRequest {
-  prompt: string | readonly number[]
-  suffix?: string
-  echo: boolean
-  sampling: Sampling
+  readonly prompt: string | readonly number[]
+  readonly suffix?: string
+  readonly echo: boolean
+  readonly sampling: Sampling
 }
 
 export interface TokenLogprob {
-  text: string
-  /** Null for the very first prompt token of an echo: nothing precedes it. */
-  logprob: number | null
-  top: readonly { text: string; logprob: number }[]
+  readonly text: string
+  /** Null for the first token of an echoed prompt: nothing precedes it. */
+  readonly logprob: number | null
+  readonly top: readonly { readonly text: string; readonly logprob: number }[]
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls'
 
-/** `prompt` comes first, `end` last; `completionTokens` is the running total, so an aborted stream can be billed. */
+/** `prompt` comes first and `end` last. `completionTokens` is the count so far, so that an aborted stream can be billed. */
 export type TextEvent =
-  | { kind: 'prompt'; promptTokens: number; cachedTokens: number }
-  | { kind: 'text'; text: string; completionTokens: number; logprobs?: readonly TokenLogprob[] }
-  | { kind: 'reasoning'; text: string; completionTokens: number }
-  | { kind: 'tool_call'; index: number; name?: string; arguments: string; completionTokens: number }
-  | { kind: 'end'; finishReason: FinishReason; completionTokens: number }
+  | { readonly kind: 'prompt'; readonly promptTokens: number; readonly cachedTokens: number }
+  | {
+      readonly kind: 'text'
+      readonly text: string
+      readonly completionTokens: number
+      readonly logprobs?: readonly TokenLogprob[]
+    }
+  | { readonly kind: 'reasoning'; readonly text: string; readonly completionTokens: number }
+  | {
+      readonly kind: 'tool_call'
+      readonly index: number
+      readonly name: string
+      readonly arguments: string
+      readonly completionTokens: number
+    }
+  | { readonly kind: 'end'; readonly finishReason: FinishReason; readonly completionTokens: number }
 
 export interface EmbeddingRequest {
-  texts: readonly string[]
-  dimensions?: number
+  readonly texts: readonly string[]
+  readonly dimensions?: number
 }
 
 export interface Embeddings {
-  vectors: readonly Float32Array[]
-  promptTokens: number
+  readonly vectors: readonly Float32Array[]
+  readonly promptTokens: number
 }
 
 export interface ScoreRequest {
-  query: string
-  documents: readonly string[]
-  maxTokensPerDocument?: number
-  /** False: a document longer than the model can read is an error. True: it is cut. */
-  truncate: boolean
+  readonly query: string
+  readonly documents: readonly string[]
+  readonly maxTokensPerDocument?: number
+  /** Whether to cut a document that is longer than the model can read. If false, such a document is an error. */
+  readonly truncate: boolean
 }
 
 export interface Scores {
-  /** One raw score a document, in the order given: higher fits better. */
-  logits: readonly number[]
-  promptTokens: number
+  /** One raw score for each document, in the order given. Higher is better. */
+  readonly logits: readonly number[]
+  readonly promptTokens: number
 }
 
 export interface ImageRequest {
-  prompt: string
-  negativePrompt?: string
-  count: number
-  width?: number
-  height?: number
-  seed: number
-  steps?: number
-  guidance?: number
+  readonly prompt: string
+  readonly negativePrompt?: string
+  readonly count: number
+  readonly width?: number
+  readonly height?: number
+  readonly seed: number
+  readonly steps?: number
+  readonly guidance?: number
 }
 
 export interface SpeechRequest {
-  audio: Buffer
-  task: 'transcribe' | 'translate'
-  language?: string
-  prompt?: string
-  temperature: number
+  readonly audio: Buffer
+  readonly task: 'transcribe' | 'translate'
+  /** ISO-639-1 code. Undefined: the model detects the language. */
+  readonly language?: string
+  readonly prompt?: string
+  readonly temperature: number
 }
 
-export interface Segment {
-  startSeconds: number
-  endSeconds: number
-  text: string
-  tokens: readonly number[]
-  averageLogprob: number
-  noSpeechProbability: number
+export interface SpeechSegment {
+  readonly startSeconds: number
+  readonly endSeconds: number
+  readonly text: string
+  readonly tokens: readonly number[]
+  readonly averageLogprob: number
+  readonly noSpeechProbability: number
 }
 
-export interface Transcript {
-  /** ISO-639-1 code, given or detected. */
-  language: string
-  durationSeconds: number
-  temperature: number
-  segments: readonly Segment[]
-}
-
-export type Json = string | number | boolean | null | Json[] | JsonObject
-export interface JsonObject {
-  [key: string]: Json
-}
-
-/** A failure the caller may read. Anything else thrown becomes a bare 500. */
-export class EngineError extends Error {
-  readonly status: number
-  readonly type: string
-  readonly code: string
-  readonly param: string | null
-
-  constructor(status: number, code: string, message: string, param: string | null = null) {
-    super(message)
-    this.status = status
-    this.code = code
-    this.param = param
-    this.type = status < 500 ? 'invalid_request_error' : 'server_error'
-  }
-}
-
-export function invalidValue(param: string, message: string): EngineError {
-  return new EngineError(400, 'invalid_value', message, param)
-}
-
-export function contextLengthExceeded(limit: number, requested: number): EngineError {
-  const message = `This model's maximum context length is ${limit} tokens, but the request needs ${requested}.`
-  return new EngineError(400, 'context_length_exceeded', message, 'messages')
+export interface RecognizedSpeech {
+  /** ISO-639-1 code, as the caller gave it or as detected. */
+  readonly language: string
+  readonly durationSeconds: number
+  readonly temperature: number
+  readonly segments: readonly SpeechSegment[]
 }

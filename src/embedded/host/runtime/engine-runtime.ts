@@ -1,19 +1,19 @@
-import type { EngineModel } from './engine-model.ts'
 import type { ManifestModel, RuntimeName } from '../../manifest/types.ts'
+import type { EngineModel } from './engine-model.ts'
 
 export interface RuntimeOptions {
-  threads: number
-  /** Answers one model gives at the same time. */
-  parallelRequests: number
-  /** False: the processor computes, even where there is a GPU. */
-  gpu: boolean
+  readonly threads: number
+  /** How many requests one model answers at the same time. */
+  readonly parallelRequests: number
+  /** If false, the CPU computes even when there is a GPU. */
+  readonly gpu: boolean
   log(message: string): void
 }
 
 export interface EngineRuntime {
   readonly name: RuntimeName
-  /** `path` gives the place of a file by its role. */
+  /** `path` finds one of the model's files by its role. */
   load(model: ManifestModel, path: (role: string) => string): Promise<EngineModel>
-  describe(): Promise<Record<string, string | number | boolean>>
+  describe(): Promise<Readonly<Record<string, string | number | boolean>>>
   close(): Promise<void>
 }

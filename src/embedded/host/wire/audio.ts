@@ -1,81 +1,47 @@
-import { EngineError, invalidValue } from '../runtime/engine-model.ts'
-import type { SpeechRequest, Transcript } from '../runtime/engine-model.ts'
-import { languageName } from './languages.ts'
-import { readBody } from './body.ts'
-import { ability } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
+import type { SpeechRequest } from '../runtime/engine-model.ts'
+import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
+import { readForm, type Form } from './body.ts'
 import { optionalString, required, requiredString } from './fields.ts'
-import { parseMultipart } from './multipart.ts'
-import { sendJson, sendText } from './reply.ts'
-import { toSrt, toVerboseJson, toVtt, transcriptText } from './transcript-formats.ts'
+import { abilityOf, type HostCall } from './host-call.ts'
+import { sendJson } from './reply.ts'
+import { verboseTranscript } from './verbose-transcript.ts'
 
-/** POST /v1/audio/transcriptions and /v1/audio/translations */
-export async function speechToText(exchange: Exchange, task: SpeechRequest['task']): Promise<void> {
-  const { request, signal, models } = exchange
-  const form = parseMultipart(await readBody(request), request.headers['content-type'])
+/** POST /v1/audio/transcriptions and /v1/audio/translations. The service renders all formats from verbose_json. */
+export async function speechToText(call: HostCall, task: SpeechRequest['task']): Promise<void> {
+  const form = await readForm(call.request)
   const slug = requiredString(form.fields, 'model')
-  const audio = required(form.files['file'], 'file')
-  const format = optionalString(form.fields, 'response_format') || 'json'
-  const reply = replies[format]
-  if (!reply)
-    throw invalidValue('response_format', `'response_format' must be one of ${Object.keys(replies).join(', ')}.`)
-  refuseWordTimes(form.fields['timestamp_granularities[]'])
-  const language = readLanguage(optionalString(form.fields, 'language'))
-  const prompt = optionalString(form.fields, 'prompt')
-  const transcript = await models.use(slug, (model) =>
-    ability(
-      model,
-      'transcribe',
-      slug,
-    )(
-      {
-        audio,
-        task,
-        temperature: readTemperature(optionalString(form.fields, 'temperature')),
-        ...(language === undefined ? {} : { language }),
-        ...(prompt === undefined ? {} : { prompt }),
-      },
-      signal,
-    ),
-  )
-  reply(exchange, transcript, task)
+  const request = readSpeechRequest(form, task)
+  const speech = await call.models.use(slug, (model) => abilityOf(model, 'transcribe', slug)(request, call.signal))
+  sendJson(call.response, 200, verboseTranscript(speech, task))
 }
 
-const replies: Record<string, (exchange: Exchange, transcript: Transcript, task: SpeechRequest['task']) => void> = {
-  json: ({ response }, transcript) =>
-    sendJson(response, 200, {
-      text: transcriptText(transcript),
-      usage: { type: 'duration', seconds: transcript.durationSeconds },
-    }),
-  text: ({ response }, transcript) =>
-    sendText(response, 200, 'text/plain; charset=utf-8', `${transcriptText(transcript)}\n`),
-  srt: ({ response }, transcript) => sendText(response, 200, 'text/plain; charset=utf-8', toSrt(transcript)),
-  vtt: ({ response }, transcript) => sendText(response, 200, 'text/vtt; charset=utf-8', toVtt(transcript)),
-  verbose_json: ({ response }, transcript, task) => sendJson(response, 200, toVerboseJson(transcript, task)),
-}
-
-function readLanguage(language: string | undefined): string | undefined {
-  if (language === undefined || language === '') return undefined
-  const code = language.toLowerCase()
-  if (languageName(code) === undefined)
-    throw invalidValue('language', `'${language}' is not a language code of this model.`)
-  return code
-}
-
-function refuseWordTimes(granularities: unknown): void {
-  if (![granularities].flat().includes('word')) return
-  throw new EngineError(
-    400,
-    'unsupported_value',
-    'This engine gives times of segments, not of words.',
-    'timestamp_granularities',
-  )
-}
-
-function readTemperature(text: string | undefined): number {
-  const temperature = text === undefined || text === '' ? 0 : Number(text)
-  if (!(temperature >= 0 && temperature <= 1)) {
-    throw new EngineError(400, 'invalid_value', "'temperature' must be between 0 and 1.", 'temperature')
+function readSpeechRequest({ fields, file }: Form, task: SpeechRequest['task']): SpeechRequest {
+  if (optionalString(fields, 'response_format') !== 'verbose_json') {
+    throw invalidParameter('invalid_value', 'response_format', 'verbose_json')
   }
-  return temperature
+  refuseWordTimes(fields['timestamp_granularities[]'])
+  const language = optionalString(fields, 'language')
+  const prompt = optionalString(fields, 'prompt')
+  return {
+    audio: required(file, 'file'),
+    task,
+    temperature: readTemperature(fields),
+    ...(language === undefined ? {} : { language }),
+    ...(prompt === undefined ? {} : { prompt }),
+  }
+}
+
+function refuseWordTimes(granularities: JsonValue | undefined): void {
+  if (![granularities].flat().includes('word')) return
+  throw new ApiError('unsupported_value', "This model times segments, not words. Leave out the granularity 'word'.", {
+    param: 'timestamp_granularities',
+  })
+}
+
+function readTemperature(fields: JsonObject): number {
+  const temperature = Number(optionalString(fields, 'temperature') ?? 0)
+  if (temperature >= 0 && temperature <= 1) return temperature
+  throw invalidParameter('invalid_value', 'temperature', 'a number from 0 to 1')
 }

@@ -1,30 +1,59 @@
 import type { IncomingMessage } from 'node:http'
-import { EngineError } from '../runtime/engine-model.ts'
-import { isObject } from './fields.ts'
-import type { Fields } from './fields.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { boundaryOf, multipartParser } from '../../../core/multipart.ts'
+import { isJsonObject, type JsonObject } from '../runtime/json-value.ts'
 
-/** The gateway has its own, lower limits; this one only keeps a stray caller from filling memory. */
-const bodyBytesMax = 256 * 1024 * 1024
+/** The service has lower limits of its own. This one keeps a stray caller from filling the memory. */
+const MAX_BODY_BYTES = 256 * 1024 * 1024
 
-export async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > bodyBytesMax) throw new EngineError(413, 'request_too_large', 'The request body is too large.')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-export async function readJson(request: IncomingMessage): Promise<Fields> {
-  const body = await readBody(request)
+export async function readJson(request: IncomingMessage): Promise<JsonObject> {
+  const body = Buffer.concat(await Array.fromAsync(chunksOf(request)))
   let value: unknown
   try {
     value = JSON.parse(body.toString('utf8'))
   } catch {
-    throw new EngineError(400, 'invalid_json', 'The request body is not valid JSON.')
+    throw new ApiError('invalid_json', 'The request body is not valid JSON.')
   }
-  if (!isObject(value)) throw new EngineError(400, 'invalid_json', 'The request body must be a JSON object.')
+  if (!isJsonObject(value)) throw new ApiError('invalid_json', 'The request body must be a JSON object.')
   return value
+}
+
+export interface Form {
+  /** A field that was sent more than once is a list. */
+  readonly fields: JsonObject
+  /** The field `file`, if there is one. */
+  readonly file: Buffer | undefined
+}
+
+export async function readForm(request: IncomingMessage): Promise<Form> {
+  const boundary = boundaryOf(request.headers['content-type'])
+  if (boundary === undefined) {
+    throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data with a boundary.')
+  }
+  const parts: { readonly name: string; readonly pieces: Buffer[] }[] = []
+  const parser = multipartParser(boundary, {
+    begin: (name) => parts.push({ name, pieces: [] }),
+    data: (bytes) => parts.at(-1)?.pieces.push(Buffer.from(bytes)),
+    end() {},
+  })
+  for await (const chunk of chunksOf(request)) parser.push(chunk)
+  parser.finish()
+  const fields: JsonObject = {}
+  let file: Buffer | undefined
+  for (const { name, pieces } of parts) {
+    const content = Buffer.concat(pieces)
+    if (name === 'file') file = content
+    else
+      fields[name] = name in fields ? [fields[name] ?? [], content.toString('utf8')].flat() : content.toString('utf8')
+  }
+  return { fields, file }
+}
+
+async function* chunksOf(request: IncomingMessage): AsyncGenerator<Buffer> {
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > MAX_BODY_BYTES) throw new ApiError('request_too_large', 'The request body is too large.')
+    yield chunk
+  }
 }

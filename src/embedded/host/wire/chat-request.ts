@@ -1,16 +1,41 @@
-import { EngineError, invalidValue } from '../runtime/engine-model.ts'
-import type { ChatMessage, ChatRequest, OutputFormat, ToolChoice, ToolDefinition } from '../runtime/engine-model.ts'
-import { isObject, optionalArray, optionalBoolean, optionalInteger, optionalObject, optionalString } from './fields.ts'
-import { required, requiredArray, requiredString } from './fields.ts'
-import type { Fields } from './fields.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
+import type {
+  EngineChatMessage,
+  EngineChatRequest,
+  OutputFormat,
+  ToolChoice,
+  ToolDefinition,
+} from '../runtime/engine-model.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../runtime/json-value.ts'
+import {
+  optionalArray,
+  optionalBoolean,
+  optionalInteger,
+  optionalObject,
+  optionalString,
+  required,
+  requiredArray,
+  requiredString,
+} from './fields.ts'
 import { readSampling } from './sampling-fields.ts'
 
-export function readChatRequest(body: Fields): ChatRequest {
+const MAX_TOP_LOGPROBS = 20
+
+const roles: Readonly<Record<string, EngineChatMessage['role']>> = {
+  system: 'system',
+  developer: 'system',
+  user: 'user',
+  assistant: 'assistant',
+  tool: 'tool',
+}
+
+export function readChatRequest(body: JsonObject): EngineChatRequest {
   const topLogprobs = optionalBoolean(body, 'logprobs')
-    ? (optionalInteger(body, 'top_logprobs', 0, 20) ?? 0)
+    ? (optionalInteger(body, 'top_logprobs', 0, MAX_TOP_LOGPROBS) ?? 0)
     : undefined
   const messages = requiredArray(body, 'messages').map((message, index) => readMessage(message, `messages[${index}]`))
-  if (messages.length === 0) throw invalidValue('messages', "'messages' must not be empty.")
+  if (messages.length === 0) throw invalidParameter('invalid_value', 'messages', 'a list of at least one message')
   const tools = (optionalArray(body, 'tools') ?? []).map(readTool)
   return {
     messages,
@@ -22,64 +47,50 @@ export function readChatRequest(body: Fields): ChatRequest {
   }
 }
 
-const roles: Record<string, ChatMessage['role']> = {
-  system: 'system',
-  developer: 'system',
-  user: 'user',
-  assistant: 'assistant',
-  tool: 'tool',
-}
-
-function readMessage(message: unknown, param: string): ChatMessage {
-  if (!isObject(message)) throw new EngineError(400, 'invalid_type', `'${param}' must be an object.`, param)
+function readMessage(message: JsonValue, param: string): EngineChatMessage {
+  if (!isJsonObject(message)) throw invalidParameter('invalid_type', param, 'an object')
   const role = roles[requiredString(message, 'role')]
-  if (!role) throw invalidValue(`${param}.role`, `'${param}.role' must be one of ${Object.keys(roles).join(', ')}.`)
-  const toolCalls = optionalArray(message, 'tool_calls')?.map(readToolCall)
-  const toolCallId = optionalString(message, 'tool_call_id')
+  if (!role) throw invalidParameter('invalid_value', `${param}.role`, `one of ${Object.keys(roles).join(', ')}`)
   return {
     role,
     ...readContent(message['content'], `${param}.content`),
-    ...(toolCalls ? { toolCalls } : {}),
-    ...(toolCallId === undefined ? {} : { toolCallId }),
+    toolCalls: (optionalArray(message, 'tool_calls') ?? []).map(readToolCall),
   }
 }
 
-function readContent(content: unknown, param: string): { text: string; images: Buffer[] } {
+function readContent(content: JsonValue | undefined, param: string): Pick<EngineChatMessage, 'text' | 'images'> {
   if (content === undefined || content === null) return { text: '', images: [] }
   if (typeof content === 'string') return { text: content, images: [] }
-  if (!Array.isArray(content))
-    throw new EngineError(400, 'invalid_type', `'${param}' must be a string or parts.`, param)
+  if (!Array.isArray(content)) throw invalidParameter('invalid_type', param, 'a string or a list of parts')
   const texts: string[] = []
   const images: Buffer[] = []
-  for (const part of content as unknown[]) {
-    const fields = isObject(part) ? part : {}
+  for (const part of content) {
+    const fields = isJsonObject(part) ? part : {}
     if (fields['type'] === 'text') texts.push(requiredString(fields, 'text'))
     else if (fields['type'] === 'image_url') images.push(readImage(fields['image_url'], param))
-    else throw new EngineError(400, 'unsupported_content', `'${param}' holds a part that is not supported.`, param)
+    else throw new ApiError('unsupported_content', `'${param}' has a part of an unsupported type.`, { param })
   }
   return { text: texts.join('\n'), images }
 }
 
-function readImage(image: unknown, param: string): Buffer {
-  const url = isObject(image) ? requiredString(image, 'url') : image
+function readImage(image: JsonValue | undefined, param: string): Buffer {
+  const url = isJsonObject(image) ? requiredString(image, 'url') : image
   const data = typeof url === 'string' ? /^data:[^,]*;base64,/i.exec(url) : null
-  // The engine never fetches: whoever may reach which host is decided before a request gets here.
-  if (typeof url !== 'string' || !data) throw invalidValue(param, 'Images must be base64 data: URLs.')
+  // The host never fetches anything. The service decides which hosts may be reached.
+  if (typeof url !== 'string' || !data) {
+    throw new ApiError('invalid_value', 'Images must be base64 data: URLs.', { param })
+  }
   return Buffer.from(url.slice(data[0].length), 'base64')
 }
 
-function readToolCall(call: unknown): { id: string; name: string; arguments: string } {
-  const fields = isObject(call) ? call : {}
-  const details: Fields = required(optionalObject(fields, 'function'), 'tool_calls[].function')
-  return {
-    id: optionalString(fields, 'id') ?? '',
-    name: requiredString(details, 'name'),
-    arguments: optionalString(details, 'arguments') ?? '{}',
-  }
+function readToolCall(call: JsonValue): EngineChatMessage['toolCalls'][number] {
+  const fields = isJsonObject(call) ? call : {}
+  const details = required(optionalObject(fields, 'function'), 'tool_calls[].function')
+  return { name: requiredString(details, 'name'), arguments: optionalString(details, 'arguments') ?? '{}' }
 }
 
-function readTool(tool: unknown): ToolDefinition {
-  const fields: Fields = required(isObject(tool) ? optionalObject(tool, 'function') : undefined, 'tools[].function')
+function readTool(tool: JsonValue): ToolDefinition {
+  const fields = required(isJsonObject(tool) ? optionalObject(tool, 'function') : undefined, 'tools[].function')
   const description = optionalString(fields, 'description')
   const parameters = optionalObject(fields, 'parameters')
   return {
@@ -89,19 +100,17 @@ function readTool(tool: unknown): ToolDefinition {
   }
 }
 
-function readToolChoice(choice: unknown, tools: readonly ToolDefinition[]): ToolChoice {
+function readToolChoice(choice: JsonValue | undefined, tools: readonly ToolDefinition[]): ToolChoice {
   if (tools.length === 0) return 'none'
   if (choice === undefined || choice === null) return 'auto'
   if (choice === 'none' || choice === 'auto' || choice === 'required') return choice
-  const details: Fields | undefined = isObject(choice) ? optionalObject(choice, 'function') : undefined
+  const details = isJsonObject(choice) ? optionalObject(choice, 'function') : undefined
   const name = details && requiredString(details, 'name')
-  if (name === undefined || !tools.some((tool) => tool.name === name)) {
-    throw invalidValue('tool_choice', "'tool_choice' must be none, auto, required, or name one of 'tools'.")
-  }
-  return { name }
+  if (name !== undefined && tools.some((tool) => tool.name === name)) return { name }
+  throw invalidParameter('invalid_value', 'tool_choice', "none, auto, required, or the name of one of 'tools'")
 }
 
-function readFormat(format: Fields | undefined): OutputFormat {
+function readFormat(format: JsonObject | undefined): OutputFormat {
   switch (format?.['type']) {
     case undefined:
     case 'text':
@@ -113,6 +122,6 @@ function readFormat(format: Fields | undefined): OutputFormat {
       return { kind: 'json_schema', schema: required(schema, 'response_format.json_schema.schema') }
     }
     default:
-      throw invalidValue('response_format', "'response_format.type' must be text, json_object or json_schema.")
+      throw invalidParameter('invalid_value', 'response_format.type', 'text, json_object or json_schema')
   }
 }

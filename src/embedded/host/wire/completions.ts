@@ -1,90 +1,79 @@
 import { randomUUID } from 'node:crypto'
-import { EngineError } from '../runtime/engine-model.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
 import type { CompletionRequest, TextEvent, TokenLogprob } from '../runtime/engine-model.ts'
+import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 import { readJson } from './body.ts'
-import { ability, unixSeconds } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
 import { optionalBoolean, optionalInteger, optionalString, required, requiredString } from './fields.ts'
-import type { Fields } from './fields.ts'
-import { eventStream, sendJson } from './reply.ts'
+import { abilityOf, unixSeconds, type HostCall } from './host-call.ts'
+import { sendJson, serverSentEvents } from './reply.ts'
 import { readSampling, samplingOfChoice } from './sampling-fields.ts'
-import { chunkUsage, readStreamUsage, sumUsage, UsageTally } from './usage.ts'
+import { chunkUsage, readStreamUsage, usageTally, type StreamUsage, type UsageTally } from './usage.ts'
 
-const defaultMaxTokens = 16
+const DEFAULT_MAX_TOKENS = 16
+const MAX_CHOICES_PER_PROMPT = 128
+const MAX_LOGPROBS = 20
 
-/** POST /v1/completions: every prompt gets `n` answers, numbered prompt by prompt. */
-export async function completions(exchange: Exchange): Promise<void> {
-  const body = await readJson(exchange.request)
+/** The answers to one request, numbered prompt by prompt, and the tokens they use. */
+interface Completions {
+  readonly head: object
+  readonly choices: readonly AsyncIterable<TextEvent>[]
+  readonly tally: UsageTally
+}
+
+/** POST /v1/completions: every prompt gets `n` answers. */
+export async function completions(call: HostCall): Promise<void> {
+  const body = await readJson(call.request)
   const slug = requiredString(body, 'model')
   const requests = readRequests(body)
-  const count = optionalInteger(body, 'n', 1, 128) ?? 1
-  await exchange.models.use(slug, async (model) => {
-    const complete = ability(model, 'complete', slug)
-    const choices = requests.flatMap((request) =>
-      Array.from({ length: count }, (_, index) =>
-        complete({ ...request, sampling: samplingOfChoice(request.sampling, index) }, exchange.signal),
+  const count = optionalInteger(body, 'n', 1, MAX_CHOICES_PER_PROMPT) ?? 1
+  await call.models.use(slug, async (model) => {
+    const complete = abilityOf(model, 'complete', slug)
+    const answers: Completions = {
+      head: { id: `cmpl-${randomUUID()}`, object: 'text_completion', created: unixSeconds(), model: slug },
+      choices: requests.flatMap((request) =>
+        Array.from({ length: count }, (_, index) =>
+          complete({ ...request, sampling: samplingOfChoice(request.sampling, index) }, call.signal),
+        ),
       ),
-    )
-    const tallies = requests.map(() => new UsageTally())
-    const usage = () => sumUsage(tallies.map((tally) => tally.usage()))
-    const meter = (choice: number, event: TextEvent) => tallies[Math.floor(choice / count)]?.add(choice % count, event)
-    const head = { id: `cmpl-${randomUUID()}`, object: 'text_completion', created: unixSeconds(), model: slug }
-    if (!optionalBoolean(body, 'stream')) {
-      const answers = await Promise.all(choices.map((events, index) => collectChoice(events, index, meter)))
-      sendJson(exchange.response, 200, { ...head, choices: answers, usage: usage() })
-      return
+      tally: usageTally(count),
     }
-    const stream = eventStream(exchange.response, exchange.signal)
-    const wanted = readStreamUsage(body)
-    const relay = async (events: AsyncIterable<TextEvent>, index: number) => {
-      const offset = { characters: 0 }
-      for await (const event of events) {
-        meter(index, event)
-        const text = event.kind === 'text' ? event.text : ''
-        const logprobs = event.kind === 'text' && event.logprobs ? legacyLogprobs(event.logprobs, offset) : null
-        const choice = { index, text, logprobs, finish_reason: event.kind === 'end' ? event.finishReason : null }
-        await stream.send({ ...head, choices: [choice], ...chunkUsage(wanted, usage) })
-      }
-    }
-    await Promise.all(choices.map(relay))
-    if (wanted.atEnd) await stream.send({ ...head, choices: [], usage: usage() })
-    stream.end()
+    if (optionalBoolean(body, 'stream')) await streamCompletions(call, answers, readStreamUsage(body))
+    else await sendCompletions(call, answers)
   })
 }
 
-function readRequests(body: Fields): CompletionRequest[] {
-  const suffix = optionalString(body, 'suffix')
-  const sampling = { maxTokens: defaultMaxTokens, ...readSampling(body, optionalInteger(body, 'logprobs', 0, 20)) }
-  const echo = optionalBoolean(body, 'echo') ?? false
-  const common = { echo, sampling, ...(suffix === undefined ? {} : { suffix }) }
-  return readPrompts(body['prompt']).map((prompt) => Object.assign({ prompt }, common))
+async function streamCompletions(
+  { response, signal }: HostCall,
+  { head, choices, tally }: Completions,
+  wanted: StreamUsage,
+): Promise<void> {
+  const stream = serverSentEvents(response, signal)
+  const relay = async (events: AsyncIterable<TextEvent>, index: number): Promise<void> => {
+    const offset = { characters: 0 }
+    for await (const event of events) {
+      tally.add(index, event)
+      const text = event.kind === 'text' ? event.text : ''
+      const logprobs = event.kind === 'text' && event.logprobs ? legacyLogprobs(event.logprobs, offset) : null
+      const choice = { index, text, logprobs, finish_reason: event.kind === 'end' ? event.finishReason : null }
+      await stream.send({ ...head, choices: [choice], ...chunkUsage(wanted, tally) })
+    }
+  }
+  await Promise.all(choices.map(relay))
+  if (wanted.atEnd) await stream.send({ ...head, choices: [], usage: tally.usage() })
+  stream.end()
 }
 
-function isTokens(value: unknown): value is number[] {
-  return Array.isArray(value) && value.length > 0 && value.every((item) => Number.isSafeInteger(item))
+async function sendCompletions({ response }: HostCall, { head, choices, tally }: Completions): Promise<void> {
+  const answers = await Promise.all(choices.map((events, index) => collectChoice(events, index, tally)))
+  sendJson(response, 200, { ...head, choices: answers, usage: tally.usage() })
 }
 
-function isPrompt(value: unknown): value is string | number[] {
-  return typeof value === 'string' || isTokens(value)
-}
-
-function readPrompts(prompt: unknown): (string | number[])[] {
-  const given = required(prompt ?? undefined, 'prompt')
-  if (isPrompt(given)) return [given]
-  if (Array.isArray(given) && given.length > 0 && given.every(isPrompt)) return given
-  throw new EngineError(400, 'invalid_type', "'prompt' must be a string, token ids, or an array of either.", 'prompt')
-}
-
-async function collectChoice(
-  events: AsyncIterable<TextEvent>,
-  index: number,
-  meter: (choice: number, event: TextEvent) => void,
-): Promise<object> {
+async function collectChoice(events: AsyncIterable<TextEvent>, index: number, tally: UsageTally): Promise<object> {
   let text = ''
   let finishReason = 'stop'
   const logprobs: TokenLogprob[] = []
   for await (const event of events) {
-    meter(index, event)
+    tally.add(index, event)
     if (event.kind === 'text') {
       text += event.text
       logprobs.push(...(event.logprobs ?? []))
@@ -94,6 +83,7 @@ async function collectChoice(
   return { index, text, logprobs: reported, finish_reason: finishReason }
 }
 
+/** `offset` is where the next token starts in the text; it moves along. */
 function legacyLogprobs(logprobs: readonly TokenLogprob[], offset: { characters: number }): object {
   return {
     tokens: logprobs.map((token) => token.text),
@@ -107,4 +97,29 @@ function legacyLogprobs(logprobs: readonly TokenLogprob[], offset: { characters:
       return start
     }),
   }
+}
+
+function readRequests(body: JsonObject): CompletionRequest[] {
+  const suffix = optionalString(body, 'suffix')
+  const topLogprobs = optionalInteger(body, 'logprobs', 0, MAX_LOGPROBS)
+  const sampling = { maxTokens: DEFAULT_MAX_TOKENS, ...readSampling(body, topLogprobs) }
+  const echo = optionalBoolean(body, 'echo') ?? false
+  return readPrompts(body['prompt']).map((prompt) => ({
+    prompt,
+    echo,
+    sampling,
+    ...(suffix === undefined ? {} : { suffix }),
+  }))
+}
+
+function readPrompts(prompt: JsonValue | undefined): readonly (string | readonly number[])[] {
+  const given = required(prompt ?? undefined, 'prompt')
+  if (isPrompt(given)) return [given]
+  if (Array.isArray(given) && given.length > 0 && given.every(isPrompt)) return given
+  throw invalidParameter('invalid_type', 'prompt', 'a string, token ids, or an array of either')
+}
+
+function isPrompt(value: JsonValue): value is string | number[] {
+  if (typeof value === 'string') return true
+  return Array.isArray(value) && value.length > 0 && value.every((it) => Number.isSafeInteger(it))
 }

@@ -1,49 +1,46 @@
-import { EngineError } from '../runtime/engine-model.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
+import type { JsonObject } from '../runtime/json-value.ts'
 import { readJson } from './body.ts'
-import { ability } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
 import { optionalInteger, optionalString, required, requiredString } from './fields.ts'
-import type { Fields } from './fields.ts'
+import { abilityOf, type HostCall } from './host-call.ts'
 import { sendJson } from './reply.ts'
 
-const inputsMax = 2048
+const MAX_TEXTS = 2048
+const MAX_DIMENSIONS = 65_536
 
 /** POST /v1/embeddings */
-export async function embeddings({ request, response, signal, models }: Exchange): Promise<void> {
+export async function embeddings({ request, response, signal, models }: HostCall): Promise<void> {
   const body = await readJson(request)
   const slug = requiredString(body, 'model')
-  const texts = readInputs(body)
-  const dimensions = optionalInteger(body, 'dimensions', 1, 65_536)
-  const base64 = optionalString(body, 'encoding_format') === 'base64'
-  const result = await models.use(slug, (model) =>
-    ability(model, 'embed', slug)({ texts, ...(dimensions === undefined ? {} : { dimensions }) }, signal),
+  const texts = readTexts(body)
+  const dimensions = optionalInteger(body, 'dimensions', 1, MAX_DIMENSIONS)
+  const isBase64 = optionalString(body, 'encoding_format') === 'base64'
+  const { vectors, promptTokens } = await models.use(slug, (model) =>
+    abilityOf(model, 'embed', slug)({ texts, ...(dimensions === undefined ? {} : { dimensions }) }, signal),
   )
   sendJson(response, 200, {
     object: 'list',
-    data: result.vectors.map((vector, index) => ({
+    data: vectors.map((vector, index) => ({
       object: 'embedding',
       index,
-      embedding: base64 ? encodeVector(vector) : [...vector],
+      embedding: isBase64 ? toBase64(vector) : [...vector],
     })),
     model: slug,
-    usage: { prompt_tokens: result.promptTokens, total_tokens: result.promptTokens },
+    usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
   })
 }
 
-function readInputs(body: Fields): string[] {
-  const input = required(body['input'] ?? undefined, 'input')
-  const texts = typeof input === 'string' ? [input] : input
-  if (!Array.isArray(texts) || texts.length === 0 || texts.length > inputsMax || !texts.every(isText)) {
-    throw new EngineError(400, 'invalid_value', `'input' must be 1 to ${inputsMax} non-empty strings.`, 'input')
-  }
-  return texts
+function readTexts(body: JsonObject): readonly string[] {
+  const texts = [required(body['input'] ?? undefined, 'input')].flat()
+  if (texts.length > 0 && texts.length <= MAX_TEXTS && texts.every(isText)) return texts
+  throw invalidParameter('invalid_value', 'input', `1 to ${MAX_TEXTS} non-empty strings`)
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-/** Little-endian float32, as SDKs expect it. Every platform Node runs on is little-endian. */
-function encodeVector(vector: Float32Array): string {
+/** Little-endian float32, as SDKs expect. Every platform that Node runs on is little-endian. */
+function toBase64(vector: Float32Array): string {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64')
 }

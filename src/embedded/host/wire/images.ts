@@ -1,52 +1,53 @@
 import { randomInt } from 'node:crypto'
-import { invalidValue } from '../runtime/engine-model.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
+import type { ImageRequest } from '../runtime/engine-model.ts'
+import type { JsonObject } from '../runtime/json-value.ts'
 import { readJson } from './body.ts'
-import { ability, unixSeconds } from './exchange.ts'
-import type { Exchange } from './exchange.ts'
 import { optionalInteger, optionalNumber, optionalString, requiredString } from './fields.ts'
-import type { Fields } from './fields.ts'
+import { abilityOf, unixSeconds, type HostCall } from './host-call.ts'
 import { sendJson } from './reply.ts'
 
-const sideMax = 2048
+const MAX_IMAGES = 10
+const MAX_STEPS = 100
+const MIN_SIDE_PIXELS = 16
+const MAX_SIDE_PIXELS = 2048
 
 /** POST /v1/images/generations */
-export async function imageGenerations({ request, response, signal, models }: Exchange): Promise<void> {
+export async function imageGenerations({ request, response, signal, models }: HostCall): Promise<void> {
   const body = await readJson(request)
   const slug = requiredString(body, 'model')
-  const given = {
-    negativePrompt: optionalString(body, 'negative_prompt'),
-    steps: optionalInteger(body, 'steps', 1, 100),
-    guidance: optionalNumber(body, 'guidance_scale') ?? optionalNumber(body, 'guidance'),
-  }
-  const images = await models.use(slug, (model) =>
-    ability(
-      model,
-      'drawImages',
-      slug,
-    )(
-      {
-        prompt: requiredString(body, 'prompt'),
-        count: optionalInteger(body, 'n', 1, 10) ?? 1,
-        seed: optionalInteger(body, 'seed', -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) ?? randomInt(2 ** 31),
-        ...readSize(body),
-        ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as object),
-      },
-      signal,
-    ),
-  )
+  const wanted = readImageRequest(body)
+  const images = await models.use(slug, (model) => abilityOf(model, 'drawImages', slug)(wanted, signal))
   sendJson(response, 200, {
     created: unixSeconds(),
     data: images.map((image) => ({ b64_json: image.toString('base64') })),
   })
 }
 
-function readSize(body: Fields): { width?: number; height?: number } {
+function readImageRequest(body: JsonObject): ImageRequest {
+  const negativePrompt = optionalString(body, 'negative_prompt')
+  const steps = optionalInteger(body, 'steps', 1, MAX_STEPS)
+  const guidance = optionalNumber(body, 'guidance_scale')
+  return {
+    prompt: requiredString(body, 'prompt'),
+    count: optionalInteger(body, 'n', 1, MAX_IMAGES) ?? 1,
+    seed: optionalInteger(body, 'seed', Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER) ?? randomInt(2 ** 31),
+    ...readSize(body),
+    ...(negativePrompt === undefined ? {} : { negativePrompt }),
+    ...(steps === undefined ? {} : { steps }),
+    ...(guidance === undefined ? {} : { guidance }),
+  }
+}
+
+function readSize(body: JsonObject): Pick<ImageRequest, 'width' | 'height'> {
   const size = optionalString(body, 'size') ?? 'auto'
   if (size === 'auto') return {}
-  const match = /^(\d{1,4})x(\d{1,4})$/.exec(size)
-  const [width, height] = [Number(match?.[1]), Number(match?.[2])]
-  if (!(width >= 16 && width <= sideMax && height >= 16 && height <= sideMax)) {
-    throw invalidValue('size', `'size' must be auto or WxH, each side from 16 to ${sideMax}.`)
-  }
-  return { width, height }
+  const [, width, height] = (/^(\d{1,4})x(\d{1,4})$/.exec(size) ?? []).map(Number)
+  if (isSide(width) && isSide(height)) return { width, height }
+  const expected = `auto or WIDTHxHEIGHT, each side from ${MIN_SIDE_PIXELS} to ${MAX_SIDE_PIXELS}`
+  throw invalidParameter('invalid_value', 'size', expected)
+}
+
+function isSide(pixels: number | undefined): pixels is number {
+  return pixels !== undefined && pixels >= MIN_SIDE_PIXELS && pixels <= MAX_SIDE_PIXELS
 }

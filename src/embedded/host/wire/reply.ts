@@ -1,58 +1,45 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { EngineError } from '../runtime/engine-model.ts'
+import { ApiError } from '../../../core/errors.ts'
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  sendText(response, status, 'application/json', JSON.stringify(body))
+  const text = JSON.stringify(body)
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+  response.end(text)
 }
 
-export function sendText(response: ServerResponse, status: number, contentType: string, body: string): void {
-  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(body) })
-  response.end(body)
-}
-
-export function errorBody(error: unknown): {
-  error: { message: string; type: string; param: string | null; code: string }
-} {
-  if (error instanceof EngineError) {
-    const { message, type, param, code } = error
-    return { error: { message, type, param, code } }
-  }
-  const message = error instanceof Error ? error.message : String(error)
-  return { error: { message, type: 'server_error', param: null, code: 'internal_error' } }
-}
-
-/** Before the first byte an error is a status; after it, one last event without `[DONE]`. */
-export function sendError(response: ServerResponse, error: unknown): void {
+/** Before the first byte an error is a status. After it, the error is one last event without `[DONE]`. */
+export function sendError(response: ServerResponse, error: ApiError): void {
   if (response.destroyed || response.writableEnded) return
-  if (response.headersSent) {
-    response.end(`data: ${JSON.stringify(errorBody(error))}\n\n`)
-    return
-  }
-  sendJson(response, error instanceof EngineError ? error.status : 500, errorBody(error))
+  if (response.headersSent) response.end(eventText(error.body()))
+  else sendJson(response, error.status, error.body())
 }
 
-export interface EventStream {
+export interface ServerSentEvents {
+  /** Waits for a slow reader, so that nothing piles up in memory. */
   send(event: unknown): Promise<void>
   end(): void
 }
 
-/** Server-sent events. `send` waits for a slow reader instead of buffering without bound. */
-export function eventStream(response: ServerResponse, signal: AbortSignal): EventStream {
-  const open = () => {
+export function serverSentEvents(response: ServerResponse, signal: AbortSignal): ServerSentEvents {
+  const open = (): void => {
     if (response.headersSent) return
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
   }
   return {
     async send(event) {
-      // Another answer of the same request failed: this one ends as well.
+      // Another choice of the same request failed and ended the response.
       if (response.destroyed || response.writableEnded) throw new Error('the response has ended')
       open()
-      if (!response.write(`data: ${JSON.stringify(event)}\n\n`)) await once(response, 'drain', { signal })
+      if (!response.write(eventText(event))) await once(response, 'drain', { signal })
     },
     end() {
       open()
       response.end('data: [DONE]\n\n')
     },
   }
+}
+
+function eventText(event: unknown): string {
+  return `data: ${JSON.stringify(event)}\n\n`
 }

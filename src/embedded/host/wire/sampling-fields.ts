@@ -1,21 +1,19 @@
-import { EngineError } from '../runtime/engine-model.ts'
+import { invalidParameter } from '../../../core/parameter-errors.ts'
 import type { Sampling } from '../runtime/engine-model.ts'
+import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 import { optionalInteger, optionalNumber } from './fields.ts'
-import type { Fields } from './fields.ts'
 
-const unbounded = Number.MAX_SAFE_INTEGER
+const ANY = Number.MAX_SAFE_INTEGER
 
 /** The sampling parameters that chat and legacy completions share. */
-export function readSampling(body: Fields, topLogprobs: number | undefined): Sampling {
-  const maxTokens =
-    optionalInteger(body, 'max_completion_tokens', 1, unbounded) ?? optionalInteger(body, 'max_tokens', 1, unbounded)
+export function readSampling(body: JsonObject, topLogprobs: number | undefined): Sampling {
   const given: Record<keyof Omit<Sampling, 'stop'>, number | undefined> = {
-    maxTokens,
+    maxTokens: optionalInteger(body, 'max_completion_tokens', 1, ANY) ?? optionalInteger(body, 'max_tokens', 1, ANY),
     temperature: optionalNumber(body, 'temperature'),
     topP: optionalNumber(body, 'top_p'),
-    topK: optionalInteger(body, 'top_k', -1, unbounded),
+    topK: optionalInteger(body, 'top_k', -1, ANY),
     minP: optionalNumber(body, 'min_p'),
-    seed: optionalInteger(body, 'seed', -unbounded, unbounded),
+    seed: optionalInteger(body, 'seed', -ANY, ANY),
     frequencyPenalty: optionalNumber(body, 'frequency_penalty'),
     presencePenalty: optionalNumber(body, 'presence_penalty'),
     repetitionPenalty: optionalNumber(body, 'repetition_penalty'),
@@ -25,15 +23,15 @@ export function readSampling(body: Fields, topLogprobs: number | undefined): Sam
   return { ...(Object.fromEntries(present) as Omit<Sampling, 'stop'>), stop: readStop(body['stop']) }
 }
 
-function readStop(stop: unknown): readonly string[] {
-  const list = stop === undefined || stop === null ? [] : Array.isArray(stop) ? stop : [stop]
-  if (!list.every((item) => typeof item === 'string')) {
-    throw new EngineError(400, 'invalid_type', "'stop' must be a string or an array of strings.", 'stop')
+function readStop(stop: JsonValue | undefined): readonly string[] {
+  const stops = [stop ?? []].flat()
+  if (!stops.every((it) => typeof it === 'string')) {
+    throw invalidParameter('invalid_type', 'stop', 'a string or an array of strings')
   }
-  return list.filter((item) => item !== '')
+  return stops.filter((it) => it !== '')
 }
 
-/** Choice 0 keeps the caller's seed, so `n: 1` and the first of many agree. */
+/** Choice 0 keeps the caller's seed, so that `n: 1` gives the same text as the first of many. */
 export function samplingOfChoice(sampling: Sampling, index: number): Sampling {
   return sampling.seed === undefined || index === 0 ? sampling : { ...sampling, seed: sampling.seed + index }
 }

@@ -1,67 +1,63 @@
 import type { TextEvent } from '../runtime/engine-model.ts'
+import type { JsonObject } from '../runtime/json-value.ts'
 import { optionalBoolean, optionalObject } from './fields.ts'
-import type { Fields } from './fields.ts'
 
 export interface TextUsage {
-  prompt_tokens: number
-  completion_tokens: number
-  total_tokens: number
-  prompt_tokens_details: { cached_tokens: number }
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+  readonly total_tokens: number
+  readonly prompt_tokens_details: { readonly cached_tokens: number }
 }
 
-/** Adds up the usage of one request over its choices: the prompt counts once, however many answers it gets. */
-export class UsageTally {
-  #promptTokens = 0
-  #cachedTokens = 0
-  readonly #completionTokens: number[] = []
-
-  add(choice: number, event: TextEvent): void {
-    if (event.kind !== 'prompt') {
-      this.#completionTokens[choice] = event.completionTokens
-    } else if (choice === 0) {
-      this.#promptTokens = event.promptTokens
-      this.#cachedTokens = event.cachedTokens
-    }
-  }
-
-  usage(): TextUsage {
-    const completionTokens = this.#completionTokens.reduce((sum, count) => sum + count, 0)
-    return {
-      prompt_tokens: this.#promptTokens,
-      completion_tokens: completionTokens,
-      total_tokens: this.#promptTokens + completionTokens,
-      prompt_tokens_details: { cached_tokens: this.#cachedTokens },
-    }
-  }
+/** Adds up the tokens of one request over its choices. */
+export interface UsageTally {
+  add(choice: number, event: TextEvent): void
+  usage(): TextUsage
 }
 
-export function sumUsage(usages: readonly TextUsage[]): TextUsage {
-  const sum = (pick: (usage: TextUsage) => number) => usages.reduce((total, usage) => total + pick(usage), 0)
+/** Counts each prompt once, however many of the `count` choices answer it. Choices are numbered prompt by prompt. */
+export function usageTally(count: number): UsageTally {
+  const prompts: { readonly tokens: number; readonly cachedTokens: number }[] = []
+  const completionTokens: number[] = []
   return {
-    prompt_tokens: sum((usage) => usage.prompt_tokens),
-    completion_tokens: sum((usage) => usage.completion_tokens),
-    total_tokens: sum((usage) => usage.total_tokens),
-    prompt_tokens_details: { cached_tokens: sum((usage) => usage.prompt_tokens_details.cached_tokens) },
+    add(choice, event) {
+      if (event.kind !== 'prompt') completionTokens[choice] = event.completionTokens
+      else if (choice % count === 0) prompts.push({ tokens: event.promptTokens, cachedTokens: event.cachedTokens })
+    },
+    usage() {
+      const promptSum = sum(prompts.map(({ tokens }) => tokens))
+      const completionSum = sum(completionTokens)
+      return {
+        prompt_tokens: promptSum,
+        completion_tokens: completionSum,
+        total_tokens: promptSum + completionSum,
+        prompt_tokens_details: { cached_tokens: sum(prompts.map(({ cachedTokens }) => cachedTokens)) },
+      }
+    },
   }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }
 
 export interface StreamUsage {
-  /** A last chunk with the usage. */
-  atEnd: boolean
-  /** Usage in every chunk: what makes an aborted stream billable. */
-  continuous: boolean
+  /** One last chunk with the usage. */
+  readonly atEnd: boolean
+  /** Usage in every chunk, so that an aborted stream can be billed. */
+  readonly continuous: boolean
 }
 
-export function readStreamUsage(body: Fields): StreamUsage {
-  const options: Fields = optionalObject(body, 'stream_options') ?? {}
+export function readStreamUsage(body: JsonObject): StreamUsage {
+  const options = optionalObject(body, 'stream_options') ?? {}
   return {
     atEnd: optionalBoolean(options, 'include_usage') ?? false,
     continuous: optionalBoolean(options, 'continuous_usage_stats') ?? false,
   }
 }
 
-/** The `usage` field of a stream chunk: absent, null until the last chunk, or running. */
-export function chunkUsage(wanted: StreamUsage, usages: () => TextUsage): { usage?: TextUsage | null } {
-  if (wanted.continuous) return { usage: usages() }
+/** The `usage` field of a stream chunk: the count so far, null until the last chunk, or absent. */
+export function chunkUsage(wanted: StreamUsage, tally: UsageTally): { readonly usage?: TextUsage | null } {
+  if (wanted.continuous) return { usage: tally.usage() }
   return wanted.atEnd ? { usage: null } : {}
 }
