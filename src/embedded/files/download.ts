@@ -1,31 +1,33 @@
 import { createWriteStream } from 'node:fs'
-import { rm, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EnvHttpProxyAgent, interceptors, request } from 'undici'
 
 export interface Download {
-  url: string
-  headers?: Record<string, string>
-  /** Grows as bytes arrive and is what a later attempt goes on from. */
-  partPath: string
-  onBytes: (received: number, total: number | undefined) => void
-  signal?: AbortSignal | undefined
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Grows as bytes arrive. A later attempt continues from it. */
+  readonly partPath: string
+  onBytes(received: number, total: number | undefined): void
+  readonly signal?: AbortSignal | undefined
 }
 
-const attemptsMax = 5
-const connectTimeoutMs = 10_000
-/** No byte for so long is a dead connection. */
-const stallMs = 60_000
+const MAX_ATTEMPTS = 5
+const MAX_REDIRECTIONS = 10
+const CONNECT_TIMEOUT_MS = 10_000
+/** A connection that brings no byte for this long is dead. */
+const STALL_MS = 60_000
+const FIRST_RETRY_MS = 500
 
-/** Proxies are taken from the environment. */
+/** Takes proxies from the environment. */
 export const dispatcher = new EnvHttpProxyAgent({
-  connect: { timeout: connectTimeoutMs },
-  headersTimeout: stallMs,
-  bodyTimeout: stallMs,
+  connect: { timeout: CONNECT_TIMEOUT_MS },
+  headersTimeout: STALL_MS,
+  bodyTimeout: STALL_MS,
 })
 /** undici drops credentials when a redirect leaves the origin. */
-const followingDispatcher = dispatcher.compose(interceptors.redirect({ maxRedirections: 10 }))
+const followingDispatcher = dispatcher.compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTIONS }))
 
 export class HttpStatusError extends Error {
   readonly status: number
@@ -35,37 +37,33 @@ export class HttpStatusError extends Error {
   }
 }
 
-/** Fetches into `partPath`, going on where an earlier attempt, of this process or another, stopped. */
+/** Fetches into `partPath`. Continues where an earlier attempt, of this process or another, stopped. */
 export async function download(options: Download): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const before = await sizeOf(options.partPath)
     try {
-      await fetchRest(options, before)
-      return
+      return await fetchRest(options, before)
     } catch (error) {
       options.signal?.throwIfAborted()
       if (error instanceof HttpStatusError && error.status < 500 && error.status !== 429) throw error
-      // Attempts count only while nothing moves: a large file over a bad line is many cuts, each a step further.
+      // Count only attempts that bring nothing: a large file over a bad line is cut off often, but moves forward.
       if ((await sizeOf(options.partPath)) > before) attempt = 0
-      if (attempt >= attemptsMax || isUnreachable(error)) throw error
-      await setTimeout(250 * 2 ** attempt, undefined, options.signal ? { signal: options.signal } : {})
+      if (attempt >= MAX_ATTEMPTS || isUnreachable(error)) throw error
+      await sleep(FIRST_RETRY_MS * 2 ** (attempt - 1), undefined, options.signal ? { signal: options.signal } : {})
     }
   }
 }
 
 async function fetchRest({ url, headers, partPath, onBytes, signal }: Download, have: number): Promise<void> {
-  const {
-    statusCode,
-    headers: answer,
-    body,
-  } = await request(url, {
+  const answer = await request(url, {
     dispatcher: followingDispatcher,
     signal: signal ?? null,
     // Compression would make the offsets of a resumed download meaningless.
     headers: { ...headers, 'accept-encoding': 'identity', ...(have > 0 ? { range: `bytes=${have}-` } : {}) },
   })
+  const { statusCode, body } = answer
   if (statusCode === 416) {
-    // Nothing behind what we have: it is whole, or longer than the file. The hash will tell.
+    // There is nothing after what we have: it is complete, or longer than the file. The hash will tell.
     await body.dump()
     return
   }
@@ -74,9 +72,9 @@ async function fetchRest({ url, headers, partPath, onBytes, signal }: Download, 
     throw new HttpStatusError(statusCode, url)
   }
   let received = statusCode === 206 ? have : 0
-  const length = Number(answer['content-length'])
+  const length = Number(answer.headers['content-length'])
   const total = Number.isFinite(length) ? received + length : undefined
-  const count = async function* (chunks: AsyncIterable<Buffer>) {
+  const count = async function* (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of chunks) {
       received += chunk.length
       onBytes(received, total)
@@ -92,14 +90,11 @@ function isUnreachable(error: unknown): boolean {
   return ['ENOTFOUND', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(code)
 }
 
+/** 0 if there is no such file. */
 export async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size
   } catch {
     return 0
   }
-}
-
-export async function discard(path: string): Promise<void> {
-  await rm(path, { force: true })
 }

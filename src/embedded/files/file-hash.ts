@@ -13,7 +13,7 @@ export async function fileHash(
   return hash.digest(encoding)
 }
 
-/** How git, and so a model hub, names a small file: sha1 over a header and the content. */
+/** The hash by which git, and so a model hub, names a small file: sha1 over a header and the content. */
 export async function gitBlobHash(path: string): Promise<string> {
   const hash = createHash('sha1')
   hash.update(`blob ${(await stat(path)).size}\0`)

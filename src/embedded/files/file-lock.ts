@@ -1,13 +1,13 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-const pollMs = 200
+const POLL_MS = 200
 
 /**
- * Runs `work` while no other process holds the lock. SQLite's exclusive transaction is a lock of the operating system:
- * it ends with the process, even one killed outright, so it never goes stale.
+ * Runs `work` while no other process has the lock. SQLite's exclusive transaction is a lock of the operating system: it
+ * ends with its process, even one that was killed, so it never goes stale.
  */
 export async function withFileLock<T>(
   lockPath: string,
@@ -17,7 +17,7 @@ export async function withFileLock<T>(
   await mkdir(dirname(lockPath), { recursive: true })
   const database = new DatabaseSync(lockPath)
   try {
-    while (!tryLock(database)) await setTimeout(pollMs, undefined, signal ? { signal } : {})
+    while (!tryLock(database)) await sleep(POLL_MS, undefined, signal ? { signal } : {})
     return await work()
   } finally {
     database.close()

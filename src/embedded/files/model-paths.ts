@@ -2,18 +2,19 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ManifestModel, ModelFile } from '../manifest/types.ts'
 
-const boxDirectory = join(import.meta.dirname, '../../../models')
+/** The models that are shipped with Weir. */
+const BOX_DIRECTORY = join(import.meta.dirname, '../../../models')
 
 export interface ModelPaths {
   ofFile(model: ManifestModel, file: ModelFile): string
   ofRole(model: ManifestModel, role: string): string
-  /** A file gets its final name only after it was verified, so being there is enough. */
+  /** A file gets its final name only after it was verified, so it is enough that it exists. */
   isPresent(model: ManifestModel): boolean
 }
 
 export function modelPaths(modelsDirectory: string): ModelPaths {
-  const ofFile = (model: ManifestModel, file: ModelFile) =>
-    join(model.delivery === 'box' ? boxDirectory : modelsDirectory, file.path)
+  const ofFile = (model: ManifestModel, file: ModelFile): string =>
+    join(model.delivery === 'box' ? BOX_DIRECTORY : modelsDirectory, file.path)
   return {
     ofFile,
     ofRole(model, role) {

@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 
 export interface NpmRegistry {
   /** Ends with a slash. */
-  url: string
-  headers: Record<string, string>
+  readonly url: string
+  readonly headers: Record<string, string>
 }
 
 const run = promisify(execFile)
 
-/** The registry a package comes from, and the credentials for it, as npm itself would choose them. */
+/** The registry for a package and the credentials for it, chosen as npm itself would choose them. */
 export async function npmRegistry(packageName: string, environment: NodeJS.ProcessEnv): Promise<NpmRegistry> {
   const settings = await npmSettings(environment)
   const scope = packageName.startsWith('@') ? packageName.split('/', 1)[0] : undefined
@@ -22,13 +22,13 @@ export async function npmRegistry(packageName: string, environment: NodeJS.Proce
   return { url, headers: credentials(url, settings) }
 }
 
-/** What npm uses where nobody configured anything. */
+/** What npm uses when nothing is configured. */
 async function npmDefault(environment: NodeJS.ProcessEnv): Promise<string> {
   const { stdout } = await run('npm', ['config', 'get', 'registry'], { env: environment })
   return stdout.trim()
 }
 
-/** Nearest wins: environment, then the project's, the user's and the global .npmrc. */
+/** The nearest setting wins: the environment, then the project's, the user's and the global .npmrc. */
 async function npmSettings(environment: NodeJS.ProcessEnv): Promise<Map<string, string>> {
   const files = [
     environment['npm_config_globalconfig'] ?? join(environment['PREFIX'] ?? '/usr/local', 'etc/npmrc'),
@@ -53,7 +53,7 @@ function parseNpmrc(text: string, environment: NodeJS.ProcessEnv): [string, stri
   })
 }
 
-/** Credentials are kept under the registry's address without the scheme, or a parent path of it. */
+/** Credentials are stored under the registry's address without its scheme, or under a parent path. */
 function credentials(url: string, settings: ReadonlyMap<string, string>): Record<string, string> {
   const { host, pathname } = new URL(url)
   const steps = pathname.split('/').filter((step) => step !== '')

@@ -7,7 +7,7 @@ export interface PullOrder {
   readonly environment: NodeJS.ProcessEnv
 }
 
-/** What the fetching program reports back. */
+/** What the fetching program reports. The last message has an `end`. */
 export type PullMessage =
   | { readonly progress: PullProgress }
   | { readonly end: 'ready' }

@@ -1,15 +1,15 @@
 import { modelFiles } from './model-files.ts'
 import type { PullMessage, PullOrder } from './pull-messages.ts'
 
-/** A program of its own: fetches one model for the process that started it, tells it how that goes, and ends. */
+/** A program that fetches one model for the process that started it, reports its progress, and ends. */
 process.once('disconnect', () => process.exit(1))
-// Meant for the service, which a terminal or an init system tells together with its children: the service decides.
+// A terminal or an init system signals the service and its children together. The service decides when this one ends.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
 process.once('message', (order: PullOrder) => {
-  void carryOut(order).then((end) => process.send?.(end, () => process.disconnect()))
+  void pull(order).then((end) => process.send?.(end, () => process.disconnect()))
 })
 
-async function carryOut({ directory, slug, environment }: PullOrder): Promise<PullMessage> {
+async function pull({ directory, slug, environment }: PullOrder): Promise<PullMessage> {
   try {
     const files = modelFiles(directory, { environment })
     await files.pull(slug, { onProgress: (progress) => process.send?.({ progress } satisfies PullMessage) })

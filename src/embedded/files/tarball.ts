@@ -1,21 +1,21 @@
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { once } from 'node:events'
 
-const blockBytes = 512
+const BLOCK_BYTES = 512
 
-/** Copies one member of a .tgz to `target`, reading no further than it must and holding no more than a chunk. */
+/** Copies one member of a .tgz to `target`. Reads no further than that member and keeps only a chunk in memory. */
 export async function extractMember(tarballPath: string, memberPath: string, target: Writable): Promise<void> {
   const source = createReadStream(tarballPath)
   const blocks = byteReader(source.pipe(createGunzip()))
   try {
     let longName: string | undefined
     for (;;) {
-      const header = await blocks.read(blockBytes)
-      if (header.length < blockBytes || header[0] === 0) throw new Error(`${memberPath} is not in the package`)
+      const header = await blocks.read(BLOCK_BYTES)
+      if (header.length < BLOCK_BYTES || header[0] === 0) throw new Error(`${memberPath} is not in the package`)
       const size = Number.parseInt(text(header, 124, 12).trim(), 8)
-      const padded = Math.ceil(size / blockBytes) * blockBytes
+      const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES
       const type = String.fromCharCode(header[156] ?? 0)
       if (type === 'x' || type === 'L') {
         const record = (await blocks.read(padded)).subarray(0, size).toString('utf8')
@@ -39,11 +39,18 @@ function text(header: Buffer, start: number, length: number): string {
     .replace(/\0.*$/s, '')
 }
 
-function byteReader(stream: AsyncIterable<Buffer>) {
+interface ByteReader {
+  /** `length` bytes, or fewer at the end of the stream. */
+  read(length: number): Promise<Buffer>
+  /** Moves bytes to `target`, or skips them if there is none. */
+  copy(length: number, target?: Writable): Promise<void>
+}
+
+function byteReader(stream: AsyncIterable<Buffer>): ByteReader {
   const chunks = stream[Symbol.asyncIterator]()
   let rest: Buffer = Buffer.alloc(0)
 
-  /** Up to `max` bytes; empty at the end. */
+  /** Up to `max` bytes. Empty at the end of the stream. */
   async function some(max: number): Promise<Buffer> {
     if (rest.length === 0) {
       const next = await chunks.next()
@@ -56,7 +63,7 @@ function byteReader(stream: AsyncIterable<Buffer>) {
   }
 
   return {
-    async read(length: number): Promise<Buffer> {
+    async read(length) {
       const parts: Buffer[] = []
       for (let left = length; left > 0;) {
         const part = await some(left)
@@ -66,8 +73,7 @@ function byteReader(stream: AsyncIterable<Buffer>) {
       }
       return Buffer.concat(parts)
     },
-    /** Moves bytes to `target`, or past them without one. */
-    async copy(length: number, target?: Writable): Promise<void> {
+    async copy(length, target) {
       for (let left = length; left > 0;) {
         const part = await some(left)
         if (part.length === 0) throw new Error('the package ends too early')

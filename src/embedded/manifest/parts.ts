@@ -1,18 +1,16 @@
-import type { FileSource, NpmMember } from './types.ts'
+import type { HubSource, NpmMember, NpmSource } from './types.ts'
 
-/** What several manifest entries are made of. */
+export const MEGABYTE = 1_000_000
 
-export const megabyte = 1_000_000
-
-export function npm(...members: NpmMember[]): FileSource {
+export function npmPackages(...members: NpmMember[]): NpmSource {
   return { kind: 'npm', members }
 }
 
-export function hub(repository: string, path: string): FileSource {
-  return { kind: 'hf', repository, revision: 'main', path }
+export function hubFile(repository: string, path: string): HubSource {
+  return { kind: 'hub', repository, revision: 'main', path }
 }
 
-/** What every GGUF chat model takes. */
+/** The parameters of every GGUF chat model. */
 export const chatParameters = [
   'temperature',
   'top_p',

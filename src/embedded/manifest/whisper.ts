@@ -1,24 +1,25 @@
-import { hub, megabyte, npm } from './parts.ts'
+import { hubFile, MEGABYTE, npmPackages } from './parts.ts'
 import type { ManifestModel, ModelFile } from './types.ts'
 
-type Pin = [bytes: number, sha256: string]
+type Pin = readonly [bytes: number, sha256: string]
 
-const roles = {
+/** Where each file is in a repository or package. */
+const pathsByRole = {
   generation: 'generation_config.json',
   features: 'preprocessor_config.json',
   tokenizer: 'tokenizer.json',
   encoder: 'onnx/encoder_model_quantized.onnx',
   decoder: 'onnx/decoder_model_merged_quantized.onnx',
 }
-type Role = keyof typeof roles
+type Role = keyof typeof pathsByRole
 
 interface WhisperModel {
-  size: string
-  note: string
-  delivery: 'default' | 'pull'
-  memoryBytes: number
-  perMinute: string
-  files: Record<Role, ModelFile>
+  readonly size: string
+  readonly note: string
+  readonly delivery: 'default' | 'pull'
+  readonly memoryBytes: number
+  readonly perMinute: string
+  readonly files: readonly ModelFile[]
 }
 
 function whisper({ size, note, delivery, memoryBytes, perMinute, files }: WhisperModel): ManifestModel {
@@ -33,18 +34,17 @@ function whisper({ size, note, delivery, memoryBytes, perMinute, files }: Whispe
       max_completion_tokens: 224,
       supported_parameters: ['language', 'response_format', 'temperature', 'prompt', 'timestamp_granularities'],
       pricing: { per_audio_minute: perMinute },
-      pricing_is_example: true,
     },
     runtime: 'onnx',
     loader: 'whisper',
     license: 'Apache-2.0',
     delivery,
     memoryBytes,
-    files: Object.values(files),
+    files,
   }
 }
 
-/** The same in every size below large. */
+/** These are the same in every size below large. */
 const sharedPins = {
   features: [339, 'a6a76d28c93edb273669eb9e0b0636a2bddbb1272c3261e47b7ca6dfdbac1b8d'] as Pin,
   tokenizer: [2_480_466, '27fc476bfe7f17299480be2273fc0608e4d5a99aba2ab5dec5374b4482d1a566'] as Pin,
@@ -53,11 +53,10 @@ const sharedPins = {
 function packaged(
   size: string,
   integrity: string,
-  pins: Record<'generation' | 'encoder' | 'decoder', Pin>,
-): Record<Role, ModelFile> {
-  const file = (role: Role): ModelFile => {
+  pins: Readonly<Record<'generation' | 'encoder' | 'decoder', Pin>>,
+): ModelFile[] {
+  return eachFile((role, path) => {
     const [bytes, sha256] = { ...sharedPins, ...pins }[role]
-    const path = roles[role]
     const member = {
       package: `sts-whisper-${size}`,
       version: '1.0.0',
@@ -69,38 +68,30 @@ function packaged(
       path: `whisper-${size}/${path}`,
       bytes,
       sha256,
-      sources: [npm(member), hub(`Xenova/whisper-${size}`, path)],
+      sources: [npmPackages(member), hubFile(`Xenova/whisper-${size}`, path)],
     }
-  }
-  return {
-    generation: file('generation'),
-    features: file('features'),
-    tokenizer: file('tokenizer'),
-    encoder: file('encoder'),
-    decoder: file('decoder'),
-  }
+  })
 }
 
-function fromHub(size: string, repository: string, bytes: Record<Role, number>): Record<Role, ModelFile> {
-  const file = (role: Role): ModelFile => {
-    const path = roles[role]
-    return { role, path: `whisper-${size}/${path}`, bytes: bytes[role], sources: [hub(repository, path)] }
-  }
-  return {
-    generation: file('generation'),
-    features: file('features'),
-    tokenizer: file('tokenizer'),
-    encoder: file('encoder'),
-    decoder: file('decoder'),
-  }
+function fromHub(size: string, repository: string, bytes: Readonly<Record<Role, number>>): ModelFile[] {
+  return eachFile((role, path) => ({
+    role,
+    path: `whisper-${size}/${path}`,
+    bytes: bytes[role],
+    sources: [hubFile(repository, path)],
+  }))
+}
+
+function eachFile(describe: (role: Role, path: string) => ModelFile): ModelFile[] {
+  return (Object.keys(pathsByRole) as Role[]).map((role) => describe(role, pathsByRole[role]))
 }
 
 export const whisperModels: readonly ManifestModel[] = [
   whisper({
     size: 'tiny',
-    note: 'Fast and rough: name the language on short clips.',
+    note: 'Fast but rough: give the language with short clips.',
     delivery: 'default',
-    memoryBytes: 250 * megabyte,
+    memoryBytes: 250 * MEGABYTE,
     perMinute: '0.001',
     files: packaged(
       'tiny',
@@ -116,7 +107,7 @@ export const whisperModels: readonly ManifestModel[] = [
     size: 'base',
     note: 'Better than tiny, about half as fast.',
     delivery: 'default',
-    memoryBytes: 400 * megabyte,
+    memoryBytes: 400 * MEGABYTE,
     perMinute: '0.002',
     files: packaged(
       'base',
@@ -132,7 +123,7 @@ export const whisperModels: readonly ManifestModel[] = [
     size: 'small',
     note: 'Good in the larger languages; needs a few cores to keep up with speech.',
     delivery: 'pull',
-    memoryBytes: 900 * megabyte,
+    memoryBytes: 900 * MEGABYTE,
     perMinute: '0.004',
     files: packaged(
       'small',
@@ -148,14 +139,14 @@ export const whisperModels: readonly ManifestModel[] = [
     size: 'large-v3-turbo',
     note: 'The best of the family; for machines with many cores.',
     delivery: 'pull',
-    memoryBytes: 2500 * megabyte,
+    memoryBytes: 2500 * MEGABYTE,
     perMinute: '0.006',
     files: fromHub('large-v3-turbo', 'onnx-community/whisper-large-v3-turbo', {
       generation: 4000,
       features: 400,
       tokenizer: 2_500_000,
-      encoder: 645 * megabyte,
-      decoder: 200 * megabyte,
+      encoder: 645 * MEGABYTE,
+      decoder: 200 * MEGABYTE,
     }),
   }),
 ]

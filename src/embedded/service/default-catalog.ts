@@ -1,17 +1,14 @@
 import { availableParallelism, totalmem } from 'node:os'
-import { admissionLimits } from './machine-limits.ts'
 import { manifest } from '../manifest/manifest.ts'
+import { admissionLimits } from './machine-limits.ts'
 
-/** The catalog of a service that was told nothing: every model the embedded engine knows, as a catalog file has it. */
+/** The catalog of a service without a configuration: every model the embedded engine knows, as the text of a catalog file. */
 export function defaultCatalog(): string {
   const machine = { cores: availableParallelism(), memoryBytes: totalmem() }
-  const models = manifest.map((model) => {
-    const { pricing_is_example: _marked, ...entry } = model.catalog
-    return {
-      ...entry,
-      description: `${entry.description} (Prices are examples.)`,
-      serverless: { engine: { kind: 'embedded' }, limits: admissionLimits(model, machine) },
-    }
-  })
+  const models = manifest.map((model) => ({
+    ...model.catalog,
+    description: `${model.catalog.description} (Prices are examples.)`,
+    serverless: { engine: { kind: 'embedded' }, limits: admissionLimits(model, machine) },
+  }))
   return JSON.stringify({ models })
 }

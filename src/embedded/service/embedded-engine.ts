@@ -1,9 +1,9 @@
 import { ApiError } from '../../core/errors.ts'
 import type { CallEnd, Engine, RunningCall } from '../../ports/engine.ts'
-import type { EngineSupervisor } from './supervisor.ts'
 import type { RuntimeName } from '../manifest/types.ts'
+import type { EngineSupervisor } from './supervisor.ts'
 
-/** A model that the service runs itself, as one more engine: the host is started by the first call. */
+/** A model that the service runs itself. Its first call starts the host; after that the host is one more upstream. */
 export function embeddedEngine(
   upstream: Engine,
   host: { readonly supervisor: EngineSupervisor; readonly runtime: RuntimeName; isPresent(): boolean },
@@ -29,8 +29,8 @@ export function embeddedEngine(
         try {
           await host.supervisor.socket(host.runtime)
         } catch (cause) {
-          const error = new ApiError('upstream_error', 'The engine of this model does not start.', { cause })
-          return { kind: 'failed', error, started: false }
+          const message = 'The engine of this model could not be started. Try again in a few seconds.'
+          return { kind: 'failed', error: new ApiError('upstream_error', message, { cause }), started: false }
         }
         if (aborted) return { kind: 'aborted' }
         running = upstream.run(call)

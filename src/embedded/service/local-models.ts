@@ -4,22 +4,22 @@ import { availableParallelism, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from '../../ports/engine.ts'
+import { modelFiles, type PullProgress } from '../files/model-files.ts'
+import { pullInChild } from '../files/pull-in-child.ts'
+import { findModel, modelBytes } from '../manifest/manifest.ts'
 import { embeddedEngine } from './embedded-engine.ts'
 import { engineLimits } from './machine-limits.ts'
-import { findModel, modelBytes } from '../manifest/manifest.ts'
-import { modelFiles, type PullProgress } from '../files/model-files.ts'
-import { pullApart } from '../files/pull-process.ts'
 import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
 
 const LOOK_MS = 1000
 const RETRY_MS = 30_000
 
-/** What a service needs to run models itself: their files, the hosts that run them, and an engine for each. */
+/** Everything a service needs to run models itself: their files, the hosts that run them, and an engine for each. */
 export interface LocalModels {
   knows(slug: string): boolean
-  /** The engine of a model; `open` connects to the socket of its host. */
+  /** The engine of a model. `open` connects to the socket of its host. */
   engine(slug: string, open: (socketPath: string) => Engine): Engine
-  /** Fetches in the background what is missing, smallest first, until it is there. */
+  /** Fetches missing models in the background, smallest first, and tries again until they are there. */
   pullMissing(slugs: readonly string[], events: FetchEvents): void
   close(): Promise<void>
 }
@@ -35,12 +35,13 @@ export function localModels(options: {
   readonly environment: NodeJS.ProcessEnv
   readonly log: SupervisorOptions['log']
 }): LocalModels {
-  const files = modelFiles(options.directory, { environment: options.environment })
-  // Short, as a unix socket's path may have about 100 characters; made by the first host that starts.
+  const { directory, environment } = options
+  const files = modelFiles(directory, { environment })
+  // Short, because a unix socket's path is limited to about 100 characters. The first host that starts creates it.
   const socketDirectory = join(tmpdir(), `weir-${randomUUID()}`)
   const supervisor = engineSupervisor({
     socketDirectory,
-    modelsDirectory: options.directory,
+    modelsDirectory: directory,
     ...engineLimits({ cores: availableParallelism(), memoryBytes: totalmem() }),
     log: options.log,
   })
@@ -48,7 +49,7 @@ export function localModels(options: {
   const present = new Map<string, boolean>()
   const underway = new Set<string>()
 
-  // A request must not wait for the disk to hear whether a model is there; another process may pull or remove it.
+  // Another process may pull or remove a model. A request must not wait for the disk to find out.
   const look = setInterval(() => {
     for (const slug of present.keys()) present.set(slug, files.isPresent(slug))
   }, LOOK_MS)
@@ -57,8 +58,7 @@ export function localModels(options: {
   async function pullAll(slugs: readonly string[], events: FetchEvents): Promise<void> {
     const missing = slugs.filter((slug) => !underway.has(slug) && !files.isPresent(slug))
     for (const slug of missing) underway.add(slug)
-    missing.sort((one, other) => bytesOf(one) - bytesOf(other))
-    for (const slug of missing) {
+    for (const slug of missing.toSorted((one, other) => bytesOf(one) - bytesOf(other))) {
       while (!stopped.signal.aborted && !(await pull(slug, events))) {
         await sleep(RETRY_MS, undefined, { signal: stopped.signal, ref: false }).catch(() => {})
       }
@@ -66,10 +66,10 @@ export function localModels(options: {
     }
   }
 
+  /** Returns whether it worked. */
   async function pull(slug: string, events: FetchEvents): Promise<boolean> {
     try {
-      const { environment, directory } = options
-      await pullApart({ directory, slug, environment }, { onProgress: events.progress, signal: stopped.signal })
+      await pullInChild({ directory, slug, environment }, { onProgress: events.progress, signal: stopped.signal })
       if (present.has(slug)) present.set(slug, files.isPresent(slug))
       events.ready(slug)
       return true

@@ -1,56 +1,62 @@
 import type { ManifestModel } from '../manifest/types.ts'
 
 export interface Machine {
-  cores: number
-  memoryBytes: number
+  readonly cores: number
+  readonly memoryBytes: number
 }
 
 /** How the engine hosts are set up on this machine. */
 export interface EngineLimits {
-  threads: number
-  parallelRequests: number
-  memoryBudgetBytes: number
+  readonly threads: number
+  readonly parallelRequests: number
+  readonly memoryBudgetBytes: number
 }
 
-/** The four admission controls of one model, under the names of `weir.yaml`. */
+/** The four admission controls of one model, with the names of `weir.yaml`. */
 export interface AdmissionLimits {
-  token_budget: number
-  max_concurrent_requests: number
-  max_queue_depth: number
-  max_wait_ms: number
+  readonly token_budget: number
+  readonly max_concurrent_requests: number
+  readonly max_queue_depth: number
+  readonly max_wait_ms: number
 }
 
-/** Beyond so many, a token of each takes too long to read along with. */
-const parallelRequestsMax = 8
+const MAX_THREADS = 16
+/** With more, each answer would arrive too slowly to read along. */
+const MAX_PARALLEL_REQUESTS = 8
+const QUEUE_PER_REQUEST = 16
+const MAX_WAIT_MS = 120_000
 
-/** Half the memory is for loaded models; the other half for the service, the page cache and the rest of the machine. */
+/** The largest request of each kind, as the service admits it. */
+const MAX_IMAGES = 10
+const TOKENS_PER_IMAGE = 1000
+const maxTexts: Readonly<Partial<Record<string, number>>> = { embedding: 2048, reranker: 1000 }
+
+/** Half of the memory is for loaded models. The rest is for the service, the page cache and other programs. */
 export function engineLimits({ cores, memoryBytes }: Machine): EngineLimits {
   return {
-    threads: Math.max(1, Math.min(16, cores)),
-    parallelRequests: Math.max(2, Math.min(parallelRequestsMax, 2 * cores)),
+    threads: Math.max(1, Math.min(MAX_THREADS, cores)),
+    parallelRequests: Math.max(2, Math.min(MAX_PARALLEL_REQUESTS, 2 * cores)),
     memoryBudgetBytes: Math.floor(memoryBytes / 2),
   }
 }
 
 /**
- * Language models batch, so they take as many at a time as they have sequences. The others compute one request with all
- * cores: a second at the same time only fills the gaps.
+ * Chat models batch, so they take as many requests at a time as they have sequences. The others compute each request
+ * with all cores: a second request at the same time only fills the gaps.
  */
 export function admissionLimits(model: ManifestModel, machine: Machine): AdmissionLimits {
-  const batched = model.loader === 'gguf-chat'
-  const concurrent = batched ? engineLimits(machine).parallelRequests : 2
+  const concurrent = model.loader === 'gguf-chat' ? engineLimits(machine).parallelRequests : 2
   return {
-    token_budget: concurrent * Math.max(model.catalog.context_length, admittedTokens(model)),
+    token_budget: concurrent * Math.max(model.catalog.context_length, largestRequestTokens(model)),
     max_concurrent_requests: concurrent,
-    max_queue_depth: 16 * concurrent,
-    max_wait_ms: 120_000,
+    max_queue_depth: QUEUE_PER_REQUEST * concurrent,
+    max_wait_ms: MAX_WAIT_MS,
   }
 }
 
-/** The largest request an endpoint admits counts all its texts, not only the longest, and all its pictures. */
-function admittedTokens({ catalog }: ManifestModel): number {
-  if (catalog.categories.includes('image')) return catalog.context_length + 10 * 1000
-  const textsMax: Partial<Record<string, number>> = { embedding: 2048, reranker: 1000 }
-  const texts = Math.max(...catalog.categories.map((category) => textsMax[category] ?? 1))
+/** Admission counts all texts of a request together, and each image at a fixed number of tokens. */
+function largestRequestTokens({ catalog }: ManifestModel): number {
+  if (catalog.categories.includes('image')) return catalog.context_length + MAX_IMAGES * TOKENS_PER_IMAGE
+  const texts = Math.max(...catalog.categories.map((category) => maxTexts[category] ?? 1))
   return texts * catalog.context_length
 }

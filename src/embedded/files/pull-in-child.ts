@@ -3,12 +3,12 @@ import type { PullOptions } from './model-files.ts'
 import type { PullMessage, PullOrder } from './pull-messages.ts'
 
 /**
- * Fetches a model in a process of its own: hundreds of megabytes are unpacked and hashed beside the service, and what
- * memory that took is given back. It ends with the process that started it, and goes on another time where it was cut.
+ * Fetches a model in a child process: it unpacks and hashes hundreds of megabytes without disturbing the service, and
+ * gives its memory back when it ends. It ends with this process, and a later pull continues where it stopped.
  */
-export function pullApart(order: PullOrder, { onProgress, signal }: Required<PullOptions>): Promise<void> {
+export function pullInChild(order: PullOrder, { onProgress, signal }: Required<PullOptions>): Promise<void> {
   const child = fork(new URL('./pull-program.ts', import.meta.url), {
-    // Proxies are looked up there by the HTTP client itself.
+    // The HTTP client of the child reads the proxies from its environment.
     env: order.environment,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     signal,
@@ -21,10 +21,10 @@ export function pullApart(order: PullOrder, { onProgress, signal }: Required<Pul
       else end = message
     })
     child.once('error', reject)
-    // Not as it exits: what it said last may come after that.
+    // Not on 'exit': the last message may arrive after that.
     child.once('close', (code, killedBy) => {
       if (end?.end === 'ready') resolve()
-      else reject(new Error(end?.reason ?? `the program that fetches it ended with ${killedBy ?? code}`))
+      else reject(new Error(end?.reason ?? `the fetching process ended with ${killedBy ?? code}`))
     })
     child.send(order)
   })

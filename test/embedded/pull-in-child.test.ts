@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pullApart } from '../../src/embedded/files/pull-process.ts'
+import { pullInChild } from '../../src/embedded/files/pull-in-child.ts'
 import { eventually } from '../support/waiting.ts'
 
 describe('a model that is fetched by a process of its own', () => {
@@ -34,7 +34,7 @@ describe('a model that is fetched by a process of its own', () => {
   const url = (): string => `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`
   const pull = (slug: string, signal = new AbortController().signal, registryUrl = url()): Promise<void> => {
     const environment = { ...process.env, npm_config_registry: registryUrl }
-    return pullApart({ directory, slug, environment }, { onProgress: () => {}, signal })
+    return pullInChild({ directory, slug, environment }, { onProgress: () => {}, signal })
   }
 
   it('is there when it resolves, at once where nothing is missing', async () => {
@@ -77,9 +77,9 @@ describe('a model that is fetched by a process of its own', () => {
     await writeFile(
       program,
       `import { setTimeout as sleep } from 'node:timers/promises'
-import { pullApart } from ${JSON.stringify(new URL('../../src/embedded/files/pull-process.ts', import.meta.url).href)}
+import { pullInChild } from ${JSON.stringify(new URL('../../src/embedded/files/pull-in-child.ts', import.meta.url).href)}
       const order = { directory: ${JSON.stringify(directory)}, slug: 'openai/whisper-tiny', environment: process.env }
-      await pullApart(order, { onProgress() {}, signal: new AbortController().signal })`,
+      await pullInChild(order, { onProgress() {}, signal: new AbortController().signal })`,
     )
     const service = fork(program, { env: { ...process.env, npm_config_registry: url() } })
     await eventually('it asks the registry', () => connections.size > 0)
