@@ -1,49 +1,53 @@
 import type { PullProgress } from '../embedded/files/model-files.ts'
 import type { FetchEvents } from '../embedded/service/local-models.ts'
 
-/** Downloads as a person sees them: one moving line on a terminal, a line for each model elsewhere. */
+const BAR_WIDTH = 20
+/** Clears the current line of a terminal. */
+export const CLEAR_LINE = '\r\u001b[K'
+
+/** Shows downloads to a person: one moving line on a terminal, one line per model anywhere else. */
 export function fetchDisplay(
   output: NodeJS.WriteStream,
-  /** What to try with a model that has become ready. */
-  toTry: (slug: string) => string | undefined,
+  /** A command to try with a model that has become ready. */
+  exampleFor: (slug: string) => string | undefined,
 ): { events: FetchEvents; show(): void } {
-  let shown = false
-  let moving = false
-  const held: string[] = []
+  let isShown = false
+  let isLineOpen = false
+  const waiting: string[] = []
 
   function line(text: string): void {
-    const whole = `${moving ? '\r\u001b[K' : ''}  ${text}\n`
-    moving = false
-    if (shown) output.write(whole)
-    else held.push(whole)
+    const whole = `${isLineOpen ? CLEAR_LINE : ''}  ${text}\n`
+    isLineOpen = false
+    if (isShown) output.write(whole)
+    else waiting.push(whole)
   }
 
   return {
-    /** From here on there is something to read above it. */
+    /** Shows what has happened so far and what follows. Called once the service has printed its own lines. */
     show() {
-      shown = true
-      output.write(held.splice(0).join(''))
+      isShown = true
+      output.write(waiting.splice(0).join(''))
     },
     events: {
       progress(progress) {
-        if (!shown || !output.isTTY) return
-        output.write(`\r\u001b[K  ${bar(progress)}`)
-        moving = true
+        if (!isShown || !output.isTTY) return
+        output.write(`${CLEAR_LINE}  ${progressBar(progress)}`)
+        isLineOpen = true
       },
       ready(slug) {
-        const command = toTry(slug)
+        const command = exampleFor(slug)
         line(`${slug} is ready.${command ? ` Try it:\n    ${command}` : ''}`)
       },
-      failed: (slug, reason) => line(`${slug} could not be fetched (${reason}); trying again.`),
+      failed: (slug, reason) => line(`${slug} could not be fetched (${reason}). Trying again soon.`),
     },
   }
 }
 
-export function bar({ slug, receivedBytes, totalBytes }: PullProgress): string {
+export function progressBar({ slug, receivedBytes, totalBytes }: PullProgress): string {
   const done = totalBytes ? receivedBytes / totalBytes : 0
-  const filled = Math.round(done * 20)
+  const filled = Math.round(done * BAR_WIDTH)
   const size = `${megabytes(receivedBytes)}${totalBytes ? ` of ${megabytes(totalBytes)}` : ''} MB`
-  return `${slug}  ${'█'.repeat(filled)}${'░'.repeat(20 - filled)}  ${size}`
+  return `${slug}  ${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}  ${size}`
 }
 
 function megabytes(bytes: number): string {

@@ -1,9 +1,9 @@
 import { listPrices } from '../catalog/price-book.ts'
+import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
 import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
-import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { configOf, parseFlags, print, table, UsageError, type Command, type Flags } from './command.ts'
-import { bar } from './fetch-display.ts'
+import { CLEAR_LINE, progressBar } from './fetch-display.ts'
 
 export const models: Command = {
   summary: 'list models; download or remove those that Weir runs itself',
@@ -35,18 +35,20 @@ uses the model as soon as it is complete. "remove" deletes its files.`,
 }
 
 async function pull(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
-  const shows = process.stderr.isTTY
+  const isTerminal = process.stderr.isTTY
   await files.pull(slug, {
-    onProgress: (progress) => void (shows && process.stderr.write(`\r\u001b[K${bar(progress)}`)),
+    onProgress(progress) {
+      if (isTerminal) process.stderr.write(`${CLEAR_LINE}${progressBar(progress)}`)
+    },
   })
-  if (shows) process.stderr.write('\r\u001b[K')
+  if (isTerminal) process.stderr.write(CLEAR_LINE)
   print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 
 async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
   const { removed, alsoGone } = await files.remove(slug)
-  const others = alsoGone.length > 0 ? ` It shared files with ${alsoGone.join(', ')}.` : ''
-  print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} is removed.${others}`)
+  const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
+  print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
 }
 
 function view(model: Model, files: ModelFiles): object {

@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that depend on the seed alone (mulberry32), so that a run can be repeated exactly. */
+/** Numbers in [0, 1) that depend on the seed alone, so that a run can be repeated exactly (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
