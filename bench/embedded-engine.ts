@@ -7,7 +7,7 @@ import { modelFiles } from '../src/embedded/files/model-files.ts'
 import { modelPaths } from '../src/embedded/files/model-paths.ts'
 import { startWeir } from './weir-process.ts'
 
-/** The default chat model through the service against node-llama-cpp called directly, turn about, in one run. */
+/** The default chat model through the service, compared with node-llama-cpp called directly, in turns. */
 const slug = 'tinyllama/tinyllama-1.1b-chat'
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
 const threads = availableParallelism()
@@ -20,7 +20,7 @@ interface Measure {
   readonly tokensPerSecond: number
 }
 
-/** What has been written by a moment. */
+/** How many tokens have been written at a moment. */
 interface Progress {
   readonly at: number
   readonly tokens: number
@@ -53,7 +53,7 @@ async function* throughWeir(): AsyncGenerator<Progress> {
     model: slug,
     messages: [{ role: 'user', content: question }],
     temperature: 0,
-    // A seed has the prompt evaluated afresh, as the direct run does.
+    // With a seed the prompt is evaluated from the start, as in the direct run.
     seed: 1,
     max_tokens: answerTokens,
     stream: true,
@@ -68,7 +68,7 @@ async function* throughWeir(): AsyncGenerator<Progress> {
       last = performance.now()
       yield { at: last, tokens: 1 }
     }
-    // A token may have no text of its own, so events would count too few.
+    // A token may have no text of its own, so counting events would count too few.
     const counted = /"completion_tokens":(\d+)/.exec(text)?.[1]
     if (counted !== undefined) yield { at: last, tokens: Number(counted) }
   }
@@ -93,12 +93,12 @@ const ways = { direct, Weir: throughWeir }
 const results: Record<keyof typeof ways, Measure[]> = { direct: [], Weir: [] }
 for (const run of Object.values(ways)) await measure(run)
 for (let round = 0; round < rounds; round++) {
-  // Whatever slows the machine for a while should not always meet the same one.
+  // Alternates the order, so that a slow moment of the machine does not always hit the same one.
   const names = Object.keys(ways) as (keyof typeof ways)[]
   for (const name of round % 2 === 0 ? names : names.toReversed()) results[name].push(await measure(ways[name]))
 }
 
-/** The median, and what the middle half lies between: other programs slow llama.cpp more than anything measured here. */
+/** The median and the middle half. Other programs slow llama.cpp down more than anything measured here. */
 const spread = (values: readonly number[], digits: number): string => {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number): string => (sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN).toFixed(digits)

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { answerParts, type AnswerPart } from '../../src/embedded/host/llama/answer-parts.ts'
 import { stopText } from '../../src/embedded/host/runtime/stop-text.ts'
 
-/** The text in pieces of random length, as tokens would bring it. */
+/** The text in pieces of random length, as tokens bring it. */
 const pieces = (text: string) =>
   fc.array(fc.integer({ min: 1, max: 4 }), { minLength: text.length, maxLength: text.length }).map((lengths) => {
     const parts: string[] = []
@@ -14,7 +14,7 @@ const pieces = (text: string) =>
   })
 
 describe('stop text', () => {
-  it('shows all before the first stop string and nothing after it, however the text is cut', () => {
+  it('shows everything before the first stop string and nothing after it, however the text is split', () => {
     const alphabet = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 30 })
     const stops = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 4 }), {
       maxLength: 3,
@@ -28,7 +28,7 @@ describe('stop text', () => {
         shown += watch.flush()
         const found = list.map((stop) => text.indexOf(stop)).filter((index) => index >= 0)
         if (found.length === 0) assert.equal(shown, text)
-        // Fed in pieces, a stop string that ends earlier is seen before one that only begins earlier.
+        // In pieces, a stop string that ends earlier is found before one that only begins earlier.
         else
           assert.ok(watch.found() !== undefined && text.startsWith(shown) && !list.some((stop) => shown.includes(stop)))
       }),
@@ -50,7 +50,7 @@ describe('answer parts', () => {
   const answer =
     '<think>hm < 3</think>Let me look.<tool_call>\n{"name": "find", "arguments": {"q": "a<b"}}\n</tool_call> ok'
 
-  it('sorts thinking, text and calls, however the text is cut', () => {
+  it('separate reasoning, text and tool calls, however the text is split', () => {
     fc.assert(
       fc.property(pieces(answer), (cut) => {
         const parts = answerParts(options)
@@ -64,7 +64,7 @@ describe('answer parts', () => {
     )
   })
 
-  it('begins inside the thinking when the prompt opened it', () => {
+  it('start with reasoning if the prompt opened it', () => {
     const parts = answerParts({ ...options, startsThinking: true })
     assert.deepEqual(joined([...parts.push('so</think>yes'), ...parts.flush()]), {
       text: 'yes',
@@ -73,7 +73,7 @@ describe('answer parts', () => {
     })
   })
 
-  it('shows a call that is none as text, and leaves marks alone that were not asked for', () => {
+  it('show an invalid call as text, and leave tags alone that were not asked for', () => {
     const broken = answerParts(options)
     assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
     const plain = answerParts({ thinks: false, startsThinking: false, tools: false })

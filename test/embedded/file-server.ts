@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 
 export interface FileServer {
   url: string
-  /** Paths of the GET requests that were answered, in order. */
+  /** The GET requests that were answered, in order. */
   requests: { path: string; range: string | undefined }[]
   bytesSent: () => number
   close(): Promise<void>
@@ -15,7 +15,7 @@ export interface ServedFile {
   headers?: Record<string, string>
 }
 
-/** Serves files with ranges, in small delayed pieces when asked, so that downloads can be cut in the middle. */
+/** Serves files with ranges. With a delay it sends small pieces, so that a test can cut a download in the middle. */
 export async function fileServer(files: Record<string, ServedFile>, delayMs = 0): Promise<FileServer> {
   const requests: FileServer['requests'] = []
   let sent = 0

@@ -42,7 +42,7 @@ function entryFor(use: keyof typeof slugs, bytes: number): ManifestModel {
   }
 }
 
-/** The runtime and the models' parts are real; their weights mean nothing, so that no number is right or wrong. */
+/** The runtime and the architecture are real. The weights are random, so no number is right or wrong. */
 describe('GGUF encoders', () => {
   let directory: string
   let host: HostClient
@@ -76,7 +76,7 @@ describe('GGUF encoders', () => {
   const logitsOf = async (passages: readonly string[], more = {}): Promise<number[]> =>
     (await rankings(passages, more)).toSorted((a, b) => a.index - b.index).map(({ logit }) => logit)
 
-  it('of pairs scores each document by what it says, best first, and always the same', async () => {
+  it('score each document by its text, best first, and always the same', async () => {
     const ranked = await rankings([...documents, documents[0] ?? ''])
     assert.deepEqual(
       ranked,
@@ -88,7 +88,7 @@ describe('GGUF encoders', () => {
     assert.deepEqual(await logitsOf(documents), [first, second, third])
   })
 
-  it('of pairs gives the same in both schemas, raw and from 0 to 1, and counts what it read', async () => {
+  it('give the same scores in both schemas, as logits and from 0 to 1, and count the tokens they read', async () => {
     const { status, json } = await post('/v1/rerank', { query, documents })
     assert.equal(status, 200, JSON.stringify(json))
     const ranked = await rankings(documents)
@@ -98,20 +98,20 @@ describe('GGUF encoders', () => {
     )
     for (const [place, { logit }] of ranked.entries()) {
       const score = json.results[place].relevance_score
-      assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-9, `${score} of ${logit}`)
+      assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-9, `${score} for ${logit}`)
     }
-    // Six words asked three times, the words of the documents, and the marks around both.
+    // The six words of the query three times, the words of the documents, and the special tokens around both.
     assert.equal(json.usage.prompt_tokens, 3 * 6 + 6 + 5 + 2 + 3 * 4)
   })
 
-  it('of pairs refuses one that is too long, or cuts the document where that is asked', async () => {
+  it('refuse a pair that is too long, or cut the document if asked to', async () => {
     const long = 'river '.repeat(CONTEXT)
     const passages = ['the river', long]
     const { status, json } = await post('/v1/ranking', { query: { text: query }, passages: passages.map(toPassage) })
     assert.deepEqual([status, json.error.code], [400, 'context_length_exceeded'])
     const cut = await logitsOf(passages, { truncate: 'END' })
     assert.ok(cut.every((logit) => Number.isFinite(logit)))
-    // What fits to the last token, the marks and the six words of the query beside it, is scored as it is.
+    // A document that fits to the last token, beside the special tokens and the six words of the query, is not cut.
     const fitting = 'river '.repeat(CONTEXT - 10)
     assert.deepEqual(await logitsOf(['the river', fitting]), cut)
     const longQuery = { query: { text: long }, passages: [{ text: 'the river' }], truncate: 'END' }
@@ -121,8 +121,8 @@ describe('GGUF encoders', () => {
     assert.equal(one.relevance_score, other.relevance_score)
   })
 
-  it('of texts gives vectors of length one, and takes a text that fills the context to the last token', async () => {
-    // The marks at both ends beside it.
+  it('give vectors of length one, and accept a text that fills the context to the last token', async () => {
+    // Beside the special tokens at both ends.
     const input = ['the river', 'river '.repeat(CONTEXT - 2)]
     const { status, json } = await post('/v1/embeddings', { input })
     assert.equal(status, 200, JSON.stringify(json))

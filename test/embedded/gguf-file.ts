@@ -1,8 +1,8 @@
-/** Writes GGUF files (version 3), as far as a small encoder needs it. */
+/** Writes GGUF files (version 3), with as much as a small encoder needs. */
 
 type Value = string | number | boolean | Float | readonly string[] | readonly number[]
 
-/** A number that is written with a fraction, whatever it is. */
+/** A number that is always written as a float. */
 interface Float {
   readonly float: number
 }

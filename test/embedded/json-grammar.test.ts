@@ -4,13 +4,13 @@ import * as fc from 'fast-check'
 import { integerRange } from '../../src/embedded/host/llama/integer-range-grammar.ts'
 import { jsonSchemaGrammar } from '../../src/embedded/host/llama/json-grammar.ts'
 
-/** These expressions are regular: without spaces and quotes they are patterns. */
+/** These expressions are regular: without spaces and quotes they are regular expressions. */
 function pattern(expression: string): RegExp {
   return new RegExp(`^(?:${expression.replaceAll(/[ "]/g, '')})$`)
 }
 
 describe('grammars', () => {
-  it('hold exactly the numbers of a range', () => {
+  it('allow exactly the numbers of a range', () => {
     const bound = fc.integer({ min: -2000, max: 2000 })
     fc.assert(
       fc.property(bound, bound, bound, (a, b, probe) => {
@@ -24,7 +24,7 @@ describe('grammars', () => {
     assert.ok(!pattern(integerRange(0, 100)).test('007'))
   })
 
-  it('demand required members and allow the others, in order', () => {
+  it('require the required members and allow the others, in order', () => {
     const grammar = jsonSchemaGrammar({
       type: 'object',
       properties: { a: { type: 'string' }, b: { type: 'boolean' }, c: { type: 'null' } },
@@ -46,7 +46,7 @@ describe('grammars', () => {
     assert.match(grammar, /r0 \| null/)
   })
 
-  it('refuse what they cannot hold', () => {
+  it('refuse what they cannot enforce', () => {
     for (const schema of [
       { type: 'string', pattern: '^a' },
       { type: 'number', minimum: 0.5 },

@@ -21,7 +21,7 @@ function pool(memoryBudgetBytes: number) {
 }
 
 describe('loaded models', () => {
-  it('load once for many users, and stay while there is room', async () => {
+  it('load once for many requests, and stay while there is room', async () => {
     const { models, events } = pool(100)
     await Promise.all([models.use('a', async () => {}), models.use('a', async () => {})])
     await models.use('b', async () => {})
@@ -30,13 +30,13 @@ describe('loaded models', () => {
     assert.equal(models.memoryBytes(), 80)
   })
 
-  it('beyond the budget, the one idle for longest goes', async () => {
+  it('over budget, unload the one that was idle for longest', async () => {
     const { models, events } = pool(100)
     for (const slug of ['a', 'b', 'a', 'c']) await models.use(slug, async () => {})
     assert.deepEqual(events, ['load a', 'load b', 'close b', 'load c'])
   })
 
-  it('one in use never goes; what does not fit beside it is refused', async () => {
+  it('never unload one in use, and refuse one that does not fit beside it', async () => {
     const { models, events } = pool(60)
     const { promise, resolve } = Promise.withResolvers<void>()
     const using = models.use('a', () => promise)
@@ -50,13 +50,13 @@ describe('loaded models', () => {
     assert.deepEqual(events, ['load a', 'close a', 'load b'])
   })
 
-  it('one larger than the budget runs alone and is let go', async () => {
+  it('run one that is larger than the budget alone, and unload it afterwards', async () => {
     const { models, events } = pool(10)
     await models.use('a', async () => {})
     assert.deepEqual(events, ['load a', 'close a'])
   })
 
-  it('a failed load is tried again by the next request', async () => {
+  it('try a failed load again with the next request', async () => {
     const { models, events } = pool(100)
     await assert.rejects(
       models.use('broken', async () => {}),

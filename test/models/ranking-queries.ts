@@ -1,4 +1,4 @@
-/** Twenty questions, each with the text that answers it and three that are near or far. */
+/** Twenty questions, each with the text that answers it and three that do not. */
 export const rankingQueries: readonly { query: string; right: string; wrong: readonly string[] }[] = [
   {
     query: 'What is the capital of Australia?',

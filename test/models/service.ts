@@ -11,13 +11,13 @@ import { unconfiguredWeirProcess, type WeirProcess } from '../support/weir-proce
 export const modelsDirectory =
   process.env['WEIR_MODEL_CACHE'] ?? join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'weir', 'models')
 
-/** Weir as `npm start` runs it on a fresh machine, and requests as a caller with a key sends them. */
+/** Weir as `npm start` runs it on a fresh machine, and a caller with a key. */
 export interface ModelService {
   readonly weir: WeirProcess
   get(path: string): Promise<Answer>
   post(path: string, body: object): Promise<Answer>
   send(path: string, form: FormData): Promise<Answer>
-  /** The events of a stream, without `[DONE]`, and whatever the stream has in its place. */
+  /** The events of a stream without `[DONE]`, or whatever the stream sends instead of it. */
   stream(path: string, body: object): AsyncGenerator<Chunk>
   /** The process that runs the models of a runtime. */
   hostPid(runtime: RuntimeName): number
@@ -65,9 +65,9 @@ export async function startService(...slugs: string[]): Promise<ModelService> {
       }
     },
     hostPid(runtime) {
-      // A host's command line names its socket, and the socket the service.
+      // The command line of a host contains its socket, and the socket's name contains the pid of the service.
       const [pid] = processesNaming(`/${runtime}-${weir.pid}.sock`)
-      if (pid === undefined) throw new Error(`no ${runtime} host runs`)
+      if (pid === undefined) throw new Error(`no ${runtime} host is running`)
       return pid
     },
     async close() {
@@ -78,12 +78,12 @@ export async function startService(...slugs: string[]): Promise<ModelService> {
   }
 }
 
-/** Waits until the process computes nothing. */
+/** Waits until the process stops computing. */
 export async function becomesIdle(pid: number, ms: number): Promise<void> {
   let before = cpuSeconds(pid)
   let at = performance.now()
   await eventually(
-    'the host rests',
+    'the host is idle',
     () => {
       if (performance.now() - at < 500) return false
       const now = cpuSeconds(pid)
@@ -104,7 +104,7 @@ async function answerOf(response: Response): Promise<Answer> {
 
 function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // Behind the name, which may have spaces in it; the kernel counts hundredths.
+  // After the name, which may contain spaces. The kernel counts in hundredths of a second.
   const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13)
   return (Number(user) + Number(system)) / 100
 }

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { startService, type Answer, type ModelService } from './service.ts'
 
-const clips = join(dirname(fileURLToPath(import.meta.url)), 'clips')
+const clips = join(import.meta.dirname, 'clips')
 const spoken =
   'and so my fellow americans ask not what your country can do for you ask what you can do for your country'
 
@@ -57,7 +56,7 @@ describe('speech to text', () => {
     assert.ok(json.segments[0].end > json.segments[0].start && json.segments[0].avg_logprob < 0)
   })
 
-  it('hears which language is spoken', async () => {
+  it('detects the spoken language', async () => {
     const german = await ask('german.wav', { response_format: 'verbose_json' })
     assert.equal(german.json.language, 'german')
     assert.match(german.json.text, /Die Kinder spielen im Garten/)

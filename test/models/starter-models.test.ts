@@ -3,12 +3,10 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
 import { startService, type ModelService } from './service.ts'
 
-/** They come with the repository. */
-const boxDirectory = fileURLToPath(new URL('../../models', import.meta.url))
+const boxDirectory = join(import.meta.dirname, '../../models')
 
 interface VisionFixture {
   image: string
@@ -18,7 +16,7 @@ interface VisionFixture {
 
 const fixtures = JSON.parse(readFileSync(join(boxDirectory, 'starter-vision/fixtures.json'), 'utf8')) as VisionFixture[]
 
-describe('the models in the box', () => {
+describe('the models shipped with Weir', () => {
   let service: ModelService
   before(async () => {
     service = await startService()
@@ -50,7 +48,7 @@ describe('the models in the box', () => {
     assert.ok(ids.has('weir/starter-image') && ids.has('weir/starter-vision'))
   })
 
-  it('vision answers every fixture as its card records', async () => {
+  it('vision gives the recorded answer to every fixture', async () => {
     for (const { image, question: text, answer } of fixtures) {
       const picture = readFileSync(join(boxDirectory, 'starter-vision', image))
       const { json } = await service.post('/chat/completions', question(text, picture))
@@ -74,7 +72,7 @@ describe('the models in the box', () => {
     assert.ok(chunks.at(-1).usage.completion_tokens > 0)
   })
 
-  it('vision honours stop and max_tokens', async () => {
+  it('vision obeys stop and max_tokens', async () => {
     const picture = readFileSync(join(boxDirectory, 'starter-vision/fixture_pair_0.png'))
     const base = question('what emoji is this?', picture)
     const stopped = await service.post('/chat/completions', { ...base, stop: ' and' })
@@ -97,7 +95,7 @@ describe('the models in the box', () => {
     assert.match(torn.json.error.message, /could not be decoded/)
   })
 
-  it('images repeat by seed, differ without, and have the size asked for', async () => {
+  it('images repeat with their seed, differ with another, and have the size asked for', async () => {
     const digest = (image: Buffer) => createHash('sha256').update(image).digest('hex')
     const [first, second] = await draw('a red apple', 42, { n: 2, steps: 4 })
     const [again] = await draw('a red apple', 42, { steps: 4 })
@@ -130,7 +128,7 @@ describe('the models in the box', () => {
       const { json } = await service.post('/chat/completions', question('what is this?', image ?? Buffer.alloc(0)))
       if (json.choices[0].message.content.includes(concept)) named++
     }
-    // Chance is about one in three thousand for each.
+    // By chance, each would be named about once in three thousand.
     assert.ok(named >= 4, `${named} of ${concepts.length} named`)
   })
 })

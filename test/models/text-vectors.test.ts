@@ -18,7 +18,7 @@ describe('embeddings and reranking', () => {
     return json
   }
 
-  it('puts paraphrases closer than strangers', async () => {
+  it('puts paraphrases closer together than unrelated texts', async () => {
     const { data } = await embed([
       'A man is eating food.',
       'Somebody is having a meal.',
@@ -45,14 +45,14 @@ describe('embeddings and reranking', () => {
     assert.ok(batch.usage.prompt_tokens > alone.usage.prompt_tokens)
   })
 
-  it('answers base64 with the same numbers', async () => {
+  it('gives the same numbers as base64', async () => {
     const floats = (await embed('hello')).data[0].embedding as number[]
     const base64 = Buffer.from((await embed('hello', { encoding_format: 'base64' })).data[0].embedding, 'base64')
     const decoded = floats.map((_, index) => base64.readFloatLE(index * 4))
     assert.deepEqual(decoded, floats)
   })
 
-  it('refuses text beyond the context, and sizes it cannot make', async () => {
+  it('refuses text beyond the context, and sizes it does not have', async () => {
     const long = await service.post('/embeddings', { model: embeddingModel, input: 'word '.repeat(600) })
     assert.equal(long.json.error.code, 'context_length_exceeded')
     assert.match(long.json.error.message, /maximum context length/)
@@ -80,7 +80,7 @@ describe('embeddings and reranking', () => {
     }
   })
 
-  it('cuts or refuses long passages as told, and keeps top_n', async () => {
+  it('cuts or refuses long passages as asked, and obeys top_n', async () => {
     const request = {
       model: 'weir/minilm-ranking',
       query: { text: 'Where do rivers flow?' },
