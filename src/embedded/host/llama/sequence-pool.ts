@@ -12,7 +12,7 @@ export interface SequencePool {
   release(sequence: LlamaContextSequence): void
 }
 
-interface Waiting {
+interface WaitingRequest {
   readonly prompt: readonly Token[]
   resolve(sequence: LlamaContextSequence): void
 }
@@ -28,11 +28,11 @@ export function sequencePool(context: LlamaContext): SequencePool {
   /** In order of last use, longest ago first. */
   const idle = Array.from({ length: context.totalSequences }, () => context.getSequence())
   /** Empty while any sequence is idle. */
-  const waiting: Waiting[] = []
+  const waiting: WaitingRequest[] = []
 
   async function nextFree(prompt: readonly Token[], signal: AbortSignal): Promise<LlamaContextSequence> {
     const { promise, resolve, reject } = Promise.withResolvers<LlamaContextSequence>()
-    const place: Waiting = { prompt, resolve }
+    const place: WaitingRequest = { prompt, resolve }
     const leave = (): void => {
       const at = waiting.indexOf(place)
       // It has already been given a sequence, and releases it when it notices that its caller has left.

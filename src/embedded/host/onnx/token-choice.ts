@@ -15,7 +15,7 @@ export function tokenChooser(sampling: Sampling): ChooseToken {
   return (logits) => {
     const best = bestToken(logits)
     const normaliser = logSumExp(logits, logits[best] ?? 0)
-    const logprobOf = (token: number) => (logits[token] ?? -Infinity) - normaliser
+    const logprobOf = (token: number): number => (logits[token] ?? -Infinity) - normaliser
     if (temperature <= 0) return { token: best, logprob: logprobOf(best) }
     const token = draw(logits, best, sampling, temperature, random())
     return { token, logprob: logprobOf(token) }
@@ -48,7 +48,7 @@ export function topAlternatives(
 
 function draw(logits: Float32Array, best: number, { topK, topP }: Sampling, temperature: number, at: number): number {
   const max = logits[best] ?? 0
-  const weight = (token: number) => Math.exp(((logits[token] ?? 0) - max) / temperature)
+  const weight = (token: number): number => Math.exp(((logits[token] ?? 0) - max) / temperature)
   const whole = (topK === undefined || topK <= 0) && (topP === undefined || topP >= 1)
   // Sort only if top_k or top_p cut something off: whisper draws from fifty thousand tokens with neither.
   const tokens = whole ? [...logits.keys()] : nucleus(logits, weight, topK, topP)

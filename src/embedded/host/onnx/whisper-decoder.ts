@@ -1,5 +1,4 @@
-import { Tensor } from 'onnxruntime-node'
-import type { InferenceSession } from 'onnxruntime-node'
+import { Tensor, type InferenceSession } from 'onnxruntime-node'
 import { floats, int64, output, run } from './session.ts'
 
 export interface WhisperDecoder {

@@ -55,11 +55,8 @@ export async function decodeWindow(request: WindowRequest): Promise<WindowAnswer
   for (const added of ADDED_TEMPERATURES) {
     const answer = await decodeOnce({ ...request, temperature: Math.min(1, request.temperature + added) })
     const loops = isLooping(answer, request.tokens)
-    if (
-      !loops &&
-      (answer.averageLogprob > MIN_AVERAGE_LOGPROB || answer.noSpeechProbability > MIN_NO_SPEECH_PROBABILITY)
-    )
-      return answer
+    const isSure = answer.averageLogprob > MIN_AVERAGE_LOGPROB
+    if (!loops && (isSure || answer.noSpeechProbability > MIN_NO_SPEECH_PROBABILITY)) return answer
     if (!best || (!loops && (bestLoops || answer.averageLogprob > best.averageLogprob))) {
       best = answer
       bestLoops = loops

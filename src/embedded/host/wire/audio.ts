@@ -2,7 +2,7 @@ import { ApiError } from '../../../core/errors.ts'
 import { invalidParameter } from '../../../core/parameter-errors.ts'
 import type { SpeechRequest } from '../runtime/engine-model.ts'
 import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
-import { readForm, type Form } from './body.ts'
+import { readForm, type HostForm } from './body.ts'
 import { optionalString, required, requiredString } from './fields.ts'
 import { abilityOf, type HostCall } from './host-call.ts'
 import { sendJson } from './reply.ts'
@@ -17,7 +17,7 @@ export async function speechToText(call: HostCall, task: SpeechRequest['task']):
   sendJson(call.response, 200, verboseTranscript(speech, task))
 }
 
-function readSpeechRequest({ fields, file }: Form, task: SpeechRequest['task']): SpeechRequest {
+function readSpeechRequest({ fields, file }: HostForm, task: SpeechRequest['task']): SpeechRequest {
   if (optionalString(fields, 'response_format') !== 'verbose_json') {
     throw invalidParameter('invalid_value', 'response_format', 'verbose_json')
   }

@@ -18,14 +18,14 @@ export async function readJson(request: IncomingMessage): Promise<JsonObject> {
   return value
 }
 
-export interface Form {
+export interface HostForm {
   /** A field that was sent more than once is a list. */
   readonly fields: JsonObject
   /** The field `file`, if there is one. */
   readonly file: Buffer | undefined
 }
 
-export async function readForm(request: IncomingMessage): Promise<Form> {
+export async function readForm(request: IncomingMessage): Promise<HostForm> {
   const boundary = boundaryOf(request.headers['content-type'])
   if (boundary === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data with a boundary.')
