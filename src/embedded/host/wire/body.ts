@@ -43,8 +43,7 @@ export async function readForm(request: IncomingMessage): Promise<HostForm> {
   for (const { name, pieces } of parts) {
     const content = Buffer.concat(pieces)
     if (name === 'file') file = content
-    else
-      fields[name] = name in fields ? [fields[name] ?? [], content.toString('utf8')].flat() : content.toString('utf8')
+    else fields[name] = Object.hasOwn(fields, name) ? [fields[name] ?? [], String(content)].flat() : String(content)
   }
   return { fields, file }
 }
