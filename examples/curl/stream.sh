@@ -1,0 +1,17 @@
+#!/bin/sh
+# The same, token by token: server-sent events that end with data: [DONE]. Without --no-buffer they arrive in lumps.
+set -eu
+: "${WEIR_API_KEY:?Set it to a key of your workspace.}"
+
+curl --silent --show-error --fail-with-body --no-buffer "${WEIR_URL:-http://127.0.0.1:8080}/api/v1/chat/completions" \
+  --header "Authorization: Bearer $WEIR_API_KEY" \
+  --header 'Content-Type: application/json' \
+  --data @- <<JSON
+{
+  "model": "${WEIR_CHAT_MODEL:-tinyllama/tinyllama-1.1b-chat}",
+  "messages": [{ "role": "user", "content": "What is the capital of France?" }],
+  "max_tokens": 100,
+  "stream": true,
+  "stream_options": { "include_usage": true }
+}
+JSON
