@@ -91,26 +91,26 @@ function page(cells) {
 
 # Clients
 
-Real SDKs, unchanged, against the real service over real sockets: all they are told is the base address
-\`https://<host>/api/v1\`, a key and a model. ✓ is passed, ✗ is failed; an empty cell has no test, mostly because the
-client has no call for it.
+These SDKs run unchanged against the real service, over real sockets. They get the base address \`https://<host>/api/v1\`, a
+key and a model, and nothing else. ✓ means passed, ✗ failed. An empty cell has no test, mostly because the client has no
+call for it.
 
 ${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}
 
-- **Errors**: the client shows its own class of error with our status and message.
-- **Retries**: the client tries a call again that failed, or came past the rate limit, after the pause that
-  \`Retry-After\` asks for. LangChain's \`ChatOpenAI\` of 0.x does not look at it: it tries again after pauses of its
-  own, from 1 s on, and gets through when one of them is over late enough.
+- **Errors**: the client raises its own error class with Weir's status and message.
+- **Retries**: the client repeats a call that failed or was rate limited, after the pause that \`Retry-After\` asks for.
+  LangChain's \`ChatOpenAI\` 0.x ignores the header: it tries again after pauses of its own, starting at 1 s, and
+  succeeds once one of them is long enough.
 - **Abort**: a caller that leaves frees the engine at once.
-- **Broken stream**: an engine that breaks off is an error, never a short answer.
-- **cohere-ai** puts \`v1/\` before its paths itself: its \`baseUrl\` is \`https://<host>/api\`. LangChain's
-  \`CohereRerank\` is given such a client as \`client\`. Only \`rerank\` of its calls has an endpoint here, and only in the
-  v1 client (\`CohereClient\`).
-- **@ai-sdk/cohere** has a call for more than reranking; use \`@ai-sdk/openai-compatible\` for the rest.
+- **Broken stream**: if the engine breaks off, the caller gets an error, never a short answer.
+- **cohere-ai** adds \`v1/\` to its paths itself, so its \`baseUrl\` is \`https://<host>/api\`. LangChain's \`CohereRerank\`
+  takes such a client as \`client\`. Of its calls, Weir serves only \`rerank\`, and only from the v1 client
+  (\`CohereClient\`).
+- **@ai-sdk/cohere** does more than reranking; use \`@ai-sdk/openai-compatible\` for the rest.
 - **LangChain's** 0.x packages are tested with the \`@langchain/core\` of their own major.
-- **LlamaIndex** takes no signal and does not close a stream that its reader has left: to abort, give it a \`fetch\`
-  of your own (\`additionalSessionOptions\`).
-- **LangChain's** \`DallEAPIWrapper\` always sends \`style\` and \`quality\`: the model has to list them in
+- **LlamaIndex** takes no abort signal and does not close a stream when its reader leaves. To abort, pass your own
+  \`fetch\` (\`additionalSessionOptions\`).
+- **LangChain's** \`DallEAPIWrapper\` always sends \`style\` and \`quality\`, so the model must list them in
   \`supported_parameters\`.
 `
 }
