@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { parse } from 'yaml'
+import { engineKinds } from '../src/core/catalog.ts'
+
+/** The documentation names files, links, commands and versions. Each of them exists. */
+const root = fileURLToPath(new URL('..', import.meta.url))
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
+const { version, scripts } = JSON.parse(textOf('package.json')) as { version: string; scripts: Record<string, string> }
+
+const documents = ['*.md', '{docs,examples,src,test,.github}/**/*.md'].flatMap((it) => globSync(it, { cwd: root }))
+
+const FENCE = /^```.*?^```$/gms
+const FOLDERS = ['src', 'test', 'docs', 'bench', 'scripts', 'examples', 'models', 'bin', '.ci', '.github']
+
+/** A path up to its first placeholder: src/endpoints/<name>/job.ts → src/endpoints. */
+function knownPart(path: string): string {
+  const segments = path.split('/')
+  const unknown = segments.findIndex((segment) => /[<*…{]/.test(segment))
+  return unknown < 0 ? path : segments.slice(0, unknown).join('/')
+}
+
+function missingPaths(text: string): string[] {
+  const spans = [...text.replaceAll(FENCE, '').matchAll(/`([^`\s]+)`/g)].map((match) => match[1] ?? '')
+  const paths = spans.filter((span) => FOLDERS.some((folder) => span.startsWith(`${folder}/`)))
+  return paths.filter((path) => !existsSync(join(root, knownPart(path))))
+}
+
+function missingLinks(file: string, text: string): string[] {
+  const links = [...text.replaceAll(FENCE, '').matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1] ?? '')
+  return links.filter((link) => {
+    if (/^https?:/.test(link)) return false
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? file : join(dirname(file), path)
+    if (!existsSync(join(root, target))) return true
+    return anchor !== undefined && !anchorsOf(textOf(target)).includes(anchor)
+  })
+}
+
+/** The names under which GitHub links to headings. */
+function anchorsOf(text: string): string[] {
+  const headings = text.replaceAll(FENCE, '').matchAll(/^#+ (.+)$/gm)
+  return [...headings].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+/** Commands in code: `npm run NAME`, `npm run bench -- NAME`, `weir NAME`. */
+function missingCommands(text: string): string[] {
+  const code = [...text.matchAll(FENCE), ...text.replaceAll(FENCE, '').matchAll(/`[^`]+`/g)]
+    .map(([it]) => it)
+    .join('\n')
+  const commands = code.matchAll(/\bnpm run bench -- (\w+)|\bnpm run ([\w:]+)|(?<![\w/.-])weir ([a-z]+)\b/g)
+  const benches = textOf('scripts/bench.mjs')
+  return [...commands].flatMap(([whole, bench, script, command]) => {
+    const exists =
+      (bench !== undefined && new RegExp(`^  ${bench}: '`, 'm').test(benches)) ||
+      (script !== undefined && script in scripts) ||
+      (command !== undefined && existsSync(join(root, 'src', 'commands', `${command}.ts`)))
+    return exists ? [] : [whole]
+  })
+}
+
+describe('the documentation', () => {
+  it('is all looked at', () => {
+    for (const file of ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/billing.md', 'examples/README.md']) {
+      assert.ok(documents.includes(file), file)
+    }
+  })
+
+  for (const file of documents) {
+    it(`${file} names files, links and commands that exist`, () => {
+      const text = textOf(file)
+      assert.deepEqual(missingPaths(text), [], 'paths')
+      assert.deepEqual(missingLinks(file, text), [], 'links')
+      assert.deepEqual(missingCommands(text), [], 'commands')
+    })
+  }
+
+  it('of this version is in the changelog, and the lock file agrees', () => {
+    assert.equal(/^## (\S+)/m.exec(textOf('CHANGELOG.md'))?.[1], version)
+    const lock = JSON.parse(textOf('package-lock.json')) as { version: string; packages: { '': { version: string } } }
+    assert.deepEqual([lock.version, lock.packages[''].version], [version, version])
+  })
+})
+
+describe('the test of the documentation', () => {
+  it('finds what does not exist', () => {
+    assert.deepEqual(missingPaths('`src/none.ts` `src/endpoints/<name>/none.ts` `test/none/*.ts`'), [
+      'src/none.ts',
+      'test/none/*.ts',
+    ])
+    const links = '[a](README.md) [b](none.md) [c](README.md#figures) [d](README.md#none) [e](https://example.com/none)'
+    assert.deepEqual(missingLinks('CHANGELOG.md', links), ['none.md', 'README.md#none'])
+    const commands = '`npm run none` `npm run bench -- none` `weir none` weir none\n```\nnpx weir nothing\n```\n'
+    assert.deepEqual(missingCommands(commands), ['weir nothing', 'npm run none', 'npm run bench -- none', 'weir none'])
+    assert.deepEqual(missingCommands('`npm run spec` `npm run bench -- held` `npx weir keys create` `weir.yaml`'), [])
+  })
+})
+
+describe('the files for the hosting platform', () => {
+  it('are valid YAML, and CI runs what .ci/run runs', () => {
+    for (const file of globSync('.github/**/*.yml', { cwd: root })) assert.ok(parse(textOf(file)), file)
+    const ci = parse(textOf('.github/workflows/ci.yml')) as { jobs: { test: { steps: { run?: string }[] } } }
+    assert.equal(ci.jobs.test.steps.at(-1)?.run, 'bash .ci/run')
+  })
+
+  it('offer every kind of engine in the compatibility report', () => {
+    const form = parse(textOf('.github/ISSUE_TEMPLATE/engine.yml')) as {
+      body: { id?: string; attributes: { options?: string[] } }[]
+    }
+    const offered = form.body.find(({ id }) => id === 'kind')?.attributes.options
+    assert.deepEqual(offered, [...engineKinds.filter((kind) => kind !== 'embedded'), 'none fits'])
+  })
+})
