@@ -11,7 +11,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const { version, scripts } = JSON.parse(textOf('package.json')) as { version: string; scripts: Record<string, string> }
 
-const documents = ['*.md', '{docs,examples,src,test,.github}/**/*.md'].flatMap((it) => globSync(it, { cwd: root }))
+const documents = ['*.md', '{docs,examples,models,src,test,.github}/**/*.md'].flatMap((it) =>
+  globSync(it, { cwd: root }),
+)
 
 const FENCE = /^```.*?^```$/gms
 const FOLDERS = ['src', 'test', 'docs', 'bench', 'scripts', 'examples', 'models', 'bin', '.ci', '.github']
