@@ -1,3 +1,4 @@
+import { escapeHtml } from '../core/html.ts'
 import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
 import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
 
@@ -12,10 +13,10 @@ export function invoiceHtml(invoice: InvoiceDocument): string {
     ['Adjusts', invoice.adjusts],
     ['Reason', invoice.reason],
   ].flatMap(([name, value]) =>
-    value === null || value === undefined ? [] : [`<dt>${name}</dt><dd>${escape(value)}</dd>`],
+    value === null || value === undefined ? [] : [`<dt>${name}</dt><dd>${escapeHtml(value)}</dd>`],
   )
   return `<!doctype html>
-<html lang="en-AU"><head><meta charset="utf-8"><title>${escape(`${headingOf(invoice)} ${invoice.number ?? ''}`)}</title>
+<html lang="en-AU"><head><meta charset="utf-8"><title>${escapeHtml(`${headingOf(invoice)} ${invoice.number ?? ''}`)}</title>
 <style>
 body{font:14px/1.45 system-ui,sans-serif;color:#111;max-width:56rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem;margin:0 0 1rem}
@@ -44,7 +45,7 @@ address{font-style:normal;white-space:pre-line}
 <tr><td colspan="3" class="n">Total, AUD including GST</td><td class="n">${grouped(invoice.total)}</td></tr>
 </tfoot></table>
 ${noticesOf(invoice)
-  .map((notice) => `<p>${escape(notice)}</p>`)
+  .map((notice) => `<p>${escapeHtml(notice)}</p>`)
   .join('\n')}
 </body></html>
 `
@@ -53,14 +54,10 @@ ${noticesOf(invoice)
 function party({ name, abn, address }: Party): string {
   return `<address>${[name, abn === null ? '' : `ABN ${abn}`, address]
     .filter((text) => text !== '')
-    .map(escape)
+    .map(escapeHtml)
     .join('\n')}</address>`
 }
 
 function line(it: DocumentLine, invoice: InvoiceDocument): string {
-  return `<tr><td>${escape(it.description)} (<a href="${escape(rowsLink(invoice, it) ?? it.rows)}">rows</a>)</td><td class="n">${grouped(it.quantity)}</td><td class="n">${grouped(it.rate)} / ${it.rate_per}</td><td class="n">${grouped(it.amount)}</td></tr>`
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+  return `<tr><td>${escapeHtml(it.description)} (<a href="${escapeHtml(rowsLink(invoice, it) ?? it.rows)}">rows</a>)</td><td class="n">${grouped(it.quantity)}</td><td class="n">${grouped(it.rate)} / ${it.rate_per}</td><td class="n">${grouped(it.amount)}</td></tr>`
 }

@@ -1,0 +1,4 @@
+/** Makes text safe in HTML, both between tags and inside quoted attributes. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
