@@ -5,7 +5,7 @@ import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 /** Exports ledger rows as a file. The rows are streamed, so memory does not grow with their number. */
 
 export const exportFormats = ['csv', 'jsonl'] as const
-type ExportFormat = (typeof exportFormats)[number]
+export type ExportFormat = (typeof exportFormats)[number]
 
 export const exportTypes: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8',

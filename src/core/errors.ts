@@ -1,6 +1,6 @@
 /**
- * Every error a caller can see, in one table (CONTRACT "Errors").
- * `retryAfter` is in seconds; `computed` means that whoever raises the error knows the figure.
+ * Every error a caller can see.
+ * `retryAfter` is in seconds; with `computed`, whoever throws the error supplies the value.
  */
 export const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error', retryAfter: null },
@@ -46,7 +46,7 @@ export interface ErrorBody {
   }
 }
 
-/** A refusal with its place in the table. Anything else that is thrown becomes `internal_error`. */
+/** A refusal listed in the table. Anything else that is thrown becomes `internal_error`. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly param: string | null
@@ -74,10 +74,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The caller went away, so there is nobody to tell: 499 in the log. */
+/** The caller disconnected, so there is nobody to answer. Logged as status 499. */
 export class CallerLeft extends Error {}
 
-/** 0 makes SDKs retry at once, and several ignore 60 or more. */
+/** SDKs retry immediately on 0, and several ignore 60 or more. */
 function clampRetryAfter(seconds: number): number {
   return Math.min(59, Math.max(1, Math.ceil(seconds)))
 }

@@ -1,18 +1,18 @@
 import { ApiError } from './errors.ts'
 
-/** multipart/form-data (RFC 7578) as it arrives: nothing is kept but what a boundary might begin in. */
+/** Parses multipart/form-data (RFC 7578) as it arrives. Keeps only bytes that may be the start of a boundary. */
 
 export interface PartReceiver {
   /** A part begins, with the name of its field. */
   begin(name: string): void
-  /** Some of its bytes: good until the next push. */
+  /** Some bytes of the part, valid until the next push. */
   data(bytes: Buffer): void
   end(): void
 }
 
 export interface MultipartParser {
   push(chunk: Buffer): void
-  /** The body is over; throws where the form was not. */
+  /** The body has ended. Throws if the form is incomplete. */
   finish(): void
 }
 
@@ -23,7 +23,7 @@ const HEADERS_END = Buffer.from('\r\n\r\n')
 
 type State = 'before' | 'boundary' | 'headers' | 'content' | 'after'
 
-/** The boundary that a Content-Type names; undefined where it is no form. */
+/** The boundary in a Content-Type; undefined if it is not a form. */
 export function boundaryOf(contentType: string | undefined): string | undefined {
   if (!contentType || !/^multipart\/form-data\s*;/i.test(contentType)) return undefined
   const match = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType)
@@ -34,10 +34,10 @@ export function multipartParser(boundary: string, receiver: PartReceiver): Multi
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
   let state: State = 'before'
   let parts = 0
-  // The first boundary may be the very first bytes, without the line end that is part of the others.
+  // The first boundary may start the body, without the line end that precedes all others.
   let rest: Buffer = LINE_END
 
-  /** Each step takes what it can from `bytes` and returns where it stopped; undefined: it needs more. */
+  /** Each step consumes what it can and returns where it stopped, or undefined if it needs more bytes. */
   const steps: Readonly<Record<State, (bytes: Buffer, from: number) => number | undefined>> = {
     before: (bytes, from) => toDelimiter(bytes, from, () => {}),
     boundary(bytes, from) {
@@ -49,9 +49,10 @@ export function multipartParser(boundary: string, receiver: PartReceiver): Multi
       const end = bytes.indexOf(LINE_END, from)
       if (end < 0) return bounded(bytes, from)
       if (bytes.toString('latin1', from, end).trim() !== '') throw malformed('a boundary is followed by other text')
-      if (++parts > MAX_PARTS) throw new ApiError('invalid_value', `The form has more than ${MAX_PARTS} parts.`)
+      if (++parts > MAX_PARTS)
+        throw new ApiError('invalid_value', `The form has too many parts: at most ${MAX_PARTS} are allowed.`)
       state = 'headers'
-      // A part may have no headers at all: the line end of the boundary then begins the empty line.
+      // If a part has no headers, the boundary's line end is also the first half of the empty line.
       return end
     },
     headers(bytes, from) {
@@ -60,7 +61,6 @@ export function multipartParser(boundary: string, receiver: PartReceiver): Multi
       if (end - from > MAX_HEADER_BYTES) throw tooLong()
       receiver.begin(fieldName(bytes.toString('utf8', from, end)))
       state = 'content'
-      // The line end may belong to a boundary that follows at once.
       return end + HEADERS_END.length
     },
     content: (bytes, from) => toDelimiter(bytes, from, (content) => receiver.data(content), receiver.end),
@@ -97,7 +97,7 @@ export function multipartParser(boundary: string, receiver: PartReceiver): Multi
         position = steps[state](bytes, from)
       }
       if (position !== undefined) rest = bytes.subarray(position)
-      // The chunk goes back to where it came from; what is kept of it is a few bytes.
+      // The chunk's memory may be reused, so the few remaining bytes are copied.
       if (rest.length > 0) rest = Buffer.from(rest)
     },
     finish() {
@@ -106,7 +106,7 @@ export function multipartParser(boundary: string, receiver: PartReceiver): Multi
   }
 }
 
-/** Up to where no delimiter can have begun. */
+/** The index before which no delimiter can have begun. */
 function endOfContent(bytes: Buffer, delimiter: Buffer): number {
   for (let start = Math.max(0, bytes.length - delimiter.length + 1); start < bytes.length; start++) {
     if (bytes[start] === 13 && bytes.compare(delimiter, 0, bytes.length - start, start) === 0) return start
@@ -119,7 +119,7 @@ function bounded(bytes: Buffer, from: number): undefined {
   return undefined
 }
 
-/** The `name` of Content-Disposition. */
+/** The `name` in the Content-Disposition header. */
 function fieldName(headers: string): string {
   const disposition = /^content-disposition:[ \t]*form-data[ \t]*((?:;[^\r\n]*)?)$/im.exec(headers)?.[1] ?? ''
   for (const [, key, quoted, bare] of disposition.matchAll(/;\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/g)) {
@@ -129,7 +129,10 @@ function fieldName(headers: string): string {
 }
 
 function tooLong(): ApiError {
-  return new ApiError('invalid_value', `The headers of a part are longer than ${MAX_HEADER_BYTES} bytes.`)
+  return new ApiError(
+    'invalid_value',
+    `The headers of a part are too long: at most ${MAX_HEADER_BYTES} bytes are allowed.`,
+  )
 }
 
 function malformed(what: string): ApiError {

@@ -2,13 +2,13 @@ import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode } from './errors.ts'
 import { findSchemaProblem, formatPath, type SchemaProblem } from './json/schema-check.ts'
 
-/** Throws the caller's first mistake, with the parameter's name. */
+/** Throws the first problem found, with the name of the parameter. */
 export function requireValid(schema: TSchema, value: unknown): void {
   const problem = findSchemaProblem(schema, value)
   if (problem) throw toApiError(problem)
 }
 
-function toApiError(problem: SchemaProblem): ApiError {
+export function toApiError(problem: SchemaProblem): ApiError {
   const param = formatPath(problem.path)
   switch (problem.kind) {
     case 'missing':

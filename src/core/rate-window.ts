@@ -1,6 +1,6 @@
 /**
- * Requests counted in windows of one minute on the wall clock, the same for every replica.
- * Pure: the time comes in, a new count goes out.
+ * Counts requests in windows of one minute on the wall clock, so that every replica has the same windows.
+ * Pure: callers pass the time and keep the count.
  */
 export const WINDOW_MS = 60_000
 
@@ -38,7 +38,7 @@ export function allowance(held: WindowCount | undefined, limit: number, nowMs: n
   return { limit, remaining: Math.max(0, limit - count), resetAt: ((window + 1) * WINDOW_MS) / 1000 }
 }
 
-/** For Retry-After: 1 to 59, as several SDKs ignore 60 and take 0 for "at once". */
+/** For Retry-After: 1 to 59, because several SDKs ignore 60, and retry immediately on 0. */
 export function secondsLeft(nowMs: number): number {
   const left = WINDOW_MS - (nowMs % WINDOW_MS)
   return Math.min(59, Math.max(1, Math.ceil(left / 1000)))

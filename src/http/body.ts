@@ -22,15 +22,15 @@ function requireJson(exchange: Exchange): void {
   }
 }
 
-/** Reads the whole body before anything else happens: an unread one hides that its caller has left. */
+/** Reads the whole body before anything else happens: an unread body hides that the caller has disconnected. */
 function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
   const { request } = exchange
   const declared = Number(request.headers['content-length'] ?? Number.NaN)
   const tooLarge = (): ApiError =>
-    new ApiError('request_too_large', `The body is larger than the ${maxBytes} bytes that are allowed.`)
+    new ApiError('request_too_large', `The body is too large: at most ${maxBytes} bytes are allowed.`)
   if (declared > maxBytes) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
-    // A declared length is a claim: memory is taken as the bytes arrive.
+    // The declared length is only a claim, so memory is allocated as the bytes arrive.
     let bytes: Buffer = Buffer.allocUnsafe(HEADROOM + Math.min(declared || FIRST_BYTES, FIRST_BYTES))
     let end = HEADROOM
     const take = (chunk: Buffer): void => {
@@ -43,18 +43,18 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
       end += chunk.copy(bytes, end)
     }
     const finish = (): void => {
-      // Whoever listens on keeps the first buffer, and the request may wait for minutes.
+      // A listener left behind would retain the first buffer, and the request may wait for minutes.
       request.off('data', take).off('end', finish).off('close', cutOff)
       resolve(fitted(bytes, end))
     }
-    /** Without an end before it, a request that closes was cut off, and has been answered (408) already. */
+    /** A request that closes before its end was cut off, and has already been answered with 408. */
     const cutOff = (): void => reject(new CallerLeft())
     request.on('data', take).on('end', finish).on('close', cutOff)
     exchange.onGone(cutOff)
   })
 }
 
-/** A first buffer may be much larger than the body, and is held as long as the request. */
+/** The first buffer may be much larger than the body, and lives as long as the request. */
 function fitted(bytes: Buffer, used: number): Buffer {
   return used > bytes.length / 2 ? bytes.subarray(0, used) : Buffer.from(bytes.subarray(0, used))
 }

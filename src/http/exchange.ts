@@ -4,12 +4,13 @@ import { pipeline } from 'node:stream/promises'
 import { ApiError } from '../core/errors.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { OpenedFile } from '../ports/files.ts'
+import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
 
-/** A caller that takes nothing for this long is gone, whatever its socket says. */
+/** A caller that reads nothing for this long is treated as gone, even if its socket is still open. */
 const STALL_MS = 60_000
 
-/** One request and its response. Every response of a listener leaves through `head`. */
+/** One request and its response. Every response is sent through `#head`. */
 export class Exchange implements Reply {
   readonly requestId = newRequestId()
   readonly method: string
@@ -25,9 +26,11 @@ export class Exchange implements Reply {
   isCut = false
   isOver = false
   status = 0
-  /** Set once the key was found good. */
+  /** Set once the key has been accepted. */
   caller: Caller | undefined
-  /** What the log says of it beyond the usual: never prompts, never keys. */
+  /** The rate limiter's decision, which the headers are made from. Set before anything is sent. */
+  rate: RateView | undefined
+  /** Further fields for the log line. Never prompts, never keys. */
   readonly notes: Record<string, unknown> = {}
 
   constructor(request: IncomingMessage, response: ServerResponse, listener: ExchangeListener) {
@@ -39,6 +42,10 @@ export class Exchange implements Reply {
     const mark = url.indexOf('?')
     this.path = mark < 0 ? url : url.slice(0, mark)
     this.query = mark < 0 ? '' : url.slice(mark + 1)
+  }
+
+  get address(): string {
+    return this.request.socket.remoteAddress ?? ''
   }
 
   get hasReplied(): boolean {
@@ -58,8 +65,8 @@ export class Exchange implements Reply {
     this.#finish()
   }
 
-  sendJson(body: string): void {
-    this.send(200, 'application/json', body)
+  sendJson(body: string, status = 200): void {
+    this.send(status, 'application/json', body)
   }
 
   sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void {
@@ -68,7 +75,7 @@ export class Exchange implements Reply {
     if (typeof body === 'string' || Buffer.isBuffer(body)) return this.send(200, contentType, body, headers)
     const length = body.reduce((sum, piece) => sum + piece.length, 0)
     this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(length), ...headers })
-    // Corked, they leave together.
+    // Corked, the pieces leave in one write.
     this.#response.cork()
     this.#endWith(body)
   }
@@ -90,7 +97,7 @@ export class Exchange implements Reply {
     this.#finish()
   }
 
-  /** Something too large to hold, as fast as the caller takes it. Resolves when it is over, one way or the other. */
+  /** Sends something too large to hold in memory, as fast as the caller reads. Resolves when it ends, even if it fails. */
   async sendStream(stream: OpenedFile['stream'], headers: Record<string, string>): Promise<void> {
     if (this.isGone || this.isOver) return void stream.destroy()
     this.#head(200, headers)
@@ -98,19 +105,19 @@ export class Exchange implements Reply {
       stream.destroy()
       this.#response.end()
     } else {
-      // Nobody listens for the timeout, so Node closes the connection.
+      // Without a listener for the timeout, Node closes the connection.
       this.#response.setTimeout(STALL_MS)
       await pipeline(stream, this.#response).catch(() => this.request.socket.destroy())
     }
     if (!this.isGone) this.#finish()
   }
 
-  sendError(error: ApiError, headers: Record<string, string> = {}, shape?: (error: ApiError) => object): void {
+  sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
     this.notes['code'] = error.code
     const extra: Record<string, string> = { ...headers }
     if (error.retryAfter !== null) extra['Retry-After'] = String(error.retryAfter)
     if (error.status === 401) extra['WWW-Authenticate'] = 'Bearer'
-    this.send(error.status, 'application/json', JSON.stringify(shape ? shape(error) : error.body()), extra)
+    this.send(error.status, 'application/json', JSON.stringify(body), extra)
   }
 
   openStream(headers: Record<string, string>): void {
@@ -152,7 +159,7 @@ export class Exchange implements Reply {
 
   #head(status: number, headers: Record<string, string>): void {
     this.status = status
-    // A flat list is what node:http writes without looking at each name again.
+    // node:http writes a flat list without checking each name again.
     const flat = ['X-Request-Id', this.requestId]
     for (const name in headers) flat.push(name, headers[name] ?? '')
     const common = this.#listener.commonHeaders(this)
@@ -167,13 +174,16 @@ export class Exchange implements Reply {
   }
 }
 
+/** What the common headers of a response are made from. */
+export type ResponseContext = Pick<Exchange, 'rate' | 'caller'>
+
 export interface ExchangeListener {
-  /** What every response of the listener carries, as of now. */
+  /** The headers that every response of the listener carries, computed now. */
   commonHeaders(exchange: Exchange): Record<string, string>
   exchangeOver(exchange: Exchange): void
 }
 
-/** In order of time, so that the ledger grows at its end. */
+/** Ids sort by time, so that new ledger rows are added at the end of the index. */
 export function newRequestId(): string {
   return Date.now().toString(36).padStart(9, '0') + randomUUID().replaceAll('-', '').slice(0, 23)
 }

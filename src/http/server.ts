@@ -1,39 +1,46 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { Exchange, newRequestId } from './exchange.ts'
+import type { RateView } from '../ports/rate-limit.ts'
+import { Exchange, newRequestId, type ResponseContext } from './exchange.ts'
 
 /** What a listener serves. */
 export interface Application {
-  /** Throws what it refuses; `answer` must have replied when it returns. */
+  /** Replies before it returns, or throws its refusal. */
   answer(exchange: Exchange): Promise<void>
-  /** Headers for every response; the exchange is missing where the request could not even be read. */
-  headers(exchange: Exchange | undefined, address: string): Record<string, string>
-  /** The body of an error, where it differs from the usual. */
+  /**
+   * The allowance of an address, for a reply that `answer` had no part in: the request was unreadable, late, or
+   * came during a shutdown. undefined when the listener has no rate limit.
+   */
+  look(address: string): Promise<RateView | undefined>
+  /** The headers that every response carries, computed when they are sent. */
+  headers(context: ResponseContext): Record<string, string>
+  /** The body of an error, if it differs from the usual one. */
   errorBody?(exchange: Exchange, error: ApiError): object
-  /** An exchange is over; `failure` is what nobody expected. */
+  /** The exchange has ended. `failure` is an unexpected error, to be logged. */
   over(exchange: Exchange, failure: unknown): void
 }
 
 export interface Listener {
   readonly address: { readonly host: string; readonly port: number }
-  /** Takes no new connections and closes each one with its next response. */
+  /** Accepts no new connections, and closes each open one after its next response. */
   drain(): void
-  /** Resolves when every exchange is over; those left after `ms` are cut off. */
+  /** Resolves when every exchange has ended. Those still running after `ms` are cut off. */
   close(ms: number): Promise<void>
 }
 
 const CLOSE_HEADER = { Connection: 'close' }
-/** At the least, for the end of the last answers. */
+/** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
 
-/** Time to send a request, and how often it is looked at. A request that has been read is held as long as it takes. */
+/** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
 export interface Patience {
   readonly requestMs: number
+  /** How often Node checks. */
   readonly lookMs: number
 }
 
-/** An upload of 25 MiB takes 210 s at 1 Mbit/s. */
+/** Enough for an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
 const usualPatience: Patience = { requestMs: 300_000, lookMs: 5000 }
 
 export async function listen(
@@ -43,14 +50,16 @@ export async function listen(
   patience: Patience = usualPatience,
 ): Promise<Listener> {
   const exchanges = new Map<Socket, Set<Exchange>>()
-  /** What had come on a connection when its last exchange was over: more means that another one has begun. */
+  /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
   const readUpTo = new WeakMap<Socket, number>()
+  /** Connections that are being closed with an error. */
+  const refused = new WeakSet<Socket>()
   let draining = false
   let live = 0
   let idle: (() => void) | undefined
 
   const server = createServer({
-    // A peer that vanished without a word is found by TCP itself, within about 15 s.
+    // TCP itself then detects a peer that vanished silently, within about 15 s.
     keepAlive: true,
     keepAliveInitialDelay: 5000,
     headersTimeout: Math.min(20_000, patience.requestMs),
@@ -58,7 +67,7 @@ export async function listen(
     connectionsCheckingInterval: patience.lookMs,
     keepAliveTimeout: 75_000,
     maxHeaderSize: 16_384,
-    // Node would refuse one without it in its own words, without our headers.
+    // Node would refuse a request without Host itself, without our headers and error format.
     requireHostHeader: false,
   })
 
@@ -66,12 +75,12 @@ export async function listen(
     const { socket } = request
     const exchange = new Exchange(request, response, {
       commonHeaders(it) {
-        const headers = application.headers(it, socket.remoteAddress ?? '')
+        const headers = application.headers(it)
         return draining ? { ...headers, ...CLOSE_HEADER } : headers
       },
       exchangeOver(it) {
         readUpTo.set(socket, socket.bytesRead)
-        // A stream is over when its response has closed, anything else before.
+        // A streamed response has already closed here; any other one has not.
         if (draining && !response.closed) response.once('close', () => forget(it, socket))
         else if (draining) forget(it, socket)
         else exchanges.get(socket)?.delete(it)
@@ -82,7 +91,7 @@ export async function listen(
     void serve(exchange)
   }
   server.on('request', receive)
-  // An expectation we do not know is none of our business; Node would answer 417 in its own words.
+  // Unknown expectations are ignored. Node would answer 417 itself, without our headers and error format.
   server.on('checkExpectation', receive)
 
   async function serve(exchange: Exchange): Promise<void> {
@@ -91,30 +100,31 @@ export async function listen(
       if (draining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
       await application.answer(exchange)
     } catch (error) {
-      if (!(error instanceof CallerLeft || exchange.isGone)) failure = replyWithError(exchange, error)
+      if (!(error instanceof CallerLeft || exchange.isGone)) failure = await replyWithError(exchange, error)
     }
-    // Whatever came of it, nobody was there to be told.
+    // No status was ever sent: the caller had disconnected.
     exchange.status ||= 499
     application.over(exchange, failure)
     live--
     if (live === 0) idle?.()
   }
 
-  function replyWithError(exchange: Exchange, error: unknown): unknown {
+  /** Missing rate limit headers must not keep an error from being sent. */
+  const look = (address: string): Promise<RateView | undefined> => application.look(address).catch(() => undefined)
+
+  /** Returns the failure to log, if there is one. */
+  async function replyWithError(exchange: Exchange, error: unknown): Promise<unknown> {
     const known = error instanceof ApiError
     const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
+    exchange.rate ??= await look(exchange.address)
     if (!exchange.hasReplied) {
       const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
-      exchange.sendError(
-        reply,
-        headers,
-        application.errorBody && ((it) => application.errorBody?.(exchange, it) ?? it.body()),
-      )
+      exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
     } else if (!exchange.isOver) exchange.request.socket.destroy()
     return known ? error.cause : error
   }
 
-  // 'close' of the socket is the one event that pipelined requests hear of, too.
+  // Only the socket's 'close' event reaches pipelined requests, too.
   server.on('connection', (socket: Socket) => {
     exchanges.set(socket, new Set())
     socket.once('close', () => {
@@ -129,17 +139,25 @@ export async function listen(
       socket.destroy()
       return
     }
-    const refusal = refusalOf(error)
+    // The parser reports the same error again for every further chunk.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    void refuse(refusalOf(error), socket)
+  })
+
+  /** Answers a request that could not be read, and closes its connection. */
+  async function refuse(refusal: ApiError, socket: Socket): Promise<void> {
     const unanswered = [...(exchanges.get(socket) ?? [])].find((exchange) => !exchange.hasReplied)
     if (unanswered && refusal.code === 'request_timeout') {
-      replyWithError(unanswered, refusal)
-      // Whoever still waits for the body hears of it by this; Node leaves an answered request as it is.
+      // This tells whoever still waits for the body. Node does not touch a request that has been answered.
       socket.once('close', () => unanswered.request.destroy())
+      await replyWithError(unanswered, refusal)
       socket.end()
       return
     }
-    socket.end(rawReply(refusal, application.headers(undefined, socket.remoteAddress ?? '')))
-  })
+    const rate = await look(socket.remoteAddress ?? '')
+    socket.end(rawReply(refusal, application.headers({ rate, caller: undefined })))
+  }
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -149,14 +167,14 @@ export async function listen(
   function drain(): void {
     if (draining) return
     draining = true
-    // Not as an HTTP server closes: that cuts off whoever has not read the end of an answer yet.
+    // http.Server.close() would cut off callers who have not read the end of their answer yet.
     NetServer.prototype.close.call(server)
     for (const [socket, { size }] of exchanges) {
       if (size === 0 && socket.bytesRead === (readUpTo.get(socket) ?? 0)) socket.destroySoon()
     }
   }
 
-  /** While draining: the response has left, and the connection goes with the last one. */
+  /** While draining, the connection closes after its last response. */
   function forget(exchange: Exchange, socket: Socket): void {
     exchanges.get(socket)?.delete(exchange)
     if (exchanges.get(socket)?.size === 0) socket.destroySoon()
@@ -185,23 +203,23 @@ function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
   for (const socket of exchanges.keys()) socket.destroy()
 }
 
-/** Lets the last bytes leave, then cuts off whoever does not take them. */
+/** Lets the last bytes leave, then cuts off callers who do not read them. */
 async function closed(server: Server, exchanges: ReadonlyMap<Socket, Set<unknown>>, ms: number): Promise<void> {
   for (const [socket, { size }] of exchanges) if (size === 0) socket.destroySoon()
   const cut = setTimeout(() => destroyAll(exchanges), ms)
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
   clearTimeout(cut)
-  // Nobody is left to be cut off; this ends Node's own look at the connections.
+  // No connection is left. This only stops Node's timer that checks connections.
   server.close()
 }
 
-/** What a request that could not be read gets. */
+/** The error for a request that could not be read. */
 function refusalOf(error: NodeJS.ErrnoException): ApiError {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError('request_timeout', 'The request took too long to arrive.')
     case 'HPE_HEADER_OVERFLOW':
-      return new ApiError('request_too_large', 'The headers of the request are too large.')
+      return new ApiError('request_too_large', 'The request headers are too large.')
     default:
       return new ApiError('invalid_value', 'The request is not valid HTTP/1.1.')
   }

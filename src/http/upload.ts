@@ -5,20 +5,20 @@ import { boundaryOf, multipartParser, type PartReceiver } from '../core/multipar
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
 import type { Exchange } from './exchange.ts'
 
-/** A form with one file: the file goes to disk as it arrives, the fields are text. */
+/** A form with one file, which goes to disk as it arrives. The other fields are text. */
 export interface Upload {
-  /** By name, each value in the order it came. */
+  /** By name, with the values in the order they arrived. */
   readonly fields: ReadonlyMap<string, readonly string[]>
-  /** The field `file`; undefined where the form had none. */
+  /** The field `file`; undefined if the form has none. */
   readonly file: SpooledFile | undefined
 }
 
-/** All other fields of a form together. */
+/** For all other fields together. */
 const MAX_FIELD_BYTES = 256 * 1024
-/** What a form may have around its file. */
+/** How much a body may be larger than its file. */
 const MAX_AROUND_BYTES = 1024 * 1024
 
-/** Reads the form and hands it on; the file is gone when this returns, whatever happened. */
+/** Reads the form and passes it to `use`. The file is deleted before this returns, also after an error. */
 export async function withUpload(
   exchange: Exchange,
   spool: Spool,
@@ -53,7 +53,7 @@ function requireForm(exchange: Exchange): string {
 }
 
 interface Form extends Upload, PartReceiver {
-  /** Puts on disk what has come of the file. */
+  /** Writes what has arrived of the file to disk. */
   spill(): Promise<void>
 }
 
@@ -88,7 +88,10 @@ function openForm(spool: Spool, maxFileBytes: number): Form {
       }
       fieldBytes += bytes.length
       if (fieldBytes > MAX_FIELD_BYTES) {
-        throw new ApiError('request_too_large', `The form's fields are larger than ${MAX_FIELD_BYTES} bytes together.`)
+        throw new ApiError(
+          'request_too_large',
+          `The form's fields are too large: at most ${MAX_FIELD_BYTES} bytes are allowed in total.`,
+        )
       }
       value.push(Buffer.from(bytes))
     },
@@ -96,7 +99,7 @@ function openForm(spool: Spool, maxFileBytes: number): Form {
       if (part === 'file') return
       const bytes = Buffer.concat(value)
       if (!isUtf8(bytes))
-        throw new ApiError('invalid_value', 'A field of the form is not valid UTF-8.', { param: part })
+        throw new ApiError('invalid_value', 'This field of the form is not valid UTF-8.', { param: part })
       fields.set(part, [...(fields.get(part) ?? []), bytes.toString('utf8')])
       value = []
     },
@@ -109,7 +112,7 @@ function openForm(spool: Spool, maxFileBytes: number): Form {
   }
 }
 
-/** One chunk at a time: while the disk is busy, the caller is not read from. */
+/** Takes one chunk at a time, so that nothing is read from the caller while the disk is busy. */
 async function readForm(exchange: Exchange, boundary: string, form: Form): Promise<void> {
   const { request } = exchange
   const parser = multipartParser(boundary, form)
@@ -121,13 +124,13 @@ async function readForm(exchange: Exchange, boundary: string, form: Form): Promi
     })
     parser.finish()
   } catch (error) {
-    // Many clients read an answer only when they have sent everything: the rest is taken and thrown away.
+    // Many clients read the answer only after they have sent everything, so the rest is read and discarded.
     request.resume()
     throw error
   }
 }
 
-/** Not by an iterator: that joins what has come meanwhile into ever new buffers. */
+/** An async iterator would join the chunks that arrive meanwhile into new buffers. */
 function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     let taken = Promise.resolve()
@@ -144,9 +147,9 @@ function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<vo
     }
     request.on('data', receive)
     const leave = (): void => reject(new CallerLeft())
-    // Without an end before it: the caller left, or was cut off.
+    // A close before the end: the caller disconnected, or was cut off.
     request.once('close', leave)
-    // It comes with the last chunk, also while that is still being taken.
+    // The end may arrive while the last chunk is still being written.
     request.once('end', () => {
       request.off('close', leave)
       taken.then(resolve, reject)
@@ -155,8 +158,8 @@ function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<vo
 }
 
 /**
- * Gives the memory of a chunk back at once, where it has it to itself. Left to the collector, an upload's worth
- * of chunks would gather first.
+ * Frees the memory of a chunk immediately, unless the chunk shares it. The garbage collector would let a whole
+ * upload's worth of chunks pile up first.
  */
 function release(chunk: Buffer): void {
   const { buffer } = chunk
@@ -167,7 +170,7 @@ function tooLarge(maxFileBytes: number): ApiError {
   const size = maxFileBytes >= 2 ** 20 ? `${Math.floor(maxFileBytes / 2 ** 20)} MiB` : `${maxFileBytes} bytes`
   return new ApiError(
     'request_too_large',
-    `The file is larger than the ${size} that are allowed. Split a long recording, preferably at silence.`,
+    `The file is too large: at most ${size} are allowed. Split a long recording, preferably at silence.`,
     { param: 'file' },
   )
 }

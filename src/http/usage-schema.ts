@@ -1,18 +1,39 @@
 import Type from 'typebox'
+import { exportFormats, exportTypes } from '../billing/usage-export.ts'
+import type { Grouping } from '../core/money/usage-sums.ts'
+import { textSchema, type ResponseDescription } from './route.ts'
 
-/** The wire shapes of usage: documented from here. */
+/** How usage is asked for and reported, to the keys of a workspace and to the operator. */
 
 const count = (description?: string): Type.TInteger => Type.Integer(description === undefined ? {} : { description })
 const text = (description?: string): Type.TString => Type.String(description === undefined ? {} : { description })
 const textOrNull = () => Type.Union([Type.String(), Type.Null()])
 
+export function usageQuerySchema(groupings: readonly Grouping[]) {
+  return Type.Object({
+    from: Type.Optional(text('A date in Sydney such as 2026-11-01, or a time such as 2026-11-01T00:00:00Z.')),
+    to: Type.Optional(text('A date, which is included, or a time, which is not.')),
+    group_by: Type.Optional(Type.Enum([...groupings], { description: 'Returns sums instead of rows.' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 10_000, description: 'Entries per page: 1 to 10000, by default 100.' }),
+    ),
+    after: Type.Optional(text("The 'next' of the previous page.")),
+    model: Type.Optional(text('Only rows of this model.')),
+    price_versions: Type.Optional(text('A comma list. Only rows at these price versions.')),
+    credit_note: Type.Optional(text('Only rows of this adjustment note.')),
+    format: Type.Optional(
+      Type.Enum(['json', ...exportFormats], { description: 'json (default), or a file with one row per line.' }),
+    ),
+  })
+}
+
 const quantities = {
   input_tokens: count(),
-  cached_input_tokens: count('Part of the input tokens, never beside them.'),
+  cached_input_tokens: count('Part of the input tokens, not in addition to them.'),
   output_tokens: count(),
   images: count(),
   audio_ms: count('Milliseconds of audio.'),
-  amount_pico_aud: text('Exact: 10⁻¹² AUD, excluding GST.'),
+  amount_pico_aud: text('Exact, in units of 10⁻¹² AUD, excluding GST.'),
 }
 
 export const usageRowSchema = Type.Object({
@@ -23,41 +44,52 @@ export const usageRowSchema = Type.Object({
   key_id: text(),
   max_tokens: count(),
   ...quantities,
-  estimated: Type.Boolean({ description: 'The engine reported no usage; the figures are an estimate.' }),
+  estimated: Type.Boolean({ description: 'True if the engine reported no usage, and the figures are an estimate.' }),
   outcome: text(),
   price_version: count(),
   queue_wait_ms: count(),
   first_token_ms: Type.Union([Type.Integer(), Type.Null()]),
   duration_ms: count(),
   started: text(),
-  settled: text('The time it is billed at.'),
-  capacity_ms: Type.Optional(count('Of reserved capacity: how long it was reserved.')),
-  corrects: Type.Optional(text('Of a correction: the row it takes back.')),
+  settled: text('The time that decides which month the row is billed in.'),
+  capacity_ms: Type.Optional(count('For reserved capacity: how long it was reserved.')),
+  corrects: Type.Optional(text('For a correction: the row that it reverses.')),
   reason: Type.Optional(text()),
   credit_note: Type.Optional(textOrNull()),
 })
 
 const sums = {
   requests: count(),
-  estimated_requests: count('Those whose figures are an estimate.'),
+  estimated_requests: count('How many of them have estimated figures.'),
   capacity_ms: count(),
   amount: text('AUD, exact, excluding GST.'),
 }
 
-const group = {
-  model: Type.Optional(text('With group_by=model.')),
-  key: Type.Optional(text('With group_by=key: the id of a key.')),
-  day: Type.Optional(text('With group_by=day: a date in Sydney.')),
+const groupDescriptions: Readonly<Record<Grouping, string>> = {
+  workspace: 'With group_by=workspace: the name of a workspace.',
+  model: 'With group_by=model.',
+  key: 'With group_by=key: the id of a key.',
+  day: 'With group_by=day: a date in Sydney.',
 }
 
-export const usageListSchema = Type.Object({
-  object: Type.Literal('list'),
-  group_by: Type.Optional(Type.String()),
-  data: Type.Array(
-    Type.Object({ ...Type.Partial(Type.Object({ ...usageRowSchema.properties, ...sums })).properties, ...group }),
-    { description: 'Rows, oldest first; with group_by, sums.' },
-  ),
-  total: Type.Optional(Type.Object({ ...quantities, ...sums }, { description: 'With group_by: of the whole period.' })),
-  has_more: Type.Boolean(),
-  next: Type.Union([Type.String({ description: "Give it as 'after' for the next page." }), Type.Null()]),
-})
+export function usageResponse(groupings: readonly Grouping[]): ResponseDescription {
+  const group = Object.fromEntries(groupings.map((it) => [it, Type.Optional(text(groupDescriptions[it]))]))
+  const list = Type.Object({
+    object: Type.Literal('list'),
+    group_by: Type.Optional(Type.String()),
+    data: Type.Array(
+      Type.Object({ ...Type.Partial(Type.Object({ ...usageRowSchema.properties, ...sums })).properties, ...group }),
+      { description: 'Rows, oldest first. With group_by: sums.' },
+    ),
+    total: Type.Optional(Type.Object({ ...quantities, ...sums }, { description: 'With group_by: the whole period.' })),
+    has_more: Type.Boolean(),
+    next: Type.Union([Type.String({ description: "Send it as 'after' to get the next page." }), Type.Null()]),
+  })
+  const files = Object.fromEntries(exportFormats.map((format) => [mediaType(exportTypes[format]), textSchema]))
+  return { status: 200, content: { 'application/json': list, ...files } }
+}
+
+/** Without its parameters, such as the charset. */
+function mediaType(contentType: string): string {
+  return contentType.split(';', 1)[0] ?? contentType
+}

@@ -1,9 +1,20 @@
 import type { Allowance } from '../core/rate-window.ts'
 
-/** Requests per minute, for workspaces and for addresses that showed no good key. */
+/** Limits requests per minute: by workspace, and by address for callers without a valid key. */
 export interface RateLimiter {
-  /** Counts one request; false where the window has no room for it. */
-  take(subject: string, limit: number): Promise<boolean>
-  /** What the headers say, as of now. */
-  allowance(subject: string, limit: number): Allowance
+  /** Counts one request, unless the window is full. */
+  take(subject: string, limit: number): Promise<RateDecision>
+  /** Reads the allowance without counting a request. */
+  look(subject: string, limit: number): Promise<RateView>
+}
+
+/** What is known about one subject's allowance. */
+export interface RateView {
+  /** Reads the allowance when the headers are sent. Never waits: a remote limiter answers with the last value it received. */
+  allowance(): Allowance
+}
+
+export interface RateDecision extends RateView {
+  /** False when the window has no room for the request. */
+  readonly accepted: boolean
 }

@@ -1,17 +1,22 @@
 import { allowance, take, windowAt, type WindowCount } from '../core/rate-window.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { RateLimiter } from '../ports/rate-limit.ts'
+import type { RateLimiter, RateView } from '../ports/rate-limit.ts'
 
-/** Past this many subjects in one minute (addresses, mostly), newcomers share one count. */
+/** Beyond this many subjects in one minute (mostly addresses), new ones share a single count. */
 const MAX_SUBJECTS = 100_000
 const EVERYBODY_ELSE = '*'
 
+/** Counts in the memory of one process. Its allowances are always exact. */
 export function memoryRateLimiter(clock: Clock): RateLimiter {
   let counts = new Map<string, WindowCount>()
   let window = 0
 
   function place(subject: string): string {
     return counts.has(subject) || counts.size < MAX_SUBJECTS ? subject : EVERYBODY_ELSE
+  }
+
+  const viewOf = (subject: string, limit: number): RateView['allowance'] => {
+    return () => allowance(counts.get(place(subject)), limit, clock.now())
   }
 
   return {
@@ -24,8 +29,8 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
       const held = place(subject)
       const taken = take(counts.get(held), limit, now)
       counts.set(held, taken.held)
-      return taken.accepted
+      return { accepted: taken.accepted, allowance: viewOf(subject, limit) }
     },
-    allowance: (subject, limit) => allowance(counts.get(place(subject)), limit, clock.now()),
+    look: async (subject, limit) => ({ allowance: viewOf(subject, limit) }),
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { allowance } from '../../src/core/rate-window.ts'
 import { readJsonObject } from '../../src/http/body.ts'
 import { listen, type Application } from '../../src/http/server.ts'
@@ -345,30 +346,36 @@ describe('an address without a good key', () => {
 })
 
 describe('a request that takes too long to arrive', () => {
-  const headers = (): Record<string, string> => {
-    const { limit, remaining, resetAt } = allowance(undefined, 7, Date.now())
-    return {
-      'X-RateLimit-Limit': String(limit),
-      'X-RateLimit-Remaining': String(remaining),
-      'X-RateLimit-Reset': String(resetAt),
-    }
-  }
-
-  async function impatient(work: (url: string, over: number[]) => Promise<void>): Promise<void> {
+  /** `lookUp`: resolves when the rate limiter answers, which may take a while if it runs on another machine. */
+  async function impatient(
+    work: (url: string, over: number[]) => Promise<void>,
+    lookUp: () => Promise<void> = async () => {},
+  ): Promise<void> {
     const over: number[] = []
     const application: Application = {
       async answer(exchange) {
         await readJsonObject(exchange, 1000)
         exchange.send(200, 'application/json', '{}')
       },
-      headers,
+      async look() {
+        await lookUp()
+        return { allowance: () => allowance(undefined, 7, Date.now()) }
+      },
+      headers({ rate }) {
+        const told = rate?.allowance()
+        return {
+          'X-RateLimit-Limit': String(told?.limit),
+          'X-RateLimit-Remaining': String(told?.remaining),
+          'X-RateLimit-Reset': String(told?.resetAt),
+        }
+      },
       over: (exchange) => over.push(exchange.status),
     }
     const listener = await listen(application, '127.0.0.1', 0, { requestMs: 200, lookMs: 50 })
     try {
       await work(`http://127.0.0.1:${listener.address.port}`, over)
     } finally {
-      // An exchange that was answered and never ended would hold the service for ever.
+      // An exchange that was answered but never ended would keep the service from stopping.
       await within(5000, 'the listener closes', listener.close(1000))
     }
   }
@@ -376,20 +383,49 @@ describe('a request that takes too long to arrive', () => {
   const start = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n'
   const slow = { 'in its headers': start, 'in its body': `${start}\r\n{"a"` }
   for (const [where, text] of Object.entries(slow)) {
-    it(`[R2, X1] gets 408 with the three headers, and is over: ${where}`, async () => {
-      await impatient(async (url, over) => {
+    for (const ms of [0, 100]) {
+      it(`[R2, X1] gets 408 with the three headers, and ends: ${where}, with a limiter that takes ${ms} ms`, async () => {
+        await impatient(
+          async (url, over) => {
+            const client = await rawClient(url)
+            client.send(text)
+            await client.closed()
+            const answer = toldInBytes(client.received)
+            assert.deepEqual([answer.status, answer.code, answer.limit], [408, 'request_timeout', 7])
+            assert.equal(answer.headers.get('retry-after'), '1')
+            assert.equal(answer.headers.get('connection'), 'close')
+            if (where === 'in its body') await eventually('it is over', () => over.length === 1)
+            assert.deepEqual(over, where === 'in its body' ? [408] : [])
+          },
+          () => sleep(ms),
+        )
+      })
+    }
+  }
+
+  it('[R2, X1] gets one 400 with the three headers for bytes that are not HTTP, however many follow', async () => {
+    const { opened, open } = gate()
+    let lookUps = 0
+    await impatient(
+      async (url) => {
         const client = await rawClient(url)
-        client.send(text)
+        for (let chunk = 0; chunk < 5; chunk++) {
+          client.send('this is not HTTP\r\n\r\n')
+          await sleep(10)
+        }
+        open()
         await client.closed()
         const answer = toldInBytes(client.received)
-        assert.deepEqual([answer.status, answer.code, answer.limit], [408, 'request_timeout', 7])
-        assert.equal(answer.headers.get('retry-after'), '1')
-        assert.equal(answer.headers.get('connection'), 'close')
-        if (where === 'in its body') await eventually('it is over', () => over.length === 1)
-        assert.deepEqual(over, where === 'in its body' ? [408] : [])
-      })
-    })
-  }
+        assert.deepEqual([answer.status, answer.code, answer.limit], [400, 'invalid_value', 7])
+        assert.equal(client.received.match(/^HTTP\/1\.1 \d/gm)?.length, 1)
+      },
+      () => {
+        lookUps++
+        return opened
+      },
+    )
+    assert.equal(lookUps, 1)
+  })
 
   it('does not cut off one that arrived in time', async () => {
     await impatient(async (url, over) => {

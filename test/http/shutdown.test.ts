@@ -132,6 +132,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     const [first = '', second = ''] = client.received.split(/(?=HTTP\/1\.1 503)/)
     assert.match(first, /data: \[DONE\]/)
     assert.match(second, /service_unavailable/)
+    assert.match(second, /\r\nX-RateLimit-Limit: \d+\r\nX-RateLimit-Remaining: \d+\r\nX-RateLimit-Reset: \d+\r\n/i)
     assert.match(
       second,
       /\r\nRetry-After: 2\r\n[^]*\r\nConnection: close\r\n|\r\nConnection: close\r\n[^]*Retry-After: 2/i,

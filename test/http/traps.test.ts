@@ -101,6 +101,7 @@ describe('trap 2: an unread body hides its caller', () => {
           await sleep(1200)
           exchange.sendJson('{"held":true}')
         },
+        look: async () => undefined,
         headers: () => ({}),
         over() {},
       },

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { allowance, secondsLeft, take, windowAt, WINDOW_MS, type WindowCount } from '../../src/core/rate-window.ts'
+import type { RateLimiter } from '../../src/ports/rate-limit.ts'
 import { memoryRateLimiter } from '../../src/rate-limit/memory.ts'
 
 fc.configureGlobal({ seed: 1 })
 
 const limits = fc.integer({ min: 1, max: 20 })
-/** Requests as pauses between them, some of them longer than a window. */
+/** Requests, as the pauses between them. Some are longer than a window. */
 const pauses = fc.array(fc.integer({ min: 0, max: 25_000 }), { maxLength: 200 })
 const startTimes = fc.integer({ min: 0, max: 4_000_000_000_000 })
 
@@ -32,7 +33,7 @@ describe('a window of one minute', () => {
     )
   })
 
-  it('[R2] tells the limit, what is left of it, and when it begins anew', () => {
+  it('[R2] reports the limit, what is left of it, and when it resets', () => {
     fc.assert(
       fc.property(limits, startTimes, fc.nat(40), (limit, now, requests) => {
         let held: WindowCount | undefined
@@ -42,7 +43,7 @@ describe('a window of one minute', () => {
         assert.equal(told.remaining, Math.max(0, limit - requests))
         assert.ok(Number.isInteger(told.resetAt))
         assert.ok(told.resetAt * 1000 > now && told.resetAt * 1000 <= now + WINDOW_MS)
-        // And from that very moment on the allowance is whole again.
+        // From that moment on, the whole allowance is available again.
         const next = told.resetAt * 1000
         assert.equal(allowance(held, limit, next - 1).remaining, told.remaining)
         assert.equal(allowance(held, limit, next).remaining, limit)
@@ -51,20 +52,20 @@ describe('a window of one minute', () => {
     )
   })
 
-  it('[R2] never tells less than nothing left where the limit was lowered', () => {
+  it('[R2] never reports less than 0 after the limit was lowered', () => {
     const held = { window: windowAt(90_000), count: 10 }
     assert.deepEqual(allowance(held, 4, 90_000), { limit: 4, remaining: 0, resetAt: 120 })
     assert.equal(take(held, 4, 90_000).accepted, false)
     assert.equal(take(held, 11, 90_000).accepted, true)
   })
 
-  it('[R3] says when to come back: the seconds left, from 1 to 59', () => {
+  it('[R3] says when to try again: the seconds left, from 1 to 59', () => {
     fc.assert(
       fc.property(startTimes, (now) => {
         const left = secondsLeft(now)
         assert.ok(Number.isInteger(left) && left >= 1 && left <= 59)
         const exact = (WINDOW_MS - (now % WINDOW_MS)) / 1000
-        // Whoever waits that long is in the next window, but for the first second of a window.
+        // Waiting that long reaches the next window, except in the first second of a window.
         if (exact <= 59) assert.ok(left >= exact && left < exact + 1)
       }),
     )
@@ -72,39 +73,66 @@ describe('a window of one minute', () => {
   })
 })
 
-/** A wall clock that stands until it is moved. */
+/** A wall clock that only moves when told to. */
 function wallClock() {
   let nowMs = Date.UTC(2026, 10, 15)
   return { now: () => nowMs, monotonic: () => 0, move: (ms: number) => void (nowMs += ms) }
 }
 
+async function accepted(limiter: RateLimiter, subject: string, limit: number): Promise<boolean> {
+  return (await limiter.take(subject, limit)).accepted
+}
+
+async function remaining(limiter: RateLimiter, subject: string, limit: number): Promise<number> {
+  return (await limiter.look(subject, limit)).allowance().remaining
+}
+
 describe('the rate limiter in memory', () => {
-  it('[R1] counts each subject for itself', async () => {
+  it('[R1] counts each subject separately', async () => {
     const limiter = memoryRateLimiter(wallClock())
-    assert.deepEqual(await Promise.all([1, 2, 3].map(() => limiter.take('one', 2))), [true, true, false])
-    assert.equal(await limiter.take('other', 2), true)
-    assert.equal(limiter.allowance('one', 2).remaining, 0)
-    assert.equal(limiter.allowance('other', 2).remaining, 1)
-    assert.equal(limiter.allowance('nobody yet', 2).remaining, 2)
+    assert.deepEqual(await Promise.all([1, 2, 3].map(() => accepted(limiter, 'one', 2))), [true, true, false])
+    assert.equal(await accepted(limiter, 'other', 2), true)
+    assert.equal(await remaining(limiter, 'one', 2), 0)
+    assert.equal(await remaining(limiter, 'other', 2), 1)
+    assert.equal(await remaining(limiter, 'nobody yet', 2), 2)
   })
 
-  it('[R1] begins anew with the minute, for everybody', async () => {
+  it('[R1] starts again with every minute, for everybody', async () => {
     const clock = wallClock()
     const limiter = memoryRateLimiter(clock)
     await limiter.take('one', 1)
     clock.move(WINDOW_MS - 1)
-    assert.equal(await limiter.take('one', 1), false)
+    assert.equal(await accepted(limiter, 'one', 1), false)
     clock.move(1)
-    assert.equal(limiter.allowance('one', 1).remaining, 1)
-    assert.equal(await limiter.take('one', 1), true)
+    assert.equal(await remaining(limiter, 'one', 1), 1)
+    assert.equal(await accepted(limiter, 'one', 1), true)
   })
 
-  it('stays bounded under any number of subjects: newcomers share one count', async () => {
+  it('[R1] reads an allowance without counting a request', async () => {
+    const limiter = memoryRateLimiter(wallClock())
+    for (let times = 0; times < 5; times++) assert.equal(await remaining(limiter, 'one', 2), 2)
+    assert.equal(await accepted(limiter, 'one', 2), true)
+  })
+
+  it('[R2] keeps the allowance of a decision up to date until the headers are sent', async () => {
+    const clock = wallClock()
+    const limiter = memoryRateLimiter(clock)
+    const first = await limiter.take('one', 3)
+    const seen = await limiter.look('one', 3)
+    assert.deepEqual([first.allowance().remaining, seen.allowance().remaining], [2, 2])
+    const reset = first.allowance().resetAt
+    await limiter.take('one', 3)
+    assert.deepEqual([first.allowance().remaining, seen.allowance().remaining], [1, 1])
+    clock.move(WINDOW_MS)
+    assert.deepEqual(first.allowance(), { limit: 3, remaining: 3, resetAt: reset + 60 })
+  })
+
+  it('stays bounded with any number of subjects: new ones share one count', async () => {
     const limiter = memoryRateLimiter(wallClock())
     for (let index = 0; index < 100_000; index++) await limiter.take(`address ${index}`, 1)
-    assert.equal(await limiter.take('newcomer', 1), true)
-    assert.equal(await limiter.take('another newcomer', 1), false)
-    // Those who were there keep their own count.
-    assert.equal(await limiter.take('address 5', 2), true)
+    assert.equal(await accepted(limiter, 'newcomer', 1), true)
+    assert.equal(await accepted(limiter, 'another newcomer', 1), false)
+    // Subjects that were there before keep their own count.
+    assert.equal(await accepted(limiter, 'address 5', 2), true)
   })
 })

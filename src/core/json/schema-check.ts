@@ -13,7 +13,7 @@ export interface SchemaProblem {
 
 export type Path = readonly (string | number)[]
 
-type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
+type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object' | 'null'
 
 interface Node {
   readonly type?: JsonType
@@ -213,6 +213,8 @@ export function describeSchema(node: TSchema | Node): string {
       return 'an object'
     case 'boolean':
       return 'true or false'
+    case 'null':
+      return 'null'
     default:
       return 'any value'
   }

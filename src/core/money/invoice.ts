@@ -4,7 +4,7 @@ import type { PricedSums } from './usage-sums.ts'
 
 /** Turns usage into the amount owed: exact until the subtotal, which is rounded once. */
 
-const units = [
+export const units = [
   'input_tokens',
   'cached_input_tokens',
   'output_tokens',

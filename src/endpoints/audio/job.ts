@@ -12,12 +12,6 @@ type SpeechTask = SpeechInput['task']
 /** The most tokens that Whisper generates: 448 for each window of 30 s. Other models generate fewer. */
 const CHARGED_TOKENS_PER_SECOND = 15
 
-/** The task of each path. */
-export const audioTasks: Readonly<Record<string, SpeechTask>> = {
-  '/audio/transcriptions': 'transcribe',
-  '/audio/translations': 'translate',
-}
-
 /** POST /audio/transcriptions and /audio/translations: a form with a recording in, a transcript out. */
 export async function audioJob(
   endpoint: string,

@@ -2,112 +2,151 @@ import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { invoiceHtml } from '../../billing/invoice-html.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
-import { reconcile } from '../../billing/reconcile.ts'
-import { reconciliationView } from '../../billing/reconciliation-view.ts'
+import { ApiError } from '../../core/errors.ts'
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { parseMonth, type Month } from '../../core/money/sydney-time.ts'
-import type { Store } from '../../ports/store.ts'
-import type { AdminRoute } from './admin-api.ts'
+import { invalidParameter } from '../../core/parameter-errors.ts'
+import type { Workspace } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
-import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
-import { readJsonObject } from '../body.ts'
+import { binarySchema, jsonResponse, listSchema, textSchema, type ResponseDescription } from '../route.ts'
+import { invoiceSchema } from './invoice-schema.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
-/** Invoices, adjustment notes, corrections and the proof of the books, for the operator. */
-export interface InvoiceParts {
+/** Tax invoices and adjustment notes. */
+
+export interface InvoicesParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
-  readonly store: Store
 }
 
-const MAX_BODY_BYTES = 1024 * 1024
+const monthSchema = Type.Object({
+  workspace: Type.String({ minLength: 1, description: 'The name or id of a workspace.' }),
+  period: Type.String({ description: 'A month in Sydney, such as 2026-11.' }),
+})
 
-const monthSchema = Type.Object({ workspace: Type.String({ minLength: 1 }), period: Type.String() })
-const reason = Type.String({ minLength: 1, maxLength: 1000 })
 const creditSchema = Type.Object({
   ...monthSchema.properties,
-  reason,
-  all: Type.Optional(Type.Boolean()),
-  requests: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 10_000 })),
+  reason: Type.String({ minLength: 1, maxLength: 1000 }),
+  all: Type.Optional(Type.Boolean({ description: 'true: everything that is left of the invoice.' })),
+  requests: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      minItems: 1,
+      maxItems: 10_000,
+      description: 'The ids of the requests to credit. Send either this or all.',
+    }),
+  ),
 })
-const correctionSchema = Type.Object({ reason })
 
-export function invoiceRoutes({ accounts, invoicing, store }: InvoiceParts): readonly AdminRoute[] {
-  const route = (method: string, path: string, handle: AdminRoute['handle']): AdminRoute => ({
-    method,
-    path: path.split('/'),
-    handle,
-  })
-  async function asked(exchange: Exchange, schema: Schema) {
-    const body = await bodyOf<Asked>(exchange, schema)
-    return { body, workspace: accounts.workspace(body.workspace), month: monthIn(body.period) }
-  }
+const formats = ['json', 'html', 'pdf'] as const
+type Format = (typeof formats)[number]
+
+const formatQuery = Type.Object({
+  format: Type.Optional(Type.Enum([...formats], { description: 'json (default), a web page, or a PDF.' })),
+})
+
+const documentResponse: ResponseDescription = {
+  status: 200,
+  content: { 'application/json': invoiceSchema, 'text/html': textSchema, 'application/pdf': binarySchema },
+}
+
+export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly OperatorRoute[] {
+  const requested = (body: { readonly workspace: string; readonly period: string }): [Workspace, Month] => [
+    accounts.workspace(body.workspace),
+    monthIn(body.period),
+  ]
 
   return [
-    route('GET', '/admin/v1/invoices', async (exchange) => {
-      const name = new URLSearchParams(exchange.query).get('workspace')
-      const data = await invoicing.list(name === null ? undefined : accounts.workspace(name))
-      exchange.sendJson(JSON.stringify({ object: 'list', data }))
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/invoices',
+      id: 'listInvoices',
+      summary: 'List invoices',
+      description: 'All issued invoices and adjustment notes, or those of one workspace.',
+      query: Type.Object({
+        workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace.' })),
+      }),
+      response: jsonResponse(listSchema(invoiceSchema)),
+      errors: ['not_found'],
+      async answer({ exchange, query: { workspace } }) {
+        const data = await invoicing.list(workspace === undefined ? undefined : accounts.workspace(workspace))
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
     }),
-    route('POST', '/admin/v1/invoices/preview', async (exchange) => {
-      const { workspace, month } = await asked(exchange, monthSchema)
-      await send(exchange, await invoicing.preview(workspace, month))
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices',
+      id: 'issueInvoice',
+      summary: 'Issue an invoice',
+      description: 'Issues the tax invoice of a month that is over in Sydney. It is never changed afterwards.',
+      body: monthSchema,
+      response: jsonResponse(invoiceSchema, 201),
+      errors: ['not_found', 'conflict'],
+      async answer({ exchange, body }) {
+        exchange.sendJson(JSON.stringify(await invoicing.issue(...requested(body))), 201)
+      },
     }),
-    route('POST', '/admin/v1/invoices', async (exchange) => {
-      const { workspace, month } = await asked(exchange, monthSchema)
-      exchange.send(201, 'application/json', JSON.stringify(await invoicing.issue(workspace, month)))
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices/preview',
+      id: 'previewInvoice',
+      summary: 'Preview an invoice',
+      description: 'What a month has come to so far, or its invoice if it has been issued.',
+      query: formatQuery,
+      body: monthSchema,
+      response: documentResponse,
+      errors: ['not_found'],
+      async answer({ exchange, query, body }) {
+        await sendDocument(exchange, query.format ?? 'json', await invoicing.preview(...requested(body)))
+      },
     }),
-    route('POST', '/admin/v1/invoices/credit', async (exchange) => {
-      const { body, workspace, month } = await asked(exchange, creditSchema)
-      if ((body.requests === undefined) === (body.all !== true))
-        throw invalidParameter('invalid_value', 'requests', 'given, or else all: true')
-      const note = await invoicing.credit(workspace, month, body.requests ?? null, body.reason ?? '')
-      exchange.send(201, 'application/json', JSON.stringify(note))
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices/credit',
+      id: 'creditInvoice',
+      summary: 'Issue an adjustment note',
+      description: 'Credits some or all requests of an issued invoice.',
+      body: creditSchema,
+      response: jsonResponse(invoiceSchema, 201),
+      errors: ['not_found', 'conflict'],
+      async answer({ exchange, body }) {
+        const [workspace, month] = requested(body)
+        const requests = body.requests ?? null
+        if ((requests === null) === (body.all !== true)) {
+          throw new ApiError('invalid_value', "Send either 'requests' or all: true.", { param: 'requests' })
+        }
+        exchange.sendJson(JSON.stringify(await invoicing.credit(workspace, month, requests, body.reason)), 201)
+      },
     }),
-    route('GET', '/admin/v1/invoices/*', async (exchange, [number = '']) =>
-      send(exchange, await invoicing.byNumber(number)),
-    ),
-    route('POST', '/admin/v1/usage/*/correct', async (exchange, [id = '']) => {
-      const body = await bodyOf<{ reason: string }>(exchange, correctionSchema)
-      await invoicing.correct(id, body.reason)
-      exchange.send(201, 'application/json', JSON.stringify({ corrects: id }))
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/invoices/{number}',
+      id: 'getInvoice',
+      summary: 'One invoice',
+      description: 'An issued invoice or adjustment note, by its number.',
+      parameters: { number: 'The number of an invoice, such as INV-000001.' },
+      query: formatQuery,
+      response: documentResponse,
+      errors: ['not_found'],
+      async answer({ exchange, parameters, query }) {
+        await sendDocument(exchange, query.format ?? 'json', await invoicing.byNumber(parameters.number))
+      },
     }),
-    route('GET', '/admin/v1/reconcile', async (exchange) =>
-      exchange.sendJson(JSON.stringify(reconciliationView(await reconcile(store)))),
-    ),
   ]
 }
 
-interface Asked {
-  readonly workspace: string
-  readonly period: string
-  readonly reason?: string
-  readonly all?: boolean
-  readonly requests?: readonly string[]
-}
-
-type Schema = Parameters<typeof requireValid>[0]
-
-async function bodyOf<Body>(exchange: Exchange, schema: Schema): Promise<Body> {
-  const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
-  requireValid(schema, value)
-  return value as Body
-}
-
-/** As JSON, or with ?format= as a page or a PDF. */
-async function send(exchange: Exchange, found: InvoiceDocument): Promise<void> {
-  switch (new URLSearchParams(exchange.query).get('format') ?? 'json') {
+async function sendDocument(exchange: Exchange, format: Format, document: InvoiceDocument): Promise<void> {
+  switch (format) {
     case 'json':
-      return exchange.sendJson(JSON.stringify(found))
+      return exchange.sendJson(JSON.stringify(document))
     case 'html':
-      return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(found))
+      return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(document))
     case 'pdf': {
+      // Loaded on first use: it takes longer to load than everything else here.
       const { invoicePdf } = await import('../../billing/invoice-pdf.ts')
-      return exchange.send(200, 'application/pdf', await invoicePdf(found), {
-        'Content-Disposition': `inline; filename="${found.number ?? 'preview'}.pdf"`,
+      return exchange.send(200, 'application/pdf', await invoicePdf(document), {
+        'Content-Disposition': `inline; filename="${document.number ?? 'preview'}.pdf"`,
       })
     }
-    default:
-      throw invalidParameter('invalid_value', 'format', 'one of json, html, pdf')
   }
 }
 

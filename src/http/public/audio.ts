@@ -1,26 +1,72 @@
+import type { SpeechInput } from '../../dialects/dialect.ts'
 import { modelIn, type MeasureAudio } from '../../endpoints/audio/form.ts'
 import { audioJob } from '../../endpoints/audio/job.ts'
-import type { SpeechInput } from '../../dialects/dialect.ts'
-import type { Caller } from '../../ports/accounts.ts'
+import { audioFormSchema, audioResponseSchema } from '../../endpoints/audio/schema.ts'
 import type { Spool } from '../../ports/uploads.ts'
-import type { Exchange } from '../exchange.ts'
+import { textSchema } from '../route.ts'
 import { withUpload } from '../upload.ts'
-import { resolveFor, runJob } from './inference.ts'
-import type { PublicParts } from './public-api.ts'
+import { keyRoute, type KeyRoute } from './key-route.ts'
+import { inferenceErrors, queueHeaders, resolveFor, runJob, type InferenceEndpoint, type JobParts } from './run-job.ts'
 
 /** The audio endpoints: form → model → endpoint fits → job → pipeline. */
 
-export interface AudioParts {
-  readonly spool: Spool
-  readonly maxUploadBytes: number
-  readonly measure: MeasureAudio
+export interface AudioParts extends JobParts {
+  readonly audio: {
+    readonly spool: Spool
+    readonly maxUploadBytes: number
+    readonly measure: MeasureAudio
+  }
 }
 
-export function audio(parts: PublicParts, path: string, task: SpeechInput['task']) {
+interface AudioEndpoint extends InferenceEndpoint {
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  readonly task: SpeechInput['task']
+}
+
+const audioEndpoints: readonly AudioEndpoint[] = [
+  {
+    path: '/audio/transcriptions',
+    id: 'audioTranscriptions',
+    summary: 'Transcription',
+    description: 'Returns what is said in a recording, in the spoken language.',
+    task: 'transcribe',
+  },
+  {
+    path: '/audio/translations',
+    id: 'audioTranslations',
+    summary: 'Translation of speech',
+    description: 'Returns what is said in a recording, in English, whatever the spoken language.',
+    task: 'translate',
+  },
+]
+
+const audioRules =
+  'Every model takes file, model, and response_format json or text. language, prompt, temperature, timestamp_granularities and the other formats need a model that lists them in supported_parameters (response_format for srt, vtt and verbose_json). Speakers are not told apart. The length of the recording is measured before the request is queued, and is what is billed; in the queue, each second counts as 15 tokens. A file over the limit (25 MiB unless the operator changed it) gets 413: split long recordings, preferably at silence.'
+
+export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
   const { spool, maxUploadBytes, measure } = parts.audio
-  return (exchange: Exchange, caller: Caller): Promise<void> =>
-    withUpload(exchange, spool, maxUploadBytes, async (upload) => {
-      const { model, deployment } = resolveFor(parts, path, modelIn(upload), caller)
-      await runJob(parts, exchange, caller, await audioJob(path, task, upload, model, deployment, measure))
+  return audioEndpoints.map((endpoint) => {
+    const { path, id, summary, description, task } = endpoint
+    return keyRoute({
+      method: 'POST',
+      path,
+      id,
+      summary,
+      description: `${description} ${audioRules}`,
+      request: { contentType: 'multipart/form-data', schema: audioFormSchema },
+      response: {
+        status: 200,
+        content: { 'application/json': audioResponseSchema, 'text/plain': textSchema, 'text/vtt': textSchema },
+        headers: queueHeaders,
+      },
+      errors: inferenceErrors.filter((code) => code !== 'invalid_json'),
+      answer: ({ exchange, caller }) =>
+        withUpload(exchange, spool, maxUploadBytes, async (upload) => {
+          const { model, deployment } = resolveFor(parts, endpoint, modelIn(upload), caller)
+          await runJob(parts, exchange, caller, await audioJob(path, task, upload, model, deployment, measure))
+        }),
     })
+  })
 }

@@ -1,81 +1,156 @@
-import { endpointsOf, type Deployment, type Model } from '../../core/catalog.ts'
+import type { TObject, TSchema } from 'typebox'
+import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
-import type { Caller } from '../../ports/accounts.ts'
-import type { FileStore } from '../../ports/files.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
-import { readJsonObject } from '../body.ts'
+import { invalidParameter } from '../../core/parameter-errors.ts'
 import { chatJob } from '../../endpoints/chat/job.ts'
 import type { ImageParts } from '../../endpoints/chat/messages.ts'
+import { chatRequestSchema, chatResponseSchema } from '../../endpoints/chat/schema.ts'
 import { completionsJob } from '../../endpoints/completions/job.ts'
+import { completionsRequestSchema, completionsResponseSchema } from '../../endpoints/completions/schema.ts'
 import { embeddingsJob } from '../../endpoints/embeddings/job.ts'
-import type { Exchange } from '../exchange.ts'
+import { embeddingsRequestSchema, embeddingsResponseSchema } from '../../endpoints/embeddings/schema.ts'
 import { imagesJob } from '../../endpoints/images/job.ts'
-import { invalidParameter } from '../../core/parameter-errors.ts'
-import type { PublicParts } from './public-api.ts'
+import { imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
 import { rerankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
+import {
+  rerankingRequestSchema,
+  rerankingResponseSchema,
+  rerankRequestSchema,
+  rerankResponseSchema,
+} from '../../endpoints/rerank/schema.ts'
+import type { Caller } from '../../ports/accounts.ts'
+import type { FileStore } from '../../ports/files.ts'
+import { readJsonObject } from '../body.ts'
+import type { Exchange } from '../exchange.ts'
+import { textSchema } from '../route.ts'
+import { keyRoute, type KeyRoute } from './key-route.ts'
+import { inferenceErrors, queueHeaders, resolveFor, runJob, type InferenceEndpoint, type JobParts } from './run-job.ts'
 
-/** What the endpoints with a JSON body share: body → model → endpoint fits → job → pipeline. */
+/** The inference endpoints that take JSON: body → model → endpoint fits → job → pipeline. */
 
-export type MakeJob = (
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-  parts: ImageParts & { readonly files: FileStore | undefined },
-) => Job | Promise<Job>
-
-export const jobMakers: Readonly<Record<string, MakeJob>> = {
-  '/chat/completions': chatJob,
-  '/completions': completionsJob,
-  '/embeddings': embeddingsJob,
-  '/rerank': rerankJob,
-  '/reranking': rerankingJob,
-  '/images/generations': imagesJob,
+export interface InferenceParts extends JobParts, ImageParts {
+  /** Keeps the images that callers ask for as links. undefined: links are not offered. */
+  readonly files: FileStore | undefined
+  readonly limits: { readonly maxBodyBytes: number }
 }
 
-export function inference(parts: PublicParts, path: string, makeJob: MakeJob) {
-  return async (exchange: Exchange, caller: Caller): Promise<void> => {
-    await runJob(parts, exchange, caller, await readJob(parts, path, makeJob, exchange, caller))
-  }
+type MakeJob = (body: JsonBody, model: Model, deployment: Deployment, parts: InferenceParts) => Job | Promise<Job>
+
+interface JsonEndpoint extends InferenceEndpoint {
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  readonly request: TObject
+  readonly response: TSchema
+  /** The answer is an event stream if the request says so. */
+  readonly streams?: boolean
+  readonly repeatsErrorMessage?: boolean
+  readonly makeJob: MakeJob
 }
 
-/** Apart, because an async function that waits keeps all it has named, and a job may wait for minutes. */
+const jsonEndpoints: readonly JsonEndpoint[] = [
+  {
+    path: '/chat/completions',
+    id: 'chatCompletions',
+    summary: 'Chat completion',
+    description:
+      'Answers a conversation. With stream: true, the tokens arrive as server-sent events that end with data: [DONE]. While the model is busy, the request waits in its queue with the connection open and silent; X-Queue-Wait-Ms says how long it waited.',
+    request: chatRequestSchema,
+    response: chatResponseSchema,
+    streams: true,
+    makeJob: chatJob,
+  },
+  {
+    path: '/completions',
+    // The older form of text completion has no category of its own.
+    alsoServes: 'llm',
+    id: 'completions',
+    summary: 'Text completion (legacy)',
+    description: 'Continues one or several texts. Current models are made for chat completion instead.',
+    request: completionsRequestSchema,
+    response: completionsResponseSchema,
+    streams: true,
+    makeJob: completionsJob,
+  },
+  {
+    path: '/embeddings',
+    id: 'embeddings',
+    summary: 'Embeddings',
+    description: 'Returns one vector per text, in the order of the input. base64 is little-endian float32.',
+    request: embeddingsRequestSchema,
+    response: embeddingsResponseSchema,
+    makeJob: embeddingsJob,
+  },
+  {
+    path: '/rerank',
+    id: 'rerank',
+    summary: 'Rerank documents',
+    description:
+      'Sorts documents by relevance to a query, best first, with scores from 0 to 1. For models that list the endpoint /rerank. Errors carry their message at the top level, too.',
+    request: rerankRequestSchema,
+    response: rerankResponseSchema,
+    // @ai-sdk/cohere reads only that one.
+    repeatsErrorMessage: true,
+    makeJob: rerankJob,
+  },
+  {
+    path: '/reranking',
+    id: 'reranking',
+    summary: 'Rerank passages',
+    description:
+      'Sorts passages by relevance to query.text, best first, with raw logits. For models that list the endpoint /reranking.',
+    request: rerankingRequestSchema,
+    response: rerankingResponseSchema,
+    makeJob: rerankingJob,
+  },
+  {
+    path: '/images/generations',
+    id: 'imagesGenerations',
+    summary: 'Generate images',
+    description:
+      'Makes images from a prompt. They are returned as base64, or as links that expire if the operator has set up file storage. Each delivered image is billed; an engine may make fewer than requested. In the queue, each image counts as 1000 tokens.',
+    request: imagesRequestSchema,
+    response: imagesResponseSchema,
+    makeJob: imagesJob,
+  },
+]
+
+export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
+  return jsonEndpoints.map((endpoint) => {
+    const { path, id, summary, description, request, response, streams, repeatsErrorMessage = false } = endpoint
+    return keyRoute({
+      method: 'POST',
+      path,
+      id,
+      summary,
+      description,
+      request: { contentType: 'application/json', schema: request },
+      response: {
+        status: 200,
+        content: { 'application/json': response, ...(streams ? { 'text/event-stream': textSchema } : {}) },
+        headers: queueHeaders,
+      },
+      errors: inferenceErrors,
+      repeatsErrorMessage,
+      answer: async ({ exchange, caller }) => {
+        await runJob(parts, exchange, caller, await readJob(parts, endpoint, exchange, caller))
+      },
+    })
+  })
+}
+
+/** A separate function, so that the request body is not retained while the job waits, which may take minutes. */
 async function readJob(
-  parts: PublicParts,
-  path: string,
-  makeJob: MakeJob,
+  parts: InferenceParts,
+  endpoint: JsonEndpoint,
   exchange: Exchange,
   caller: Caller,
 ): Promise<Job> {
   const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
-  const { model, deployment } = resolveFor(parts, path, modelName(body.value), caller)
-  return makeJob(body, model, deployment, parts)
-}
-
-/** The model a caller named, if it may be called on this path. */
-export function resolveFor(
-  parts: PublicParts,
-  path: string,
-  name: string,
-  caller: Caller,
-): { model: Model; deployment: Deployment } {
-  const found = parts.catalog.resolve(name, caller.workspace.name)
-  requireEndpoint(found.model, path)
-  return found
-}
-
-export async function runJob(parts: PublicParts, exchange: Exchange, caller: Caller, job: Job): Promise<void> {
-  const { model, deployment } = job
-  const { notes } = exchange
-  notes['model'] = model.id
-  notes['lane'] = deployment.lane
-  const row = await parts.pipeline(job, caller, exchange)
-  notes['outcome'] = row.outcome
-  notes['queue_wait_ms'] = row.queueWaitMs
-  notes['first_token_ms'] = row.firstTokenMs
-  notes['duration_ms'] = row.durationMs
-  notes['input_tokens'] = row.inputTokens
-  notes['output_tokens'] = row.outputTokens
+  const { model, deployment } = resolveFor(parts, endpoint, modelName(body.value), caller)
+  return endpoint.makeJob(body, model, deployment, parts)
 }
 
 function modelName(body: Readonly<Record<string, unknown>>): string {
@@ -87,12 +162,4 @@ function modelName(body: Readonly<Record<string, unknown>>): string {
   }
   if (typeof model !== 'string') throw invalidParameter('invalid_type', 'model', 'a string, the slug of a model')
   return model
-}
-
-function requireEndpoint(model: Model, path: string): void {
-  const right = endpointsOf(model)
-  // The older form of text completion has no category of its own.
-  if (right.includes(path) || (path === '/completions' && model.categories.includes('llm'))) return
-  const addresses = right.map((it) => `/api/v1${it}`).join(' or ')
-  throw new ApiError('wrong_endpoint', `${model.id} is not called on ${path}; use ${addresses}.`, { param: 'model' })
 }

@@ -1,3 +1,4 @@
+import Type, { type Static } from 'typebox'
 import type { PriceBook } from '../../catalog/price-book.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import {
@@ -14,11 +15,13 @@ import {
 import { ApiError } from '../../core/errors.ts'
 import { formatAud } from '../../core/money/money.ts'
 import { formatPriceList } from '../../core/money/rating.ts'
-import type { Workspace } from '../../ports/accounts.ts'
-import { operations } from './openapi.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
+import type { Workspace } from '../../ports/accounts.ts'
+import { jsonResponse } from '../route.ts'
+import { keyRoute, type KeyRoute } from './key-route.ts'
+import { modelDetailSchema, modelListSchema } from './model-schema.ts'
 
-/** GET /models, /models/detail and /models/{slug}: the catalog as one workspace sees it. */
+/** The catalog as one workspace sees it. */
 export interface ModelsParts {
   readonly catalog: Catalog
   readonly prices: PriceBook
@@ -26,13 +29,71 @@ export interface ModelsParts {
   isUp(model: Model, workspace: string): boolean
 }
 
-const scopes = ['callable', 'catalog'] as const
+const listQuery = Type.Object({
+  scope: Type.Optional(
+    Type.Enum(['callable', 'catalog'], {
+      description: 'callable (default), or catalog for every model with its availability.',
+    }),
+  ),
+  category: Type.Optional(Type.Enum([...categories], { description: 'Only models of this category.' })),
+  mode: Type.Optional(Type.Enum([...modes], { description: 'Only models that are served in this mode.' })),
+  supported_parameters: Type.Optional(
+    Type.String({ description: 'A comma list. Only models that take all of these parameters.' }),
+  ),
+})
 
-export function listModels(parts: ModelsParts, workspace: Workspace, query: URLSearchParams): object {
-  const scope = oneOf(query, 'scope', scopes) ?? 'callable'
-  const category = oneOf(query, 'category', categories)
-  const mode = oneOf(query, 'mode', modes)
-  const parameters = parameterNames(query, parts.catalog.models())
+const detailQuery = Type.Object({ slug: Type.String({ description: 'The slug of the model, or a short id.' }) })
+
+/** `knownParameters`: the parameters that any endpoint takes. */
+export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<string>): readonly KeyRoute[] {
+  return [
+    keyRoute({
+      method: 'GET',
+      path: '/models',
+      id: 'models',
+      summary: 'List models',
+      description: 'The models that this key can call now, with the prices that apply to its workspace.',
+      query: listQuery,
+      response: jsonResponse(modelListSchema),
+      errors: ['invalid_value'],
+      answer: ({ exchange, caller, query }) =>
+        exchange.sendJson(JSON.stringify(listModels(parts, caller.workspace, query, knownParameters))),
+    }),
+    keyRoute({
+      method: 'GET',
+      path: '/models/detail',
+      id: 'modelsDetail',
+      summary: 'One model',
+      description: 'A single model with its description, short ids and queue limits.',
+      query: detailQuery,
+      response: jsonResponse(modelDetailSchema),
+      errors: ['missing_required_parameter', 'model_not_found'],
+      answer: ({ exchange, caller, query }) =>
+        exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, query.slug))),
+    }),
+    keyRoute({
+      method: 'GET',
+      path: '/models/{slug+}',
+      id: 'modelsSlug',
+      summary: 'One model, by path',
+      description:
+        'The same, for the retrieve() function of SDKs. /models/meta/x and /models/meta%2Fx both name the model meta/x.',
+      parameters: { slug: 'The slug of the model, or a short id.' },
+      response: jsonResponse(modelDetailSchema),
+      errors: ['model_not_found'],
+      answer: ({ exchange, caller, parameters }) =>
+        exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, parameters.slug))),
+    }),
+  ]
+}
+
+function listModels(
+  parts: ModelsParts,
+  workspace: Workspace,
+  { scope = 'callable', category, mode, supported_parameters: names = '' }: Static<typeof listQuery>,
+  knownParameters: ReadonlySet<string>,
+): object {
+  const parameters = parameterNames(names, knownParameters, parts.catalog.models())
   const data = parts.catalog
     .models()
     .filter((model) => isVisible(model, workspace.name) && matches(model, category, mode, parameters))
@@ -41,8 +102,8 @@ export function listModels(parts: ModelsParts, workspace: Workspace, query: URLS
   return { object: 'list', data }
 }
 
-export function describeModel(parts: ModelsParts, workspace: Workspace, name: string | null): object {
-  if (!name) {
+function describeModel(parts: ModelsParts, workspace: Workspace, name: string): object {
+  if (name === '') {
     throw new ApiError('missing_required_parameter', "Missing required parameter: 'slug', the slug of a model.", {
       param: 'slug',
     })
@@ -122,7 +183,7 @@ const outputByCategory: Readonly<Record<Category, string>> = {
 
 function architectureOf(model: Model): object {
   const inputs = new Set(model.categories.map((category) => inputByCategory[category]))
-  // A question about an image is text.
+  // The question about an image is text.
   if (model.categories.includes('vision')) inputs.add('text')
   const outputs = new Set(model.categories.map((category) => outputByCategory[category]))
   const inputModalities = ['text', 'image', 'audio'].filter((it) => inputs.has(it))
@@ -138,7 +199,7 @@ function architectureOf(model: Model): object {
 function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): object {
   const { rates } = parts.prices.priceFor(model, workspace.id)
   const list = formatPriceList(rates)
-  const { image_prices: ofImages = [] } = parts.prices.pricesFor(model, workspace.id)
+  const { image_prices: imagePrices = [] } = parts.prices.pricesFor(model, workspace.id)
   const own = model.dedicated.find((deployment) => deployment.workspace === workspace.name)
   const perHour = (own ?? model.dedicated.find((deployment) => deployment.perHour))?.perHour
   return {
@@ -153,21 +214,20 @@ function pricingOf(parts: ModelsParts, model: Model, workspace: Workspace): obje
       cached_input: list.cached_input_per_million ?? null,
     },
     per_image: list.per_image ?? null,
-    image_prices: ofImages.map((it) => ({ size: it.size, quality: it.quality ?? null, per_image: it.per_image })),
+    image_prices: imagePrices.map((it) => ({ size: it.size, quality: it.quality ?? null, per_image: it.per_image })),
     per_audio_minute: list.per_audio_minute ?? null,
     dedicated_per_hour: perHour ?? null,
     ...(perHour === undefined ? {} : { dedicated_per_hour_indicative: true }),
   }
 }
 
-/** What any endpoint takes; an operator may list more for a model. */
-const knownParameters = new Set(
-  operations.flatMap(({ request }) => Object.keys((request && 'properties' in request && request.properties) || {})),
-)
-
-/** A name that nothing takes is a slip, and would only find nothing. */
-function parameterNames(query: URLSearchParams, models: readonly Model[]): readonly string[] {
-  const names = query.get('supported_parameters')?.split(',').filter(Boolean) ?? []
+/** Refuses names that no endpoint and no model knows: they are typing errors, and would silently find nothing. */
+function parameterNames(
+  text: string,
+  knownParameters: ReadonlySet<string>,
+  models: readonly Model[],
+): readonly string[] {
+  const names = text.split(',').filter(Boolean)
   const isKnown = (name: string): boolean =>
     knownParameters.has(name) || models.some((model) => model.supportedParameters.includes(name))
   if (names.every(isKnown)) return names
@@ -176,15 +236,4 @@ function parameterNames(query: URLSearchParams, models: readonly Model[]): reado
     'supported_parameters',
     'a comma list of parameters, such as temperature,tools',
   )
-}
-
-function oneOf<Value extends string>(
-  query: URLSearchParams,
-  name: string,
-  allowed: readonly Value[],
-): Value | undefined {
-  const value = query.get(name)
-  if (value === null) return undefined
-  if ((allowed as readonly string[]).includes(value)) return value as Value
-  throw invalidParameter('invalid_value', name, `one of ${allowed.join(', ')}`)
 }

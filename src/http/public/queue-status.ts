@@ -1,11 +1,48 @@
+import Type from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { deploymentFor } from '../../core/catalog.ts'
-import { isVisible } from '../../core/catalog.ts'
+import { deploymentFor, isVisible } from '../../core/catalog.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { Admission } from '../../ports/admission.ts'
+import { jsonResponse } from '../route.ts'
+import { keyRoute, type KeyRoute } from './key-route.ts'
+import { limitsSchema } from './model-schema.ts'
 
-/** GET /queue/status: the lanes this workspace's requests would join, all at one instant. */
-export function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): object {
+export interface QueueStatusParts {
+  readonly catalog: Catalog
+  readonly admission: Admission
+}
+
+const queueStatusSchema = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(
+    Type.Object({
+      object: Type.Literal('queue.status'),
+      model: Type.String(),
+      in_flight_requests: Type.Integer(),
+      committed_tokens: Type.Integer(),
+      available_budget: Type.Integer(),
+      queue_depth: Type.Integer(),
+      limits: limitsSchema,
+    }),
+  ),
+})
+
+export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
+  return keyRoute({
+    method: 'GET',
+    path: '/queue/status',
+    id: 'queueStatus',
+    summary: 'Queue status',
+    description: 'How busy the models are that this key can call. The request itself is never queued.',
+    response: jsonResponse(queueStatusSchema),
+    errors: [],
+    answer: ({ exchange, caller }) =>
+      exchange.sendJson(JSON.stringify(queueStatus(catalog, admission, caller.workspace))),
+  })
+}
+
+/** The lanes that this workspace's requests would join, all at one instant. */
+function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): object {
   const lanes = admission.status()
   const data = catalog.models().flatMap((model) => {
     const deployment = isVisible(model, workspace.name) ? deploymentFor(model, workspace.name) : undefined

@@ -1,21 +1,24 @@
 import { Readable } from 'node:stream'
 import { usageView } from '../accounts/views.ts'
-import { exportFormats, exportRows, exportTypes } from '../billing/usage-export.ts'
+import { exportRows, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
 import { rowsQuery, usageReport, type ReportScope } from '../billing/usage-report.ts'
 import { ApiError } from '../core/errors.ts'
 import type { UsageStore } from '../ports/usage.ts'
 import type { Exchange } from './exchange.ts'
-import { invalidParameter } from '../core/parameter-errors.ts'
 
-/** What was used, for a workspace's own key and for the operator. */
+/** Usage, for the keys of a workspace and for the operator. */
 
-export async function sendUsage(exchange: Exchange, store: UsageStore, scope: ReportScope): Promise<void> {
+export async function sendUsage(
+  exchange: Exchange,
+  format: 'json' | ExportFormat,
+  store: UsageStore,
+  scope: ReportScope,
+): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  const asked = query.get('format') ?? 'json'
-  if (asked === 'json') return exchange.sendJson(JSON.stringify(await usageReport(store, scope, query)))
-  const format = exportFormats.find((it) => it === asked)
-  if (!format) throw invalidParameter('invalid_value', 'format', `one of json, ${exportFormats.join(', ')}`)
-  if (scope.workspaceId === undefined) throw invalidParameter('invalid_value', 'workspace', 'given, for a download')
+  if (format === 'json') return exchange.sendJson(JSON.stringify(await usageReport(store, scope, query)))
+  if (scope.workspaceId === undefined) {
+    throw new ApiError('invalid_value', "A download is for one workspace: add 'workspace'.", { param: 'workspace' })
+  }
   const pieces = exportRows(store, rowsQuery(scope.workspaceId, query), format)
   await exchange.sendStream(Readable.from(pieces), {
     'Content-Type': exportTypes[format],
@@ -23,7 +26,7 @@ export async function sendUsage(exchange: Exchange, store: UsageStore, scope: Re
   })
 }
 
-/** One row, by the X-Request-Id of its response. Those of other workspaces are not there. */
+/** Sends one row, by the X-Request-Id of its response. With a workspace, rows of other workspaces are not found. */
 export async function sendUsageRow(
   exchange: Exchange,
   store: UsageStore,

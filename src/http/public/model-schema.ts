@@ -1,20 +1,10 @@
 import Type from 'typebox'
-import { errorTable } from '../../core/errors.ts'
 import { categories, modes } from '../../core/catalog.ts'
 
-/** The wire shapes of what is not inference: documented from here. */
+/** How models are described, in GET /models and GET /models/{slug}. */
 
 const decimal = (): Type.TString => Type.String({ description: 'A decimal in AUD, excluding GST.' })
 const decimalOrNull = () => Type.Union([decimal(), Type.Null()])
-
-export const errorSchema = Type.Object({
-  error: Type.Object({
-    message: Type.String(),
-    type: Type.Enum([...new Set(Object.values(errorTable).map(({ type }) => type))]),
-    param: Type.Union([Type.String(), Type.Null()]),
-    code: Type.Enum(Object.keys(errorTable)),
-  }),
-})
 
 export const modelEntrySchema = Type.Object({
   id: Type.String({ description: 'The canonical slug, <provider>/<model>.' }),
@@ -24,7 +14,7 @@ export const modelEntrySchema = Type.Object({
   name: Type.String(),
   context_length: Type.Integer(),
   max_completion_tokens: Type.Integer(),
-  default_max_tokens: Type.Integer({ description: 'The output allowed where a request does not say.' }),
+  default_max_tokens: Type.Integer({ description: 'The output limit of a request that does not set one.' }),
   architecture: Type.Object({
     modality: Type.String(),
     input_modalities: Type.Array(Type.String()),
@@ -42,11 +32,11 @@ export const modelEntrySchema = Type.Object({
     per_image: decimalOrNull(),
     image_prices: Type.Array(
       Type.Object({
-        size: Type.String({ description: 'auto: where a request names none.' }),
-        quality: Type.Union([Type.String(), Type.Null()], { description: 'null: any that is not listed.' }),
+        size: Type.String({ description: 'auto: the price of a request that names no size.' }),
+        quality: Type.Union([Type.String(), Type.Null()], { description: 'null: every quality that is not listed.' }),
         per_image: decimal(),
       }),
-      { description: 'Prices by size and quality; every other image is at per_image.' },
+      { description: 'Prices by size and quality. Every other image costs per_image.' },
     ),
     per_audio_minute: decimalOrNull(),
     dedicated_per_hour: decimalOrNull(),
@@ -60,7 +50,8 @@ export const modelEntrySchema = Type.Object({
   unavailable_reason: Type.Optional(Type.Enum(['model_access_denied', 'model_not_configured'])),
 })
 
-const limitsSchema = Type.Object({
+/** The limits of the queue in front of a model. */
+export const limitsSchema = Type.Object({
   token_budget: Type.Integer(),
   max_concurrent_requests: Type.Integer(),
   max_queue_depth: Type.Integer(),
@@ -75,18 +66,3 @@ export const modelDetailSchema = Type.Object({
 })
 
 export const modelListSchema = Type.Object({ object: Type.Literal('list'), data: Type.Array(modelEntrySchema) })
-
-export const queueStatusSchema = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(
-    Type.Object({
-      object: Type.Literal('queue.status'),
-      model: Type.String(),
-      in_flight_requests: Type.Integer(),
-      committed_tokens: Type.Integer(),
-      available_budget: Type.Integer(),
-      queue_depth: Type.Integer(),
-      limits: limitsSchema,
-    }),
-  ),
-})

@@ -1,0 +1,39 @@
+import type { Store } from '../../ports/store.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { documentationRoutes } from '../documentation.ts'
+import { healthRoutes } from '../health.ts'
+import type { OpenRoute } from '../route.ts'
+import { adminDescription } from './description.ts'
+import { invoiceRoutes, type InvoicesParts } from './invoices.ts'
+import { keyRoutes } from './keys.ts'
+import { metricsRoute } from './metrics.ts'
+import type { OperatorRoute } from './operator-route.ts'
+import { priceRoutes, type PricesParts } from './prices.ts'
+import { reconciliationRoute } from './reconciliation.ts'
+import { reloadRoutes, type ReloadParts } from './reload.ts'
+import { usageRoutes } from './usage.ts'
+import { workspaceRoutes, type WorkspacesParts } from './workspaces.ts'
+
+export interface AdminRouteParts extends WorkspacesParts, PricesParts, InvoicesParts, ReloadParts {
+  /** A reader with a connection of its own, so that no report delays the ledger. */
+  readonly store: Store
+  readonly telemetry: Telemetry
+  isReady(): boolean
+}
+
+/** Everything that the operator's listener serves. */
+export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | OperatorRoute)[] {
+  const api = [
+    ...workspaceRoutes(parts),
+    ...keyRoutes(parts),
+    ...priceRoutes(parts),
+    ...usageRoutes(parts),
+    ...invoiceRoutes(parts),
+    reconciliationRoute(parts),
+    ...reloadRoutes(parts),
+    metricsRoute(parts),
+    ...healthRoutes(() => parts.isReady()),
+  ]
+  // The documentation needs no token: a browser could not send one, and it holds nothing but what the source says.
+  return [...documentationRoutes(adminDescription, api), ...api]
+}

@@ -1,0 +1,47 @@
+import Type from 'typebox'
+import { units } from '../../core/money/invoice.ts'
+import { nullable } from '../route.ts'
+
+/** Invoices and adjustment notes, as they are issued. */
+
+const partySchema = Type.Object({ name: Type.String(), abn: nullable(Type.String()), address: Type.String() })
+
+const lineSchema = Type.Object({
+  description: Type.String(),
+  model: Type.String(),
+  unit: Type.Enum([...units]),
+  quantity: Type.String({ description: 'Minutes and hours have four decimals; quantity_ms is exact.' }),
+  quantity_ms: nullable(Type.String()),
+  rate: Type.String({ description: 'AUD for rate_per.' }),
+  rate_per: Type.String(),
+  amount: Type.String({ description: 'AUD, exact.' }),
+  price_versions: Type.Array(Type.Integer()),
+  rows: Type.String({ description: 'Where the rows of the line can be downloaded, with a key of the workspace.' }),
+})
+
+export const invoiceSchema = Type.Object({
+  object: Type.Literal('invoice'),
+  kind: Type.Enum(['tax_invoice', 'adjustment_note']),
+  number: nullable(Type.String({ description: 'null: a preview.' })),
+  workspace: Type.String(),
+  period: Type.String({ description: 'A month, such as 2026-11.' }),
+  period_from: Type.String(),
+  period_to: Type.String(),
+  issued: nullable(Type.String()),
+  due: nullable(Type.String()),
+  currency: Type.Literal('AUD'),
+  seller: nullable(partySchema),
+  buyer: partySchema,
+  payment: Type.String(),
+  public_url: nullable(Type.String({ description: 'Where the buyer reaches the API.' })),
+  adjusts: nullable(Type.String({ description: 'For an adjustment note: the number of the invoice.' })),
+  reason: nullable(Type.String()),
+  lines: Type.Array(lineSchema),
+  lines_total: Type.String({ description: 'The sum of the lines before rounding.' }),
+  subtotal: Type.String({ description: 'Excluding GST.' }),
+  gst: Type.String(),
+  total: Type.String({ description: 'Including GST.' }),
+  requests: Type.Integer(),
+  estimated_requests: Type.Integer(),
+  ledger_rows: Type.Integer({ description: 'How many rows of the ledger the document covers.' }),
+})

@@ -1,0 +1,16 @@
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { textSchema } from '../route.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+export function metricsRoute({ telemetry }: { readonly telemetry: Telemetry }): OperatorRoute {
+  return operatorRoute({
+    method: 'GET',
+    path: '/metrics',
+    id: 'metrics',
+    summary: 'Metrics',
+    description: 'All metrics in the text format of Prometheus.',
+    response: { status: 200, content: { 'text/plain': textSchema } },
+    errors: [],
+    answer: ({ exchange }) => exchange.send(200, 'text/plain; version=0.0.4', telemetry.metrics()),
+  })
+}

@@ -1,0 +1,63 @@
+import type { Static, TObject } from 'typebox'
+import type { ErrorCode } from '../../core/errors.ts'
+import { requireValid } from '../../core/parameter-errors.ts'
+import { readJsonObject } from '../body.ts'
+import type { Exchange } from '../exchange.ts'
+import { readQuery, type Call, type OperationAt, type PathParameters, type Route } from '../route.ts'
+
+/** A route for the operator. */
+export interface OperatorRoute extends Route {
+  readonly access: 'operator'
+  answer(exchange: Exchange, parameters: PathParameters): Promise<void>
+}
+
+interface OperatorOperation<Path extends string, Query extends TObject, Body extends TObject> extends Omit<
+  OperationAt<Path, Query>,
+  'request'
+> {
+  /** The JSON body. Read and checked before the handler runs. */
+  readonly body?: Body
+  answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void> | void
+}
+
+/** Room for the ids of all requests that an adjustment note may name. */
+const MAX_BODY_BYTES = 1024 * 1024
+
+const bodyErrors: readonly ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+]
+
+export function operatorRoute<
+  const Path extends string,
+  Query extends TObject = TObject<{}>,
+  Body extends TObject = TObject<{}>,
+>({ body: bodySchema, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
+  const { method, path, query: querySchema, errors } = operation
+  return {
+    method,
+    path,
+    access: 'operator',
+    operation: {
+      ...operation,
+      ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema } } : {}),
+      errors: [...errors, ...(bodySchema ? bodyErrors : querySchema ? ['invalid_value' as const] : [])],
+    },
+    async answer(exchange, parameters) {
+      const query = readQuery(querySchema, exchange.query)
+      const body = bodySchema ? await readBody(exchange, bodySchema) : {}
+      await answer({ exchange, parameters, query, body } as Parameters<typeof answer>[0])
+    },
+  }
+}
+
+async function readBody(exchange: Exchange, schema: TObject): Promise<object> {
+  const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
+  requireValid(schema, value)
+  return value
+}

@@ -1,0 +1,38 @@
+import Type from 'typebox'
+import { reconcile } from '../../billing/reconcile.ts'
+import { reconciliationView } from '../../billing/reconciliation-view.ts'
+import type { Store } from '../../ports/store.ts'
+import { jsonResponse, nullable } from '../route.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+const reconciliationSchema = Type.Object({
+  object: Type.Literal('reconciliation'),
+  fits: Type.Boolean({ description: 'True if everything adds up.' }),
+  workspaces: Type.Integer(),
+  rows: Type.Integer(),
+  invoices: Type.Integer(),
+  amount_pico_aud: Type.String({ description: 'The sum of all rows, in units of 10⁻¹² AUD.' }),
+  problems: Type.Array(
+    Type.Object({
+      check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number']),
+      workspace: nullable(Type.String()),
+      subject: Type.String({ description: 'The row or the invoice that is wrong.' }),
+      message: Type.String(),
+    }),
+  ),
+})
+
+export function reconciliationRoute({ store }: { readonly store: Store }): OperatorRoute {
+  return operatorRoute({
+    method: 'GET',
+    path: '/admin/v1/reconcile',
+    id: 'reconcile',
+    summary: 'Reconcile the books',
+    description: 'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit.',
+    response: jsonResponse(reconciliationSchema),
+    errors: [],
+    async answer({ exchange }) {
+      exchange.sendJson(JSON.stringify(reconciliationView(await reconcile(store))))
+    },
+  })
+}

@@ -1,0 +1,76 @@
+import Type from 'typebox'
+import type { Accounts } from '../../accounts/accounts.ts'
+import type { Invoicing } from '../../billing/invoices.ts'
+import { groupings } from '../../core/money/usage-sums.ts'
+import type { UsageStore } from '../../ports/usage.ts'
+import { jsonResponse } from '../route.ts'
+import { sendUsage, sendUsageRow } from '../send-usage.ts'
+import { usageQuerySchema, usageResponse, usageRowSchema } from '../usage-schema.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+/** What all workspaces used. */
+
+export interface UsageParts {
+  readonly accounts: Accounts
+  readonly store: UsageStore
+  readonly invoicing: Invoicing
+}
+
+const usageQuery = Type.Object({
+  workspace: Type.Optional(
+    Type.String({ description: 'The name or id of a workspace. Only sums can cover all workspaces.' }),
+  ),
+  ...usageQuerySchema(groupings).properties,
+})
+
+export function usageRoutes({ accounts, store, invoicing }: UsageParts): readonly OperatorRoute[] {
+  return [
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/usage',
+      id: 'listUsage',
+      summary: 'Usage',
+      description:
+        'What a workspace used and what it cost, row by row or as sums. Dates are days in Sydney. With format=csv or format=jsonl, all rows of the period come as one file.',
+      query: usageQuery,
+      response: usageResponse(groupings),
+      errors: ['missing_required_parameter', 'not_found'],
+      answer: ({ exchange, query: { workspace, format = 'json' } }) =>
+        sendUsage(exchange, format, store, {
+          workspaceId: workspace === undefined ? undefined : accounts.workspace(workspace).id,
+          groupings,
+          workspaceName: (id) => accounts.workspace(id).name,
+        }),
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/usage/{request_id}',
+      id: 'getUsage',
+      summary: 'Usage of one request',
+      description: 'One row of any workspace, by the X-Request-Id of its response.',
+      parameters: { request_id: 'The X-Request-Id of a response.' },
+      response: jsonResponse(usageRowSchema),
+      errors: ['not_found'],
+      answer: ({ exchange, parameters }) => sendUsageRow(exchange, store, parameters.request_id, undefined),
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/usage/{request_id}/correct',
+      id: 'correctUsage',
+      summary: 'Correct a row',
+      description:
+        'Reverses a row that has not been invoiced yet. The row stays; a new row takes its amount back. Invoiced rows need an adjustment note instead.',
+      parameters: { request_id: 'The X-Request-Id of a response.' },
+      body: Type.Object({ reason: Type.String({ minLength: 1, maxLength: 1000 }) }),
+      response: jsonResponse(
+        Type.Object({ corrects: Type.String({ description: 'The row that was reversed.' }) }),
+        201,
+      ),
+      errors: ['not_found', 'conflict'],
+      async answer({ exchange, parameters: { request_id: corrects }, body }) {
+        await invoicing.correct(corrects, body.reason)
+        exchange.sendJson(JSON.stringify({ corrects }), 201)
+      },
+    }),
+  ]
+}

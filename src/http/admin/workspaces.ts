@@ -1,0 +1,129 @@
+import Type from 'typebox'
+import type { Accounts } from '../../accounts/accounts.ts'
+import { workspaceView } from '../../accounts/views.ts'
+import { changeWorkspace } from '../../accounts/workspace-change.ts'
+import { ApiError } from '../../core/errors.ts'
+import { jsonResponse, listSchema, nullable } from '../route.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+export interface WorkspacesParts {
+  readonly accounts: Accounts
+  /** The limit of workspaces that have none of their own. */
+  readonly requestsPerMinute: number
+}
+
+const workspaceSchema = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  requests_per_minute: Type.Integer(),
+  spend_limit: nullable(Type.String({ description: 'AUD per month in Sydney, excluding GST.' })),
+  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
+  buyer: Type.Object(
+    {
+      name: nullable(Type.String()),
+      abn: nullable(Type.String()),
+      address: nullable(Type.String()),
+    },
+    { description: 'Who its invoices are addressed to.' },
+  ),
+  created: Type.String(),
+})
+
+const creationSchema = Type.Object({
+  name: Type.String({
+    minLength: 1,
+    description: '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit.',
+  }),
+})
+
+const text = (description: string) =>
+  Type.Optional(nullable(Type.String({ minLength: 1, maxLength: 1000, description })))
+
+const changeSchema = Type.Object(
+  {
+    requests_per_minute: Type.Optional(
+      nullable(
+        Type.Integer({
+          minimum: 1,
+          maximum: 100_000_000,
+          description: 'null returns the workspace to the default of the service.',
+        }),
+      ),
+    ),
+    spend_limit: text('AUD per month in Sydney, excluding GST, such as "250.00". null removes the limit.'),
+    spend_limit_kind: Type.Optional(
+      Type.Enum(['soft', 'hard'], {
+        description: 'A hard limit (default) refuses requests that would exceed it; a soft limit only reports it.',
+      }),
+    ),
+    buyer: Type.Optional(
+      Type.Object(
+        {
+          name: text('null: the name of the workspace.'),
+          abn: text('An Australian Business Number, or null.'),
+          address: text('A postal address, or null.'),
+        },
+        { additionalProperties: false, description: 'Who its invoices are addressed to.' },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export function workspaceRoutes({ accounts, requestsPerMinute }: WorkspacesParts): readonly OperatorRoute[] {
+  const workspaceJson = (name: string): string =>
+    JSON.stringify(workspaceView(accounts.workspace(name), requestsPerMinute))
+
+  return [
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/workspaces',
+      id: 'listWorkspaces',
+      summary: 'List workspaces',
+      description: 'All workspaces, with their limits and buyers.',
+      response: jsonResponse(listSchema(workspaceSchema)),
+      errors: [],
+      answer({ exchange }) {
+        const data = accounts.workspaces().map((it) => workspaceView(it, requestsPerMinute))
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/workspaces',
+      id: 'createWorkspace',
+      summary: 'Create a workspace',
+      description: 'Keys, limits, prices and invoices belong to a workspace.',
+      body: creationSchema,
+      response: jsonResponse(workspaceSchema, 201),
+      errors: ['conflict'],
+      async answer({ exchange, body }) {
+        await accounts.createWorkspace(body.name)
+        exchange.sendJson(workspaceJson(body.name), 201)
+      },
+    }),
+    operatorRoute({
+      method: 'PATCH',
+      path: '/admin/v1/workspaces/{workspace}',
+      id: 'changeWorkspace',
+      summary: 'Change a workspace',
+      description: 'Changes limits and the buyer. Fields that are left out stay as they are.',
+      parameters: { workspace: 'The name or id of a workspace.' },
+      body: changeSchema,
+      response: jsonResponse(workspaceSchema),
+      errors: ['not_found'],
+      async answer({ exchange, parameters, body }) {
+        // An empty body changes nothing, so it is probably a mistake.
+        if (Object.keys(body).length === 0) {
+          throw new ApiError(
+            'missing_required_parameter',
+            "Nothing to change: send at least one field, such as 'requests_per_minute'.",
+            { param: 'requests_per_minute' },
+          )
+        }
+        await changeWorkspace(accounts, parameters.workspace, body)
+        exchange.sendJson(workspaceJson(parameters.workspace))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,38 @@
+import type { TObject } from 'typebox'
+import type { Caller } from '../../ports/accounts.ts'
+import type { Exchange } from '../exchange.ts'
+import { readQuery, type Call, type OperationAt, type PathParameters, type Route } from '../route.ts'
+
+/** The path that the whole API is below. */
+export const BASE = '/api/v1'
+
+/** A route for callers with an API key. */
+export interface KeyRoute extends Route {
+  readonly access: 'key'
+  /** Errors carry their message at the top level, too. */
+  readonly repeatsErrorMessage: boolean
+  answer(exchange: Exchange, parameters: PathParameters, caller: Caller): Promise<void> | void
+}
+
+interface KeyOperation<Path extends string, Query extends TObject> extends OperationAt<Path, Query> {
+  readonly repeatsErrorMessage?: boolean
+  answer(call: Call<Path, Query> & { readonly caller: Caller }): Promise<void> | void
+}
+
+/** The path is below the base. */
+export function keyRoute<const Path extends string, Query extends TObject = TObject<{}>>(
+  operation: KeyOperation<Path, Query>,
+): KeyRoute {
+  const { method, path, query: schema, repeatsErrorMessage = false } = operation
+  return {
+    method,
+    path: BASE + path,
+    access: 'key',
+    operation,
+    repeatsErrorMessage,
+    answer(exchange, parameters, caller) {
+      const call = { exchange, caller, parameters, query: readQuery(schema, exchange.query) }
+      return operation.answer(call as Parameters<typeof operation.answer>[0])
+    },
+  }
+}

@@ -1,0 +1,41 @@
+import type { UsageStore } from '../../ports/usage.ts'
+import { documentationRoutes } from '../documentation.ts'
+import { healthRoutes } from '../health.ts'
+import { openRoute, type OpenRoute } from '../route.ts'
+import { audioRoutes, type AudioParts } from './audio.ts'
+import { publicDescription } from './description.ts'
+import { fileRoutes } from './files.ts'
+import { inferenceRoutes, type InferenceParts } from './inference.ts'
+import type { KeyRoute } from './key-route.ts'
+import { modelRoutes, type ModelsParts } from './models.ts'
+import { queueStatusRoute, type QueueStatusParts } from './queue-status.ts'
+import { ownUsageRoutes } from './usage.ts'
+
+export interface PublicRouteParts extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts {
+  readonly usage: UsageStore
+  isReady(): boolean
+}
+
+/** Everything that the public listener serves. */
+export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | KeyRoute)[] {
+  const inference = [...inferenceRoutes(parts), ...audioRoutes(parts)]
+  const api = [
+    ...inference,
+    ...modelRoutes(parts, requestFields(inference)),
+    queueStatusRoute(parts),
+    ...ownUsageRoutes(parts.usage),
+  ]
+  return [
+    openRoute('/', (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' })),
+    ...documentationRoutes(publicDescription, api),
+    ...healthRoutes(() => parts.isReady()),
+    ...fileRoutes(parts.files),
+    ...api,
+  ]
+}
+
+/** The names of the fields in all request bodies. */
+function requestFields(routes: readonly KeyRoute[]): ReadonlySet<string> {
+  const schemas = routes.flatMap(({ operation }) => operation?.request?.schema ?? [])
+  return new Set(schemas.flatMap((schema) => ('properties' in schema ? Object.keys(schema.properties ?? {}) : [])))
+}

@@ -1,0 +1,85 @@
+import type { Catalog } from '../../catalog/catalog.ts'
+import { endpointsOf, type Category, type Deployment, type Model } from '../../core/catalog.ts'
+import { ApiError, type ErrorCode } from '../../core/errors.ts'
+import type { Job } from '../../core/job.ts'
+import type { Pipeline } from '../../pipeline/pipeline.ts'
+import type { Caller } from '../../ports/accounts.ts'
+import type { Exchange } from '../exchange.ts'
+import { BASE } from './key-route.ts'
+
+/** What all inference endpoints share: find the model, check that it fits the endpoint, run the job. */
+
+export interface JobParts {
+  readonly catalog: Catalog
+  readonly pipeline: Pipeline
+}
+
+export interface InferenceEndpoint {
+  /** Below the base path. The ledger records it with each request. */
+  readonly path: string
+  /** Models of this category may be called here, although they do not list the endpoint. */
+  readonly alsoServes?: Category
+}
+
+/** The errors that every inference endpoint may give. */
+export const inferenceErrors: readonly ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'unsupported_parameter',
+  'unsupported_value',
+  'unsupported_content',
+  'wrong_endpoint',
+  'context_length_exceeded',
+  'token_budget_exceeded',
+  'spend_limit_exceeded',
+  'model_access_denied',
+  'model_not_found',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'queue_full',
+  'upstream_error',
+  'upstream_timeout',
+  'model_overloaded',
+  'model_not_configured',
+  'service_unavailable',
+]
+
+export const queueHeaders = {
+  'X-Queue-Wait-Ms': { description: 'Milliseconds the request waited in the queue.', schema: { type: 'integer' } },
+} as const
+
+/** The model that the caller named, if it may be called on this endpoint. */
+export function resolveFor(
+  { catalog }: JobParts,
+  endpoint: InferenceEndpoint,
+  name: string,
+  caller: Caller,
+): { model: Model; deployment: Deployment } {
+  const found = catalog.resolve(name, caller.workspace.name)
+  requireEndpoint(found.model, endpoint)
+  return found
+}
+
+export async function runJob({ pipeline }: JobParts, exchange: Exchange, caller: Caller, job: Job): Promise<void> {
+  const { model, deployment } = job
+  const { notes } = exchange
+  notes['model'] = model.id
+  notes['lane'] = deployment.lane
+  const row = await pipeline(job, caller, exchange)
+  notes['outcome'] = row.outcome
+  notes['queue_wait_ms'] = row.queueWaitMs
+  notes['first_token_ms'] = row.firstTokenMs
+  notes['duration_ms'] = row.durationMs
+  notes['input_tokens'] = row.inputTokens
+  notes['output_tokens'] = row.outputTokens
+}
+
+function requireEndpoint(model: Model, { path, alsoServes }: InferenceEndpoint): void {
+  const right = endpointsOf(model)
+  if (right.includes(path) || (alsoServes && model.categories.includes(alsoServes))) return
+  const addresses = right.map((it) => BASE + it).join(' or ')
+  throw new ApiError('wrong_endpoint', `${model.id} cannot be called on ${path}. Use ${addresses}.`, { param: 'model' })
+}

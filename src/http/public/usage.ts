@@ -1,0 +1,40 @@
+import { ownGroupings } from '../../billing/usage-report.ts'
+import type { UsageStore } from '../../ports/usage.ts'
+import { jsonResponse } from '../route.ts'
+import { sendUsage, sendUsageRow } from '../send-usage.ts'
+import { usageQuerySchema, usageResponse, usageRowSchema } from '../usage-schema.ts'
+import { keyRoute, type KeyRoute } from './key-route.ts'
+
+/** What the caller's own workspace used. */
+export function ownUsageRoutes(store: UsageStore): readonly KeyRoute[] {
+  return [
+    keyRoute({
+      method: 'GET',
+      path: '/usage',
+      id: 'usage',
+      summary: 'Usage',
+      description:
+        'What the keys of this workspace used and what it cost, row by row or as sums. Dates are days in Sydney. With format=csv or format=jsonl, all rows of the period come as one file.',
+      query: usageQuerySchema(ownGroupings),
+      response: usageResponse(ownGroupings),
+      errors: ['invalid_value'],
+      answer: ({ exchange, caller, query }) =>
+        sendUsage(exchange, query.format ?? 'json', store, {
+          workspaceId: caller.workspace.id,
+          groupings: ownGroupings,
+        }),
+    }),
+    keyRoute({
+      method: 'GET',
+      path: '/usage/{request_id+}',
+      id: 'usageRequestId',
+      summary: 'Usage of one request',
+      description: 'One row, by the X-Request-Id of its response.',
+      parameters: { request_id: 'The X-Request-Id of a response.' },
+      response: jsonResponse(usageRowSchema),
+      errors: ['not_found'],
+      answer: ({ exchange, caller, parameters }) =>
+        sendUsageRow(exchange, store, parameters.request_id, caller.workspace.id),
+    }),
+  ]
+}

@@ -1,0 +1,125 @@
+import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import type { ErrorCode } from '../core/errors.ts'
+import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
+import { invalidParameter, toApiError } from '../core/parameter-errors.ts'
+import type { Exchange } from './exchange.ts'
+
+/**
+ * Routes as data. The router, the OpenAPI document and the docs page are all made from the same list.
+ */
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** What every route says about itself, whoever may call it. */
+export interface Route {
+  readonly method: Method
+  /** `/models/{slug}` takes one segment of the path; `{slug+}` takes the rest of it, slashes included. */
+  readonly path: string
+  /** Who may call it: anybody, callers with an API key, or the operator. */
+  readonly access: 'open' | 'key' | 'operator'
+  /** undefined: the route is not documented. */
+  readonly operation: Operation | undefined
+}
+
+/** A route as the documentation describes it. */
+export interface Operation {
+  /** Unique in the document: SDK generators name their functions after it. */
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  /** What each parameter in the path means. */
+  readonly parameters?: PathParameters
+  readonly query?: TObject
+  readonly request?: { readonly contentType: string; readonly schema: TSchema }
+  readonly response: ResponseDescription
+  /** Besides those that any route may give. */
+  readonly errors: readonly ErrorCode[]
+}
+
+export interface ResponseDescription {
+  readonly status: 200 | 201
+  /** A schema for each content type. */
+  readonly content: Readonly<Record<string, TSchema>>
+  readonly headers?: Readonly<Record<string, HeaderDescription>>
+}
+
+export interface HeaderDescription {
+  readonly description: string
+  readonly schema: { readonly type: 'integer' | 'string' }
+}
+
+/** The decoded values of the parameters in a path, by name. */
+export type PathParameters = Readonly<Record<string, string>>
+
+/** The names of the parameters in a path: 'workspace' | 'model' for `/workspaces/{workspace}/prices/{model+}`. */
+export type ParameterName<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? (Name extends `${infer Plain}+` ? Plain : Name) | ParameterName<Rest>
+  : never
+
+/** What a handler gets. Query and body have been checked against their schemas. */
+export interface Call<Path extends string, Query extends TObject> {
+  readonly exchange: Exchange
+  readonly parameters: Readonly<Record<ParameterName<Path>, string>>
+  readonly query: Static<Query>
+}
+
+/** An operation whose parameters match the path. */
+export interface OperationAt<Path extends string, Query extends TObject> extends Operation {
+  readonly method: Method
+  readonly path: Path
+  readonly parameters?: Readonly<Record<ParameterName<Path>, string>>
+  readonly query?: Query
+}
+
+/** A route that needs no credentials. It answers HEAD as well as GET. */
+export interface OpenRoute extends Route {
+  readonly access: 'open'
+  answer(exchange: Exchange, parameters: PathParameters): Promise<void> | void
+}
+
+export function openRoute<const Path extends string>(
+  path: Path,
+  answer: (exchange: Exchange, parameters: Readonly<Record<ParameterName<Path>, string>>) => Promise<void> | void,
+  operation?: Operation,
+): OpenRoute {
+  return { method: 'GET', path, access: 'open', operation, answer }
+}
+
+/** For content that is text, but not JSON. */
+export const textSchema = Type.String()
+
+/** For content that is bytes. */
+export const binarySchema = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
+
+export function nullable<Schema extends TSchema>(schema: Schema): Type.TUnion<[Schema, Type.TNull]> {
+  return Type.Union([schema, Type.Null()])
+}
+
+export function listSchema<Item extends TSchema>(item: Item) {
+  return Type.Object({ object: Type.Literal('list'), data: Type.Array(item) })
+}
+
+export function jsonResponse(schema: TSchema, status: ResponseDescription['status'] = 200): ResponseDescription {
+  return { status, content: { 'application/json': schema } }
+}
+
+/** Reads the parameters that the schema names. The first of several values counts, and unknown names are ignored. */
+export function readQuery(schema: TObject | undefined, text: string): Readonly<Record<string, unknown>> {
+  if (!schema) return {}
+  const given = new URLSearchParams(text)
+  const values: Record<string, unknown> = {}
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const value = given.get(name)
+    if (value !== null) values[name] = isNumeric(property) ? Number(value) : value
+  }
+  const problem = findSchemaProblem(schema, values)
+  if (!problem) return values
+  // Everything in a query is text, so there is no such thing as a wrong type.
+  throw problem.kind === 'missing'
+    ? toApiError(problem)
+    : invalidParameter('invalid_value', formatPath(problem.path), problem.expected)
+}
+
+function isNumeric(schema: TSchema): boolean {
+  return 'type' in schema && schema.type === 'integer'
+}
