@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
-import { openStore } from '../../src/store/open.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli, type CliResult } from '../support/cli.ts'
+import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -18,7 +18,6 @@ const seller = {
   payment_terms_days: 30,
   public_url: 'https://api.example.com/',
 }
-const lastMonth = sydneyMonth(sydneyMonth(Date.now()).from - 1)
 let engine: ScriptedEngine
 let weir: TestWeir
 
@@ -27,32 +26,12 @@ before(async () => {
   weir = await startWeir(stageConfig([engine.url], { config: { seller } }))
   engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
   await (await weir.chat({})).text()
-  await copyToLastMonth()
+  await copyToLastMonth(weir, 1000)
 })
 after(async () => {
   await weir.stop()
   await engine.close()
 })
-
-/** As if the same had been asked a month ago. */
-async function copyToLastMonth(): Promise<void> {
-  const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
-  const [row] = await weir.ledger()
-  // The price is younger than the copy, so a price of its time is needed.
-  const { prices } = await store.accounts()
-  const list = prices.find(({ model }) => model === 'meta/test-8b')!
-  const version = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from })
-  const at = lastMonth.to - 1
-  const copies = Array.from({ length: 1000 }, (_, index) => ({
-    ...row!,
-    requestId: `copy-${index}`,
-    priceVersion: version,
-    startedAt: at,
-    settledAt: at,
-  }))
-  await store.writeLedger({ intents: [], rows: copies })
-  await store.close()
-}
 
 const run = (...args: string[]): Promise<CliResult> =>
   cli([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
@@ -89,7 +68,7 @@ describe('weir invoice', () => {
     }
   })
 
-  it('refuses what makes no sense, in a line', async () => {
+  it('refuses mistakes in one line', async () => {
     for (const [args, told] of [
       [['issue', ...month], /has already been invoiced: INV-000001/],
       [['issue', '--workspace', 'default', '--period', sydneyMonth(Date.now()).name], /not over yet/],
@@ -107,7 +86,7 @@ describe('weir invoice', () => {
     }
   })
 
-  it('credits, and the books still fit: weir reconcile', async () => {
+  it('credits, and weir reconcile still finds nothing wrong', async () => {
     const note = (await run('invoice', 'credit', ...month, '--reason', 'A test', '--request', 'copy-1,copy-2')).json()
     assert.deepEqual([note['number'], note['adjusts'], note['ledger_rows']], ['ADJ-000001', 'INV-000001', 2])
     const row = (await weir.ledger()).find(({ requestId }) => !requestId.includes('copy'))
@@ -118,7 +97,7 @@ describe('weir invoice', () => {
 })
 
 describe("the operator's API", () => {
-  it('does the same', async () => {
+  it('previews, issues, credits, lists and shows as the command does', async () => {
     const asked = { workspace: 'default', period: lastMonth.name }
     assert.equal((await weir.admin('POST', '/admin/v1/invoices', asked)).status, 409)
     const preview = (await (await weir.admin('POST', '/admin/v1/invoices/preview', asked)).json()) as { number: string }
@@ -152,7 +131,7 @@ describe("a correction by the operator's API", () => {
   const correct = (id: string, body: object): Promise<Response> =>
     weir.admin('POST', `/admin/v1/usage/${id}/correct`, body)
 
-  it('is a new row that points to the old one and takes back what it cost', async () => {
+  it('is a new row that points to the old one and reverses its amount', async () => {
     engine.script = { promptTokens: 1000, tokens: ['a', 'b'] }
     const response = await weir.chat({})
     await response.text()
@@ -169,7 +148,7 @@ describe("a correction by the operator's API", () => {
     assert.deepEqual([again.status, (await weir.ledger()).length], [409, rows.length])
   })
 
-  it('is refused where there is no such row, where it was invoiced, and without a reason', async () => {
+  it('is refused if there is no such row, if it was invoiced, and without a reason', async () => {
     const rows = (await weir.ledger()).length
     assert.equal((await correct('nothing', { reason: 'A test' })).status, 404)
     const invoiced = await correct('copy-9', { reason: 'A test' })
@@ -205,7 +184,7 @@ describe('reserved capacity', () => {
 })
 
 describe('a seller', () => {
-  it('is refused at the start where its ABN cannot be right', async (t) => {
+  it('is refused at the start if its ABN cannot be right', async (t) => {
     const stage = await chatStage(t)
     stage.weir.writeConfig({ seller: { ...seller, abn: '51 824 753 557' } })
     const { code, stderr } = await cli([

@@ -1,0 +1,26 @@
+import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { TestWeir } from './weir.ts'
+
+/** The last month in Sydney that is over, and can be invoiced. */
+export const lastMonth = sydneyMonth(sydneyMonth(Date.now()).from - 1)
+
+/** Copies the first row of the ledger into the last month, as copy-0, copy-1 and so on. */
+export async function copyToLastMonth(weir: TestWeir, copies: number): Promise<void> {
+  const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+  const [row] = await weir.ledger()
+  // Today's price is younger than the copies, so they get a price of their own time.
+  const { prices } = await store.accounts()
+  const list = prices.find(({ model }) => model === 'meta/test-8b')!
+  const version = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from })
+  const at = lastMonth.to - 1
+  const rows = Array.from({ length: copies }, (_, index) => ({
+    ...row!,
+    requestId: `copy-${index}`,
+    priceVersion: version,
+    startedAt: at,
+    settledAt: at,
+  }))
+  await store.writeLedger({ intents: [], rows })
+  await store.close()
+}
