@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
-import { errorSchema } from './error-schema.ts'
+import { errorSchema } from './common-schema.ts'
 import type { HeaderDescription, Operation, Route } from './route.ts'
 
 /** What the documentation says about an API as a whole. The rest comes from its routes. */

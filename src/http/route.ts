@@ -1,12 +1,8 @@
-import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from '../core/errors.ts'
-import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
-import { invalidParameter, toApiError } from '../core/parameter-errors.ts'
 import type { Exchange } from './exchange.ts'
 
-/**
- * Routes as data. The router, the OpenAPI document and the docs page are all made from the same list.
- */
+/** Routes as data. The router, the OpenAPI document and the docs page are all made from the same list. */
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -56,7 +52,7 @@ export type ParameterName<Path extends string> = Path extends `${string}{${infer
   ? (Name extends `${infer Plain}+` ? Plain : Name) | ParameterName<Rest>
   : never
 
-/** What a handler gets. Query and body have been checked against their schemas. */
+/** What a handler gets. The query has been checked against its schema. */
 export interface Call<Path extends string, Query extends TObject> {
   readonly exchange: Exchange
   readonly parameters: Readonly<Record<ParameterName<Path>, string>>
@@ -85,41 +81,6 @@ export function openRoute<const Path extends string>(
   return { method: 'GET', path, access: 'open', operation, answer }
 }
 
-/** For content that is text, but not JSON. */
-export const textSchema = Type.String()
-
-/** For content that is bytes. */
-export const binarySchema = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
-
-export function nullable<Schema extends TSchema>(schema: Schema): Type.TUnion<[Schema, Type.TNull]> {
-  return Type.Union([schema, Type.Null()])
-}
-
-export function listSchema<Item extends TSchema>(item: Item) {
-  return Type.Object({ object: Type.Literal('list'), data: Type.Array(item) })
-}
-
 export function jsonResponse(schema: TSchema, status: ResponseDescription['status'] = 200): ResponseDescription {
   return { status, content: { 'application/json': schema } }
-}
-
-/** Reads the parameters that the schema names. The first of several values counts, and unknown names are ignored. */
-export function readQuery(schema: TObject | undefined, text: string): Readonly<Record<string, unknown>> {
-  if (!schema) return {}
-  const given = new URLSearchParams(text)
-  const values: Record<string, unknown> = {}
-  for (const [name, property] of Object.entries(schema.properties)) {
-    const value = given.get(name)
-    if (value !== null) values[name] = isNumeric(property) ? Number(value) : value
-  }
-  const problem = findSchemaProblem(schema, values)
-  if (!problem) return values
-  // Everything in a query is text, so there is no such thing as a wrong type.
-  throw problem.kind === 'missing'
-    ? toApiError(problem)
-    : invalidParameter('invalid_value', formatPath(problem.path), problem.expected)
-}
-
-function isNumeric(schema: TSchema): boolean {
-  return 'type' in schema && schema.type === 'integer'
 }

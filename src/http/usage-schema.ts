@@ -1,19 +1,21 @@
 import Type from 'typebox'
 import { exportFormats, exportTypes } from '../billing/usage-export.ts'
 import type { Grouping } from '../core/money/usage-sums.ts'
-import { textSchema, type ResponseDescription } from './route.ts'
+import { nullable, textSchema } from './common-schema.ts'
+import type { ResponseDescription } from './route.ts'
 
 /** How usage is asked for and reported, to the keys of a workspace and to the operator. */
 
 const count = (description?: string): Type.TInteger => Type.Integer(description === undefined ? {} : { description })
 const text = (description?: string): Type.TString => Type.String(description === undefined ? {} : { description })
-const textOrNull = () => Type.Union([Type.String(), Type.Null()])
 
 export function usageQuerySchema(groupings: readonly Grouping[]) {
   return Type.Object({
     from: Type.Optional(text('A date in Sydney such as 2026-11-01, or a time such as 2026-11-01T00:00:00Z.')),
     to: Type.Optional(text('A date, which is included, or a time, which is not.')),
-    group_by: Type.Optional(Type.Enum([...groupings], { description: 'Returns sums instead of rows.' })),
+    group_by: Type.Optional(
+      Type.Enum([...groupings], { description: `Returns sums instead of rows, by ${groupings.join(', ')}.` }),
+    ),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 10_000, description: 'Entries per page: 1 to 10000, by default 100.' }),
     ),
@@ -22,7 +24,9 @@ export function usageQuerySchema(groupings: readonly Grouping[]) {
     price_versions: Type.Optional(text('A comma list. Only rows at these price versions.')),
     credit_note: Type.Optional(text('Only rows of this adjustment note.')),
     format: Type.Optional(
-      Type.Enum(['json', ...exportFormats], { description: 'json (default), or a file with one row per line.' }),
+      Type.Enum(['json', ...exportFormats], {
+        description: `json (default), or a file with one row per line: ${exportFormats.join(', ')}.`,
+      }),
     ),
   })
 }
@@ -48,14 +52,14 @@ export const usageRowSchema = Type.Object({
   outcome: text(),
   price_version: count(),
   queue_wait_ms: count(),
-  first_token_ms: Type.Union([Type.Integer(), Type.Null()]),
+  first_token_ms: nullable(Type.Integer()),
   duration_ms: count(),
   started: text(),
   settled: text('The time that decides which month the row is billed in.'),
   capacity_ms: Type.Optional(count('For reserved capacity: how long it was reserved.')),
   corrects: Type.Optional(text('For a correction: the row that it reverses.')),
   reason: Type.Optional(text()),
-  credit_note: Type.Optional(textOrNull()),
+  credit_note: Type.Optional(nullable(Type.String())),
 })
 
 const sums = {
@@ -67,7 +71,7 @@ const sums = {
 
 const groupDescriptions: Readonly<Record<Grouping, string>> = {
   workspace: 'With group_by=workspace: the name of a workspace.',
-  model: 'With group_by=model.',
+  model: 'In rows, and with group_by=model.',
   key: 'With group_by=key: the id of a key.',
   day: 'With group_by=day: a date in Sydney.',
 }
@@ -83,7 +87,7 @@ export function usageResponse(groupings: readonly Grouping[]): ResponseDescripti
     ),
     total: Type.Optional(Type.Object({ ...quantities, ...sums }, { description: 'With group_by: the whole period.' })),
     has_more: Type.Boolean(),
-    next: Type.Union([Type.String({ description: "Send it as 'after' to get the next page." }), Type.Null()]),
+    next: nullable(Type.String(), "Send it as 'after' to get the next page. null on the last page."),
   })
   const files = Object.fromEntries(exportFormats.map((format) => [mediaType(exportTypes[format]), textSchema]))
   return { status: 200, content: { 'application/json': list, ...files } }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Type from 'typebox'
 import { ApiError } from '../../src/core/errors.ts'
-import { readQuery, type Method, type Route } from '../../src/http/route.ts'
+import { readQuery } from '../../src/http/query.ts'
+import type { Method, Route } from '../../src/http/route.ts'
 import { routeTable } from '../../src/http/router.ts'
 
 function route(method: Method, path: string, access: Route['access'] = 'key'): Route {

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { units } from '../../core/money/invoice.ts'
-import { nullable } from '../route.ts'
+import { nullable } from '../common-schema.ts'
 
 /** Invoices and adjustment notes, as they are issued. */
 
@@ -22,7 +22,7 @@ const lineSchema = Type.Object({
 export const invoiceSchema = Type.Object({
   object: Type.Literal('invoice'),
   kind: Type.Enum(['tax_invoice', 'adjustment_note']),
-  number: nullable(Type.String({ description: 'null: a preview.' })),
+  number: nullable(Type.String(), 'null: a preview.'),
   workspace: Type.String(),
   period: Type.String({ description: 'A month, such as 2026-11.' }),
   period_from: Type.String(),
@@ -33,8 +33,8 @@ export const invoiceSchema = Type.Object({
   seller: nullable(partySchema),
   buyer: partySchema,
   payment: Type.String(),
-  public_url: nullable(Type.String({ description: 'Where the buyer reaches the API.' })),
-  adjusts: nullable(Type.String({ description: 'For an adjustment note: the number of the invoice.' })),
+  public_url: nullable(Type.String(), 'Where the buyer reaches the API.'),
+  adjusts: nullable(Type.String(), 'For an adjustment note: the number of the invoice.'),
   reason: nullable(Type.String()),
   lines: Type.Array(lineSchema),
   lines_total: Type.String({ description: 'The sum of the lines before rounding.' }),

@@ -1,14 +1,15 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { keyView } from '../../accounts/views.ts'
-import { jsonResponse, listSchema, nullable } from '../route.ts'
+import { listSchema, nullable } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 const keySchema = Type.Object({
   id: Type.String(),
   workspace: Type.String({ description: 'The name of the workspace.' }),
   created: Type.String(),
-  revoked: nullable(Type.String({ description: 'When the key was revoked.' })),
+  revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
 })
 
 const createdKeySchema = Type.Object({

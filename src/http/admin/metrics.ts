@@ -1,5 +1,5 @@
 import type { Telemetry } from '../../telemetry/telemetry.ts'
-import { textSchema } from '../route.ts'
+import { textSchema } from '../common-schema.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export function metricsRoute({ telemetry }: { readonly telemetry: Telemetry }): OperatorRoute {

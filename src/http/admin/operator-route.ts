@@ -3,7 +3,8 @@ import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { readJsonObject } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
-import { readQuery, type Call, type OperationAt, type PathParameters, type Route } from '../route.ts'
+import { readQuery } from '../query.ts'
+import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
 
 /** A route for the operator. */
 export interface OperatorRoute extends Route {

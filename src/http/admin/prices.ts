@@ -6,7 +6,8 @@ import { listPrices, type PriceBook } from '../../catalog/price-book.ts'
 import { ApiError } from '../../core/errors.ts'
 import { pricesByKind, type ModelPrices } from '../../core/money/image-prices.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
-import { jsonResponse, listSchema } from '../route.ts'
+import { listSchema } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** The prices of workspaces that do not pay the list price. */

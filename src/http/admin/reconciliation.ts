@@ -2,7 +2,8 @@ import Type from 'typebox'
 import { reconcile } from '../../billing/reconcile.ts'
 import { reconciliationView } from '../../billing/reconciliation-view.ts'
 import type { Store } from '../../ports/store.ts'
-import { jsonResponse, nullable } from '../route.ts'
+import { nullable } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 const reconciliationSchema = Type.Object({

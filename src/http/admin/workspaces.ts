@@ -3,7 +3,8 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import { workspaceView } from '../../accounts/views.ts'
 import { changeWorkspace } from '../../accounts/workspace-change.ts'
 import { ApiError } from '../../core/errors.ts'
-import { jsonResponse, listSchema, nullable } from '../route.ts'
+import { listSchema, nullable } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export interface WorkspacesParts {
@@ -16,7 +17,7 @@ const workspaceSchema = Type.Object({
   id: Type.String(),
   name: Type.String(),
   requests_per_minute: Type.Integer(),
-  spend_limit: nullable(Type.String({ description: 'AUD per month in Sydney, excluding GST.' })),
+  spend_limit: nullable(Type.String(), 'AUD per month in Sydney, excluding GST.'),
   spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
   buyer: Type.Object(
     {
@@ -37,17 +38,14 @@ const creationSchema = Type.Object({
 })
 
 const text = (description: string) =>
-  Type.Optional(nullable(Type.String({ minLength: 1, maxLength: 1000, description })))
+  Type.Optional(nullable(Type.String({ minLength: 1, maxLength: 1000 }), description))
 
 const changeSchema = Type.Object(
   {
     requests_per_minute: Type.Optional(
       nullable(
-        Type.Integer({
-          minimum: 1,
-          maximum: 100_000_000,
-          description: 'null returns the workspace to the default of the service.',
-        }),
+        Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+        '1 to 100000000. null returns the workspace to the default of the service.',
       ),
     ),
     spend_limit: text('AUD per month in Sydney, excluding GST, such as "250.00". null removes the limit.'),

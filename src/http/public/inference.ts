@@ -24,7 +24,7 @@ import type { Caller } from '../../ports/accounts.ts'
 import type { FileStore } from '../../ports/files.ts'
 import { readJsonObject } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
-import { textSchema } from '../route.ts'
+import { textSchema } from '../common-schema.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 import { inferenceErrors, queueHeaders, resolveFor, runJob, type InferenceEndpoint, type JobParts } from './run-job.ts'
 

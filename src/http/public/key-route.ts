@@ -1,7 +1,8 @@
 import type { TObject } from 'typebox'
 import type { Caller } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
-import { readQuery, type Call, type OperationAt, type PathParameters, type Route } from '../route.ts'
+import { readQuery } from '../query.ts'
+import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
 
 /** The path that the whole API is below. */
 export const BASE = '/api/v1'

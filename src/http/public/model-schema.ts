@@ -1,10 +1,11 @@
 import Type from 'typebox'
 import { categories, modes } from '../../core/catalog.ts'
+import { listSchema, nullable } from '../common-schema.ts'
 
 /** How models are described, in GET /models and GET /models/{slug}. */
 
 const decimal = (): Type.TString => Type.String({ description: 'A decimal in AUD, excluding GST.' })
-const decimalOrNull = () => Type.Union([decimal(), Type.Null()])
+const decimalOrNull = () => nullable(Type.String(), 'A decimal in AUD, excluding GST, or null.')
 
 export const modelEntrySchema = Type.Object({
   id: Type.String({ description: 'The canonical slug, <provider>/<model>.' }),
@@ -19,8 +20,8 @@ export const modelEntrySchema = Type.Object({
     modality: Type.String(),
     input_modalities: Type.Array(Type.String()),
     output_modalities: Type.Array(Type.String()),
-    tokenizer: Type.Union([Type.String(), Type.Null()]),
-    instruct_type: Type.Union([Type.String(), Type.Null()]),
+    tokenizer: nullable(Type.String()),
+    instruct_type: nullable(Type.String()),
   }),
   pricing: Type.Object({
     currency: Type.Literal('AUD'),
@@ -33,7 +34,7 @@ export const modelEntrySchema = Type.Object({
     image_prices: Type.Array(
       Type.Object({
         size: Type.String({ description: 'auto: the price of a request that names no size.' }),
-        quality: Type.Union([Type.String(), Type.Null()], { description: 'null: every quality that is not listed.' }),
+        quality: nullable(Type.String(), 'null: every quality that is not listed.'),
         per_image: decimal(),
       }),
       { description: 'Prices by size and quality. Every other image costs per_image.' },
@@ -62,7 +63,7 @@ export const modelDetailSchema = Type.Object({
   ...modelEntrySchema.properties,
   description: Type.String(),
   aliases: Type.Array(Type.String()),
-  queue_limits: Type.Union([limitsSchema, Type.Null()]),
+  queue_limits: nullable(limitsSchema),
 })
 
-export const modelListSchema = Type.Object({ object: Type.Literal('list'), data: Type.Array(modelEntrySchema) })
+export const modelListSchema = listSchema(modelEntrySchema)

@@ -35,8 +35,12 @@ const listQuery = Type.Object({
       description: 'callable (default), or catalog for every model with its availability.',
     }),
   ),
-  category: Type.Optional(Type.Enum([...categories], { description: 'Only models of this category.' })),
-  mode: Type.Optional(Type.Enum([...modes], { description: 'Only models that are served in this mode.' })),
+  category: Type.Optional(
+    Type.Enum([...categories], { description: `Only models of this category: ${categories.join(', ')}.` }),
+  ),
+  mode: Type.Optional(
+    Type.Enum([...modes], { description: `Only models that are served in this mode: ${modes.join(', ')}.` }),
+  ),
   supported_parameters: Type.Optional(
     Type.String({ description: 'A comma list. Only models that take all of these parameters.' }),
   ),

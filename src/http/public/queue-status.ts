@@ -3,6 +3,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { deploymentFor, isVisible } from '../../core/catalog.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { Admission } from '../../ports/admission.ts'
+import { listSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 import { limitsSchema } from './model-schema.ts'
@@ -12,20 +13,17 @@ export interface QueueStatusParts {
   readonly admission: Admission
 }
 
-const queueStatusSchema = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(
-    Type.Object({
-      object: Type.Literal('queue.status'),
-      model: Type.String(),
-      in_flight_requests: Type.Integer(),
-      committed_tokens: Type.Integer(),
-      available_budget: Type.Integer(),
-      queue_depth: Type.Integer(),
-      limits: limitsSchema,
-    }),
-  ),
-})
+const queueStatusSchema = listSchema(
+  Type.Object({
+    object: Type.Literal('queue.status'),
+    model: Type.String(),
+    in_flight_requests: Type.Integer(),
+    committed_tokens: Type.Integer(),
+    available_budget: Type.Integer(),
+    queue_depth: Type.Integer(),
+    limits: limitsSchema,
+  }),
+)
 
 export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
   return keyRoute({

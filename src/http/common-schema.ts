@@ -1,0 +1,31 @@
+import Type, { type TSchema } from 'typebox'
+import { errorTable } from '../core/errors.ts'
+
+/** Schemas that both APIs use. */
+
+/** For content that is text, but not JSON. */
+export const textSchema = Type.String()
+
+/** For content that is bytes. */
+export const binarySchema = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
+
+export function nullable<Schema extends TSchema>(
+  schema: Schema,
+  description?: string,
+): Type.TUnion<[Schema, Type.TNull]> {
+  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
+}
+
+export function listSchema<Item extends TSchema>(item: Item) {
+  return Type.Object({ object: Type.Literal('list'), data: Type.Array(item) })
+}
+
+/** The body of every error. */
+export const errorSchema = Type.Object({
+  error: Type.Object({
+    message: Type.String(),
+    type: Type.Enum([...new Set(Object.values(errorTable).map(({ type }) => type))]),
+    param: nullable(Type.String()),
+    code: Type.Enum(Object.keys(errorTable)),
+  }),
+})
