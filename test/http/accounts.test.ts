@@ -83,13 +83,13 @@ describe("workspaces and keys by the operator's API", () => {
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000)
     assert.deepEqual([await status(first.key), await status(second.key)], [401, 200])
 
-    // Revoking again changes nothing, the time neither.
+    // Revoking it again changes nothing, not even the time.
     const again = await weir.admin('DELETE', `/admin/v1/keys/${first.id}`)
     assert.equal(((await again.json()) as { revoked: string }).revoked, at)
     assert.ok((await listed('/admin/v1/workspaces')).some(({ name }) => name === 'by api'))
   })
 
-  it('[K1] a wrong, a revoked and a missing key get the same nothing, and are told what is wrong', async () => {
+  it('[K1] a wrong, revoked or missing key gets nothing but 401 and the reason', async () => {
     const { id, key } = await newKey('default')
     await weir.admin('DELETE', `/admin/v1/keys/${id}`)
     const mistyped = `${weir.key.slice(0, -1)}${weir.key.endsWith('x') ? 'y' : 'x'}`
@@ -108,7 +108,7 @@ describe("workspaces and keys by the operator's API", () => {
     await lower.arrayBuffer()
   })
 
-  it('[K1] without a good key no engine is called and nothing is recorded', async () => {
+  it('[K1] without a valid key, no engine is called and nothing is recorded', async () => {
     const calls = engine.calls.length
     const rows = (await weir.ledger()).length
     const response = await weir.chat({}, { key: 'weir_nobody' })
@@ -117,7 +117,7 @@ describe("workspaces and keys by the operator's API", () => {
     assert.equal((await weir.ledger()).length, rows)
   })
 
-  it('tells mistakes, and makes nothing of them', async () => {
+  it('refuses mistakes with a code and a parameter, and changes nothing', async () => {
     await made('/admin/v1/workspaces', { name: 'taken' })
     const workspaces = (await listed('/admin/v1/workspaces')).length
     const post = (path: string, body: object) => weir.admin('POST', path, body).then(errorOf)
@@ -156,7 +156,7 @@ describe("workspaces and keys by the operator's API", () => {
     assert.equal((await listed('/admin/v1/workspaces')).length, workspaces)
   })
 
-  it('two who create the same workspace at once get one workspace and one conflict', async () => {
+  it('creates a workspace once, even if two requests for it arrive together', async () => {
     const answers = await Promise.all([1, 2].map(() => weir.admin('POST', '/admin/v1/workspaces', { name: 'twins' })))
     assert.deepEqual(
       answers.map((answer) => answer.status).sort((one, other) => one - other),
@@ -166,7 +166,7 @@ describe("workspaces and keys by the operator's API", () => {
     assert.equal((await listed('/admin/v1/workspaces')).filter(({ name }) => name === 'twins').length, 1)
   })
 
-  it('needs the operator token, which a key is not', async () => {
+  it('needs the operator token; an API key is not enough', async () => {
     const get = (path: string, authorization?: string) =>
       fetch(weir.adminUrl + path, authorization === undefined ? {} : { headers: { authorization } })
     const guarded = [
@@ -189,7 +189,7 @@ describe("workspaces and keys by the operator's API", () => {
     for (const path of ['/healthz', '/readyz']) assert.equal((await get(path)).status, 200, path)
   })
 
-  it('is absent from the public listener, whatever the token', async () => {
+  it('does not exist on the public listener, whatever the token', async () => {
     const { url } = weir.service
     const paths = ['/admin/v1/workspaces', '/admin/v1/keys', '/metrics', '/api/v1/admin/v1/keys', '/admin']
     for (const path of paths) {
@@ -198,13 +198,13 @@ describe("workspaces and keys by the operator's API", () => {
       const asCaller = await weir.call(url + path)
       assert.deepEqual(await errorOf(asCaller), { status: 404, code: 'unknown_url', param: null }, path)
     }
-    // And the other way round: the public API is not on the operator's listener.
+    // The public API is not on the operator's listener, either.
     assert.equal((await errorOf(await weir.admin('GET', '/api/v1/models'))).code, 'unknown_url')
   })
 })
 
 describe('workspaces and keys by the command line, while the service runs', () => {
-  it('[K3] a key issued by it works at once, and one revoked by it stops on the next request', async () => {
+  it('[K3] a new key works at once, and a revoked key stops on the next request', async () => {
     const workspace = (await cli(['workspaces', 'create', 'by cli', '--json', ...where()])).json()
     assert.equal(workspace['name'], 'by cli')
     const issued = (await cli(['keys', 'create', '--workspace', 'by cli', '--json', ...where()])).json<KeyMade>()
@@ -217,7 +217,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
     assert.equal(await status(issued.key), 401)
   })
 
-  it('[R1] a rate limit set by it applies to the next request', async () => {
+  it('[R1] a new rate limit applies to the next request', async () => {
     await made('/admin/v1/workspaces', { name: 'limited by cli' })
     const { key } = await newKey('limited by cli')
     const set = await cli(['workspaces', 'set', 'limited by cli', '--requests-per-minute', '7', '--json', ...where()])
@@ -227,7 +227,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
     await response.arrayBuffer()
   })
 
-  it('[M6] a price set by it applies to the next request', async () => {
+  it('[M6] a new price applies to the next request', async () => {
     await made('/admin/v1/workspaces', { name: 'priced by cli' })
     const { key } = await newKey('priced by cli')
     const prices = ['--input-per-million', '0.10', '--output-per-million', '0.30']
@@ -241,7 +241,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
 })
 
 describe('workspaces and keys by the command line, on a stopped service', () => {
-  it('[K2, K3] are there when it starts, and stay as they are after it stopped', async (t) => {
+  it('[K2, K3] are there when it starts, and unchanged after it has stopped', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-stopped-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const config = join(folder, 'weir.yaml')
@@ -277,7 +277,7 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
 })
 
 describe('a key in the data directory', () => {
-  it('[K3] is nowhere, in any file; only its SHA-256 is', async () => {
+  it('[K3] is in no file; only its SHA-256 is stored', async () => {
     const { key } = await newKey('default')
     await weir.chat({}, { key }).then((response) => response.arrayBuffer())
     const files = readdirSync(weir.dataDir, { recursive: true, withFileTypes: true })
@@ -292,7 +292,7 @@ describe('a key in the data directory', () => {
     assert.equal(statSync(weir.dataDir).mode & 0o077, 0, 'and nobody else may look')
   })
 
-  it('is shown once: lists hold neither it nor its hash', async () => {
+  it('is shown once: lists contain neither the key nor its hash', async () => {
     const { id, key } = await newKey('default')
     const hash = createHash('sha256').update(key).digest('hex')
     const text = JSON.stringify(await listed('/admin/v1/keys'))
@@ -301,8 +301,8 @@ describe('a key in the data directory', () => {
   })
 })
 
-describe('what a workspace may do', () => {
-  it('[K2, R1] is shared by all its keys, and not with other workspaces', async () => {
+describe('the limits and prices of a workspace', () => {
+  it('[K2, R1] one rate limit is shared by all its keys, and not with other workspaces', async () => {
     await made('/admin/v1/workspaces', { name: 'shared' })
     await made('/admin/v1/workspaces', { name: 'another' })
     const keys = await Promise.all([1, 2, 3].map(() => newKey('shared')))
@@ -321,7 +321,7 @@ describe('what a workspace may do', () => {
     await response.arrayBuffer()
   })
 
-  it('[R1] is adjusted while running: lowered, raised, and back to the default', async () => {
+  it('[R1] the rate limit changes while the service runs: lowered, raised, and back to the default', async () => {
     await made('/admin/v1/workspaces', { name: 'adjusted' })
     const { key } = await newKey('adjusted')
     const limit = async (): Promise<[number, string | null]> => {
@@ -356,7 +356,7 @@ describe('what a workspace may do', () => {
     assert.deepEqual(await limit(), [200, '600'])
   })
 
-  it('[R1] is not changed by mistake', async () => {
+  it('[R1] a mistake does not change the rate limit', async () => {
     await made('/admin/v1/workspaces', { name: 'careful' })
     await weir.admin('PATCH', '/admin/v1/workspaces/careful', { requests_per_minute: 5 })
     const patch = (body: object) => weir.admin('PATCH', '/admin/v1/workspaces/careful', body).then(errorOf)
@@ -364,14 +364,14 @@ describe('what a workspace may do', () => {
       const { status, param } = await patch({ requests_per_minute: wrong })
       assert.deepEqual([status, param], [400, 'requests_per_minute'], String(wrong))
     }
-    // A mistyped name must not read as "no limit of its own".
+    // A mistyped field must not mean "no limit of its own".
     assert.equal((await patch({ request_per_minute: 9 })).status, 400)
     assert.equal((await patch({})).status, 400)
     const careful = (await listed('/admin/v1/workspaces')).find(({ name }) => name === 'careful')
     assert.equal(careful?.['requests_per_minute'], 5)
   })
 
-  it('[M6] has its own prices while running: set, shown, charged, and taken back', async () => {
+  it('[M6] prices of its own change while the service runs: set, shown, charged, and removed', async () => {
     const id = 'meta/test-8b'
     await made('/admin/v1/workspaces', { name: 'valued' })
     const { key } = await newKey('valued')
@@ -398,7 +398,7 @@ describe('what a workspace may do', () => {
     assert.equal(taken.status, 200)
     assert.deepEqual(await shown(), list)
     await ask()
-    // 10 tokens in and 3 out, each request at the price of its time.
+    // 10 tokens in and 3 out, each request at the price that applied then.
     const atList = String(10n * 200_000n + 3n * 600_000n)
     assert.deepEqual(await usage(), [atList, String(10n * 100_000n + 3n * 300_000n), atList])
 
@@ -408,7 +408,7 @@ describe('what a workspace may do', () => {
     assert.deepEqual(of.per_million_tokens, list)
   })
 
-  it('[M6] has no price by mistake', async () => {
+  it('[M6] a mistake does not change a price', async () => {
     const put = (path: string, body: object) =>
       weir.admin('PUT', `/admin/v1/workspaces/default/prices/${path}`, body).then(errorOf)
     assert.equal((await put('meta/test-8b', { input_per_million: '0.0000001' })).param, 'input_per_million')
@@ -420,7 +420,7 @@ describe('what a workspace may do', () => {
 })
 
 describe('the first start', () => {
-  it('[C4] makes a workspace and a key that work as they are', async () => {
+  it('[C4] creates a workspace and a key that work immediately', async () => {
     await withWeir({ models: [] }, async (fresh) => {
       assert.match(fresh.key, /^weir_[0-9A-Za-z]{49}$/)
       const models = await fresh.call('/models')

@@ -8,15 +8,15 @@ import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine }
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
 /**
- * Every field of every JSON endpoint, as the OpenAPI document has them, with everything that it is not: never a
- * 5xx, never a hang, never an unhandled rejection (the runner fails on one), always the one shape of errors, and
- * always the right parameter. SEED=… repeats a run.
+ * Sends wrong values for every field of every JSON endpoint in the OpenAPI document. The answer is never a 5xx or a
+ * hang, and always has the one error format with the right parameter. The test runner itself fails on an unhandled
+ * rejection. SEED=… repeats a run.
  */
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31)
 const RUNS = 12
 const HANG_MS = 10_000
 
-/** What each endpoint takes, without anything that it does not need. */
+/** The smallest valid request of each endpoint. */
 const good: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   '/chat/completions': { model: 'bad/chat', messages: [{ role: 'user', content: 'Hi' }] },
   '/completions': { model: 'bad/chat', prompt: 'Hi' },
@@ -26,7 +26,7 @@ const good: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   '/images/generations': { model: 'bad/painter', prompt: 'A weir' },
 }
 
-/** The document as callers get it: served over HTTP below, and read here to name the tests. */
+/** Needed before the service runs, to name the tests. A test below compares it with the served document. */
 const schemas = schemasOf(publicDocument())
 
 function schemasOf({ paths }: ApiDocument): Readonly<Record<string, Schema>> {
@@ -72,7 +72,7 @@ after(async () => {
   await engine.close()
 })
 
-/** An engine that does what it is asked, so that whatever goes wrong is Weir's. */
+/** An engine that always answers correctly, so that anything that goes wrong is Weir's fault. */
 function honestAnswer(call: EngineCallSeen): Script {
   const { input, documents, passages } = call.body as Record<string, unknown[]>
   const answer =
@@ -106,7 +106,7 @@ interface Refusal {
   }
 }
 
-/** The one shape of errors, for the caller's own mistake. */
+/** Checks the error format of a caller's mistake. */
 function refusal(path: string, { status, text }: { status: number; text: string }): Refusal['error'] {
   assert.ok(status >= 400 && status < 500, `${status}: ${text.slice(0, 300)}`)
   const body = JSON.parse(text) as Refusal
@@ -122,7 +122,7 @@ function refusal(path: string, { status, text }: { status: number; text: string 
 
 const byName = (one: string, other: string): number => one.localeCompare(other)
 
-/** The parameter itself; or, where the value has parts, one of those. */
+/** The parameter itself or, if the value has parts, one of them. */
 function requireParam(param: string | null, place: string, value: unknown): void {
   const isPart = typeof value === 'object' && (param?.startsWith(`${place}[`) || param?.startsWith(`${place}.`))
   assert.ok(param === place || isPart, `param is ${param}, not ${place}, for ${JSON.stringify(value).slice(0, 100)}`)
@@ -176,7 +176,7 @@ for (const [path, schema] of Object.entries(schemas)) {
         ))
     }
 
-    it('fields it does not know are ignored, and go no further', () =>
+    it('unknown fields are ignored, and not passed on', () =>
       check(
         fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 })), async (unknown) => {
           const strange = Object.fromEntries(Object.entries(unknown).map(([name, value]) => [`x-${name}`, value]))
@@ -190,7 +190,7 @@ for (const [path, schema] of Object.entries(schemas)) {
         }),
       ))
 
-    it('a body that is no JSON object', () =>
+    it('a body that is not a JSON object', () =>
       check(
         fc.asyncProperty(fc.oneof(fc.string(), fc.json(), fc.constant('')), async (text) => {
           fc.pre(!isObject(text))
@@ -200,7 +200,7 @@ for (const [path, schema] of Object.entries(schemas)) {
         40,
       ))
 
-    it('a body that is cut off anywhere, or has a byte that is none of UTF-8', async () => {
+    it('a body that is cut off anywhere, or is not valid UTF-8', async () => {
       const bytes = Buffer.from(JSON.stringify(good[path]))
       for (let length = 1; length < bytes.length; length += 3) {
         assert.equal(refusal(path, await send(path, Buffer.from(bytes.subarray(0, length)))).code, 'invalid_json')
@@ -210,7 +210,7 @@ for (const [path, schema] of Object.entries(schemas)) {
       }
     })
 
-    it('a number that no float holds, and a field given twice', async () => {
+    it('a number too large for a float, and a field given twice', async () => {
       const text = JSON.stringify(good[path])
       for (const name of Object.keys(schema.properties ?? {})) {
         const rest = text.slice(0, -1)
@@ -221,7 +221,7 @@ for (const [path, schema] of Object.entries(schemas)) {
       }
     })
 
-    it('depth and crowds, wherever they stand', async () => {
+    it('values that are very deep or very long, wherever they are', async () => {
       const rest = JSON.stringify(good[path]).slice(0, -1)
       const deep = '['.repeat(100_000) + ']'.repeat(100_000)
       const crowd = `[${'0,'.repeat(300_000)}0]`
@@ -238,7 +238,7 @@ for (const [path, schema] of Object.entries(schemas)) {
       assert.deepEqual([answer.status, refusal(path, answer).code], [413, 'request_too_large'])
     })
 
-    it('has done no harm', async () => {
+    it('the endpoint still works after all this', async () => {
       assert.equal((await sendWith(path, {})).status, 200)
     })
   })
@@ -257,7 +257,7 @@ function alternativesOf(schema: Schema): readonly Schema[] {
   return schema.anyOf ? schema.anyOf.flatMap(alternativesOf) : [schema]
 }
 
-/** Nothing is what null stands for: refused only where something is needed. */
+/** null means absent, so it is refused only for required fields. */
 async function expectNull(path: string, { path: place, isRequired, around }: Field): Promise<void> {
   const answer = await sendWith(path, around(null))
   if (!isRequired && answer.status === 200) return
@@ -275,7 +275,7 @@ function isObject(text: string): boolean {
   }
 }
 
-/** The good request without a field, and without its end. */
+/** The valid request without one field, and without its closing brace. */
 function withoutField(rest: string, path: string, name: string): string {
   if (!(name in (good[path] ?? {}))) return rest
   const { [name]: _, ...others } = good[path] ?? {}

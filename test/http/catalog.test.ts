@@ -135,7 +135,7 @@ describe('GET /models', () => {
       'meta/reserved',
       'meta/secret',
     ])
-    // Whatever is listed can be called; the category decides where.
+    // Every listed model can be called; its category decides on which endpoint.
     for (const { id, endpoints } of await list('', acme)) {
       if (!(endpoints as string[]).includes('/chat/completions')) continue
       const response = await weir.chat({ model: id }, { key: acme })
@@ -143,7 +143,7 @@ describe('GET /models', () => {
     }
   })
 
-  it('[L2] lists everything there is with scope=catalog, and why it cannot be called', async () => {
+  it('[L2] lists every model with scope=catalog, and why some cannot be called', async () => {
     const entries = await list('?scope=catalog')
     assert.deepEqual(
       entries.map(({ id, available, unavailable_reason: reason }) => [id, available, reason]),
@@ -159,7 +159,7 @@ describe('GET /models', () => {
     )
   })
 
-  it('[C6] is narrowed by category, mode and parameters, and by all of them at once', async () => {
+  it('[C6] filters by category, mode and parameters, and by all of them at once', async () => {
     assert.deepEqual(idsOf(await list('?category=vision')), ['meta/eye'])
     assert.deepEqual(idsOf(await list('?category=embedding')), ['baai/embed'])
     assert.deepEqual(idsOf(await list('?category=audio')), [])
@@ -194,7 +194,7 @@ describe('one model', () => {
     `/models/${encodeURIComponent(name)}`,
   ]
 
-  it('[L3, C3] is the entry of the list and more, by slug or short id, on either path', async () => {
+  it('[L3, C3] is the entry of the list with more fields, by slug or short id, on either path', async () => {
     const [inList] = await list()
     for (const path of [...paths('meta/test-8b'), ...paths('test-8b')]) {
       const response = await weir.call(path)
@@ -212,13 +212,13 @@ describe('one model', () => {
     }
   })
 
-  it('[L3] is told of even where it cannot be called', async () => {
+  it('[L3] is described even if it cannot be called', async () => {
     const response = await weir.call('/models/detail?slug=meta/reserved')
     const { available, queue_limits: limits } = (await response.json()) as Entry
     assert.deepEqual([response.status, available, limits], [200, false, null])
   })
 
-  it('[X1] is not found where it does not exist, and asked for where it is not named', async () => {
+  it('[X1] is 404 if it does not exist, and 400 if it is not named', async () => {
     for (const name of ['meta/none', 'none', 'Meta/test-8b', 'meta/test-8b/', '%25', 'constructor']) {
       for (const path of paths(name)) {
         const refusal = await refusalOf(await weir.call(path))
@@ -246,8 +246,8 @@ describe('one model', () => {
   })
 })
 
-describe('a model that is visible to some', () => {
-  it('[L2] is there for them, and does not exist for others', async () => {
+describe('a model that only some workspaces can see', () => {
+  it('[L2] exists for them, and does not exist for others', async () => {
     assert.ok(idsOf(await list('', acme)).includes('meta/secret'))
     for (const name of ['meta/secret', 'hush']) {
       const response = await weir.chat({ model: name }, { key: acme })
@@ -265,7 +265,7 @@ describe('a model that is visible to some', () => {
 })
 
 describe('reserved capacity', () => {
-  it('[C4, C5] is reached by its workspace alone', async () => {
+  it('[C4, C5] can only be called by its workspace', async () => {
     const before = [shared.calls.length, reserved.calls.length]
     const own = await weir.chat({ model: 'meta/reserved' }, { key: acme })
     assert.equal(own.status, 200, await own.text())
@@ -277,7 +277,7 @@ describe('reserved capacity', () => {
     assert.deepEqual([shared.calls.length, reserved.calls.length], [before[0], (before[1] ?? 0) + 1])
   })
 
-  it('[C4, C5] comes first for its workspace where the model is shared too, with a queue of its own', async () => {
+  it('[C4, C5] takes precedence for its workspace if the model is shared too, and has its own queue', async () => {
     const before = [shared.calls.length, reserved.calls.length]
     await (await weir.chat({ model: 'meta/both' }, { key: acme })).text()
     assert.deepEqual([shared.calls.length, reserved.calls.length], [before[0], (before[1] ?? 0) + 1])
@@ -285,7 +285,7 @@ describe('reserved capacity', () => {
     assert.deepEqual([shared.calls.length, reserved.calls.length], [(before[0] ?? 0) + 1, (before[1] ?? 0) + 1])
   })
 
-  it('[C5] is shown to everybody with its price by the hour, marked as indicative', async () => {
+  it('[C5] is shown to everybody with its hourly price, marked as indicative', async () => {
     for (const key of [weir.key, acme]) {
       for (const id of ['meta/reserved', 'meta/both']) {
         const { pricing } = await entry(id, key)
@@ -299,7 +299,7 @@ describe('reserved capacity', () => {
     assert.deepEqual((await entry('meta/both')).modes, ['serverless', 'dedicated'])
   })
 
-  it('[C5] charges no tokens, for it is paid by the hour', async () => {
+  it('[C5] charges no tokens, because it is paid by the hour', async () => {
     const response = await weir.admin('GET', '/admin/v1/usage?workspace=acme')
     const { data } = (await response.json()) as { data: { model: string; lane: string; amount_pico_aud: string }[] }
     const lanes = data.filter(({ model }) => model === 'meta/both' || model === 'meta/reserved')
@@ -309,7 +309,7 @@ describe('reserved capacity', () => {
     }
   })
 
-  it('[C5] is arranged by the operator: no public call makes one', async () => {
+  it('[C5] is set up by the operator: no public call creates it', async () => {
     for (const path of ['/models', '/models/meta/reserved', '/models/detail']) {
       const response = await weir.call(path, { method: 'POST', body: '{}' })
       assert.equal((await refusalOf(response)).code, 'method_not_allowed', path)
@@ -328,7 +328,7 @@ describe('a model without an engine', () => {
     })
   }
 
-  it('[Q9, L2] is the same where no engine answers, and is callable again when one does', async (t) => {
+  it('[Q9, L2] is the same while no engine answers, and can be called again when one does', async (t) => {
     const engine = await scriptedEngine()
     const port = Number(new URL(engine.url).port)
     await engine.close()
@@ -347,7 +347,7 @@ describe('a model without an engine', () => {
 })
 
 describe('the catalog while the service runs', () => {
-  it('[C9] changes when the operator says so: models come, change and go', async (t) => {
+  it('[C9] changes when the operator reloads it: models come, change and go', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     it.writeConfig({ models: [modelEntry([shared.url], { context_length: 9000 }), other()] })
     assert.deepEqual(await ids(), ['meta/test-8b'], 'nothing changes before it is read')
@@ -363,7 +363,7 @@ describe('the catalog while the service runs', () => {
     assert.equal((await refusalOf(await it.chat({}))).code, 'model_not_found')
   })
 
-  it('[C9] changes by itself when the file does, in whatever way it was written', async (t) => {
+  it('[C9] changes by itself when the file does, however it is written', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     it.writeConfig({ models: [modelEntry([shared.url]), other()] })
     await eventually('the new model is listed', async () => (await ids()).length === 2)
@@ -371,7 +371,7 @@ describe('the catalog while the service runs', () => {
     await eventually('the old model is gone', async () => (await ids()).join() === 'meta/other')
   })
 
-  it('[C9] changes with a catalog file of its own', async (t) => {
+  it('[C9] can be a file of its own, which is watched in the same way', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-catalog-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'catalog.yaml')
@@ -382,7 +382,7 @@ describe('the catalog while the service runs', () => {
     await eventually('the new model is listed', async () => (await ids()).join() === 'meta/other')
   })
 
-  it('[C9] stays as it is under a broken edit, and the operator is told where the mistake is', async (t) => {
+  it('[C9] stays as it is after a broken edit, and the error says where the mistake is', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     const good = readFileSync(it.configFile, 'utf8')
     const line = good.split('\n').findIndex((text) => text.includes('context_length')) + 1
@@ -404,11 +404,11 @@ describe('the catalog while the service runs', () => {
     assert.equal((await it.chat({})).status, 200)
   })
 
-  it('[C9] stays as it is under a broken edit that is found by watching, until it is mended', async (t) => {
+  it('[C9] stays as it is while the watched file is broken, until it is repaired', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url])])
     const good = readFileSync(it.configFile, 'utf8')
     writeFileSync(it.configFile, good.replace('meta/test-8b', 'no slug'))
-    // The watcher looks twice a second; the old catalog is there at every look.
+    // The file is checked twice a second. The old catalog must be there every time.
     for (let look = 0; look < 8; look++) {
       assert.deepEqual(await ids(), ['meta/test-8b'])
       assert.equal((await it.chat({})).status, 200)
@@ -418,7 +418,7 @@ describe('the catalog while the service runs', () => {
     await eventually('the mended file is read', async () => (await ids()).join() === 'meta/mended')
   })
 
-  it('[C9] drops no request when it changes under traffic: engines, limits, prices and neighbours', async (t) => {
+  it('[C9] drops no request when engines, limits, prices or other models change under load', async (t) => {
     const { weir: it } = await serve(t, [modelEntry([shared.url])])
     const traffic = { isOn: true }
     const answers: (number | string)[] = []
@@ -475,7 +475,7 @@ describe('the catalog while the service runs', () => {
     })
   }
 
-  it('[M6, C9] gives a changed price a new version, and rewrites no row of the past', async (t) => {
+  it('[M6, C9] gives a changed price a new version, and leaves old rows as they are', async (t) => {
     const { weir: it } = await serve(t, [modelEntry([shared.url])])
     const ask = async (): Promise<void> => assert.equal((await it.chat({})).status, 200)
     const reprice = async (input: string): Promise<void> => {

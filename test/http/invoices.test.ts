@@ -61,7 +61,7 @@ describe('weir invoice', () => {
       object: 'list',
       data: [issued],
     })
-    // Each line leads to its rows.
+    // Each line links to its rows.
     for (const { rows } of issued.lines) {
       const csv = await (await weir.call(`${weir.service.url}${rows}`)).text()
       assert.equal(csv.trimEnd().split('\n').length, 1001)
@@ -174,12 +174,12 @@ describe('reserved capacity', () => {
       }
     const [line] = (await preview()).lines
     assert.deepEqual([line?.unit, line?.rate], ['capacity_hours', '3600.00'])
-    // A$1 a second: a thousandth a millisecond.
+    // A$1 per second is A$0.001 per millisecond.
     assert.equal(Number(line?.amount), Number(line?.quantity_ms) / 1000)
     weir.writeConfig(stageConfig(['http://127.0.0.1:9/v1'], { config: { seller } }))
     await weir.reload()
     const ended = await preview()
-    assert.deepEqual(await preview(), ended, 'it has ended with its entry in the catalog')
+    assert.deepEqual(await preview(), ended, 'it ended when its entry left the catalog')
   })
 })
 

@@ -39,7 +39,7 @@ function engineAt(url: string): object {
   return { kind: 'openai', urls: [url], model: 'engine-name' }
 }
 
-/** What a caller is told of its allowance, on whatever response. */
+/** What a response says about the allowance. */
 interface Told {
   readonly status: number
   readonly headers: Headers
@@ -54,7 +54,7 @@ async function told(answer: Promise<Response>): Promise<Told> {
   return read(response.status, response.headers, await response.text())
 }
 
-/** The same of a response that came as bytes. */
+/** The same, from the bytes of a response. */
 function toldInBytes(text: string): Told {
   const [head = '', body = ''] = text.split('\r\n\r\n', 2)
   const [statusLine = '', ...lines] = head.split('\r\n')
@@ -83,7 +83,7 @@ async function keyOf(workspace: string, requestsPerMinute: number): Promise<stri
 }
 
 describe('a workspace within a minute', () => {
-  it('[R1, R3] has exactly its limit accepted, however many come at once', async () => {
+  it('[R1, R3] gets exactly its limit, however many requests arrive at once', async () => {
     const key = await keyOf('crowd', 25)
     await roomInThisMinute()
     const answers = await Promise.all(Array.from({ length: 60 }, () => told(weir.call('/models', { key }))))
@@ -93,7 +93,7 @@ describe('a workspace within a minute', () => {
     for (const { status, code, remaining } of refused) {
       assert.deepEqual([status, code, remaining], [429, 'rate_limit_exceeded', 0])
     }
-    // Each of the accepted was told another rest, down to nothing.
+    // Each accepted request saw another remaining count, down to 0.
     const rests = accepted.map(({ remaining }) => remaining).sort((one, other) => other - one)
     assert.deepEqual(
       rests,
@@ -101,7 +101,7 @@ describe('a workspace within a minute', () => {
     )
   })
 
-  it('[R3, X2] is told over its limit how many seconds are left, from 1 to 59', async () => {
+  it('[R3, X2] learns over its limit how many seconds are left, from 1 to 59', async () => {
     const key = await keyOf('hasty', 1)
     await roomInThisMinute()
     await told(weir.call('/models', { key }))
@@ -117,7 +117,7 @@ describe('a workspace within a minute', () => {
     assert.ok(Math.abs(seconds - left) <= 2, `${seconds} is not about ${left}`)
   })
 
-  it('[R1] spends its allowance on requests of every kind, good or bad, and not on signs of life', async () => {
+  it('[R1] is charged for every kind of request, good or bad, but not for health checks and documentation', async () => {
     const key = await keyOf('busy', 1000)
     await roomInThisMinute()
     const spending: [string, RequestInit, number][] = [
@@ -140,7 +140,7 @@ describe('a workspace within a minute', () => {
     assert.equal((await told(weir.call('/models', { key }))).remaining, left - 1)
   })
 
-  it('[R3] has nothing done for it once over the limit: no body read, no engine called', async () => {
+  it('[R3] gets nothing done over its limit: no body is read, no engine is called', async () => {
     const key = await keyOf('done', 1)
     await roomInThisMinute()
     await told(weir.call('/models', { key }))
@@ -151,7 +151,7 @@ describe('a workspace within a minute', () => {
   })
 })
 
-describe('the three headers', () => {
+describe('the three rate limit headers', () => {
   const json = { 'content-type': 'application/json' }
   const post = (body: string, headers: Record<string, string> = json) =>
     told(weir.call('/chat/completions', { method: 'POST', headers, body }))
@@ -161,11 +161,11 @@ describe('the three headers', () => {
     'a list': [200, undefined, () => told(weir.call('/models'))],
     'an answer': [200, undefined, () => told(weir.chat({}))],
     'a stream': [200, undefined, () => told(weir.chat({ stream: true }))],
-    'a body that is no JSON': [400, 'invalid_json', () => post('{')],
+    'a body that is not JSON': [400, 'invalid_json', () => post('{')],
     'a bad parameter': [400, 'invalid_value', () => told(weir.chat({ temperature: 9 }))],
     'a bad query': [400, 'invalid_value', () => told(weir.call('/models?mode=x'))],
     'a model of others': [403, 'model_access_denied', () => ofModel('meta/reserved')],
-    'a path that leads nowhere': [404, 'unknown_url', () => told(weir.call('/nothing'))],
+    'an unknown path': [404, 'unknown_url', () => told(weir.call('/nothing'))],
     'a path outside /api/v1': [404, 'unknown_url', () => told(weir.call(`${weir.service.url}/nothing`))],
     'a model that does not exist': [404, 'model_not_found', () => ofModel('meta/nothing')],
     'a wrong method': [405, 'method_not_allowed', () => told(weir.call('/models', { method: 'PUT' }))],
@@ -204,7 +204,7 @@ describe('the three headers', () => {
       const { data } = (await response.json()) as { data: { model: string; queue_depth: number }[] }
       return data.find(({ model }) => model === 'meta/narrow')?.queue_depth ?? 0
     }
-    // The wait may be over before anybody looks, so the third is sent without asking.
+    // The wait may be over before anybody could look, so the third is sent without checking.
     const [full, overloaded] = await Promise.all([ofModel('meta/narrow'), waiting])
     assert.deepEqual(
       [full, overloaded].map((it) => it.code).sort((one = '', other = '') => one.localeCompare(other)),
@@ -217,7 +217,7 @@ describe('the three headers', () => {
     engine.script = {}
   })
 
-  it('[R2] tell of the allowance of the address where there is no good key', async () => {
+  it('[R2] report the allowance of the address if there is no valid key', async () => {
     const noKey = await told(weir.call('/models', { key: null }))
     assert.deepEqual([noKey.status, noKey.code, noKey.limit], [401, 'missing_api_key', ADDRESS_LIMIT])
     const badKey = await told(weir.call('/nothing', { key: 'weir_bad' }))
@@ -236,17 +236,17 @@ describe('the three headers', () => {
 
   const request = (lines: readonly string[]): string => [...lines, '', ''].join('\r\n')
   const bytes: Readonly<Record<string, [status: number, text: () => string]>> = {
-    'no HTTP at all': [400, () => 'hello\r\n\r\n'],
-    'a method nobody knows': [400, () => request(['FETCH / HTTP/1.1', 'Host: x'])],
+    'not HTTP at all': [400, () => 'hello\r\n\r\n'],
+    'an unknown method': [400, () => request(['FETCH / HTTP/1.1', 'Host: x'])],
     'a header without a colon': [400, () => request(['GET /healthz HTTP/1.1', 'Host: x', 'nonsense'])],
     'two lengths': [
       400,
       () => request(['POST /api/v1/chat/completions HTTP/1.1', 'Host: x', 'Content-Length: 1', 'Content-Length: 2']),
     ],
-    'a length that is none': [400, () => request(['POST / HTTP/1.1', 'Host: x', 'Content-Length: many'])],
+    'a length that is not a number': [400, () => request(['POST / HTTP/1.1', 'Host: x', 'Content-Length: many'])],
     'headers too large': [413, () => request(['GET / HTTP/1.1', 'Host: x', `X-Large: ${'x'.repeat(20_000)}`])],
     'no Host': [401, () => request(['GET /api/v1/models HTTP/1.1', 'Connection: close'])],
-    'an expectation nobody knows': [
+    'an unknown expectation': [
       401,
       () => request(['GET /api/v1/models HTTP/1.1', 'Host: x', 'Expect: the-unexpected', 'Connection: close']),
     ],
@@ -275,7 +275,7 @@ describe('the three headers', () => {
   }
 
   for (const stream of [false, true]) {
-    it(`[R2] are computed when they are sent, not when the request came (stream: ${stream})`, async () => {
+    it(`[R2] are computed when they are sent, not when the request arrived (stream: ${stream})`, async () => {
       const key = await keyOf(`slow-${stream}`, 1000)
       await roomInThisMinute()
       const { opened, open: goOn } = gate()
@@ -298,7 +298,7 @@ describe('the three headers', () => {
     t.after(stop)
     const client = await rawClient(stopping.service.url)
     const request = rawChat(stopping.key, {})
-    // The service has half of a request when the stop comes: it has counted it, and waits for the rest.
+    // When the stop comes, the service has counted the request and waits for its second half.
     client.send(request.slice(0, -10))
     let asked = 0
     await eventually('the service has half of the request', async () => {
@@ -316,8 +316,8 @@ describe('the three headers', () => {
   })
 })
 
-describe('an address without a good key', () => {
-  it('[R2, K1] has an allowance of its own, so that guessing is slow; those with a key do not feel it', async () => {
+describe('an address without a valid key', () => {
+  it('[R2, K1] has an allowance of its own, which slows down guessing and does not affect callers with a key', async () => {
     await withWeir({ rate_limit: { unauthenticated_per_minute: 5 }, models: [] }, async (small) => {
       await roomInThisMinute()
       const answers: Told[] = []
@@ -427,7 +427,7 @@ describe('a request that takes too long to arrive', () => {
     assert.equal(lookUps, 1)
   })
 
-  it('does not cut off one that arrived in time', async () => {
+  it('is not cut off if it arrives in time', async () => {
     await impatient(async (url, over) => {
       const client = await rawClient(url)
       client.send(`${start}\r\n{"a"`)
@@ -439,7 +439,7 @@ describe('a request that takes too long to arrive', () => {
   })
 })
 
-/** An engine that says nothing at all until it may, and then streams. */
+/** An engine that stays silent until the gate opens, and then streams. */
 function streamAfter(opened: Promise<void>): NonNullable<Script['handle']> {
   return async (_call, response) => {
     await opened
@@ -449,7 +449,7 @@ function streamAfter(opened: Promise<void>): NonNullable<Script['handle']> {
   }
 }
 
-/** Reset lies within the next minute. */
+/** The reset is within the next minute. */
 function assertIsNow({ reset }: Told): void {
   const left = reset - Date.now() / 1000
   assert.ok(left > -2 && left <= 60, `the window resets in ${left} s`)

@@ -27,7 +27,7 @@ async function stage(t: TestContext, options: StageOptions & { drainMs?: number 
   return { weir, engine }
 }
 
-/** One word at once, the rest when the gate opens; streaming or not, as asked. */
+/** Sends one word at once and the rest when the gate opens, as a stream or not, as requested. */
 const heldBy = (held: Gate): ScriptedEngine['script'] => ({
   async handle({ body }, response) {
     const stream = body['stream'] === true
@@ -69,7 +69,7 @@ function openIntents(weir: WeirProcess): number {
 }
 
 describe('SIGTERM', { concurrency: 2 }, () => {
-  it('waiting requests are sent away, running ones finish, then it ends with code 0 and every row', async (t) => {
+  it('refuses waiting requests, lets running ones finish, and exits with code 0 and every row written', async (t) => {
     const held = gate()
     const { weir, engine } = await stage(t, { script: heldBy(held), limits: { max_concurrent_requests: 2 } })
     const idle = await rawClient(weir.base)
@@ -117,7 +117,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(engine.calls.length, 2)
   })
 
-  it('a request on a connection that is still busy is sent away, too', async (t) => {
+  it('refuses a request on a connection that is still busy, too', async (t) => {
     const held = gate()
     const { weir, engine } = await stage(t, { script: heldBy(held) })
     const client = await ask(weir, { stream: true })
@@ -125,7 +125,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     weir.signal('SIGTERM')
     await eventually('it drains', async () => (await statusOf(`${weir.adminUrl}/readyz`)) === 503)
     client.send(rawChat(weir.key, {}))
-    // It is there before the first is answered: else the connection is closed, rightly.
+    // It must arrive before the first is answered: otherwise the connection is closed, as it should be.
     await sleep(300)
     held.open()
     await client.closed()
@@ -141,7 +141,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(engine.calls.length, 1)
   })
 
-  it('a caller that is still reading its answer gets it to the last byte', async (t) => {
+  it('lets a caller that is still reading its answer read it to the last byte', async (t) => {
     const content = 'x'.repeat(24 * 1024 * 1024)
     const { weir } = await stage(t, { script: { tokens: [content] } })
     const client = await rawClient(weir.base)
@@ -160,7 +160,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(await within(20_000, 'it ends', weir.ended()), 0)
   })
 
-  it('what takes longer than the drain limit is cut off, and settled', async (t) => {
+  it('cuts off and settles requests that take longer than the drain limit', async (t) => {
     const { weir, engine } = await stage(t, { script: heldBy(gate()), drainMs: 300 })
     const streaming = await ask(weir, { stream: true })
     await streaming.sees('first')
@@ -183,7 +183,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir), 0)
   })
 
-  it('under load every answer that was received has its row, and whoever was not served was told', async (t) => {
+  it('under load, writes a row for every answer that was received, and refuses everybody else with 503', async (t) => {
     const { weir, engine } = await stage(t, {
       script: { tokenMs: 5 },
       limits: { max_concurrent_requests: 8, max_queue_depth: 100 },
@@ -201,7 +201,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
         else broken.push(text)
       }
     }
-    // Each ends when no connection is taken any more.
+    // Each ends when connections are no longer accepted.
     const callers = Array.from({ length: 24 }, (_, caller) => ask(caller).catch(() => {}))
     await eventually('answers arrive', () => received.length > 40)
     weir.signal('SIGTERM')
@@ -217,7 +217,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir), 0)
   })
 
-  it('SIGINT is the same; asked twice, it ends at once and says so by its code', async (t) => {
+  it('does the same on SIGINT, and exits at once with code 1 on a second signal', async (t) => {
     const { weir, engine } = await stage(t, { script: heldBy(gate()) })
     const client = await ask(weir, { stream: true })
     await client.sees('first')

@@ -15,14 +15,14 @@ import { eventually, gate, within } from '../support/waiting.ts'
 import { residentBytes, weirProcess } from '../support/weir-process.ts'
 import { readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
-// The traps under "Easily missed" in the design, by their numbers. The eleventh is about proxies, and stands in the docs.
+// Mistakes that are easy to make in a gateway, each with a test that would catch it.
 
 const answer = JSON.stringify({
   choices: [{ index: 0, message: { content: 'Hello' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 1, completion_tokens: 1 },
 })
 
-/** Takes a call and says nothing. */
+/** An engine that accepts a call and never answers. */
 const silent: Script = { handle: (_call, response) => new Promise((resolve) => response.once('close', resolve)) }
 
 async function lane(weir: TestWeir): Promise<{ queue_depth: number; in_flight_requests: number }> {
@@ -32,8 +32,8 @@ async function lane(weir: TestWeir): Promise<{ queue_depth: number; in_flight_re
   return data[0] ?? { queue_depth: -1, in_flight_requests: -1 }
 }
 
-describe('trap 1: the request’s close comes when its body is read', () => {
-  it('a caller that sent everything and waits is not gone', async (t) => {
+describe('trap 1: a request’s close event comes when its body has been read', () => {
+  it('a caller that has sent everything and waits is still there', async (t) => {
     const held = gate()
     const { weir, engine } = await chatStage(t, {
       script: () => ({
@@ -54,7 +54,7 @@ describe('trap 1: the request’s close comes when its body is read', () => {
     assert.deepEqual([(await running).status, (await waiting).status], [200, 200])
   })
 
-  it('who pipelined several requests and leaves, leaves all of them: running and queued', async (t) => {
+  it('a caller that disconnects leaves all of its pipelined requests, running and queued', async (t) => {
     const { weir, engine } = await chatStage(t, { script: silent, limits: { max_concurrent_requests: 2 } })
     const client = await rawClient(weir.base)
     for (let sent = 0; sent < 4; sent++) client.send(rawChat(weir.key, {}))
@@ -71,8 +71,8 @@ describe('trap 1: the request’s close comes when its body is read', () => {
   })
 })
 
-describe('trap 2: an unread body hides its caller', () => {
-  it('a request takes a place in the queue only when it is there as a whole', async (t) => {
+describe('trap 2: an unread body hides that the caller has disconnected', () => {
+  it('a request joins the queue only when it has arrived completely', async (t) => {
     const { weir, engine } = await chatStage(t, {
       script: silent,
       limits: { max_concurrent_requests: 1, max_queue_depth: 1 },
@@ -92,7 +92,7 @@ describe('trap 2: an unread body hides its caller', () => {
     first.leave()
   })
 
-  it('a request that was read is held past the time that sending one may take; one that was not is told', async (t) => {
+  it('a request may take longer than the time limit for sending it; one that does not arrive in time gets 408', async (t) => {
     const listener = await listen(
       {
         async answer(exchange) {
@@ -121,8 +121,8 @@ describe('trap 2: an unread body hides its caller', () => {
   })
 })
 
-describe('trap 3: a peer that died without a word', () => {
-  it('is looked for by TCP keep-alive on the connections of callers, from 5 s of silence on', async (t) => {
+describe('trap 3: a peer that vanished silently', () => {
+  it('is found by TCP keep-alive on the connections of callers, starting after 5 s of silence', async (t) => {
     const { weir } = await chatStage(t)
     const client = await rawClient(weir.base)
     client.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -146,12 +146,12 @@ describe('trap 3: a peer that died without a word', () => {
   })
 })
 
-describe('trap 4: an engine that dies in the middle', () => {
+describe('trap 4: an engine that dies in the middle of an answer', () => {
   for (const [what, end] of [
     ['a reset', (response: ServerResponse): unknown => response.socket?.resetAndDestroy()],
     ['a clean end of its connection', (response: ServerResponse): unknown => response.end()],
   ] as const) {
-    it(`${what} is no end of an answer: the caller gets an error, and no [DONE]`, async (t) => {
+    it(`${what} does not end an answer: the caller gets an error, and no [DONE]`, async (t) => {
       const { weir } = await chatStage(t, {
         script: {
           async handle(_call, response) {
@@ -171,7 +171,7 @@ describe('trap 4: an engine that dies in the middle', () => {
 })
 
 describe('trap 5: slow readers', () => {
-  it('what a caller does not read is not kept for it', async (t) => {
+  it('an answer is not buffered for a caller that does not read it', async (t) => {
     const engine = await scriptedEngine()
     const word = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(32_000) }, finish_reason: null }] })}\n\n`
     let said = 0
@@ -214,7 +214,7 @@ describe('trap 5: slow readers', () => {
     await within(5000, 'the engine hears of it', engine.left(1))
   })
 
-  it('a caller that takes nothing for a minute is let go', (t) => {
+  it('a caller that reads nothing for a minute is disconnected', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let destroyed = 0
     const socket = { destroy: () => destroyed++ }
@@ -236,8 +236,8 @@ describe('trap 5: slow readers', () => {
   })
 })
 
-describe('trap 6: what vLLM does by itself', () => {
-  it('usage is asked for in every stream, with every chunk, whatever the caller asked', async (t) => {
+describe('trap 6: the defaults of vLLM', () => {
+  it('usage is requested in every stream, with every chunk, whatever the caller asked for', async (t) => {
     const { weir, engine } = await chatStage(t)
     for (const options of [{}, { stream_options: { include_usage: false } }, { stream_options: null }]) {
       await (await weir.chat({ stream: true, ...options })).text()
@@ -268,7 +268,7 @@ describe('trap 6: what vLLM does by itself', () => {
     assert.ok(row && row.outputTokens > 0 && row.amount > 0n)
   })
 
-  it('no address of an image ever reaches an engine', async (t) => {
+  it('no image URL ever reaches an engine', async (t) => {
     const { weir, engine } = await chatStage(t, { model: { categories: ['llm', 'vision'] } })
     for (const url of ['http://169.254.169.254/x.png', 'https://example.com/x.png', ' http://example.com/x.png']) {
       const content = [{ type: 'image_url', image_url: { url } }]
@@ -279,11 +279,11 @@ describe('trap 6: what vLLM does by itself', () => {
   })
 })
 
-describe('trap 7: JSON that is deep or crowded', () => {
+describe('trap 7: JSON that is deep or has very many values', () => {
   const post = (weir: TestWeir, body: string): Promise<Response> =>
     weir.call('/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
 
-  it('200,000 levels are refused, wherever they stand, and the service goes on', async (t) => {
+  it('200,000 levels are refused, wherever they are, and the service goes on', async (t) => {
     const { weir } = await chatStage(t)
     const deep = '['.repeat(200_000) + ']'.repeat(200_000)
     const deeper = '{"a":'.repeat(200_000) + '1' + '}'.repeat(200_000)
@@ -301,7 +301,7 @@ describe('trap 7: JSON that is deep or crowded', () => {
     assert.equal((await weir.chat({})).status, 200)
   })
 
-  it('20 MB of tiny messages are refused without a long stop for others', async (t) => {
+  it('20 MB of tiny messages are refused without blocking other callers for long', async (t) => {
     const engine = await scriptedEngine()
     const weir = await weirProcess(stageConfig([engine.url]))
     t.after(async () => {
@@ -330,8 +330,8 @@ describe('trap 7: JSON that is deep or crowded', () => {
   })
 })
 
-describe('trap 8: times as text, and the dead in the queue', () => {
-  it('times are whole numbers in plain digits, in headers, bodies and rows', async (t) => {
+describe('trap 8: times as text, and dead callers in the queue', () => {
+  it('times are whole numbers without an exponent, in headers, bodies and rows', async (t) => {
     const { weir } = await chatStage(t)
     const response = await weir.chat({})
     assert.match(response.headers.get('x-ratelimit-reset') ?? '', /^\d{10}$/)
@@ -345,7 +345,7 @@ describe('trap 8: times as text, and the dead in the queue', () => {
     assert.match(String(row.startedAt), /^\d{13}$/)
   })
 
-  it('a place whose caller died is granted to nobody', async (t) => {
+  it('a queued request whose caller died is never admitted', async (t) => {
     const held = gate()
     const { weir, engine } = await chatStage(t, {
       script: () => ({
@@ -374,8 +374,8 @@ describe('trap 8: times as text, and the dead in the queue', () => {
   })
 })
 
-describe('trap 9: keep-alive holds the exit', () => {
-  it('while it drains each answer says Connection: close, and the connection is closed', async () => {
+describe('trap 9: keep-alive connections delay the exit', () => {
+  it('while draining, each answer says Connection: close, and the connection is closed', async () => {
     const engine = await scriptedEngine()
     const held = gate()
     engine.script = {
@@ -400,7 +400,7 @@ describe('trap 9: keep-alive holds the exit', () => {
 })
 
 describe('trap 10: tokenizers on the event loop', () => {
-  it('100 KB of one letter are measured in no time', async (t) => {
+  it('100 KB of one letter are counted quickly', async (t) => {
     const { weir, engine } = await chatStage(t, {
       model: { context_length: 2_000_000 },
       limits: { token_budget: 10_000_000 },

@@ -73,7 +73,7 @@ describe('GET /usage', () => {
     )
   })
 
-  it('comes in pages that join up', async () => {
+  it('comes in pages without gaps or repetitions', async () => {
     const seen: unknown[] = []
     let query = '?limit=2'
     for (let page = 0; page < 3; page++) {
@@ -84,7 +84,7 @@ describe('GET /usage', () => {
     assert.deepEqual(seen, ids)
   })
 
-  it('sums up by model, key and day, with a total', async () => {
+  it('returns sums by model, key and day, with a total', async () => {
     const byModel = await usage(`?group_by=model&from=${today()}&to=${today()}`)
     assert.deepEqual(
       byModel.data.map((it) => [it['model'], it['requests'], it['estimated_requests']]),
@@ -109,14 +109,14 @@ describe('GET /usage', () => {
     assert.deepEqual([second.data[0]?.['model'], second.has_more], ['meta/test-8b', false])
   })
 
-  it('counts whole hours where the period is no whole day', async () => {
+  it('sums whole hours if the period is not made of whole days', async () => {
     const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000
     const from = new Date(hour - 3_600_000).toISOString()
     assert.equal((await usage(`?group_by=model&from=${from}`)).total?.['requests'], 5)
     assert.equal((await usage(`?group_by=model&to=${from}`)).total?.['requests'], 0)
   })
 
-  it('filters rows, and gives them as a file', async () => {
+  it('filters rows, and returns them as a file', async () => {
     const { data } = await usage('?model=meta/other')
     assert.deepEqual(
       data.map((row) => row['request_id']),
@@ -136,7 +136,7 @@ describe('GET /usage', () => {
     )
   })
 
-  it('finds one request by its X-Request-Id, and nobody else’s', async () => {
+  it('finds one request by its X-Request-Id, but none of another workspace', async () => {
     const row = (await (await weir.call(`/usage/${ids[0]}`)).json()) as Record<string, unknown>
     assert.deepEqual([row['input_tokens'], row['output_tokens'], row['outcome']], [10, 2, 'completed'])
     for (const id of [otherId, 'nothing']) {
@@ -144,7 +144,7 @@ describe('GET /usage', () => {
     }
   })
 
-  it('refuses what makes no sense, naming the parameter', async () => {
+  it('refuses mistakes with the name of the parameter', async () => {
     for (const [query, param] of [
       ['group_by=workspace', 'group_by'],
       ['limit=0', 'limit'],
@@ -161,7 +161,7 @@ describe('GET /usage', () => {
 })
 
 describe('the operator', () => {
-  it('sees all workspaces summed up, the rows of each, and any request', async () => {
+  it('sees sums over all workspaces, the rows of each, and any request', async () => {
     const get = async (path: string): Promise<List & Record<string, unknown>> =>
       (await (await weir.admin('GET', path)).json()) as List & Record<string, unknown>
     const { data, total } = await get('/admin/v1/usage?group_by=workspace')
@@ -173,7 +173,7 @@ describe('the operator', () => {
     assert.equal((await weir.admin('GET', '/admin/v1/usage')).status, 400)
   })
 
-  it('takes the rows out into a file', async () => {
+  it('exports the rows to a file', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'weir-export-'))
     try {
       for (const format of ['csv', 'jsonl', 'parquet']) {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 
-/** What an OpenAPI document says of a request body: the part of JSON Schema that ours use. */
+/** The part of JSON Schema that our OpenAPI documents use for request bodies. */
 export interface Schema {
   readonly type?: 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
   readonly const?: unknown
@@ -20,17 +20,17 @@ export interface Schema {
   readonly exclusiveMinimum?: number
 }
 
-/** One place in a request, however deep, and how to put a value there. */
+/** One field of a request, at any depth, and how to put a value there. */
 export interface Field {
   /** As the API names it: messages[0].content */
   readonly path: string
   readonly schema: Schema
   readonly isRequired: boolean
-  /** The part of the request that has this value, by the names at the top. */
+  /** The top-level fields of a request that has this value. */
   around(value: unknown): Readonly<Record<string, unknown>>
 }
 
-/** Every field of an object, and every field inside of it. */
+/** Every field of an object, at any depth. */
 export function fieldsOf(schema: Schema): readonly Field[] {
   return inside(schema, '', (value) => value as Record<string, unknown>, true)
 }
@@ -38,7 +38,7 @@ export function fieldsOf(schema: Schema): readonly Field[] {
 function inside(schema: Schema, path: string, around: Field['around'], isTop = false): readonly Field[] {
   if (schema.anyOf) {
     const items = schema.anyOf.flatMap((option) => option.items ?? [])
-    // Several kinds of lists: an item is wrong only where it is none of theirs.
+    // With several kinds of lists, an item is only wrong if it fits none of them.
     const lists = items.length > 1 ? [{ items: { anyOf: items } }] : schema.anyOf.filter((option) => option.items)
     const others = schema.anyOf.filter((option) => !option.items)
     return [...lists, ...others].flatMap((option) => inside(option, path, around))
@@ -47,7 +47,7 @@ function inside(schema: Schema, path: string, around: Field['around'], isTop = f
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const isRequired = schema.required?.includes(name) ?? false
     const place = path === '' ? name : `${path}.${name}`
-    // What else the object needs is in the request already, if it is the request itself.
+    // At the top level, the other required fields are already in the request.
     const others = isTop ? {} : (sample(schema) as object)
     return field(property, place, isRequired, (value) => around({ ...others, [name]: value }))
   })
@@ -57,7 +57,7 @@ function field(schema: Schema, path: string, isRequired: boolean, around: Field[
   return [{ path, schema, isRequired, around }, ...inside(schema, path, around)]
 }
 
-/** The least that a schema takes. */
+/** The smallest value that a schema accepts. */
 export function sample(schema: Schema): unknown {
   if (schema.anyOf?.[0]) return sample(schema.anyOf[0])
   if (schema.const !== undefined) return schema.const
@@ -85,7 +85,7 @@ const byType: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   object: fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 }),
 }
 
-/** Values of every type that the schema does not take. */
+/** Values of every type that the schema does not accept. */
 export function wrongTypes(schema: Schema): fc.Arbitrary<unknown> {
   const taken = typesOf(schema)
   const wrong = Object.entries(byType).flatMap(([type, values]) => (taken.has(type) ? [] : [values]))
@@ -103,7 +103,7 @@ function isFraction(schema: Schema): boolean {
   return schema.type === 'number' || (schema.anyOf?.some(isFraction) ?? false)
 }
 
-/** Values of the right type that are out of bounds, for each bound there is. */
+/** Values of the right type that are out of bounds, for each bound. */
 export function outOfBounds(schema: Schema): readonly unknown[] {
   const { minimum, maximum, exclusiveMinimum, minLength, maxLength, minItems, maxItems, items } = schema
   const wrong: unknown[] = []
