@@ -152,11 +152,12 @@ const IMPORTS = [
   /^(?:import|export)\s[^'"]*?\bfrom\s*['"]([^'"]+)['"]/gm,
   /^import\s*['"]([^'"]+)['"]/gm,
   /\bimport\(\s*['"]([^'"]+)['"]/g,
-  /\bnew URL\(\s*['"](\.?[^'":]+\.ts)['"]/g,
 ]
+/** A worker or a program that a file starts: the rules hold for it, but it is not imported. */
+const STARTED = /\bnew URL\(\s*['"](\.?[^'":]+\.ts)['"]/g
 
-function importsOf(text: string): string[] {
-  const found = IMPORTS.flatMap((pattern) => [...text.matchAll(pattern)].map((match) => match[1] ?? ''))
+function importsOf(text: string, patterns: readonly RegExp[] = [...IMPORTS, STARTED]): string[] {
+  const found = patterns.flatMap((pattern) => [...text.matchAll(pattern)].map((match) => match[1] ?? ''))
   return found.map((name) => (name.endsWith('.ts') && !name.startsWith('.') ? `./${name}` : name))
 }
 
@@ -177,6 +178,29 @@ function isIn(file: string, part: string): boolean {
   return file === part || file.startsWith(`${part}/`)
 }
 
+/** Groups of files that import each other, type imports included. */
+function circlesIn(files: ReadonlyMap<string, string>): string[][] {
+  const imports = new Map(
+    [...files].map(([file, text]) => [
+      file,
+      importsOf(text, IMPORTS)
+        .filter((name) => name.startsWith('.'))
+        .map((name) => posix.join(posix.dirname(file), name)),
+    ]),
+  )
+  const circles: string[][] = []
+  const finished = new Set<string>()
+  function follow(file: string, way: readonly string[]): void {
+    const met = way.indexOf(file)
+    if (met >= 0) circles.push(way.slice(met))
+    if (met >= 0 || finished.has(file)) return
+    for (const next of imports.get(file) ?? []) follow(next, [...way, file])
+    finished.add(file)
+  }
+  for (const file of files.keys()) follow(file, [])
+  return circles
+}
+
 function sources(): Map<string, string> {
   const root = new URL('../src/', import.meta.url)
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
@@ -186,6 +210,10 @@ function sources(): Map<string, string> {
 describe('the parts of src/', () => {
   it('import only downwards, and do what only one of them may do nowhere else', () => {
     assert.deepEqual(breaksIn(sources()), [])
+  })
+
+  it('import each other in no circle, not even for types', () => {
+    assert.deepEqual(circlesIn(sources()), [])
   })
 
   it('are all known, and all of them are looked at', () => {
@@ -269,6 +297,16 @@ describe('the test of the parts', () => {
   for (const [file, text, told] of wrong) {
     it(`fails where ${file} ${told}`, () => assert.deepEqual(breaksIn(new Map([[file, text]])), [`${file} ${told}`]))
   }
+
+  it('finds circles, through types too', () => {
+    const files = new Map([
+      ['core/a.ts', "import type { B } from './b.ts'"],
+      ['core/b.ts', "import { c } from './c.ts'"],
+      ['core/c.ts', "import { d } from './d.ts'\nexport type { A } from './a.ts'"],
+      ['core/d.ts', ''],
+    ])
+    assert.deepEqual(circlesIn(files), [['core/a.ts', 'core/b.ts', 'core/c.ts']])
+  })
 
   it('passes what is allowed', () => {
     const right: readonly [string, string][] = [
