@@ -1,5 +1,6 @@
 /** Measures admission decisions per second on one core, with a queue of 10,000 requests. */
 import { memoryAdmission } from '../src/admission/memory.ts'
+import { systemClock } from '../src/system-clock.ts'
 import { openLane, Place } from '../src/core/admission/lane.ts'
 import type { LaneLimits } from '../src/core/admission/lane.ts'
 
@@ -77,8 +78,8 @@ function refusals(): void {
 }
 
 function adapter(): void {
-  const admission = memoryAdmission({ now: () => Date.now(), monotonic: () => performance.now() })
-  admission.setLimits('lane', limits)
+  const admission = memoryAdmission(systemClock)
+  admission.setLanes(new Map([['lane', limits]]))
   let admitted = 0
   const decided = (): void => {
     admitted += 1

@@ -26,7 +26,7 @@ import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
-import type { Clock } from './ports/clock.ts'
+import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { publishService, withdrawService } from './running-service.ts'
 import { groupCommit } from './ledger/group-commit.ts'
@@ -69,7 +69,7 @@ export async function startService(config: Config, fetching: Partial<FetchEvents
 
 async function assemble(
   config: Config,
-  clock: Clock,
+  clock: AlarmClock,
   fetching: Partial<FetchEvents>,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Service, 'stop'>> {
@@ -128,10 +128,8 @@ async function assemble(
     return () => {
       const deployments = models.flatMap(deploymentsOf)
       engines.update(deployments)
-      const lanes = new Set(deployments.map((deployment) => deployment.lane))
-      for (const lane of admission.status().keys()) if (!lanes.has(lane)) admission.retire(lane)
+      admission.setLanes(new Map(deployments.map(({ lane, limits }) => [lane, limits])))
       for (const { lane, limits } of deployments) {
-        admission.setLimits(lane, limits)
         if (limits.maxWaitMs > CLIENT_PATIENCE_MS) {
           log.warn(
             { lane, max_wait_ms: limits.maxWaitMs },

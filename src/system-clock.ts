@@ -1,3 +1,10 @@
-import type { Clock } from './ports/clock.ts'
+import type { AlarmClock } from './ports/clock.ts'
 
-export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
+export const systemClock: AlarmClock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms).unref()
+    return () => clearTimeout(timer)
+  },
+}

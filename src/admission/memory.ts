@@ -1,42 +1,47 @@
 import { openLane, Place } from '../core/admission/lane.ts'
-import type { Decision, Lane, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
-import type { Admission, Ticket } from '../ports/admission.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Lane, LaneDecision, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
+import type { Admission, Decision, Ticket } from '../ports/admission.ts'
+import type { AlarmClock } from '../ports/clock.ts'
 
 /** How many callers of a lane hear their decision in one turn of the event loop. */
 const callersPerTurn = 32
 
-/** A longer delay makes setTimeout fire at once; the timer is simply set again. */
+/** A longer delay makes a timer fire at once. After this one the timer is simply set again. */
 const timerMsMax = 2 ** 31 - 1
 
-const closed: Decision = Object.freeze({ kind: 'closed' })
+type Decided = (decision: Decision, ticket: Ticket) => void
+
+const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 const nowhere: Ticket = Object.freeze({ leave() {} })
 
 /** Admission for one process: every lane and its queue live in memory. */
-export function memoryAdmission(clock: Clock): Admission {
+export function memoryAdmission(clock: AlarmClock): Admission {
   const desks = new Map<string, Desk>()
   let isClosed = false
 
+  function openLaneDesk(lane: string, limits: LaneLimits): void {
+    const desk = openDesk(limits, clock, () => {
+      if (desks.get(lane) === desk) desks.delete(lane)
+    })
+    desks.set(lane, desk)
+  }
+
   return {
-    setLimits(lane, limits) {
-      const open = desks.get(lane)
-      if (open !== undefined) return open.setLimits(limits)
-      if (isClosed) return
-      const desk = openDesk(limits, clock, () => {
-        if (desks.get(lane) === desk) desks.delete(lane)
-      })
-      desks.set(lane, desk)
-    },
-    retire(lane) {
-      desks.get(lane)?.retire()
+    setLanes(lanes) {
+      for (const [lane, desk] of desks) if (!lanes.has(lane)) desk.retire()
+      for (const [lane, limits] of lanes) {
+        const desk = desks.get(lane)
+        if (desk !== undefined) desk.setLimits(limits)
+        else if (!isClosed) openLaneDesk(lane, limits)
+      }
     },
     enter(lane, cost, decided) {
       const desk = desks.get(lane)
       if (desk !== undefined) return desk.enter(cost, decided)
-      decided(closed)
+      decided(closed, nowhere)
       return nowhere
     },
-    status() {
+    async status() {
       const lanes = new Map<string, LaneStatus>()
       for (const [lane, desk] of desks) lanes.set(lane, desk.status())
       return lanes
@@ -50,14 +55,14 @@ export function memoryAdmission(clock: Clock): Admission {
 
 type Desk = ReturnType<typeof openDesk>
 
-/** A lane's state machine together with its timer and with the callers that wait to hear their decision. */
-function openDesk(initialLimits: LaneLimits, clock: Clock, onVacant: () => void) {
+/** A lane's state machine, its timer, and the callers that wait to hear their decision. */
+function openDesk(initialLimits: LaneLimits, clock: AlarmClock, onVacant: () => void) {
   const outbox = openOutbox()
-  const lane: Lane<Visit> = openLane(initialLimits, outbox.add)
+  const lane: Lane<Entry> = openLane(initialLimits, outbox.add)
   const expiry = expiryTimer(lane, clock, settled)
   let isRetired = false
 
-  /** After every event. The timer is set before any caller is told, for a caller may come back in. */
+  /** Runs after every event. The timer is set before any caller hears a decision, because a caller may enter again. */
   function settled(): void {
     expiry.set()
     outbox.deliver()
@@ -72,9 +77,9 @@ function openDesk(initialLimits: LaneLimits, clock: Clock, onVacant: () => void)
     return inFlightRequests === 0 && queueDepth === 0
   }
 
-  function leave(visit: Visit): void {
-    visit.decided = undefined
-    lane.leave(visit, clock.monotonic())
+  function leave(entry: Entry): void {
+    entry.decided = undefined
+    lane.leave(entry, clock.monotonic())
     settled()
   }
 
@@ -88,17 +93,17 @@ function openDesk(initialLimits: LaneLimits, clock: Clock, onVacant: () => void)
       isRetired = true
       settled()
     },
-    enter(cost: number, decided: (decision: Decision) => void): Ticket {
-      const visit = new Visit(cost, decided, leave)
-      const decision = isRetired ? closed : lane.arrive(visit, clock.monotonic())
+    enter(cost: number, decided: Decided): Ticket {
+      const entry = new Entry(cost, decided, leave)
+      const decision = isRetired ? closed : lane.arrive(entry, clock.monotonic())
       if (decision?.kind === 'admitted' && !outbox.isEmpty()) {
-        // Others were admitted before and have not heard it yet: they reach the engine first.
-        outbox.add(visit, decision)
+        // Others were admitted earlier and have not heard it yet: they reach the engine first.
+        outbox.add(entry, decision)
       } else if (decision !== undefined) {
-        visit.tell(decision)
+        entry.tell(decision)
       }
       settled()
-      return visit
+      return entry
     },
     status: () => lane.status(),
     close(): void {
@@ -108,25 +113,25 @@ function openDesk(initialLimits: LaneLimits, clock: Clock, onVacant: () => void)
   }
 }
 
-/** A caller in a lane: its place, its ticket, and how to reach it. */
-class Visit extends Place implements Ticket {
-  decided: ((decision: Decision) => void) | undefined
-  decision: Decision | undefined = undefined
-  nextToHear: Visit | undefined = undefined
-  readonly #leave: (visit: Visit) => void
+/** One entry into a lane: its place, its ticket, and the callback that hears the decision. */
+class Entry extends Place implements Ticket {
+  decided: Decided | undefined
+  decision: LaneDecision | undefined = undefined
+  nextToHear: Entry | undefined = undefined
+  readonly #leave: (entry: Entry) => void
 
-  constructor(cost: number, decided: (decision: Decision) => void, leave: (visit: Visit) => void) {
+  constructor(cost: number, decided: Decided, leave: (entry: Entry) => void) {
     super(cost)
     this.decided = decided
     this.#leave = leave
   }
 
-  /** Once at most. A caller that fails to take its decision cannot be trusted to give its place back. */
-  tell(decision: Decision): void {
+  /** Tells the caller at most once. If its callback throws, the caller cannot be trusted to leave: its place is freed. */
+  tell(decision: LaneDecision): void {
     const { decided } = this
     this.decided = undefined
     try {
-      decided?.(decision)
+      decided?.(decision, this)
     } catch (error) {
       this.leave()
       throw error
@@ -139,32 +144,32 @@ class Visit extends Place implements Ticket {
 }
 
 /**
- * Callers whose wait has ended, in order. The lane decides for all of them at once; they hear it a few per turn of
- * the event loop, because what each does next (an engine call, a reply) costs a thousand times the decision.
+ * Callers whose wait is over, in order. The lane decides for all of them at once, but only a few hear it per turn of
+ * the event loop: what each does next (an engine call, a reply) costs a thousand times the decision.
  */
 function openOutbox() {
-  let first: Visit | undefined
-  let last: Visit | undefined
+  let first: Entry | undefined
+  let last: Entry | undefined
   let isBusy = false
 
-  function add(visit: Visit, decision: Decision): void {
-    visit.decision = decision
-    if (last === undefined) first = visit
-    else last.nextToHear = visit
-    last = visit
+  function add(entry: Entry, decision: LaneDecision): void {
+    entry.decision = decision
+    if (last === undefined) first = entry
+    else last.nextToHear = entry
+    last = entry
   }
 
-  function take(): Visit | undefined {
-    const visit = first
-    if (visit === undefined) return undefined
-    first = visit.nextToHear
+  function take(): Entry | undefined {
+    const entry = first
+    if (entry === undefined) return undefined
+    first = entry.nextToHear
     if (first === undefined) last = undefined
-    // A long stream must not keep all who were admitted after it in memory.
-    visit.nextToHear = undefined
-    return visit
+    // Otherwise a long stream would keep everyone admitted after it in memory.
+    entry.nextToHear = undefined
+    return entry
   }
 
-  /** Callers may leave or enter while they are told: that adds to the outbox, and the same turn goes on with it. */
+  /** A caller may leave or enter when it hears its decision. That may add to the outbox, and the same turn goes on. */
   function deliver(): void {
     if (isBusy || first === undefined) return
     isBusy = true
@@ -173,12 +178,12 @@ function openOutbox() {
 
   function deliverTurn(): void {
     for (let told = 0; told < callersPerTurn; told += 1) {
-      const visit = take()
-      if (visit?.decision === undefined) break
+      const entry = take()
+      if (entry?.decision === undefined) break
       try {
-        visit.tell(visit.decision)
+        entry.tell(entry.decision)
       } catch (error) {
-        // Not the fault of whoever made room: it surfaces as an uncaught exception of its own.
+        // Whoever made room is not to blame, so this becomes an uncaught exception of its own.
         queueMicrotask(() => {
           throw error
         })
@@ -191,19 +196,18 @@ function openOutbox() {
   return { add, deliver, isEmpty: () => first === undefined }
 }
 
-/** One timer for a lane, set for the earliest deadline. It does not keep the process alive. */
-function expiryTimer(lane: Lane<Visit>, clock: Clock, settled: () => void) {
-  let timer: NodeJS.Timeout | undefined
+/** One timer for a lane, set for the earliest deadline. */
+function expiryTimer(lane: Lane<Entry>, clock: AlarmClock, settled: () => void) {
+  let cancel: (() => void) | undefined
   let setForMs = Infinity
 
   function set(): void {
     const deadlineMs = lane.nextDeadlineMs()
-    // A deadline that has moved back costs one early wake-up, which is cheaper than a new timer for every request.
+    // If the deadline has moved back, one early wake-up costs less than a new timer for every request.
     if (deadlineMs >= setForMs) return
-    clearTimeout(timer)
+    cancel?.()
     setForMs = deadlineMs
-    const delayMs = Math.min(Math.ceil(deadlineMs - clock.monotonic()), timerMsMax)
-    timer = setTimeout(fire, delayMs).unref()
+    cancel = clock.after(Math.min(Math.ceil(deadlineMs - clock.monotonic()), timerMsMax), fire)
   }
 
   function fire(): void {
@@ -213,7 +217,7 @@ function expiryTimer(lane: Lane<Visit>, clock: Clock, settled: () => void) {
   }
 
   function stop(): void {
-    clearTimeout(timer)
+    cancel?.()
     setForMs = Infinity
   }
 

@@ -7,11 +7,11 @@ import type { SpendingHold, Spending } from '../ports/spending.ts'
 import type { UsageStore } from '../ports/usage.ts'
 
 /**
- * What each workspace has spent this month, and what its running requests may still come to. One process
- * serves a data directory, so its memory decides; the ledger is read once, at the start.
+ * What each workspace has spent this month, and the most its running requests can still cost. Only one process
+ * serves a data directory, so it decides from memory; it reads the ledger once, at the start.
  */
 export interface SpendControl extends Spending {
-  /** What responses say to a workspace that has a limit. */
+  /** Response headers for a workspace that has a limit. */
   headers(workspace: Workspace): Record<string, string>
   spent(workspaceId: string): PicoAud
 }
@@ -19,12 +19,12 @@ export interface SpendControl extends Spending {
 interface Account {
   spent: PicoAud
   held: PicoAud
-  /** The limit that was told of: once for each limit and month. */
-  toldOf: PicoAud | undefined
+  /** The limit that was last reported as reached, so that each is reported once a month. */
+  reportedLimit: PicoAud | undefined
 }
 
 export interface SpendEvents {
-  /** Soft or hard, a limit was reached. */
+  /** A limit was reached, soft or hard. */
   limitReached(workspace: Workspace, spent: PicoAud): void
 }
 
@@ -38,28 +38,28 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
     limit: Number.MAX_SAFE_INTEGER,
     creditNote: '',
   })) {
-    accounts.set(String(group), { spent: amount, held: 0n, toldOf: undefined })
+    accounts.set(String(group), { spent: amount, held: 0n, reportedLimit: undefined })
   }
 
   function accountOf(id: string): Account {
     if (clock.now() >= month.to) {
       month = sydneyMonth(clock.now())
-      for (const account of accounts.values()) Object.assign(account, { spent: 0n, toldOf: undefined })
+      for (const account of accounts.values()) Object.assign(account, { spent: 0n, reportedLimit: undefined })
     }
     let account = accounts.get(id)
-    if (!account) accounts.set(id, (account = { spent: 0n, held: 0n, toldOf: undefined }))
+    if (!account) accounts.set(id, (account = { spent: 0n, held: 0n, reportedLimit: undefined }))
     return account
   }
 
-  function tell(workspace: Workspace, account: Account): void {
+  function reportLimit(workspace: Workspace, account: Account): void {
     const limit = workspace.spendLimit?.amount
-    if (limit === undefined || account.spent < limit || account.toldOf === limit) return
-    account.toldOf = limit
+    if (limit === undefined || account.spent < limit || account.reportedLimit === limit) return
+    account.reportedLimit = limit
     events.limitReached(workspace, account.spent)
   }
 
   return {
-    hold(workspace, most): SpendingHold {
+    async hold(workspace, most): Promise<SpendingHold> {
       const account = accountOf(workspace.id)
       const limit = workspace.spendLimit
       if (limit && !limit.isSoft && account.spent + account.held + most > limit.amount)
@@ -73,7 +73,7 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
           const current = accountOf(workspace.id)
           current.held -= most
           current.spent += amount
-          tell(workspace, current)
+          reportLimit(workspace, current)
         },
       }
     },
@@ -93,9 +93,9 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
 
 function refusal(limit: PicoAud, { spent, held }: Account, most: PicoAud): ApiError {
   const aud = (amount: PicoAud): string => `A$${formatCents(toCents(amount))}`
-  const running = held > 0n ? `, requests under way may come to ${aud(held)}` : ''
+  const running = held > 0n ? `, running requests may cost up to ${aud(held)}` : ''
   return new ApiError(
     'spend_limit_exceeded',
-    `The workspace's spend limit for this month is ${aud(limit)} (excluding GST): ${aud(spent)} are spent${running}, and this request may come to ${aud(most)}. Ask the operator to raise it, lower max_tokens, or wait for the next month.`,
+    `The workspace's spend limit for this month is ${aud(limit)} (excluding GST): ${aud(spent)} is spent${running}, and this request may cost up to ${aud(most)}. Ask the operator to raise the limit, lower max_tokens, or wait until next month.`,
   )
 }

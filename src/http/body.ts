@@ -45,12 +45,13 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
     const finish = (): void => {
       // A listener left behind would retain the first buffer, and the request may wait for minutes.
       request.off('data', take).off('end', finish).off('close', cutOff)
+      stopWatching()
       resolve(fitted(bytes, end))
     }
     /** A request that closes before its end was cut off, and has already been answered with 408. */
     const cutOff = (): void => reject(new CallerLeft())
     request.on('data', take).on('end', finish).on('close', cutOff)
-    exchange.onGone(cutOff)
+    const stopWatching = exchange.onGone(cutOff)
   })
 }
 

@@ -19,7 +19,7 @@ export class Exchange implements Reply {
   readonly request: IncomingMessage
   readonly #response: ServerResponse
   readonly #listener: ExchangeListener
-  #gone: (() => void) | undefined
+  readonly #goneListeners = new Set<() => void>()
   #drained: (() => void) | undefined
   #stall: NodeJS.Timeout | undefined
   isGone = false
@@ -52,16 +52,18 @@ export class Exchange implements Reply {
     return this.#response.headersSent
   }
 
-  onGone(callback: () => void): void {
-    this.#gone = callback
-    if (this.isGone) callback()
+  onGone(listener: () => void): () => void {
+    if (this.isGone) listener()
+    else this.#goneListeners.add(listener)
+    return () => this.#goneListeners.delete(listener)
   }
 
   /** The connection closed under the exchange. */
   leave(): void {
     if (this.isGone || this.isOver) return
     this.isGone = true
-    this.#gone?.()
+    for (const listener of this.#goneListeners) listener()
+    this.#goneListeners.clear()
     this.#finish()
   }
 

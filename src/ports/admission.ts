@@ -1,4 +1,10 @@
-import type { Decision, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
+
+/** What becomes of a request that entered a lane. */
+export type Decision =
+  | LaneDecision
+  /** Whatever coordinates the lanes cannot be reached. */
+  | { readonly kind: 'unavailable' }
 
 /** One caller's place in a lane, from arrival to the end of its engine call. */
 export interface Ticket {
@@ -8,17 +14,18 @@ export interface Ticket {
 
 /** Finite capacity, handed out first come, first served. A lane is one deployment of a model. */
 export interface Admission {
-  /** Opens a lane, or changes the limits of an open one without evicting anybody. */
-  setLimits(lane: string, limits: LaneLimits): void
-  /** Closes a lane to newcomers of the catalog; it disappears when the last request has left. */
-  retire(lane: string): void
   /**
-   * Joins a lane with an estimated cost in tokens. `decided` is called exactly once, possibly before
-   * `enter` returns, and never after `leave`.
+   * Says which lanes there are from now on. New ones open. Open ones take their new limits, which evict nobody. Missing
+   * ones refuse newcomers with `closed`, serve whoever is in them, and disappear with the last request.
    */
-  enter(lane: string, cost: number, decided: (decision: Decision) => void): Ticket
-  /** Every open lane at one instant. */
-  status(): ReadonlyMap<string, LaneStatus>
-  /** Refuses whoever waits or arrives from now on with `closed`; admitted work goes on. */
+  setLanes(lanes: ReadonlyMap<string, LaneLimits>): void
+  /**
+   * Joins a lane with an estimated cost in tokens. `decided` is called exactly once, possibly before `enter`
+   * returns, but never after `leave`. It gets the same ticket that `enter` returns.
+   */
+  enter(lane: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
+  /** Every open lane, all at one instant. */
+  status(): Promise<ReadonlyMap<string, LaneStatus>>
+  /** From now on refuses everyone who waits or arrives with `closed`; admitted work goes on. */
   close(): void
 }

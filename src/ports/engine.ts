@@ -31,14 +31,14 @@ export interface RunningCall {
 
 /** The engines behind one deployment. */
 export interface Engine {
-  /** False while every address of it is known to be down. */
+  /** False while every address is known to be down. */
   usable(): boolean
   /**
-   * For a request that will be run here, perhaps after a wait in the queue: the engine stays open for it,
-   * even if the catalog has replaced it by then. Returns what lets go of it.
+   * Keeps the engine open for a request that will run here, perhaps after a wait in the queue, even if the catalog
+   * replaces the engine meanwhile. Returns the function that lets go of it.
    */
   retain(): () => void
   run(call: EngineCall): RunningCall
-  /** Lets whoever holds it finish, then closes the connections. */
+  /** Waits until nobody retains the engine, then closes the connections. */
   close(): Promise<void>
 }

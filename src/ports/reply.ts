@@ -1,19 +1,22 @@
-/** The way back to the caller. */
+/** The way back to the caller. Anything sent after the caller has gone is dropped. */
 export interface Reply {
   readonly requestId: string
   /** The caller has gone away. */
   readonly isGone: boolean
-  /** It was the service that cut the connection, at the end of its time to stop. */
+  /** The service itself cut the connection, because its time to stop was over. */
   readonly isCut: boolean
-  /** Called when the caller goes away, at once if that has happened. The last one set counts. */
-  onGone(callback: () => void): void
-  /** Opens an answer that is sent while it comes, with status 200. */
+  /**
+   * Calls the listener once when the caller goes away: at once if that has happened. There may be several listeners.
+   * Returns a function that removes this one.
+   */
+  onGone(listener: () => void): () => void
+  /** Opens an answer that is sent in pieces, with status 200. */
   openAnswer(contentType: string, headers: Record<string, string>): void
-  /** A whole answer, with status 200; of one that was opened, what is left of it. */
+  /** Sends a whole answer with status 200, or the rest of one that was opened. */
   sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void
-  /** Opens an event stream; nothing reaches the caller before. */
+  /** Opens an event stream. Nothing reaches the caller before this. */
   openStream(headers: Record<string, string>): void
-  /** Bytes, or latin1 text. False: wait for `onDrain`. */
+  /** Sends bytes, or latin1 text. False means: send no more until `onDrain` calls back. */
   write(piece: string | Buffer): boolean
   onDrain(callback: () => void): void
   end(text: string): void

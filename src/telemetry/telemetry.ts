@@ -17,7 +17,7 @@ export interface Telemetry {
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** All metrics in the Prometheus text format. */
-  metrics(): string
+  metrics(): Promise<string>
   close(): Promise<void>
 }
 
@@ -38,6 +38,9 @@ export function createTelemetry(level: string): Telemetry {
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
   const settled = settlementMetrics(metrics)
+  let lanes: ReadonlyMap<string, LaneStatus> = new Map()
+  /** Reads the lanes once, for all of their gauges. */
+  let readLanes = async (): Promise<void> => {}
   const delay = processGauges(metrics)
   const byStatus = memo((status: number) => labels({ status }))
   const byCode = memo((code: string) => labels({ code }))
@@ -52,12 +55,16 @@ export function createTelemetry(level: string): Telemetry {
       else if (log.isLevelEnabled('info')) lines.write(requestText(line))
     },
     measure({ admission, ledger }) {
-      laneGauges(metrics, admission)
+      readLanes = async () => void (lanes = await admission.status())
+      laneGauges(metrics, () => lanes)
       ledgerGauges(metrics, ledger)
     },
     settled,
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
-    metrics: metrics.text,
+    async metrics() {
+      await readLanes()
+      return metrics.text()
+    },
     async close() {
       delay.disable()
       await lines.flush()
@@ -95,9 +102,9 @@ function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
   }
 }
 
-function laneGauges(metrics: Metrics, admission: Admission): void {
+function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatus>): void {
   const gauge = (name: string, help: string, read: (lane: LaneStatus) => number): void =>
-    metrics.gauge(name, help, () => [...admission.status()].map(([lane, status]) => [labels({ lane }), read(status)]))
+    metrics.gauge(name, help, () => [...lanes()].map(([lane, status]) => [labels({ lane }), read(status)]))
   gauge('weir_in_flight_requests', 'Admitted requests whose engine call has not ended', (lane) => lane.inFlightRequests)
   gauge('weir_committed_tokens', 'Tokens charged to the budget', (lane) => lane.committedTokens)
   gauge('weir_queue_depth', 'Requests waiting for admission', (lane) => lane.queueDepth)

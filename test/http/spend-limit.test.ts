@@ -24,7 +24,7 @@ describe('a hard spend limit', () => {
     assert.equal((await weir.chat({ max_tokens: 2 })).status, 200)
     const { status, code, type, retryAfter, message } = await refusalOf(await weir.chat({ max_tokens: 4 }))
     assert.deepEqual([status, code, type, retryAfter], [402, 'spend_limit_exceeded', 'billing_error', null])
-    assert.match(message, /A\$0\.05 .*A\$0\.02 are spent.*A\$0\.04/)
+    assert.match(message, /A\$0\.05 .*A\$0\.02 is spent.*A\$0\.04/)
     const answer = await weir.chat({ max_tokens: 3 })
     assert.equal(answer.status, 200, 'a request within the limit is served')
     assert.deepEqual([answer.headers.get('x-spend-limit'), answer.headers.get('x-spend-used')], ['0.05', '0.04'])
@@ -120,15 +120,15 @@ describe('the amount spent', () => {
       { now: () => now, monotonic: () => 0 },
       { limitReached: (_it, spent) => told.push(spent) },
     )
-    assert.throws(() => spending.hold(workspace, 41n), /spend limit/)
-    const first = spending.hold(workspace, 40n)
+    await assert.rejects(spending.hold(workspace, 41n), /spend limit/)
+    const first = await spending.hold(workspace, 40n)
     first.settle(40n)
     first.settle(40n)
     assert.deepEqual([spending.spent('ws'), told], [100n, [100n]])
     now = to
     assert.equal(spending.spent('ws'), 0n)
-    spending.hold(workspace, 100n)
-    assert.throws(() => spending.hold(workspace, 1n), /spend limit/)
+    await spending.hold(workspace, 100n)
+    await assert.rejects(spending.hold(workspace, 1n), /spend limit/)
   })
 
   it('never exceeds what was reserved, because every token has at least one byte', () => {

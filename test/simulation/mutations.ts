@@ -1,7 +1,7 @@
 import type { Mutation } from '../mutants.ts'
 import type { Invariant } from './witness.ts'
 
-/** Breaks of src/core/admission.ts, each with the invariant that must be seen broken. */
+/** Breaks of src/core/admission/lane.ts, each with the invariant that must be seen broken. */
 export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] = [
   {
     name: 'barging: a newcomer that fits is admitted past the queue',
@@ -119,8 +119,8 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
   },
   {
     name: 'a changed maximum wait is taken for those who waited before',
-    find: 'stretch?.maxWaitMs !== limits.maxWaitMs',
-    replace: 'stretch === undefined',
+    find: 'group?.maxWaitMs !== limits.maxWaitMs',
+    replace: 'group === undefined',
     breaks: 'I5',
   },
   {

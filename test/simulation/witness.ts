@@ -1,5 +1,5 @@
 import { Place } from '../../src/core/admission/lane.ts'
-import type { Decision, LaneLimits, LaneStatus } from '../../src/core/admission/lane.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../src/core/admission/lane.ts'
 
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13'
 
@@ -41,7 +41,7 @@ export class Witness {
   }
 
   /** What `arrive` answered; undefined for a place in the queue. */
-  arrived(request: Request, nowMs: number, decision: Decision | undefined): void {
+  arrived(request: Request, nowMs: number, decision: LaneDecision | undefined): void {
     request.cameAtMs = nowMs
     request.dueAtMs = nowMs + this.limits.maxWaitMs
     const tooLarge = request.cost > this.limits.tokenBudget
@@ -70,7 +70,7 @@ export class Witness {
   }
 
   /** What the lane decided for somebody who waited. */
-  decided(request: Request, nowMs: number, decision: Decision): void {
+  decided(request: Request, nowMs: number, decision: LaneDecision): void {
     demand(request.standing === 'queue', 'I8', `a second outcome for a request that is ${request.standing}`)
     switch (decision.kind) {
       case 'admitted':

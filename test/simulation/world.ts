@@ -1,4 +1,4 @@
-import type { Decision, LaneLimits, openLane } from '../../src/core/admission/lane.ts'
+import type { LaneDecision, LaneLimits, openLane } from '../../src/core/admission/lane.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
@@ -90,13 +90,13 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
   let nowMs = below(1000)
   let number = 0
 
-  function decide(request: Request, decision: Decision): void {
+  function decide(request: Request, decision: LaneDecision): void {
     witness.decided(request, nowMs, decision)
     count(decision)
     if (request.standing === 'gone') remember(request)
   }
 
-  function count(decision: Decision): void {
+  function count(decision: LaneDecision): void {
     if (decision.kind === 'admitted') tally.admitted += 1
     else if (decision.kind === 'queue_full') tally.queueFull += 1
     else if (decision.kind === 'overloaded') tally.overloaded += 1

@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
-import type { Decision, LaneLimits } from '../../src/core/admission/lane.ts'
-import type { Admission, Ticket } from '../../src/ports/admission.ts'
+import type { LaneLimits, LaneStatus } from '../../src/core/admission/lane.ts'
+import type { Admission, Decision, Ticket } from '../../src/ports/admission.ts'
 import type { HandClock } from './hand-clock.ts'
 
 export const narrow: LaneLimits = { tokenBudget: 10, maxConcurrentRequests: 2, maxQueueDepth: 60, maxWaitMs: 100 }
 export const wide: LaneLimits = { ...narrow, tokenBudget: 1000, maxConcurrentRequests: 50 }
 export const hasty: LaneLimits = { ...narrow, maxWaitMs: 20 }
 
-/** What a caller does the moment it hears that it was admitted. */
+/** What a caller does as soon as it hears that it was admitted. */
 export type Reaction = 'stay' | 'leave' | 'enter' | 'throw'
 
 interface Caller {
   readonly number: number
   readonly cost: number
   readonly dueAtMs: number
-  ticket?: Ticket
+  ticket: Ticket | undefined
   outcome?: Decision
   hasLeft: boolean
 }
 
 export const misbehaviour = new Error('a caller that fails')
 
-/** The callers of one lane, each checking what it hears against what the port promises. */
+/** The callers of one lane. Each checks what it hears against what the port promises. */
 export function crowd(admission: Admission, clock: HandClock) {
   const callers: Caller[] = []
   let limits = narrow
   let lastAdmitted = -1
-  admission.setLimits('lane', limits)
+  admission.setLanes(new Map([['lane', limits]]))
 
-  const figures = () => admission.status().get('lane')!
+  const figures = async (): Promise<LaneStatus> => (await admission.status()).get('lane')!
   const waiting = () => callers.filter(({ outcome, hasLeft }) => outcome === undefined && !hasLeft)
 
   function enter(cost: number, reaction: Reaction): void {
@@ -36,14 +36,18 @@ export function crowd(admission: Admission, clock: HandClock) {
       number: callers.length,
       cost,
       dueAtMs: clock.monotonic() + limits.maxWaitMs,
+      ticket: undefined,
       hasLeft: false,
     }
     callers.push(caller)
     try {
-      caller.ticket = admission.enter('lane', cost, (decision) => {
+      const returned = admission.enter('lane', cost, (decision, ticket) => {
+        caller.ticket = ticket
         hear(caller, decision)
         if (decision.kind === 'admitted') react(caller, reaction)
       })
+      assert.equal(caller.ticket ?? returned, returned, 'one ticket, however it is handed over')
+      if (!caller.hasLeft) caller.ticket = returned
     } catch (error) {
       if (error !== misbehaviour) throw error
     }
@@ -66,6 +70,8 @@ export function crowd(admission: Admission, clock: HandClock) {
     if (reaction === 'enter') enter(caller.cost, 'stay')
     if (reaction === 'throw') {
       caller.hasLeft = true
+      // It will never give its place back.
+      caller.ticket = undefined
       throw misbehaviour
     }
   }
@@ -77,22 +83,22 @@ export function crowd(admission: Admission, clock: HandClock) {
 
   function setLimits(next: LaneLimits): void {
     limits = next
-    admission.setLimits('lane', next)
+    admission.setLanes(new Map([['lane', next]]))
   }
 
-  /** Holds at any time: whoever is still owed an answer has a place, and nobody keeps one beyond its time. */
-  function inspect(): void {
-    const { inFlightRequests, committedTokens, queueDepth } = figures()
+  /** Holds at any time: everyone who is still owed an answer has a place, and nobody keeps one for too long. */
+  async function inspect(): Promise<void> {
+    const { inFlightRequests, committedTokens, queueDepth } = await figures()
     const inFlight = callers.filter(({ outcome, hasLeft }) => outcome?.kind === 'admitted' && !hasLeft)
     assert.ok(inFlight.length <= inFlightRequests)
     assert.ok(inFlight.reduce((sum, { cost }) => sum + cost, 0) <= committedTokens)
     assert.ok(queueDepth <= waiting().filter(({ dueAtMs }) => dueAtMs > clock.monotonic()).length)
   }
 
-  /** Holds once everybody has been told: who has no outcome waits, behind a head that does not fit. */
-  function inspectAtRest(): void {
-    inspect()
-    const { inFlightRequests, committedTokens, queueDepth } = figures()
+  /** Holds once everybody has heard: whoever has no outcome waits behind a head that does not fit. */
+  async function inspectAtRest(): Promise<void> {
+    await inspect()
+    const { inFlightRequests, committedTokens, queueDepth } = await figures()
     const [head, ...others] = waiting()
     assert.equal(queueDepth, head === undefined ? 0 : others.length + 1)
     if (head === undefined) return
@@ -100,9 +106,9 @@ export function crowd(admission: Admission, clock: HandClock) {
     assert.ok(isFull || committedTokens + head.cost > limits.tokenBudget, 'a head that fits waits')
   }
 
-  function inspectWhenAllHaveLeft(): void {
+  async function inspectWhenAllHaveLeft(): Promise<void> {
     for (const caller of callers) leave(caller)
-    const { inFlightRequests, committedTokens, queueDepth } = figures()
+    const { inFlightRequests, committedTokens, queueDepth } = await figures()
     assert.deepEqual([inFlightRequests, committedTokens, queueDepth], [0, 0, 0])
   }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, describe, it, mock } from 'node:test'
 import * as fc from 'fast-check'
 import { memoryAdmission } from '../../src/admission/memory.ts'
-import type { Decision, LaneLimits } from '../../src/core/admission/lane.ts'
-import type { Ticket } from '../../src/ports/admission.ts'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import type { Decision, Ticket } from '../../src/ports/admission.ts'
 import { mutantsOf } from '../mutants.ts'
 import type { Mutation } from '../mutants.ts'
 import { crowd, hasty, misbehaviour, narrow, wide } from './admission-crowd.ts'
@@ -30,10 +30,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Every interleaving of grants, cancels, timeouts, limit changes and turns of the event loop, all by hand. */
-function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters<[Step[]]>): void {
+/** Any interleaving of grants, cancels, timeouts, limit changes and turns of the event loop, all by hand. */
+function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters<[Step[]]>): Promise<void> {
   const steps = fc.array(step, { size: 'max', maxLength: 250 })
-  const property = fc.property(steps, (steps) => {
+  const property = fc.asyncProperty(steps, async (steps) => {
     let turns: (() => void)[] = []
     mock.method(globalThis, 'setImmediate', (callback: () => void) => turns.push(callback))
     const surprises: unknown[] = []
@@ -62,8 +62,8 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
         else if (step.do === 'turn') takeTurn()
         else lane.setLimits(step.limits)
         if (surprises.length > 0) throw surprises[0]
-        lane.inspect()
-        if (turns.length === 0) lane.inspectAtRest()
+        await lane.inspect()
+        if (turns.length === 0) await lane.inspectAtRest()
       }
       // Twice: some enter again when they hear.
       for (let wait = 0; wait < 2; wait += 1) {
@@ -71,18 +71,18 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
         while (turns.length > 0) takeTurn()
       }
       assert.equal(lane.waiting().length, 0, 'everybody gets an answer by the maximum wait')
-      lane.inspectWhenAllHaveLeft()
+      await lane.inspectWhenAllHaveLeft()
     } finally {
       mock.restoreAll()
       mock.timers.reset()
     }
   })
-  fc.assert(property, options)
+  return fc.assert(property, options)
 }
 
 describe('the in-memory admission under any interleaving', () => {
-  it('[Q1][Q2][Q4][Q5][Q6] of grants, cancels, timeouts, limit changes and turns keeps its promises', () => {
-    checkInterleavings(memoryAdmission, { numRuns: 1000 })
+  it('[Q1][Q2][Q4][Q5][Q6] of grants, cancels, timeouts, limit changes and turns keeps its promises', async () => {
+    await checkInterleavings(memoryAdmission, { numRuns: 1000 })
   })
 
   it('[Q2][Q5][Q6] of promises: each caller is admitted, refused or gone, and only one of these', async () => {
@@ -94,7 +94,7 @@ describe('the in-memory admission under any interleaving', () => {
       async (scheduler, callers, pauses) => {
         const clock = handClock(mock.timers)
         const admission = memoryAdmission(clock)
-        admission.setLimits('lane', { ...narrow, maxQueueDepth: 5 })
+        admission.setLanes(new Map([['lane', { ...narrow, maxQueueDepth: 5 }]]))
         const happens = (what: string): Promise<string> => scheduler.schedule(Promise.resolve(what), what)
         const atWork = { requests: 0, tokens: 0 }
 
@@ -124,7 +124,7 @@ describe('the in-memory admission under any interleaving', () => {
         })
         const everything = Promise.all([...lives, ...time])
         await scheduler.waitFor(everything)
-        const { inFlightRequests, committedTokens, queueDepth } = admission.status().get('lane')!
+        const { inFlightRequests, committedTokens, queueDepth } = (await admission.status()).get('lane')!
         assert.deepEqual([inFlightRequests, committedTokens, queueDepth], [0, 0, 0])
       },
     )
@@ -143,7 +143,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'who has left is still told',
-    find: 'visit.decided = undefined\n    lane.leave',
+    find: 'entry.decided = undefined\n    lane.leave',
     replace: 'lane.leave',
   },
   {
@@ -183,8 +183,8 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'the next is not told when somebody leaves',
-    find: 'lane.leave(visit, clock.monotonic())\n    settled()',
-    replace: 'lane.leave(visit, clock.monotonic())',
+    find: 'lane.leave(entry, clock.monotonic())\n    settled()',
+    replace: 'lane.leave(entry, clock.monotonic())',
   },
   {
     name: 'those who fit wider limits are not told',
@@ -200,13 +200,13 @@ describe('a broken in-memory admission is caught', () => {
   after(mutants.remove)
 
   it('an unbroken copy passes', async () => {
-    checkInterleavings((await mutants.load()).memoryAdmission, repeatable)
+    await checkInterleavings((await mutants.load()).memoryAdmission, repeatable)
   })
 
   for (const mutation of mutations) {
     it(mutation.name, async () => {
       const mutant = await mutants.load(mutation)
-      assert.throws(() => checkInterleavings(mutant.memoryAdmission, repeatable))
+      await assert.rejects(checkInterleavings(mutant.memoryAdmission, repeatable))
     })
   }
 })

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/admission/memory.ts'
-import type { Decision, LaneLimits } from '../../src/core/admission/lane.ts'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import type { Decision, Ticket } from '../../src/ports/admission.ts'
+import { systemClock } from '../../src/system-clock.ts'
 import { handClock, turn } from './hand-clock.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }
@@ -11,7 +13,8 @@ const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQue
 function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
   const clock = handClock(t.mock.timers)
   const admission = memoryAdmission(clock)
-  admission.setLimits('lane', { ...limits, ...changes })
+  const setLane = (changes: Partial<LaneLimits>) => admission.setLanes(new Map([['lane', { ...limits, ...changes }]]))
+  setLane(changes)
   const heard: string[] = []
   return {
     clock,
@@ -19,9 +22,9 @@ function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
     heard,
     enter: (name: string, cost = 1) =>
       admission.enter('lane', cost, (decision) => heard.push(`${name} ${text(decision)}`)),
-    change: (changes: Partial<LaneLimits>) => admission.setLimits('lane', { ...limits, ...changes }),
-    figures: () => {
-      const lane = admission.status().get('lane')
+    change: setLane,
+    figures: async () => {
+      const lane = (await admission.status()).get('lane')
       return lane && [lane.inFlightRequests, lane.committedTokens, lane.queueDepth]
     },
   }
@@ -32,11 +35,11 @@ function text(decision: Decision): string {
 }
 
 describe('entering', () => {
-  it('[Q1] is decided before enter returns where there is room', (t) => {
+  it('[Q1] is decided before enter returns where there is room', async (t) => {
     const { enter, heard, figures } = reception(t)
     enter('ann', 300)
     assert.deepEqual(heard, ['ann admitted after 0'])
-    assert.deepEqual(figures(), [1, 300, 0])
+    assert.deepEqual(await figures(), [1, 300, 0])
   })
 
   it('[Q4][Q7] is refused before enter returns where there is none', (t) => {
@@ -67,21 +70,44 @@ describe('entering', () => {
   })
 })
 
+describe('the ticket', () => {
+  it('[Q1] comes with a decision that is made before enter returns', async (t) => {
+    const { admission, figures } = reception(t)
+    let given: Ticket | undefined
+    const returned = admission.enter('lane', 1, (_decision, ticket) => (given = ticket))
+    assert.equal(given, returned)
+    given.leave()
+    assert.deepEqual(await figures(), [0, 0, 0])
+  })
+
+  it('[Q2] comes with a decision that is made after a wait', async (t) => {
+    const { admission, enter, figures } = reception(t)
+    const ann = enter('ann')
+    let given: Ticket | undefined
+    const returned = admission.enter('lane', 1, (_decision, ticket) => (given = ticket))
+    assert.equal(given, undefined)
+    ann.leave()
+    assert.equal(given, returned)
+    returned.leave()
+    assert.deepEqual(await figures(), [0, 0, 0])
+  })
+})
+
 describe('leaving', () => {
-  it('[Q1] gives the charge back once, however often it is said', (t) => {
+  it('[Q1] gives the charge back once, however often it is said', async (t) => {
     const { enter, figures } = reception(t, { maxConcurrentRequests: 2 })
     const ann = enter('ann', 10)
     enter('bob', 20)
     ann.leave()
     ann.leave()
-    assert.deepEqual(figures(), [1, 20, 0])
+    assert.deepEqual(await figures(), [1, 20, 0])
   })
 
-  it('[Q2] the queue means never to hear anything', (t) => {
+  it('[Q2] the queue means never to hear anything', async (t) => {
     const { enter, heard, clock, figures } = reception(t)
     const ann = enter('ann')
     enter('bob').leave()
-    assert.deepEqual(figures(), [1, 1, 0])
+    assert.deepEqual(await figures(), [1, 1, 0])
     ann.leave()
     clock.advance(1000)
     assert.deepEqual(heard, ['ann admitted after 0'])
@@ -141,8 +167,8 @@ describe('the maximum wait', () => {
 
   it('[Q6] does not keep the process alive', (t) => {
     const timeouts = t.mock.method(globalThis, 'setTimeout')
-    const admission = memoryAdmission({ now: () => Date.now(), monotonic: () => performance.now() })
-    admission.setLimits('lane', limits)
+    const admission = memoryAdmission(systemClock)
+    admission.setLanes(new Map([['lane', limits]]))
     const tickets = [1, 2].map(() => admission.enter('lane', 1, () => {}))
     assert.equal(timeouts.mock.calls[0]?.result?.hasRef(), false)
     for (const ticket of tickets) ticket.leave()
@@ -156,7 +182,7 @@ describe('a burst of freed capacity', () => {
     const { enter, heard, change, figures } = reception(t, { maxConcurrentRequests: 0 })
     for (const name of crowd) enter(name)
     change({ maxConcurrentRequests: 100 })
-    assert.deepEqual(figures(), [100, 100, 0])
+    assert.deepEqual(await figures(), [100, 100, 0])
     const counts = [heard.length]
     while (heard.length < crowd.length) {
       await turn()
@@ -185,12 +211,14 @@ describe('a burst of freed capacity', () => {
     tickets.at(-1)?.leave()
     for (let turns = 0; turns < 5; turns += 1) await turn()
     assert.equal(heard.length, 99)
-    assert.deepEqual(figures(), [99, 99, 0])
+    assert.deepEqual(await figures(), [99, 99, 0])
   })
 
   it('[Q5] does not delay the callers of another lane', async (t) => {
     const { enter, change, admission } = reception(t, { maxConcurrentRequests: 0 })
-    admission.setLimits('other', limits)
+    admission.setLanes(
+      new Map(['lane', 'other'].map((lane) => [lane, { ...limits, maxConcurrentRequests: lane === 'lane' ? 0 : 1 }])),
+    )
     const first = admission.enter('other', 1, () => {})
     let isAdmitted = false
     admission.enter('other', 1, () => (isAdmitted = true))
@@ -216,7 +244,7 @@ describe('a caller that acts while it is told', () => {
     first.leave()
     for (let turns = 0; turns < 20_000 / 32; turns += 1) await turn()
     assert.equal(told, 20_000)
-    assert.deepEqual(figures(), [0, 0, 0])
+    assert.deepEqual(await figures(), [0, 0, 0])
   })
 
   it('[Q2] may enter again, behind those who wait', (t) => {
@@ -233,7 +261,7 @@ describe('a caller that acts while it is told', () => {
     assert.deepEqual(heard, ['ann admitted after 0', 'bob', 'cat admitted after 0', 'bob again admitted after 0'])
   })
 
-  it('[Q1] and fails where it was admitted at once: enter throws, the place is free', (t) => {
+  it('[Q1] and fails where it was admitted at once: enter throws, the place is free', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const fail = () => {
       enter('bob')
@@ -241,10 +269,10 @@ describe('a caller that acts while it is told', () => {
     }
     assert.throws(() => admission.enter('lane', 1, fail), /no/)
     assert.deepEqual(heard, ['bob admitted after 0'])
-    assert.deepEqual(figures(), [1, 1, 0])
+    assert.deepEqual(await figures(), [1, 1, 0])
   })
 
-  it('[Q5] and fails after a wait: its place goes to the next, and the error is not lost', (t) => {
+  it('[Q5] and fails after a wait: its place goes to the next, and the error is not lost', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const later: (() => void)[] = []
     t.mock.method(globalThis, 'queueMicrotask', (callback: () => void) => later.push(callback))
@@ -255,48 +283,48 @@ describe('a caller that acts while it is told', () => {
     enter('cat')
     ann.leave()
     assert.deepEqual(heard, ['ann admitted after 0', 'cat admitted after 0'])
-    assert.deepEqual(figures(), [1, 1, 0])
+    assert.deepEqual(await figures(), [1, 1, 0])
     assert.throws(() => later[0]?.(), /no/)
   })
 })
 
-describe('a retired lane', () => {
-  it('[Q2] serves whoever waits, refuses newcomers, and disappears with the last', (t) => {
+describe('a lane that is missing from the new set', () => {
+  it('[Q2] serves whoever waits, refuses newcomers, and disappears with the last', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const ann = enter('ann')
     const bob = enter('bob')
-    admission.retire('lane')
+    admission.setLanes(new Map())
     enter('cat')
     ann.leave()
     assert.deepEqual(heard, ['ann admitted after 0', 'cat closed', 'bob admitted after 0'])
-    assert.deepEqual(figures(), [1, 1, 0])
+    assert.deepEqual(await figures(), [1, 1, 0])
     bob.leave()
-    assert.equal(figures(), undefined)
+    assert.equal(await figures(), undefined)
   })
 
-  it('[Q2] opens again with its charges when it gets limits', (t) => {
+  it('[Q2] opens again with its charges when it gets limits', async (t) => {
     const { admission, enter, figures, change } = reception(t)
     const ann = enter('ann', 5)
-    admission.retire('lane')
+    admission.setLanes(new Map())
     change({})
-    assert.deepEqual(figures(), [1, 5, 0])
+    assert.deepEqual(await figures(), [1, 5, 0])
     ann.leave()
-    assert.deepEqual(figures(), [0, 0, 0])
+    assert.deepEqual(await figures(), [0, 0, 0])
   })
 
-  it('[Q2] leaves nothing behind that touches a new lane of the same name', (t) => {
+  it('[Q2] leaves nothing behind that touches a new lane of the same name', async (t) => {
     const { admission, enter, figures, change } = reception(t)
     const ann = enter('ann')
-    admission.retire('lane')
+    admission.setLanes(new Map())
     ann.leave()
     change({})
     enter('bob')
     ann.leave()
-    assert.deepEqual(figures(), [1, 1, 0])
+    assert.deepEqual(await figures(), [1, 1, 0])
   })
 })
 
-it('[Q5] closing refuses whoever waits or comes, in every lane, and lets the rest finish', (t) => {
+it('[Q5] closing refuses whoever waits or comes, in every lane, and lets the rest finish', async (t) => {
   const { admission, enter, heard, figures, change } = reception(t)
   const ann = enter('ann')
   enter('bob')
@@ -304,23 +332,29 @@ it('[Q5] closing refuses whoever waits or comes, in every lane, and lets the res
   enter('cat')
   change({ maxConcurrentRequests: 5 })
   enter('dan')
-  admission.setLimits('new', limits)
+  admission.setLanes(new Map(['lane', 'new'].map((lane) => [lane, limits])))
   admission.enter('new', 1, (decision) => heard.push(`eve ${text(decision)}`))
   assert.deepEqual(heard, ['ann admitted after 0', 'bob closed', 'cat closed', 'dan closed', 'eve closed'])
   ann.leave()
-  assert.deepEqual(figures(), [0, 0, 0])
+  assert.deepEqual(await figures(), [0, 0, 0])
 })
 
-it('[Q8] the status shows every open lane', (t) => {
+it('[Q8] the status shows every open lane', async (t) => {
   const { admission, enter } = reception(t)
-  admission.setLimits('other', { ...limits, tokenBudget: 7 })
+  const other = { ...limits, tokenBudget: 7 }
+  admission.setLanes(
+    new Map([
+      ['lane', limits],
+      ['other', other],
+    ]),
+  )
   enter('ann', 3)
   enter('bob', 3)
   assert.deepEqual(
-    [...admission.status()],
+    [...(await admission.status())],
     [
       ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1 }],
-      ['other', { limits: { ...limits, tokenBudget: 7 }, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }],
+      ['other', { limits: other, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }],
     ],
   )
 })

@@ -1,9 +1,9 @@
 /**
- * The rules of one lane, and nothing else: no clock, no I/O, no randomness. Events come in with their time,
- * decisions go out. The rules and their reasons stand in admission.md.
+ * The rules of one lane and nothing else: no clock, no I/O, no randomness. Each event comes with its time, and
+ * decisions go out. design.md explains the rules.
  */
 
-/** The four controls of a lane (SPEC 8.4). */
+/** The four controls of a lane. */
 export interface LaneLimits {
   readonly tokenBudget: number
   readonly maxConcurrentRequests: number
@@ -18,28 +18,28 @@ export interface LaneStatus {
   readonly queueDepth: number
 }
 
-/** What becomes of an arrival. A caller that leaves first gets none. */
-export type Decision =
+/** What becomes of an arrival. A caller that leaves first never gets a decision. */
+export type LaneDecision =
   | { readonly kind: 'admitted'; readonly waitMs: number }
   | { readonly kind: 'queue_full' }
   | { readonly kind: 'overloaded' }
   | { readonly kind: 'too_large' }
   | { readonly kind: 'closed' }
 
-const admittedAtOnce: Decision = Object.freeze({ kind: 'admitted', waitMs: 0 })
-const queueFull: Decision = Object.freeze({ kind: 'queue_full' })
-const overloaded: Decision = Object.freeze({ kind: 'overloaded' })
-const tooLarge: Decision = Object.freeze({ kind: 'too_large' })
-const closed: Decision = Object.freeze({ kind: 'closed' })
+const admittedAtOnce: LaneDecision = Object.freeze({ kind: 'admitted', waitMs: 0 })
+const queueFull: LaneDecision = Object.freeze({ kind: 'queue_full' })
+const overloaded: LaneDecision = Object.freeze({ kind: 'overloaded' })
+const tooLarge: LaneDecision = Object.freeze({ kind: 'too_large' })
+const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 
-/** One request and where it stands: outside before it arrives and after it has ended. Only the lane writes here. */
+/** One request's place in the lane: outside before it arrives and after it has ended. Only the lane writes here. */
 export class Place {
   readonly cost: number
   state: 'outside' | 'queued' | 'in_flight' = 'outside'
   arrivedAtMs = 0
   ahead: Place | undefined = undefined
   behind: Place | undefined = undefined
-  stretch: Stretch | undefined = undefined
+  deadlineGroup: DeadlineGroup | undefined = undefined
 
   constructor(cost: number) {
     if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost must be a whole number of tokens: ${cost}`)
@@ -48,33 +48,33 @@ export class Place {
 }
 
 /**
- * Neighbours in the queue that arrived under the same maximum wait. Within a stretch the first is the first to
- * expire, so the earliest deadline is found by looking at one place per stretch: one, unless the limit has just changed.
+ * Neighbours in the queue that arrived under the same maximum wait. The first of a group is the first to expire, so
+ * the earliest deadline is found by looking at one place per group. There is one group unless the limit has just changed.
  */
-interface Stretch {
+interface DeadlineGroup {
   readonly maxWaitMs: number
   first: Place
 }
 
 export interface Lane<P extends Place> {
-  /** Decides at once, or returns undefined: the place is queued and `decide` will hear of it. */
-  readonly arrive: (place: P, nowMs: number) => Decision | undefined
-  /** Cancels a place that waits, releases one that is in flight; anything else is left as it is. */
+  /** Decides at once, or queues the place and returns undefined; `decide` is called later. */
+  readonly arrive: (place: P, nowMs: number) => LaneDecision | undefined
+  /** Cancels a place that waits, releases one that is in flight, and ignores any other. */
   readonly leave: (place: P, nowMs: number) => void
-  /** Lets time pass: due once `nextDeadlineMs` is reached. */
+  /** Refuses whoever has waited too long. Call it once `nextDeadlineMs` is reached. */
   readonly expire: (nowMs: number) => void
   readonly setLimits: (limits: LaneLimits, nowMs: number) => void
-  /** Refuses whoever waits and whoever comes; whoever is in flight stays. */
+  /** Refuses everyone who waits and everyone who arrives; requests in flight stay. */
   readonly close: () => void
   readonly status: () => LaneStatus
-  /** When the next place expires; Infinity where none waits. */
+  /** When the next place expires; Infinity when nobody waits. */
   readonly nextDeadlineMs: () => number
 }
 
-/** Opens a lane. `decide` hears what becomes of places that had to wait; it must not call the lane back. */
+/** Opens a lane. `decide` gets the decisions for places that had to wait; it must not call the lane back. */
 export function openLane<P extends Place>(
   initialLimits: LaneLimits,
-  decide: (place: P, decision: Decision) => void,
+  decide: (place: P, decision: LaneDecision) => void,
 ): Lane<P> {
   let limits = checked(initialLimits)
   let isClosed = false
@@ -83,7 +83,7 @@ export function openLane<P extends Place>(
   let queueDepth = 0
   let head: Place | undefined
   let tail: Place | undefined
-  const stretches: Stretch[] = []
+  const deadlineGroups: DeadlineGroup[] = []
 
   const fits = (place: Place): boolean =>
     inFlightRequests < limits.maxConcurrentRequests && committedTokens + place.cost <= limits.tokenBudget
@@ -107,49 +107,49 @@ export function openLane<P extends Place>(
     else tail.behind = place
     tail = place
     queueDepth += 1
-    let stretch = stretches.at(-1)
-    if (stretch?.maxWaitMs !== limits.maxWaitMs) {
-      stretch = { maxWaitMs: limits.maxWaitMs, first: place }
-      stretches.push(stretch)
+    let group = deadlineGroups.at(-1)
+    if (group?.maxWaitMs !== limits.maxWaitMs) {
+      group = { maxWaitMs: limits.maxWaitMs, first: place }
+      deadlineGroups.push(group)
     }
-    place.stretch = stretch
+    place.deadlineGroup = group
   }
 
   function dequeue(place: Place): void {
-    const { ahead, behind, stretch } = place
+    const { ahead, behind, deadlineGroup: group } = place
     if (ahead === undefined) head = behind
     else ahead.behind = behind
     if (behind === undefined) tail = ahead
     else behind.ahead = ahead
     queueDepth -= 1
-    if (stretch?.first === place) {
-      if (behind?.stretch === stretch) stretch.first = behind
-      else stretches.splice(stretches.indexOf(stretch), 1)
+    if (group?.first === place) {
+      if (behind?.deadlineGroup === group) group.first = behind
+      else deadlineGroups.splice(deadlineGroups.indexOf(group), 1)
     }
-    place.ahead = place.behind = place.stretch = undefined
+    place.ahead = place.behind = place.deadlineGroup = undefined
     place.state = 'outside'
   }
 
-  function refuse(place: Place, decision: Decision): void {
+  function refuse(place: Place, decision: LaneDecision): void {
     dequeue(place)
     decide(place as P, decision)
   }
 
-  function earliestStretch(): Stretch | undefined {
-    let earliest = stretches[0]
-    for (const stretch of stretches) {
-      if (earliest !== undefined && deadlineMs(stretch) < deadlineMs(earliest)) earliest = stretch
+  function earliestGroup(): DeadlineGroup | undefined {
+    let earliest = deadlineGroups[0]
+    for (const group of deadlineGroups) {
+      if (earliest !== undefined && deadlineMs(group) < deadlineMs(earliest)) earliest = group
     }
     return earliest
   }
 
   function expireDue(nowMs: number): void {
-    for (let due = earliestStretch(); due !== undefined && deadlineMs(due) <= nowMs; due = earliestStretch()) {
+    for (let due = earliestGroup(); due !== undefined && deadlineMs(due) <= nowMs; due = earliestGroup()) {
       refuse(due.first, overloaded)
     }
   }
 
-  /** Strictly from the head: a head that does not fit holds back all behind it. */
+  /** Admits strictly from the head: a head that does not fit holds back everyone behind it. */
   function pump(nowMs: number): void {
     while (head !== undefined) {
       const place = head
@@ -163,7 +163,7 @@ export function openLane<P extends Place>(
     }
   }
 
-  /** Expiries come first: capacity that frees too late admits nobody beyond the maximum wait. */
+  /** Expires first, so that capacity freed too late admits nobody beyond the maximum wait. */
   function settle(nowMs: number): void {
     if (head === undefined) return
     expireDue(nowMs)
@@ -203,15 +203,15 @@ export function openLane<P extends Place>(
     },
     status: () => ({ limits, inFlightRequests, committedTokens, queueDepth }),
     nextDeadlineMs() {
-      const earliest = earliestStretch()
+      const earliest = earliestGroup()
       return earliest === undefined ? Infinity : deadlineMs(earliest)
     },
   }
 }
 
-/** Fixed on arrival: a changed maximum wait is for those who come after. */
-function deadlineMs(stretch: Stretch): number {
-  return stretch.first.arrivedAtMs + stretch.maxWaitMs
+/** Fixed on arrival: a changed maximum wait applies only to later arrivals. */
+function deadlineMs(group: DeadlineGroup): number {
+  return group.first.arrivedAtMs + group.maxWaitMs
 }
 
 function checked(limits: LaneLimits): LaneLimits {

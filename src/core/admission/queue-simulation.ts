@@ -1,5 +1,5 @@
 import { openLane, Place } from './lane.ts'
-import type { Decision, LaneLimits } from './lane.ts'
+import type { LaneDecision, LaneLimits } from './lane.ts'
 
 /** A request of a load: described, or recorded. */
 export interface Arrival {
@@ -94,7 +94,7 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
     nowMs = toMs
   }
 
-  function decided(guest: Guest, decision: Decision): void {
+  function decided(guest: Guest, decision: LaneDecision): void {
     switch (decision.kind) {
       case 'admitted':
         waits.push(decision.waitMs)

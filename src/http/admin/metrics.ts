@@ -11,6 +11,6 @@ export function metricsRoute({ telemetry }: { readonly telemetry: Telemetry }): 
     description: 'All metrics in the text format of Prometheus.',
     response: { status: 200, content: { 'text/plain': textSchema } },
     errors: [],
-    answer: ({ exchange }) => exchange.send(200, 'text/plain; version=0.0.4', telemetry.metrics()),
+    answer: async ({ exchange }) => exchange.send(200, 'text/plain; version=0.0.4', await telemetry.metrics()),
   })
 }

@@ -34,14 +34,14 @@ export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyR
     description: 'How busy the models are that this key can call. The request itself is never queued.',
     response: jsonResponse(queueStatusSchema),
     errors: [],
-    answer: ({ exchange, caller }) =>
-      exchange.sendJson(JSON.stringify(queueStatus(catalog, admission, caller.workspace))),
+    answer: async ({ exchange, caller }) =>
+      exchange.sendJson(JSON.stringify(await queueStatus(catalog, admission, caller.workspace))),
   })
 }
 
 /** The lanes that this workspace's requests would join, all at one instant. */
-function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): object {
-  const lanes = admission.status()
+async function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): Promise<object> {
+  const lanes = await admission.status()
   const data = catalog.models().flatMap((model) => {
     const deployment = isVisible(model, workspace.name) ? deploymentFor(model, workspace.name) : undefined
     const lane = deployment && lanes.get(deployment.lane)

@@ -1,0 +1,66 @@
+import { ApiError, CallerLeft } from '../core/errors.ts'
+import type { Job } from '../core/job.ts'
+import type { Decision, Ticket } from '../ports/admission.ts'
+import type { Reply } from '../ports/reply.ts'
+import type { PipelineParts } from './parts.ts'
+
+export interface Admitted {
+  readonly ticket: Ticket
+  readonly waitMs: number
+}
+
+/** Waits for a place in the lane. Rejects with the refusal, or with CallerLeft if the caller goes away first. */
+export function admit(parts: PipelineParts, job: Job, reply: Reply): Promise<Admitted> {
+  return new Promise((resolve, reject) => {
+    if (reply.isGone) throw new CallerLeft()
+    let isDecided = false
+    let stopWatching: (() => void) | undefined
+    const entered = parts.admission.enter(job.deployment.lane, job.cost, (decision, ticket) => {
+      isDecided = true
+      stopWatching?.()
+      if (decision.kind === 'admitted') resolve({ ticket, waitMs: Math.round(decision.waitMs) })
+      else reject(refusal(decision, job, parts.random))
+    })
+    if (isDecided) return
+    stopWatching = reply.onGone(() => {
+      entered.leave()
+      reject(new CallerLeft())
+    })
+  })
+}
+
+type Refusal = Exclude<Decision, { kind: 'admitted' }>
+
+function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
+  const { model, deployment } = job
+  const { maxWaitMs, tokenBudget } = deployment.limits
+  switch (kind) {
+    case 'queue_full':
+      // Clients sleep exactly this long. If all slept the same, they would all come back together.
+      return new ApiError('queue_full', `The queue of ${model.id} is full. Try again shortly.`, {
+        param: 'model',
+        retryAfter: 2 + Math.floor(random() * 7),
+      })
+    case 'overloaded':
+      return new ApiError(
+        'model_overloaded',
+        `${model.id} is busy: the request waited ${maxWaitMs} ms without being admitted.`,
+        { param: 'model' },
+      )
+    case 'too_large': {
+      const [parts, advice] =
+        job.maxTokens > 0
+          ? [' (input and max_tokens)', 'Lower max_tokens or shorten the input.']
+          : ['', 'Ask for less at a time.']
+      return new ApiError(
+        'token_budget_exceeded',
+        `The request needs about ${job.cost} tokens${parts}, more than the ${tokenBudget} that ${model.id} admits at once. ${advice}`,
+        job.maxTokens > 0 ? { param: 'max_tokens' } : {},
+      )
+    }
+    case 'closed':
+      return new ApiError('service_unavailable', 'The service is shutting down. Try again.')
+    case 'unavailable':
+      return new ApiError('service_unavailable', `Requests to ${model.id} cannot be coordinated now. Try again.`)
+  }
+}

@@ -1,0 +1,55 @@
+import type { AlarmClock } from '../ports/clock.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports/engine.ts'
+import type { Reply } from '../ports/reply.ts'
+
+/** The engine calls of one request, one after the other. A call is aborted when the caller goes away. */
+export interface EngineCalls {
+  /** Resolves when the call has ended. Starts nothing once the caller has gone. */
+  run(call: EngineCall): Promise<CallEnd>
+  /** Calls back when no call is running any more: at once if none is. */
+  whenIdle(react: () => void): void
+  /** Aborts the call that is still running after `ms`. */
+  abortAfter(ms: number, clock: AlarmClock): void
+  /** Stops reading from the engine until the caller has taken what was sent. */
+  pauseUntilDrained(): void
+  /** Whether the latest call was sent to an engine that has not refused it. */
+  isWithEngine(): boolean
+  /** The bytes of all bodies sent so far. */
+  sentBytes(): number
+}
+
+export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
+  let latest: RunningCall | undefined
+  let isRunning = false
+  let sentBytes = 0
+
+  function whenIdle(react: () => void): void {
+    if (latest && isRunning) void latest.ended.then(react)
+    else react()
+  }
+
+  return {
+    async run(call) {
+      if (reply.isGone) return { kind: 'aborted' }
+      const running = engine.run(call)
+      latest = running
+      isRunning = true
+      sentBytes += call.body.length
+      const stopWatching = reply.onGone(() => running.abort())
+      const end = await running.ended
+      isRunning = false
+      stopWatching()
+      return end
+    },
+    whenIdle,
+    abortAfter(ms, clock) {
+      if (isRunning) whenIdle(clock.after(ms, () => latest?.abort()))
+    },
+    pauseUntilDrained() {
+      latest?.pause()
+      reply.onDrain(() => latest?.resume())
+    },
+    isWithEngine: () => latest?.isWithEngine() ?? false,
+    sentBytes: () => sentBytes,
+  }
+}

@@ -1,0 +1,24 @@
+import type { Deployment } from '../core/catalog.ts'
+import type { Job, Price } from '../core/job.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { Caller } from '../ports/accounts.ts'
+import type { Admission } from '../ports/admission.ts'
+import type { AlarmClock } from '../ports/clock.ts'
+import type { Engine } from '../ports/engine.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { Spending } from '../ports/spending.ts'
+
+/** Everything the pipeline needs from outside. */
+export interface PipelineParts {
+  readonly admission: Admission
+  readonly ledger: Ledger
+  readonly spending: Spending
+  readonly clock: AlarmClock
+  engineOf(deployment: Deployment): Engine | undefined
+  /** The price in force now. */
+  priceOf(job: Job, caller: Caller): Price
+  /** Hears of every row, whatever the outcome. */
+  settled(row: LedgerRow): void
+  /** A number in [0, 1), to spread delays that must not all be the same. */
+  random(): number
+}

@@ -1,0 +1,91 @@
+import { ApiError } from '../core/errors.ts'
+import type { LedgerRow, Outcome } from '../core/money/ledger.ts'
+import { noUsage, rate, type Usage } from '../core/money/rating.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { PipelineParts } from './parts.ts'
+
+/** How a request ended. docs/billing.md has the rule for every outcome. */
+export interface Settlement {
+  readonly outcome: Outcome
+  readonly usage: Usage
+  /** The figures are Weir's own estimate. */
+  readonly isEstimated: boolean
+  /** By the monotonic clock; null if nothing came. */
+  readonly firstTokenAt: number | null
+  /** The outcome, at no cost, if the row cannot be written in time and the caller gets nothing. */
+  readonly ifLate?: Outcome
+}
+
+/** Writes the request's only row. Rejects if that takes too long; the ledger keeps the row and writes it later. */
+export async function settle(
+  parts: PipelineParts,
+  request: AdmittedRequest,
+  settlement: Settlement,
+): Promise<LedgerRow> {
+  const { hold } = request
+  const { ifLate } = settlement
+  const row = rowOf(parts, request, settlement)
+  parts.settled(row)
+  try {
+    await parts.ledger.settle(row, ifLate && { ...row, ...noUsage, estimated: false, outcome: ifLate, amount: 0n })
+  } catch (cause) {
+    hold.settle(ifLate ? 0n : row.amount)
+    throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
+  }
+  hold.settle(row.amount)
+  return row
+}
+
+/** The engine produced nothing that could be billed. */
+export function settleFailure(
+  parts: PipelineParts,
+  request: AdmittedRequest,
+  firstTokenAt: number | null,
+): Promise<LedgerRow> {
+  return settle(parts, request, { outcome: 'engine_failed', usage: noUsage, isEstimated: false, firstTokenAt })
+}
+
+/** The caller went away; or the service cut the connection to stop, which costs the caller nothing. */
+export function settleDeparture(
+  parts: PipelineParts,
+  request: AdmittedRequest,
+  { usage, isEstimated, firstTokenAt }: Omit<Settlement, 'outcome'>,
+): Promise<LedgerRow> {
+  if (request.reply.isCut) {
+    return settle(parts, request, { outcome: 'interrupted', usage: noUsage, isEstimated: false, firstTokenAt })
+  }
+  // Only tokens are estimated. The length of audio was measured.
+  const hasTokens = usage.inputTokens > 0 || usage.outputTokens > 0
+  return settle(parts, request, { outcome: 'caller_left', usage, isEstimated: isEstimated && hasTokens, firstTokenAt })
+}
+
+/**
+ * The usage when the caller left before the engine said anything: the input that was sent to the engine, estimated
+ * at the low end. Nobody saw any output, so none is billed.
+ */
+export function usageWithoutAnswer({ job, calls }: AdmittedRequest): Usage {
+  if (!calls.isWithEngine()) return noUsage
+  const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)
+  const share = calls.sentBytes() / Math.max(1, bytes)
+  return {
+    ...noUsage,
+    inputTokens: Math.ceil(job.likelyInputTokens * share),
+    audioMs: job.media?.audioMs ?? 0,
+  }
+}
+
+function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: Settlement): LedgerRow {
+  const { intent, price, waitMs, admittedAt } = request
+  const { outcome, usage, isEstimated, firstTokenAt } = settlement
+  return {
+    ...intent,
+    ...usage,
+    estimated: isEstimated,
+    outcome,
+    amount: rate(usage, price.rates),
+    queueWaitMs: waitMs,
+    firstTokenMs: firstTokenAt === null ? null : Math.round(firstTokenAt - admittedAt),
+    durationMs: Math.round(clock.monotonic() - admittedAt),
+    settledAt: clock.now(),
+  }
+}

@@ -1,0 +1,95 @@
+import { ApiError, CallerLeft } from '../core/errors.ts'
+import { streamedUsage } from '../core/estimated-usage.ts'
+import type { StreamedAnswer } from '../core/job.ts'
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
+import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
+import type { PipelineParts } from './parts.ts'
+import { settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+
+/** An engine that has said everything should end its response. It gets this long. */
+const LINGER_MS = 1000
+
+/** An answer that the caller gets token by token. Its last event waits until the row is durable. */
+export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, answer: StreamedAnswer): AnswerPath {
+  const { job, reply, calls, waitMs } = request
+  const relay = answer.relay(headOf(request))
+  let end: CallEnd = { kind: 'ended' }
+  let firstTokenAt: number | null = null
+  let isOpen = false
+
+  function receiverUntil(saidAll: () => void): EngineReceiver {
+    let isOver = false
+    return {
+      start() {},
+      data(chunk) {
+        if (isOver) return
+        const text = relay.push(chunk)
+        if (text !== '') sendOn(text)
+        isOver = relay.isDone() || relay.isBroken()
+        if (isOver) saidAll()
+      },
+    }
+  }
+
+  function sendOn(text: string): void {
+    if (!isOpen) reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
+    isOpen = true
+    if (relay.deltaCount() > 0) firstTokenAt ??= parts.clock.monotonic()
+    if (!reply.write(text)) calls.pauseUntilDrained()
+  }
+
+  async function breakOff(counted: ReturnType<typeof streamedUsage>): Promise<LedgerRow> {
+    const broke = new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')
+    try {
+      // A role is not output: an engine that said no more than that failed before it produced anything.
+      return relay.deltaCount() === 0
+        ? await settleFailure(parts, request, firstTokenAt)
+        : await settle(parts, request, { outcome: 'engine_broke', ...counted, firstTokenAt })
+    } finally {
+      reply.end(errorEvent(broke))
+    }
+  }
+
+  return {
+    async takeFromEngine() {
+      const [call] = job.calls
+      if (!call) throw new Error('a streamed answer needs a call')
+      const over = Promise.withResolvers<CallEnd>()
+      const receiver = receiverUntil(() => over.resolve({ kind: 'ended' }))
+      calls.run({ ...call, receiver }).then(over.resolve, over.reject)
+      end = await over.promise
+      calls.abortAfter(LINGER_MS, parts.clock)
+    },
+    async giveToCaller() {
+      const counted = streamedUsage(job, relay)
+      if (reply.isGone) {
+        const isSilent = relay.deltaCount() === 0 && relay.reportedUsage() === undefined
+        await settleDeparture(parts, request, {
+          ...counted,
+          ...(isSilent ? { usage: usageWithoutAnswer(request) } : {}),
+          firstTokenAt,
+        })
+        throw new CallerLeft()
+      }
+      if (!isOpen) {
+        await settleFailure(parts, request, firstTokenAt)
+        throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+      }
+      if (!relay.isComplete()) return breakOff(counted)
+      const row = await settle(parts, request, { outcome: 'completed', ...counted, firstTokenAt }).catch(
+        (error: ApiError) => {
+          reply.end(errorEvent(error))
+          throw error
+        },
+      )
+      reply.end(relay.closing(counted.usage))
+      return row
+    },
+  }
+}
+
+/** The event that ends a stream which did not complete. */
+function errorEvent(error: ApiError): string {
+  return `data: ${JSON.stringify(error.body())}\n\n`
+}

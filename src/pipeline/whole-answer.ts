@@ -1,0 +1,100 @@
+import { byteCollector, type ByteCollector } from '../core/byte-collector.ts'
+import { ApiError, CallerLeft } from '../core/errors.ts'
+import { estimatedUsage } from '../core/estimated-usage.ts'
+import type { EngineHeaders, ParsedAnswer, WholeAnswer } from '../core/job.ts'
+import type { Usage } from '../core/money/rating.ts'
+import { likelyOutputTokens } from '../core/token-estimate.ts'
+import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
+import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
+import type { PipelineParts } from './parts.ts'
+import { settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+
+/** An answer that the caller gets in one piece, or whose end is held back until the row is durable. */
+export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answer: WholeAnswer): AnswerPath {
+  const { job, reply, calls, waitMs } = request
+  const passThrough = answer.passThrough?.(headOf(request))
+  const ownHeaders = { 'X-Queue-Wait-Ms': String(waitMs) }
+  const bodies: ByteCollector[] = []
+  const headers: EngineHeaders[] = []
+  let end: CallEnd = { kind: 'ended' }
+  let bytes = 0
+  let firstByteAt: number | null = null
+  let isOpen = false
+
+  function receiverInto(body: ByteCollector): EngineReceiver {
+    return {
+      start(answerHeaders) {
+        firstByteAt ??= parts.clock.monotonic()
+        headers.push(answerHeaders)
+        body.expect(Number(answerHeaders['content-length']))
+      },
+      data(chunk) {
+        bytes += chunk.length
+        if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
+        const piece = passThrough?.push(chunk)
+        if (piece) sendOn(piece)
+        else body.push(chunk)
+      },
+    }
+  }
+
+  function sendOn(piece: Buffer): void {
+    if (!isOpen) reply.openAnswer('application/json', ownHeaders)
+    isOpen = true
+    if (!reply.write(piece)) calls.pauseUntilDrained()
+  }
+
+  async function readAnswer(): Promise<ParsedAnswer | undefined> {
+    if (end.kind !== 'ended') return undefined
+    if (isOpen) return passThrough?.end(headers[0] ?? {})
+    try {
+      return await answer.read(bodies, headOf(request), headers)
+    } catch (error) {
+      await settleFailure(parts, request, firstByteAt)
+      throw error
+    }
+  }
+
+  function usageOf(read: ParsedAnswer): Usage {
+    return read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes()))
+  }
+
+  return {
+    async takeFromEngine() {
+      for (const call of job.calls) {
+        const body = byteCollector(MAX_ANSWER_BYTES)
+        const receiver = receiverInto(body)
+        end = await calls.run({ ...call, receiver })
+        const fallback = end.kind === 'failed' && !end.started ? call.fallback?.(end.error) : undefined
+        if (fallback) end = await calls.run({ ...fallback, receiver })
+        if (end.kind !== 'ended') return
+        bodies.push(body)
+      }
+    },
+    async giveToCaller() {
+      const read = await readAnswer()
+      const isEstimated = read?.usage === undefined
+      if (reply.isGone) {
+        const usage = read ? usageOf(read) : usageWithoutAnswer(request)
+        await settleDeparture(parts, request, { usage, isEstimated, firstTokenAt: firstByteAt })
+        throw new CallerLeft()
+      }
+      if (!read) {
+        await settleFailure(parts, request, firstByteAt)
+        throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+      }
+      const usage = usageOf(read)
+      const row = await settle(parts, request, {
+        outcome: 'completed',
+        usage,
+        isEstimated,
+        firstTokenAt: firstByteAt,
+        ifLate: 'withheld',
+      })
+      reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), ownHeaders)
+      return row
+    },
+  }
+}
