@@ -1,7 +1,7 @@
 import { it } from 'node:test'
 import { openLane } from '../../src/core/admission/lane.ts'
 import { simulationSeed } from '../simulation/seed.ts'
-import { simulateLanes } from '../simulation/world.ts'
+import { simulateLanes } from '../simulation/lane/world.ts'
 
 it('[Q1][Q2][Q4][Q5][Q6] the lane keeps its invariants at every step of 10,000,000 requests', (t) => {
   const seed = simulationSeed()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { mutantsOf } from '../mutants.ts'
+import { mutantsOf } from '../../mutants.ts'
 import { mutations } from './mutations.ts'
 import { Violation } from './witness.ts'
 import { simulateLanes } from './world.ts'
@@ -11,7 +11,7 @@ const requests = 200_000
 
 /** Shows that the simulation can fail: each break of the state machine is seen, and by the invariant it breaks. */
 describe('a broken lane is caught by the simulation', () => {
-  const mutants = mutantsOf<{ openLane: OpenLane }>(new URL('../../src/core/admission/lane.ts', import.meta.url))
+  const mutants = mutantsOf<{ openLane: OpenLane }>(new URL('../../../src/core/admission/lane.ts', import.meta.url))
   after(mutants.remove)
 
   it('an unbroken copy passes', async () => {

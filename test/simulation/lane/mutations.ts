@@ -1,4 +1,4 @@
-import type { Mutation } from '../mutants.ts'
+import type { Mutation } from '../../mutants.ts'
 import type { Invariant } from './witness.ts'
 
 /** Breaks of src/core/admission/lane.ts, each with the invariant that must be seen broken. */

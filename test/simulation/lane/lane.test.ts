@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openLane } from '../../src/core/admission/lane.ts'
-import { simulationSeed } from './seed.ts'
+import { openLane } from '../../../src/core/admission/lane.ts'
+import { simulationSeed } from '../seed.ts'
 import { simulateLanes } from './world.ts'
 
 describe('the lane under simulation', () => {

@@ -1,5 +1,5 @@
-import type { LaneDecision, LaneLimits, openLane } from '../../src/core/admission/lane.ts'
-import { seededRandom } from '../../src/core/seeded-random.ts'
+import type { LaneDecision, LaneLimits, openLane } from '../../../src/core/admission/lane.ts'
+import { seededRandom } from '../../../src/core/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
 export type OpenLane = typeof openLane

@@ -1,5 +1,5 @@
-import { Place } from '../../src/core/admission/lane.ts'
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../src/core/admission/lane.ts'
+import { Place } from '../../../src/core/admission/lane.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
 
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13'
 
