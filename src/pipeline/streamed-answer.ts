@@ -63,7 +63,8 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     },
     async giveToCaller() {
       const counted = streamedUsage(job, relay)
-      if (reply.isGone) {
+      // If the engine broke off as well, it is the engine that failed.
+      if (reply.isGone && (relay.isComplete() || end.kind === 'aborted')) {
         const isSilent = relay.deltaCount() === 0 && relay.reportedUsage() === undefined
         await settleDeparture(parts, request, {
           ...counted,

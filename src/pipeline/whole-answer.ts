@@ -76,7 +76,8 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     async giveToCaller() {
       const read = await readAnswer()
       const isEstimated = read?.usage === undefined
-      if (reply.isGone) {
+      // If the engine spoiled the answer as well, it is the engine that failed.
+      if (reply.isGone && (read || end.kind === 'aborted')) {
         const usage = read ? usageOf(read) : usageWithoutAnswer(request)
         await settleDeparture(parts, request, { usage, isEstimated, firstTokenAt: firstByteAt })
         throw new CallerLeft()

@@ -1,0 +1,83 @@
+import { memoryAdmission } from '../../../src/admission/memory.ts'
+import type { ErrorCode } from '../../../src/core/errors.ts'
+import type { Admission, Decision, Ticket } from '../../../src/ports/admission.ts'
+import type { AlarmClock } from '../../../src/ports/clock.ts'
+import type { RequestSeen } from './request-seen.ts'
+import type { Stage } from './stage.ts'
+
+const requestsMax = 8
+/** The cost tells which request it is, because a lane hears nothing else about it. */
+export const costOf = (tokens: number, index: number): number => tokens * requestsMax + index
+
+/** The real in-memory admission. Now and then it says that it cannot be reached. */
+export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admission; admission: Admission } {
+  const lanes = memoryAdmission(clock)
+
+  function refuseAsUnavailable(seen: RequestSeen, decided: (decision: Decision) => void): void {
+    if (stage.chance(0.5)) return decided({ kind: 'unavailable' })
+    stage.later(() => {
+      if (seen.place === 'waiting') decided({ kind: 'unavailable' })
+      return false
+    })
+  }
+
+  return {
+    lanes,
+    admission: {
+      ...lanes,
+      enter(lane, cost, decided) {
+        const seen = stage.requests[cost % requestsMax]!
+        stage.demand(
+          seen.place === 'outside' && seen.hold === 'granted',
+          'outcome',
+          seen,
+          'it enters twice, or without a hold',
+        )
+        stage.demand(!seen.isGone, 'end', seen, 'a caller that has left enters the queue')
+        seen.place = 'waiting'
+        let inLane: Ticket | undefined
+        const ticket: Ticket = {
+          leave() {
+            leaveLane(stage, seen)
+            inLane?.leave()
+          },
+        }
+        const hear = (decision: Decision): void => {
+          stage.log(seen, decision.kind)
+          stage.count(decision.kind)
+          seen.place = decision.kind === 'admitted' ? 'admitted' : 'refused'
+          if (decision.kind === 'admitted') seen.waitMs = decision.waitMs
+          else seen.refusal = refusals[decision.kind]
+          decided(decision, ticket)
+        }
+        if (stage.chance(0.03)) refuseAsUnavailable(seen, hear)
+        else
+          inLane = lanes.enter(lane, cost, (decision, realTicket) => {
+            inLane = realTicket
+            hear(decision)
+          })
+        return ticket
+      },
+    },
+  }
+}
+
+const refusals: Readonly<Record<Exclude<Decision['kind'], 'admitted'>, ErrorCode>> = {
+  queue_full: 'queue_full',
+  overloaded: 'model_overloaded',
+  too_large: 'token_budget_exceeded',
+  closed: 'service_unavailable',
+  unavailable: 'service_unavailable',
+}
+
+function leaveLane(stage: Stage, seen: RequestSeen): void {
+  stage.log(seen, `gives its place back (${seen.place})`)
+  if (seen.place === 'waiting') {
+    stage.demand(seen.isGone, 'capacity', seen, 'a caller that is there leaves the queue')
+    seen.place = 'left the queue'
+    return
+  }
+  stage.demand(seen.place === 'admitted', 'capacity', seen, `it gives its place back when it is ${seen.place}`)
+  stage.demand(!seen.isEngineBusy, 'capacity', seen, 'capacity is given back while the engine is busy')
+  seen.place = 'released'
+}

@@ -1,0 +1,104 @@
+import { ApiError } from '../../../src/core/errors.ts'
+import type { LedgerRow } from '../../../src/core/money/ledger.ts'
+import type { Ledger } from '../../../src/ports/ledger.ts'
+import type { Spending } from '../../../src/ports/spending.ts'
+import type { RequestSeen } from './request-seen.ts'
+import type { Stage } from './stage.ts'
+
+/** A hold is granted or refused at once, or after a while. */
+export function fakeSpending(stage: Stage): Spending {
+  return {
+    hold(workspace, most) {
+      const seen = stage.requests[Number(workspace.id)]!
+      stage.demand(seen.hold === 'none', 'hold', seen, 'a second hold')
+      seen.hold = 'pending'
+      seen.held = most
+      return new Promise((resolve, reject) => {
+        const decide = (): false => {
+          if (stage.chance(0.05)) {
+            seen.hold = 'refused'
+            stage.count('spend limit reached')
+            reject(new ApiError('spend_limit_exceeded', 'no room'))
+          } else {
+            seen.hold = 'granted'
+            resolve({ settle: (amount) => settleHold(stage, seen, amount) })
+          }
+          stage.log(seen, `hold ${seen.hold}`)
+          return false
+        }
+        if (stage.chance(0.5)) decide()
+        else stage.later(decide)
+      })
+    },
+  }
+}
+
+function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {
+  if (seen.holdSettledWith !== undefined) {
+    // The pipeline frees every hold at the end, and only the first settlement counts.
+    return stage.demand(amount === 0n, 'hold', seen, 'the hold is settled twice')
+  }
+  seen.holdSettledWith = amount
+  stage.log(seen, `hold settled with ${amount}`)
+  stage.demand(seen.note !== 'durable' || seen.settling !== 'none', 'row', seen, 'the hold is settled without a row')
+  stage.demand(seen.settling !== 'pending', 'hold', seen, 'the hold is settled before the row')
+  const written = seen.settling === 'late' ? (seen.late ?? seen.row) : seen.row
+  stage.demand(
+    amount === (written?.amount ?? 0n),
+    'hold',
+    seen,
+    `the hold is settled with ${amount}, the row says ${written?.amount}`,
+  )
+}
+
+/** Writes succeed or fail, sooner or later. `settled` checks the row. */
+export function fakeLedger(
+  stage: Stage,
+  settled: (seen: RequestSeen, row: LedgerRow, late?: LedgerRow) => void,
+): Ledger {
+  return {
+    note({ requestId }) {
+      const seen = stage.requests[Number(requestId)]!
+      stage.demand(
+        seen.place === 'admitted' && seen.note === 'none',
+        'durable',
+        seen,
+        'the intent is noted twice, or without admission',
+      )
+      seen.note = 'pending'
+      return new Promise((resolve, reject) => {
+        stage.later(() => {
+          seen.note = stage.chance(0.07) ? 'failed' : 'durable'
+          stage.log(seen, `intent ${seen.note}`)
+          if (seen.note === 'durable') resolve()
+          else {
+            stage.count('intent failed')
+            reject(new Error('the disk is full'))
+          }
+          return false
+        })
+      })
+    },
+    settle(row, late) {
+      const seen = stage.requests[Number(row.requestId)]!
+      settled(seen, row, late)
+      seen.settling = 'pending'
+      return new Promise((resolve, reject) => {
+        stage.later(() => {
+          seen.settling = stage.chance(0.15) ? 'late' : 'durable'
+          stage.log(seen, `row ${seen.settling}`)
+          if (seen.settling === 'durable') resolve()
+          else {
+            stage.count('row late')
+            if (late) stage.count('withheld')
+            reject(new Error('the disk is full'))
+          }
+          return false
+        })
+      })
+    },
+    status: () => ({ healthy: true, waiting: 0, lagMs: 0 }),
+    readable: () => Promise.resolve(),
+    flush: () => Promise.resolve(),
+  }
+}

@@ -1,0 +1,126 @@
+import { ApiError } from '../../../src/core/errors.ts'
+import type { Deployment, Model } from '../../../src/core/catalog.ts'
+import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/core/job.ts'
+import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
+import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, maxTokens, type WholePlan } from './plan.ts'
+import { costOf } from './fake-admission.ts'
+import type { Stage } from './stage.ts'
+import type { RequestSeen } from './request-seen.ts'
+
+const model = { id: 'sim/model', contextLength: 1000 } as Model
+const body = Buffer.alloc(bodyBytes)
+
+/** The job of a simulated request. Each has its own deployment in the one lane, so that its engine is its own. */
+export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): Job {
+  const { answer, audioMs, cost } = seen.plan
+  return {
+    endpoint: '/simulated',
+    model,
+    deployment,
+    cost: costOf(cost, seen.index),
+    maxTokens,
+    likelyInputTokens,
+    media: { audioMs, images: answer.kind === 'whole' ? (answer.usage?.images ?? 0) : 0 },
+    calls:
+      answer.kind === 'streamed'
+        ? [callOf(false)]
+        : Array.from({ length: answer.calls }, (_, number) => callOf(number === 0 && answer.hasFallback)),
+    answer:
+      answer.kind === 'streamed'
+        ? { kind: 'streamed', relay }
+        : {
+            kind: 'whole',
+            passThrough: answer.passThrough === 'none' ? undefined : () => passThroughOf(stage, seen, answer),
+            read: (bodies) => read(stage, seen, answer, bodies.length),
+          },
+  }
+}
+
+function callOf(hasFallback: boolean): EngineRequest {
+  const call: EngineRequest = { path: '/', contentType: 'application/json', body }
+  return hasFallback ? { ...call, fallback: () => call } : call
+}
+
+function read(
+  stage: Stage,
+  seen: RequestSeen,
+  plan: WholePlan,
+  bodies: number,
+): ParsedAnswer | undefined | Promise<ParsedAnswer | undefined> {
+  stage.demand(seen.read === 'none', 'outcome', seen, 'an answer is read twice')
+  stage.demand(bodies === plan.calls, 'outcome', seen, `${bodies} of ${plan.calls} answers are read`)
+  if (!plan.isReadSlow) return readNow(stage, seen, plan)
+  seen.read = 'pending'
+  return new Promise((resolve, reject) => {
+    stage.later(() => {
+      try {
+        resolve(readNow(stage, seen, plan))
+      } catch (error) {
+        reject(error)
+      }
+      return false
+    })
+  })
+}
+
+function readNow(stage: Stage, seen: RequestSeen, plan: WholePlan): ParsedAnswer | undefined {
+  stage.count(`answer ${plan.read}`)
+  seen.read = plan.read
+  stage.log(seen, `answer ${plan.read}`)
+  if (plan.read === 'failed') throw new ApiError('internal_error', 'the answer could not be stored')
+  return plan.read === 'useless'
+    ? undefined
+    : { usage: plan.usage, outputBytes: () => plan.outputBytes, render: usageText }
+}
+
+function passThroughOf(stage: Stage, seen: RequestSeen, plan: WholePlan): PassThrough {
+  let pieces = 0
+  return {
+    push(chunk) {
+      pieces += 1
+      if (plan.passThrough === 'fails' && pieces > 1) throw new RangeError('this is something else')
+      return plan.passThrough === 'declines' ? undefined : chunk
+    },
+    end() {
+      // Only an answer that is stored first can fail here.
+      return readNow(stage, seen, plan.read === 'failed' ? { ...plan, read: 'useless' } : plan)
+    },
+  }
+}
+
+/** Understands the symbols of a stream plan. Unlike a real one it goes on after the end, if it is asked to. */
+function relay(): StreamRelay {
+  let tokens = 0
+  let reported: Usage | undefined
+  let isFinished = false
+  let isDone = false
+  let isBroken = false
+  return {
+    push(chunk) {
+      let text = ''
+      for (const symbol of chunk.toString('latin1')) {
+        if (symbol === 't') tokens += 1
+        if (symbol === 'u')
+          reported = { ...noUsage, inputTokens, cachedInputTokens: cachedTokens, outputTokens: tokens }
+        if (symbol === 'f') isFinished = true
+        if (symbol === 'd') isDone = true
+        if (symbol === 'x') isBroken = true
+        if (symbol === 'd' || symbol === 'x') break
+        if (symbol !== 'u') text += symbol
+      }
+      return text
+    },
+    isDone: () => isDone,
+    isBroken: () => isBroken,
+    isComplete: () => isFinished && !isBroken,
+    reportedUsage: () => reported,
+    deltaCount: () => tokens,
+    deltasSinceReport: () => tokens - (reported?.outputTokens ?? 0),
+    closing: usageText,
+  }
+}
+
+/** How an answer shows its usage in these schedules. */
+export function usageText(usage: Pick<Usage, 'inputTokens' | 'outputTokens' | 'images'>): string {
+  return `usage ${usage.inputTokens} ${usage.outputTokens} ${usage.images}`
+}

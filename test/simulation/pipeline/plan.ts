@@ -1,0 +1,92 @@
+import type { Usage } from '../../../src/core/money/rating.ts'
+
+/** What one simulated request asks for, and what its engine would answer if nothing went wrong. */
+export interface RequestPlan {
+  readonly cost: number
+  readonly audioMs: number
+  readonly answer: StreamPlan | WholePlan
+}
+
+/** r role, t token, u usage so far, f finish reason, d done, x not a stream. Anything may come after the end. */
+export interface StreamPlan {
+  readonly kind: 'streamed'
+  readonly symbols: string
+}
+
+export interface WholePlan {
+  readonly kind: 'whole'
+  readonly calls: number
+  /** A refused first call is worded differently and tried again. */
+  readonly hasFallback: boolean
+  /** Whether the answer is sent on while it comes. `fails`: it turns out to be something else after the first piece. */
+  readonly passThrough: 'none' | 'all' | 'declines' | 'fails'
+  readonly read: 'good' | 'useless' | 'failed'
+  /** Reading takes time, as when images are stored first. */
+  readonly isReadSlow: boolean
+  readonly usage: Usage | undefined
+  readonly outputBytes: number
+}
+
+/** Random choices that depend on the seed alone. */
+export interface Choices {
+  below(count: number): number
+  chance(probability: number): boolean
+  oneOf<T>(list: readonly T[]): T
+}
+
+export function choicesFrom(random: () => number): Choices {
+  const below = (count: number): number => Math.floor(random() * count)
+  return { below, chance: (probability) => random() < probability, oneOf: (list) => list[below(list.length)]! }
+}
+
+export const likelyInputTokens = 40
+export const bodyBytes = 100
+export const maxTokens = 50
+/** What an engine counts as the input of one call. */
+export const inputTokens = 30
+export const cachedTokens = 5
+
+export function planRequest(choices: Choices): RequestPlan {
+  const { below, chance } = choices
+  return {
+    cost: 1 + below(8),
+    audioMs: chance(0.1) ? 1 + below(1000) : 0,
+    answer: chance(0.5) ? { kind: 'streamed', symbols: planStream(choices) } : planWhole(choices),
+  }
+}
+
+function planStream({ below, chance, oneOf }: Choices): string {
+  const counts = oneOf([0, 0.3, 1])
+  let symbols = chance(0.8) ? 'r' : ''
+  for (let tokens = below(6); tokens > 0; tokens -= 1) symbols += chance(counts) ? 'tu' : 't'
+  if (chance(0.9)) symbols += 'f'
+  if (counts > 0 && chance(0.7)) symbols += 'u'
+  if (chance(0.9)) symbols += 'd'
+  if (chance(0.1)) {
+    const at = below(symbols.length + 1)
+    symbols = `${symbols.slice(0, at)}x${symbols.slice(at)}`
+  }
+  return chance(0.15) ? `${symbols}rt` : symbols
+}
+
+function planWhole({ below, chance, oneOf }: Choices): WholePlan {
+  const calls = oneOf([1, 1, 1, 2, 3])
+  return {
+    kind: 'whole',
+    calls,
+    hasFallback: chance(0.2),
+    passThrough: calls === 1 ? oneOf(['none', 'none', 'all', 'declines', 'fails']) : 'none',
+    read: oneOf(['good', 'good', 'good', 'good', 'good', 'useless', 'failed']),
+    isReadSlow: chance(0.3),
+    usage: chance(0.7)
+      ? {
+          inputTokens: inputTokens * calls,
+          cachedInputTokens: chance(0.5) ? cachedTokens : 0,
+          outputTokens: below(maxTokens),
+          images: chance(0.2) ? 1 + below(3) : 0,
+          audioMs: 0,
+        }
+      : undefined,
+    outputBytes: below(100),
+  }
+}

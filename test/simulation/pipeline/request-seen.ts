@@ -1,0 +1,189 @@
+import type { Usage } from '../../../src/core/money/rating.ts'
+import { noUsage } from '../../../src/core/money/rating.ts'
+import type { LedgerRow, Outcome } from '../../../src/core/money/ledger.ts'
+import type { CallEnd } from '../../../src/ports/engine.ts'
+import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, type RequestPlan, type WholePlan } from './plan.ts'
+
+/** The rules of the pipeline. A violation names the one that was broken. */
+export type PipelineRule =
+  /** Every request ends exactly once, in a way that fits what happened to it. */
+  | 'outcome'
+  /** One row or none, as docs/billing.md says. */
+  | 'row'
+  /** Capacity goes back exactly once, when the engine is done with the request and not before. */
+  | 'capacity'
+  /** The spending hold is settled once, with the amount of the row. */
+  | 'hold'
+  /** The intent is durable before an engine is called, the row before the caller has the end of the answer. */
+  | 'durable'
+  /** Nothing happens after the end, and nothing is left behind. */
+  | 'end'
+  /** The engine stops for a caller that has left, and waits for one that reads slowly. */
+  | 'engine'
+
+export class PipelineViolation extends Error {
+  readonly rule: PipelineRule
+
+  constructor(rule: PipelineRule, message: string) {
+    super(`${rule}: ${message}`)
+    this.rule = rule
+  }
+}
+
+/** One engine call as the engine sees it. */
+export interface CallSeen {
+  readonly bytes: number
+  /** An engine was sent the request and has not refused it. */
+  hasRequest: boolean
+  isStarted: boolean
+  isAborted: boolean
+  isPaused: boolean
+  end: CallEnd | undefined
+}
+
+/** Everything the fake ports have seen of one request. Nothing here is read from the pipeline. */
+export class RequestSeen {
+  readonly index: number
+  readonly plan: RequestPlan
+  readonly calls: CallSeen[] = []
+  isEngineUsable = true
+  retained = 0
+  letGo = 0
+  hold: 'none' | 'pending' | 'granted' | 'refused' = 'none'
+  held = 0n
+  holdSettledWith: bigint | undefined
+  place: 'outside' | 'waiting' | 'admitted' | 'refused' | 'left the queue' | 'released' = 'outside'
+  waitMs = 0
+  /** The error code of a refused request. */
+  refusal = ''
+  priceVersions: number[] = []
+  note: 'none' | 'pending' | 'durable' | 'failed' = 'none'
+  read: 'none' | 'pending' | 'good' | 'useless' | 'failed' = 'none'
+  settling: 'none' | 'pending' | 'durable' | 'late' = 'none'
+  row: LedgerRow | undefined
+  late: LedgerRow | undefined
+  reported = 0
+  isGone = false
+  isCut = false
+  isOpen = false
+  ending: 'none' | 'complete' | 'error' = 'none'
+  result: 'pending' | 'fulfilled' | 'rejected' = 'pending'
+  /** What the engine has streamed, up to the end of the stream. */
+  readonly stream = { tokens: 0, tokensReported: -1, hasText: false, isFinished: false, isOver: false, isBroken: false }
+
+  constructor(index: number, plan: RequestPlan) {
+    this.index = index
+    this.plan = plan
+  }
+
+  get latestCall(): CallSeen | undefined {
+    return this.calls.at(-1)
+  }
+
+  get isEngineBusy(): boolean {
+    return this.calls.some(({ end }) => end === undefined)
+  }
+
+  /** Counts what the engine says in a stream. Nothing counts after the end of the stream. */
+  hear(symbols: string): void {
+    const { stream } = this
+    for (const symbol of symbols) {
+      if (stream.isOver || stream.isBroken) return
+      if (symbol === 't') stream.tokens += 1
+      if (symbol === 'u') stream.tokensReported = stream.tokens
+      if (symbol === 'f') stream.isFinished = true
+      if (symbol === 'd') stream.isOver = true
+      if (symbol === 'x') stream.isBroken = true
+      if ('rtf'.includes(symbol)) stream.hasText = true
+    }
+  }
+
+  /** Whether the engine has said everything, so that the request may be settled. */
+  isEngineDone(): boolean {
+    const { answer } = this.plan
+    if (this.isEngineBusy) return answer.kind === 'streamed' && (this.stream.isOver || this.stream.isBroken)
+    if (this.isGone) return true
+    if (answer.kind === 'streamed') return this.calls.length === 1
+    if (this.isRefusedFirst()) return false
+    return this.latestCall?.end?.kind !== 'ended' || this.answeredCalls() === answer.calls
+  }
+
+  /** The first call was refused, and the request has another wording to try. */
+  isRefusedFirst(): boolean {
+    const { calls, plan } = this
+    const [first] = calls
+    if (plan.answer.kind !== 'whole' || !plan.answer.hasFallback || calls.length !== 1) return false
+    return first?.end?.kind === 'failed' && !first.end.started
+  }
+
+  answeredCalls(): number {
+    return this.calls.filter(({ end }) => end?.kind === 'ended').length
+  }
+}
+
+export interface ExpectedRow {
+  readonly outcome: Outcome
+  readonly usage: Usage
+  readonly isEstimated: boolean
+  readonly late?: Outcome
+}
+
+const failed: ExpectedRow = { outcome: 'engine_failed', usage: noUsage, isEstimated: false }
+const interrupted: ExpectedRow = { outcome: 'interrupted', usage: noUsage, isEstimated: false }
+
+/** The row that docs/billing.md asks for, given what has happened by the time of settlement. */
+export function expectedRow(seen: RequestSeen): ExpectedRow {
+  return seen.plan.answer.kind === 'streamed' ? expectedStreamRow(seen) : expectedWholeRow(seen)
+}
+
+function expectedStreamRow(seen: RequestSeen): ExpectedRow {
+  const { tokens, tokensReported, hasText, isFinished, isBroken } = seen.stream
+  const isSilent = tokens === 0 && tokensReported < 0
+  const usage: Usage =
+    tokensReported < 0
+      ? { ...noUsage, inputTokens: likelyInputTokens, outputTokens: tokens }
+      : { ...noUsage, inputTokens, cachedInputTokens: cachedTokens, outputTokens: tokens }
+  const isEstimated = tokensReported !== tokens
+  const isComplete = isFinished && !isBroken
+  if (isComplete && !seen.isGone) return { outcome: 'completed', usage, isEstimated }
+  if (isComplete || isUnspoiled(seen)) {
+    if (seen.isCut) return interrupted
+    return isSilent ? leftInSilence(seen) : { outcome: 'caller_left', usage, isEstimated }
+  }
+  return hasText && tokens > 0 ? { outcome: 'engine_broke', usage, isEstimated } : failed
+}
+
+function expectedWholeRow(seen: RequestSeen): ExpectedRow {
+  const answer = seen.plan.answer as WholePlan
+  if (seen.read === 'failed' || seen.read === 'useless') return failed
+  if (seen.read !== 'good' && !isUnspoiled(seen)) return failed
+  if (seen.isGone && seen.isCut) return interrupted
+  if (seen.read !== 'good') return leftInSilence(seen)
+  const isEstimated = answer.usage === undefined
+  const outputTokens = Math.ceil(answer.outputBytes / 4)
+  const usage = answer.usage ?? { ...noUsage, inputTokens: likelyInputTokens, outputTokens }
+  if (seen.isGone) return { outcome: 'caller_left', usage, isEstimated }
+  return { outcome: 'completed', usage, isEstimated, late: 'withheld' }
+}
+
+/** The caller left and the engine did not spoil the answer. If both happened, the engine failed. */
+function isUnspoiled(seen: RequestSeen): boolean {
+  const { latestCall, isGone, plan, stream } = seen
+  if (!isGone) return false
+  if (latestCall === undefined || seen.isRefusedFirst()) return true
+  if (plan.answer.kind === 'whole') return latestCall.end?.kind !== 'failed'
+  return latestCall.end?.kind === 'aborted' && !stream.isOver && !stream.isBroken
+}
+
+/** The caller left before the engine said anything: the input that an engine was sent, at the low end. */
+function leftInSilence({ calls, latestCall, plan }: RequestSeen): ExpectedRow {
+  if (!latestCall?.hasRequest) return { outcome: 'caller_left', usage: noUsage, isEstimated: false }
+  const planned = plan.answer.kind === 'whole' ? plan.answer.calls : 1
+  const sent = calls.reduce((sum, { bytes }) => sum + bytes, 0)
+  const tokens = Math.ceil(likelyInputTokens * (sent / (bodyBytes * planned)))
+  return {
+    outcome: 'caller_left',
+    usage: { ...noUsage, inputTokens: tokens, audioMs: plan.audioMs },
+    isEstimated: tokens > 0,
+  }
+}

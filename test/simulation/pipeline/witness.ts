@@ -1,0 +1,127 @@
+import { ApiError, CallerLeft } from '../../../src/core/errors.ts'
+import type { LedgerRow } from '../../../src/core/money/ledger.ts'
+import type { Rates, Usage } from '../../../src/core/money/rating.ts'
+import { expectedRow, type RequestSeen } from './request-seen.ts'
+import type { Stage } from './stage.ts'
+
+/** Says whether what the pipeline did is allowed, from what the fake ports have seen. */
+export function witnessOn(stage: Stage) {
+  const { demand } = stage
+
+  /** The pipeline hands a row to the ledger. */
+  function settles(seen: RequestSeen, row: LedgerRow, late: LedgerRow | undefined): void {
+    stage.log(seen, `row ${row.outcome} ${row.amount}`)
+    demand(seen.note === 'durable', 'row', seen, 'a row without an intent')
+    demand(seen.row === undefined, 'row', seen, 'a second row')
+    demand(seen.result === 'pending', 'end', seen, 'a row after the end')
+    demand(seen.isEngineDone(), 'row', seen, 'a row before the engine was done')
+    const isReleased = seen.plan.answer.kind === 'streamed' || seen.place === 'released'
+    demand(isReleased, 'capacity', seen, 'a whole answer is settled before its capacity is given back')
+    seen.row = row
+    seen.late = late
+    checkRow(seen, row, late)
+  }
+
+  function checkRow(seen: RequestSeen, row: LedgerRow, late: LedgerRow | undefined): void {
+    const expected = expectedRow(seen)
+    const { priceVersions, held, waitMs } = seen
+    stage.count(row.outcome)
+    demand(row.outcome === expected.outcome, 'row', seen, `${row.outcome} instead of ${expected.outcome}`)
+    demand(row.estimated === expected.isEstimated, 'row', seen, `estimated: ${row.estimated}`)
+    demand(isSameUsage(row, expected.usage), 'row', seen, `usage ${JSON.stringify(expected.usage)} was expected`)
+    demand(row.priceVersion === priceVersions[1], 'row', seen, 'the price is not the one at admission')
+    demand(row.amount === amountOf(expected.usage, row.priceVersion), 'row', seen, `amount ${row.amount}`)
+    demand(row.amount <= held || priceVersions[0] !== priceVersions[1], 'hold', seen, 'it costs more than was held')
+    demand(row.queueWaitMs === Math.round(waitMs), 'row', seen, `queue wait ${row.queueWaitMs}`)
+    demand(late?.outcome === expected.late, 'row', seen, `if late, ${late?.outcome} instead of ${expected.late}`)
+    if (late) demand(late.amount === 0n && isSameUsage(late, nothing), 'row', seen, 'a late row costs something')
+  }
+
+  /** The pipeline returns a row. */
+  function fulfilled(seen: RequestSeen, row: LedgerRow): void {
+    ends(seen, 'fulfilled')
+    demand(row === seen.row, 'outcome', seen, 'it returns another row')
+    demand(seen.settling === 'durable', 'durable', seen, 'it succeeds, and its row is late')
+    const isTold = seen.isGone || seen.ending === (row.outcome === 'completed' ? 'complete' : 'error')
+    demand(isTold, 'outcome', seen, `its row is ${row.outcome}, and the end of its answer ${seen.ending}`)
+  }
+
+  function rejected(seen: RequestSeen, error: unknown): void {
+    ends(seen, 'rejected')
+    const code = error instanceof ApiError ? error.code : error instanceof CallerLeft ? 'caller left' : String(error)
+    const codes = errorsFor(seen)
+    stage.log(seen, `rejects with ${code}`)
+    demand(seen.ending !== 'complete', 'outcome', seen, 'a complete answer, and yet an error')
+    demand(codes.includes(code), 'outcome', seen, `${code} instead of ${codes.join(' or ')}`)
+  }
+
+  function ends(seen: RequestSeen, result: 'fulfilled' | 'rejected'): void {
+    demand(seen.result === 'pending', 'outcome', seen, 'a second end')
+    seen.result = result
+    demand(seen.letGo === seen.retained, 'end', seen, 'the engine is not let go')
+    demand((seen.hold === 'granted') === (seen.holdSettledWith !== undefined), 'hold', seen, 'the hold is not settled')
+    demand(seen.note !== 'durable' || seen.row !== undefined, 'row', seen, 'no row')
+    demand(seen.settling !== 'pending', 'durable', seen, 'the end before the row is durable')
+    demand(seen.reported === (seen.row ? 1 : 0), 'row', seen, `reported ${seen.reported} times`)
+    // The server cuts the connection of a whole answer that was opened and cannot be finished.
+    const isLeftOpen = seen.isOpen && seen.ending === 'none' && seen.plan.answer.kind === 'streamed'
+    demand(!isLeftOpen || seen.isGone, 'outcome', seen, 'a stream is left open')
+  }
+
+  /** Holds whenever the pipeline has had time to react. */
+  function inspect(seen: RequestSeen, goneListeners: number): void {
+    const { place, note, settling, result, isEngineBusy, isGone, latestCall } = seen
+    const isAdmitted = place === 'admitted'
+    demand(!isAdmitted || note !== 'none', 'outcome', seen, 'admitted, and nothing happens')
+    demand(!isAdmitted || note === 'pending' || isEngineBusy, 'capacity', seen, 'capacity is kept for nothing')
+    const isWorking = latestCall?.end === undefined && latestCall?.isAborted === false
+    demand(!isGone || !isWorking, 'engine', seen, 'the engine works for a caller that has left')
+    const isSettled = settling === 'durable' || settling === 'late' || note === 'failed' || seen.hold === 'refused'
+    demand(!isSettled || result !== 'pending', 'outcome', seen, 'everything is settled, and it does not end')
+    demand(result === 'pending' || place !== 'waiting', 'capacity', seen, 'it is over, and still waits')
+    const isListening = goneListeners > 0 && !isEngineBusy && place !== 'waiting'
+    demand(!isListening, 'end', seen, 'somebody still listens for the caller to leave')
+  }
+
+  return { settles, fulfilled, rejected, inspect }
+}
+
+/** What a request may reject with, by what happened to it. */
+function errorsFor(seen: RequestSeen): readonly string[] {
+  const { hold, place, note, settling, row } = seen
+  if (!seen.isEngineUsable) return ['model_not_configured']
+  if (hold === 'refused') return ['spend_limit_exceeded']
+  if (place === 'outside' || place === 'left the queue') return ['caller left']
+  if (place === 'refused') return [seen.refusal]
+  if (note === 'failed' || settling === 'late') return ['service_unavailable']
+  if (row?.outcome === 'engine_failed') return [seen.read === 'failed' ? 'internal_error' : 'upstream_error']
+  return row?.outcome === 'caller_left' || row?.outcome === 'interrupted' ? ['caller left'] : []
+}
+
+export function ratesOf(version: number): Rates {
+  return {
+    inputPerToken: BigInt(10 + version),
+    outputPerToken: BigInt(100 + version),
+    cachedInputPerToken: 1n,
+    perImage: 1000n,
+    perAudioMinute: 60_000n,
+  }
+}
+
+function amountOf(usage: Usage, version: number): bigint {
+  const { inputTokens, cachedInputTokens, outputTokens, images, audioMs } = usage
+  const fresh = inputTokens - cachedInputTokens
+  return BigInt(fresh * (10 + version) + cachedInputTokens + outputTokens * (100 + version) + images * 1000 + audioMs)
+}
+
+const nothing: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, images: 0, audioMs: 0 }
+
+function isSameUsage(row: Usage, usage: Usage): boolean {
+  return (
+    row.inputTokens === usage.inputTokens &&
+    row.cachedInputTokens === usage.cachedInputTokens &&
+    row.outputTokens === usage.outputTokens &&
+    row.images === usage.images &&
+    row.audioMs === usage.audioMs
+  )
+}

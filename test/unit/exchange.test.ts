@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describe, it } from 'node:test'
+import { Exchange } from '../../src/http/exchange.ts'
+
+function openExchange(): Exchange {
+  const request = { method: 'POST', url: '/' } as IncomingMessage
+  return new Exchange(request, {} as ServerResponse, { commonHeaders: () => ({}), exchangeOver() {} })
+}
+
+describe('a caller that goes away', () => {
+  it('is heard by every listener, each of them once', () => {
+    const exchange = openExchange()
+    const heard: string[] = []
+    exchange.onGone(() => heard.push('first'))
+    exchange.onGone(() => heard.push('second'))
+    exchange.leave()
+    exchange.leave()
+    assert.deepEqual(heard, ['first', 'second'])
+  })
+
+  it('is heard at once by a listener that comes too late', () => {
+    const exchange = openExchange()
+    exchange.leave()
+    let heard = 0
+    exchange.onGone(() => (heard += 1))
+    assert.equal(heard, 1)
+  })
+
+  it('is not heard by a listener that was removed, even by another one', () => {
+    const exchange = openExchange()
+    const heard: string[] = []
+    exchange.onGone(() => removeLast())
+    const removeFirst = exchange.onGone(() => heard.push('removed before'))
+    const removeLast = exchange.onGone(() => heard.push('removed by the first'))
+    removeFirst()
+    exchange.leave()
+    assert.deepEqual(heard, [])
+  })
+})
