@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { mutantsOf } from '../../mutants.ts'
+import { pipelineMutations } from './mutations.ts'
+import { PipelineViolation } from './request-seen.ts'
+import { simulatePipeline, type CreatePipeline } from './world.ts'
+
+const seed = 20_261
+const schedules = 1000
+
+/** Shows that the simulation can fail: each break of the pipeline is seen, as a break of the rule it breaks. */
+describe('a broken pipeline is caught by the simulation', () => {
+  const source = new URL('../../../src/pipeline/pipeline.ts', import.meta.url)
+  const mutants = mutantsOf<{ createPipeline: CreatePipeline }>(source)
+  after(mutants.remove)
+
+  it('an unbroken copy passes', async () => {
+    const { createPipeline } = await mutants.load()
+    await simulatePipeline(createPipeline, seed, schedules)
+  })
+
+  for (const mutation of pipelineMutations) {
+    it(`${mutation.breaks}: ${mutation.name}`, async () => {
+      const { createPipeline } = await mutants.load(mutation)
+      await assert.rejects(simulatePipeline(createPipeline, seed, schedules), (error) => {
+        assert.ok(error instanceof PipelineViolation, String(error))
+        assert.equal(error.rule, mutation.breaks, error.message)
+        return true
+      })
+    })
+  }
+})
