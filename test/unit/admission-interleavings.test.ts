@@ -65,7 +65,7 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
         await lane.inspect()
         if (turns.length === 0) await lane.inspectAtRest()
       }
-      // Twice: some enter again when they hear.
+      // Twice, because some callers enter again when they hear.
       for (let wait = 0; wait < 2; wait += 1) {
         clock.advance(narrow.maxWaitMs)
         while (turns.length > 0) takeTurn()
@@ -85,7 +85,7 @@ describe('the in-memory admission under any interleaving', () => {
     await checkInterleavings(memoryAdmission, { numRuns: 1000 })
   })
 
-  it('[Q2][Q5][Q6] of promises: each caller is admitted, refused or gone, and only one of these', async () => {
+  it('[Q2][Q5][Q6] of promises admits or refuses each caller or lets it leave, and only one of these', async () => {
     const caller = fc.record({ cost: fc.integer({ min: 1, max: 10 }), isImpatient: fc.boolean() })
     const property = fc.asyncProperty(
       fc.scheduler(),
@@ -137,17 +137,17 @@ describe('the in-memory admission under any interleaving', () => {
 
 const mutations: readonly Mutation[] = [
   {
-    name: 'a newcomer with room overtakes those who have not heard yet',
+    name: 'a newcomer who finds room overtakes callers that have not heard yet',
     find: '&& !outbox.isEmpty()',
     replace: '&& false',
   },
   {
-    name: 'who has left is still told',
+    name: 'a caller that has left is still told',
     find: 'entry.decided = undefined\n    lane.leave',
     replace: 'lane.leave',
   },
   {
-    name: 'who comes after the first slice is never told',
+    name: 'callers after the first slice are never told',
     find: 'else setImmediate(deliverTurn)',
     replace: '',
   },
@@ -167,7 +167,7 @@ const mutations: readonly Mutation[] = [
     replace: 'if (setForMs !== Infinity) return',
   },
   {
-    name: 'the timer fires once only',
+    name: 'the timer fires only once',
     find: 'setForMs = Infinity\n    lane.expire',
     replace: 'lane.expire',
   },
@@ -177,7 +177,7 @@ const mutations: readonly Mutation[] = [
     replace: 'deadlineMs',
   },
   {
-    name: 'those who expired are not told',
+    name: 'callers that expired are not told',
     find: 'lane.expire(clock.monotonic())\n    settled()',
     replace: 'lane.expire(clock.monotonic())',
   },
@@ -187,7 +187,7 @@ const mutations: readonly Mutation[] = [
     replace: 'lane.leave(entry, clock.monotonic())',
   },
   {
-    name: 'those who fit wider limits are not told',
+    name: 'callers that fit wider limits are not told',
     find: 'lane.setLimits(limits, clock.monotonic())\n      settled()',
     replace: 'lane.setLimits(limits, clock.monotonic())',
   },

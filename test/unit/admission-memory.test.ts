@@ -9,7 +9,7 @@ import { handClock, turn } from './hand-clock.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }
 
-/** An admission with one lane, and what its callers have heard, in order. */
+/** An admission with one lane, and the decisions its callers have heard, in order. */
 function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
   const clock = handClock(t.mock.timers)
   const admission = memoryAdmission(clock)
@@ -35,14 +35,14 @@ function text(decision: Decision): string {
 }
 
 describe('entering', () => {
-  it('[Q1] is decided before enter returns where there is room', async (t) => {
+  it('[Q1] is decided before enter returns if there is room', async (t) => {
     const { enter, heard, figures } = reception(t)
     enter('ann', 300)
     assert.deepEqual(heard, ['ann admitted after 0'])
     assert.deepEqual(await figures(), [1, 300, 0])
   })
 
-  it('[Q4][Q7] is refused before enter returns where there is none', (t) => {
+  it('[Q4][Q7] is refused before enter returns if there is no room', (t) => {
     const { enter, heard } = reception(t, { maxQueueDepth: 0 })
     enter('ann')
     enter('bob')
@@ -62,7 +62,7 @@ describe('entering', () => {
     assert.deepEqual(heard, ['ann admitted after 0', 'bob admitted after 40', 'cat admitted after 42'])
   })
 
-  it('a lane that is not open is refused as closed', (t) => {
+  it('is refused as closed if the lane is not open', (t) => {
     const { admission } = reception(t)
     const heard: Decision[] = []
     admission.enter('elsewhere', 1, (decision) => heard.push(decision)).leave()
@@ -94,7 +94,7 @@ describe('the ticket', () => {
 })
 
 describe('leaving', () => {
-  it('[Q1] gives the charge back once, however often it is said', async (t) => {
+  it('[Q1] gives the charge back once, however often it is called', async (t) => {
     const { enter, figures } = reception(t, { maxConcurrentRequests: 2 })
     const ann = enter('ann', 10)
     enter('bob', 20)
@@ -103,7 +103,7 @@ describe('leaving', () => {
     assert.deepEqual(await figures(), [1, 20, 0])
   })
 
-  it('[Q2] the queue means never to hear anything', async (t) => {
+  it('[Q2] the queue means never hearing a decision', async (t) => {
     const { enter, heard, clock, figures } = reception(t)
     const ann = enter('ann')
     enter('bob').leave()
@@ -115,7 +115,7 @@ describe('leaving', () => {
 })
 
 describe('the maximum wait', () => {
-  it('[Q6] ends by the clock that never jumps, with one timer for the lane', (t) => {
+  it('[Q6] is measured by the clock that never jumps, with one timer for the lane', (t) => {
     const { enter, heard, clock } = reception(t)
     const timeouts = t.mock.method(globalThis, 'setTimeout')
     for (const name of ['ann', 'bob', 'cat']) enter(name)
@@ -130,7 +130,7 @@ describe('the maximum wait', () => {
     assert.deepEqual(heard.slice(3), ['dan overloaded'])
   })
 
-  it('[Q6] keeps the timer right when it is lowered for newcomers', (t) => {
+  it('[Q6] can be lowered for newcomers, and the timer follows', (t) => {
     const { enter, heard, clock, change } = reception(t)
     enter('ann')
     enter('bob')
@@ -152,7 +152,7 @@ describe('the maximum wait', () => {
     assert.deepEqual(heard.slice(1), ['bob overloaded'])
   })
 
-  it('[Q10] may be longer than a timer can count', (t) => {
+  it('[Q10] may be longer than the longest timer', (t) => {
     const month = 31 * 24 * 3_600_000
     const { enter, heard, clock } = reception(t, { maxWaitMs: month })
     const timeouts = t.mock.method(globalThis, 'setTimeout')
@@ -178,7 +178,7 @@ describe('the maximum wait', () => {
 describe('a burst of freed capacity', () => {
   const crowd = Array.from({ length: 100 }, (_, index) => `guest ${index}`)
 
-  it('[Q5] is told in slices, one a turn, in the order of arrival', async (t) => {
+  it('[Q5] is announced in slices, one per turn, in the order of arrival', async (t) => {
     const { enter, heard, change, figures } = reception(t, { maxConcurrentRequests: 0 })
     for (const name of crowd) enter(name)
     change({ maxConcurrentRequests: 100 })
@@ -204,7 +204,7 @@ describe('a burst of freed capacity', () => {
     assert.equal(heard.indexOf('newcomer admitted after 0'), crowd.length)
   })
 
-  it('[Q2] skips whoever leaves before being told, and returns its charge', async (t) => {
+  it('[Q2] skips a caller that leaves before it hears, and returns its charge', async (t) => {
     const { enter, heard, change, figures } = reception(t, { maxConcurrentRequests: 0 })
     const tickets = crowd.map((name) => enter(name))
     change({ maxConcurrentRequests: 100 })
@@ -230,8 +230,8 @@ describe('a burst of freed capacity', () => {
   })
 })
 
-describe('a caller that acts while it is told', () => {
-  it('[Q5] may leave at once, a queue of 20,000 in a row', async (t) => {
+describe('a caller that acts as soon as it hears', () => {
+  it('[Q5] may leave at once, even a queue of 20,000 in a row', async (t) => {
     const { admission, figures, enter } = reception(t)
     const first = enter('first')
     let told = 0
@@ -247,7 +247,7 @@ describe('a caller that acts while it is told', () => {
     assert.deepEqual(await figures(), [0, 0, 0])
   })
 
-  it('[Q2] may enter again, behind those who wait', (t) => {
+  it('[Q2] may enter again, behind everyone who waits', (t) => {
     const { admission, enter, heard } = reception(t)
     const ann = enter('ann')
     const bob = admission.enter('lane', 1, () => {
@@ -261,7 +261,7 @@ describe('a caller that acts while it is told', () => {
     assert.deepEqual(heard, ['ann admitted after 0', 'bob', 'cat admitted after 0', 'bob again admitted after 0'])
   })
 
-  it('[Q1] and fails where it was admitted at once: enter throws, the place is free', async (t) => {
+  it('[Q1] and throws when it is admitted at once makes enter throw, and its place is free', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const fail = () => {
       enter('bob')
@@ -272,7 +272,7 @@ describe('a caller that acts while it is told', () => {
     assert.deepEqual(await figures(), [1, 1, 0])
   })
 
-  it('[Q5] and fails after a wait: its place goes to the next, and the error is not lost', async (t) => {
+  it('[Q5] and throws after a wait passes its place to the next, and the error is not lost', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const later: (() => void)[] = []
     t.mock.method(globalThis, 'queueMicrotask', (callback: () => void) => later.push(callback))
@@ -289,7 +289,7 @@ describe('a caller that acts while it is told', () => {
 })
 
 describe('a lane that is missing from the new set', () => {
-  it('[Q2] serves whoever waits, refuses newcomers, and disappears with the last', async (t) => {
+  it('[Q2] serves everyone who waits, refuses newcomers, and disappears with the last request', async (t) => {
     const { admission, enter, heard, figures } = reception(t)
     const ann = enter('ann')
     const bob = enter('bob')
@@ -302,7 +302,7 @@ describe('a lane that is missing from the new set', () => {
     assert.equal(await figures(), undefined)
   })
 
-  it('[Q2] opens again with its charges when it gets limits', async (t) => {
+  it('[Q2] opens again with its charges when it comes back', async (t) => {
     const { admission, enter, figures, change } = reception(t)
     const ann = enter('ann', 5)
     admission.setLanes(new Map())
@@ -312,7 +312,7 @@ describe('a lane that is missing from the new set', () => {
     assert.deepEqual(await figures(), [0, 0, 0])
   })
 
-  it('[Q2] leaves nothing behind that touches a new lane of the same name', async (t) => {
+  it('[Q2] leaves nothing behind that affects a later lane with its name', async (t) => {
     const { admission, enter, figures, change } = reception(t)
     const ann = enter('ann')
     admission.setLanes(new Map())
@@ -324,7 +324,7 @@ describe('a lane that is missing from the new set', () => {
   })
 })
 
-it('[Q5] closing refuses whoever waits or comes, in every lane, and lets the rest finish', async (t) => {
+it('[Q5] closing refuses everyone who waits or arrives, in every lane, and lets the rest finish', async (t) => {
   const { admission, enter, heard, figures, change } = reception(t)
   const ann = enter('ann')
   enter('bob')

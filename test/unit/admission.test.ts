@@ -5,7 +5,7 @@ import type { LaneLimits } from '../../src/core/admission/lane.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 500 }
 
-/** A lane whose guests have names, with a diary of what was decided for whom. */
+/** A lane whose callers have names, with a diary of the decision for each. */
 function lane(changes: Partial<LaneLimits> = {}) {
   const diary: string[] = []
   const names = new Map<Place, string>()
@@ -16,7 +16,7 @@ function lane(changes: Partial<LaneLimits> = {}) {
   return {
     ...state,
     diary,
-    /** `name` arrives; the answer is the decision's kind, or `queued`. */
+    /** `name` arrives. Returns the kind of the decision, or `queued`. */
     come: (name: string, cost: number, nowMs: number) => {
       const place = new Place(cost)
       names.set(place, name)
@@ -56,7 +56,7 @@ describe('an arrival', () => {
     assert.equal(come('cat', 1, 0).answer, 'queued')
   })
 
-  it('[Q2] does not pass a queue, even where it would fit', () => {
+  it('[Q2] does not pass a queue, even if it would fit', () => {
     const { come } = lane()
     come('ann', 600, 0)
     assert.equal(come('bob', 500, 0).answer, 'queued')
@@ -70,13 +70,13 @@ describe('an arrival', () => {
     assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1, queueDepth: 3 })
   })
 
-  it('[Q4] finds no queue at all where the depth is 0', () => {
+  it('[Q4] finds no queue at all if the depth is 0', () => {
     const { come } = lane({ maxQueueDepth: 0, maxConcurrentRequests: 1 })
     assert.equal(come('ann', 1, 0).answer, 'admitted')
     assert.equal(come('bob', 1, 0).answer, 'queue_full')
   })
 
-  it('[Q6] is not queued where the maximum wait is 0', () => {
+  it('[Q6] is not queued if the maximum wait is 0', () => {
     const { come } = lane({ maxWaitMs: 0, maxConcurrentRequests: 1 })
     assert.equal(come('ann', 1, 0).answer, 'admitted')
     assert.equal(come('bob', 1, 0).answer, 'overloaded')
@@ -89,7 +89,7 @@ describe('an arrival', () => {
     assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 1000, queueDepth: 0 })
   })
 
-  it('[Q6] first makes those expire whose time is up, and takes the room they leave', () => {
+  it('[Q6] first expires everyone whose time is up, and may take the room they leave', () => {
     const { come, diary } = lane({ maxQueueDepth: 1, maxConcurrentRequests: 1 })
     come('ann', 1, 0)
     come('bob', 1, 0)
@@ -102,7 +102,7 @@ describe('an arrival', () => {
   })
 })
 
-describe('capacity that frees', () => {
+describe('freed capacity', () => {
   it('[Q5] goes to the head of the queue, with the time it waited', () => {
     const { come, leave, diary } = lane({ maxConcurrentRequests: 1 })
     const ann = come('ann', 1, 10)
@@ -133,7 +133,7 @@ describe('capacity that frees', () => {
     assert.deepEqual(diary, ['large admitted after 2'])
   })
 
-  it('[Q5] reaches those behind a head that goes away', () => {
+  it('[Q5] reaches the callers behind a head that goes away', () => {
     const { come, leave, diary } = lane({ maxConcurrentRequests: 3 })
     come('ann', 600, 0)
     const large = come('large', 500, 0)
@@ -142,7 +142,7 @@ describe('capacity that frees', () => {
     assert.deepEqual(diary, ['small admitted after 3'])
   })
 
-  it('[Q5][Q6] reaches those behind a head that expires', () => {
+  it('[Q5][Q6] reaches the callers behind a head that expires', () => {
     const { come, expire, diary } = lane({ maxConcurrentRequests: 3 })
     come('ann', 600, 0)
     come('large', 500, 0)
@@ -152,7 +152,7 @@ describe('capacity that frees', () => {
   })
 })
 
-describe('whoever leaves', () => {
+describe('a caller that leaves', () => {
   it('[Q1] returns exactly its charge, once', () => {
     const { come, leave, figures } = lane()
     const ann = come('ann', 600, 0)
@@ -162,7 +162,7 @@ describe('whoever leaves', () => {
     assert.deepEqual(figures(), { inFlightRequests: 1, committedTokens: 300, queueDepth: 0 })
   })
 
-  it('[Q2] from the middle of the queue makes room and is never decided', () => {
+  it('[Q2] the middle of the queue makes room and never gets a decision', () => {
     const { come, leave, diary, figures } = lane({ maxConcurrentRequests: 1 })
     const ann = come('ann', 1, 0)
     come('bob', 1, 0)
@@ -175,7 +175,7 @@ describe('whoever leaves', () => {
     assert.deepEqual(diary, ['bob admitted after 2'])
   })
 
-  it('[Q4] after having been refused changes nothing', () => {
+  it('[Q4] after a refusal changes nothing', () => {
     const { come, leave, figures } = lane({ maxConcurrentRequests: 1, maxQueueDepth: 0 })
     come('ann', 1, 0)
     leave(come('bob', 1, 0).place, 1)
@@ -198,7 +198,7 @@ describe('the maximum wait', () => {
     assert.equal(nextDeadlineMs(), 520)
   })
 
-  it('[Q6] is not exceeded by capacity that frees too late', () => {
+  it('[Q6] is not exceeded when capacity is freed too late', () => {
     const { come, leave, diary } = lane({ maxConcurrentRequests: 1 })
     const ann = come('ann', 1, 0)
     come('bob', 1, 0)
@@ -221,7 +221,7 @@ describe('the maximum wait', () => {
 })
 
 describe('changed limits', () => {
-  it('[Q7] that are higher admit at once whoever now fits', () => {
+  it('[Q7] that are higher admit everyone who now fits, at once', () => {
     const { come, setLimits, diary } = lane({ maxConcurrentRequests: 1 })
     for (const name of ['ann', 'bob', 'cat', 'dan']) come(name, 1, 0)
     setLimits({ ...limits, maxConcurrentRequests: 3 }, 7)
@@ -252,7 +252,7 @@ describe('changed limits', () => {
     assert.deepEqual(diary.slice(2), ['cat admitted after 2'])
   })
 
-  it('[Q7] of 0 concurrent requests hold a lane without refusing', () => {
+  it('[Q7] of 0 concurrent requests stop a lane without refusing anyone', () => {
     const { come, setLimits, diary } = lane({ maxConcurrentRequests: 0 })
     assert.equal(come('ann', 1, 0).answer, 'queued')
     setLimits(limits, 9)
@@ -267,7 +267,7 @@ describe('changed limits', () => {
 })
 
 describe('a closed lane', () => {
-  it('refuses whoever waits and whoever comes, and lets the rest finish', () => {
+  it('refuses everyone who waits or arrives, and lets the rest finish', () => {
     const { come, leave, close, diary, figures } = lane({ maxConcurrentRequests: 1 })
     const ann = come('ann', 1, 0)
     come('bob', 1, 0)
@@ -281,7 +281,7 @@ describe('a closed lane', () => {
   })
 })
 
-it('[Q8] the figures of a lane are those of one instant, with its limits', () => {
+it('[Q8] the status of a lane shows one instant, with its limits', () => {
   const { come, status } = lane()
   come('ann', 700, 0)
   come('bob', 400, 0)

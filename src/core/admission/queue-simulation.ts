@@ -1,9 +1,9 @@
 import { openLane, Place } from './lane.ts'
 import type { LaneDecision, LaneLimits } from './lane.ts'
 
-/** A request of a load: described, or recorded. */
+/** One request of a synthetic or recorded load. */
 export interface Arrival {
-  /** From the beginning of the load. */
+  /** Since the beginning of the load. */
   readonly atMs: number
   readonly inputTokens: number
   readonly maxTokens: number
@@ -12,19 +12,19 @@ export interface Arrival {
 }
 
 export interface EngineSpeed {
-  /** Of one stream that has the engine to itself. */
+  /** The speed of a stream that has the engine to itself. */
   readonly tokensPerSecond: number
   readonly prefillTokensPerSecond: number
-  /** Each further request makes all of them slower by this share: 0.02 means half speed at 51 requests. */
+  /** How much each further request slows down all of them: 0.02 means half speed at 51 requests. */
   readonly slowdown: number
 }
 
 export interface QueueLoad {
   readonly limits: LaneLimits
   readonly engine: EngineSpeed
-  /** In the order of time. */
+  /** In order of time. */
   readonly arrivals: Iterable<Arrival>
-  /** The period over which use is measured. Whoever came in it is followed to the end. */
+  /** The period over which use is measured. Every request that arrives in it is followed to its end. */
   readonly durationMs: number
 }
 
@@ -37,7 +37,7 @@ export interface Spread {
   readonly max: number
 }
 
-/** Means over one part of the period. */
+/** Averages over one part of the period. */
 export interface Moment {
   readonly inFlightRequests: number
   readonly committedTokens: number
@@ -52,14 +52,14 @@ export interface QueueReport {
   readonly queueFull: number
   readonly overloaded: number
   readonly tooLarge: number
-  /** Milliseconds before admission, of all who were admitted; null where nobody was. */
+  /** Milliseconds before admission, of all admitted requests; null if there were none. */
   readonly waitMs: Spread | null
-  /** Milliseconds from arrival to the last token: what more concurrency saves in waiting, it may cost in speed. */
+  /** Milliseconds from arrival to the last token. More concurrency saves waiting, but may cost speed. */
   readonly answerMs: Spread | null
-  /** Shares of the limits in use, over the period. */
+  /** How much of the limits was in use over the period, from 0 to 1. */
   readonly concurrencyUse: number
   readonly budgetUse: number
-  /** Shares of the period in which somebody waited, by the limit that held the head of the queue. */
+  /** The shares of the period in which somebody waited, by the limit that held back the head of the queue. */
   readonly heldByConcurrency: number
   readonly heldByBudget: number
   readonly queueDepthMax: number
@@ -69,7 +69,7 @@ export interface QueueReport {
 
 const momentCount = 60
 
-/** The real state machine in virtual time, in front of an engine that is only a speed. */
+/** Runs the real state machine in virtual time, in front of an engine that only has a speed. */
 export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoad): QueueReport {
   const lane = openLane<Guest>(limits, decided)
   const waits: number[] = []
@@ -78,7 +78,7 @@ export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoa
   const use = measureUse(durationMs, limits)
   const inEngine: Guest[] = []
   let nowMs = 0
-  /** How far a request has come that was in the engine all the time, in milliseconds at full speed. */
+  /** How far a request would be that was in the engine from the start, in milliseconds at full speed. */
   let progressMs = 0
 
   const slowness = (): number => 1 + engine.slowdown * Math.max(0, inEngine.length - 1)
@@ -169,7 +169,7 @@ function workMs({ inputTokens, outputTokens }: Guest, engine: EngineSpeed): numb
   return (inputTokens / engine.prefillTokensPerSecond + outputTokens / engine.tokensPerSecond) * 1000
 }
 
-/** So that the next to finish is the last of the list. */
+/** Keeps the next request to finish at the end of the list. */
 function insertLatestFirst(list: Guest[], guest: Guest): void {
   let low = 0
   let high = list.length
@@ -189,7 +189,7 @@ function spread(values: number[]): Spread | null {
   return { mean, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: at(1) }
 }
 
-/** Adds up, over time, how much of a lane was in use. */
+/** Adds up how much of a lane was in use over time. */
 function measureUse(durationMs: number, limits: LaneLimits) {
   const momentMs = durationMs / momentCount
   const sums = Array.from({ length: momentCount }, () => ({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }))

@@ -1,12 +1,12 @@
 import type { Arrival } from './queue-simulation.ts'
 
-/** How many tokens: always the same, evenly between two figures, or with the long tail of real traffic (log-normal). */
+/** Token counts: always the same, spread evenly between two numbers, or with the long tail of real traffic (log-normal). */
 export type Sizes =
   | { readonly kind: 'fixed'; readonly tokens: number }
   | { readonly kind: 'between'; readonly low: number; readonly high: number }
   | { readonly kind: 'long_tail'; readonly median: number; readonly p95: number }
 
-/** Independent callers, a metronome, or groups that come all at once. */
+/** Independent callers, a constant beat, or groups that arrive at the same time. */
 export type ArrivalProcess = 'poisson' | 'constant' | 'bursts'
 
 export interface SyntheticLoad {
@@ -34,7 +34,7 @@ export function parseSizes(text: string): Sizes | undefined {
   return low === 0 ? undefined : { kind: 'long_tail', median: low, p95: high }
 }
 
-/** `random` gives numbers in [0, 1): a seeded one gives the same load every time. */
+/** `random` returns numbers in [0, 1). With a seeded one the load is always the same. */
 export function* syntheticArrivals(load: SyntheticLoad, random: () => number): Generator<Arrival> {
   for (const atMs of arrivalTimes(load, random)) {
     const maxTokens = Math.max(1, sample(load.maxTokens, random))
@@ -64,7 +64,7 @@ function sample(sizes: Sizes, random: () => number): number {
   return Math.round(sizes.median * Math.exp(deviation * normal(random)))
 }
 
-/** Box and Muller's way from two even numbers to a normal one. */
+/** The Box–Muller transform: two uniform numbers give one from a normal distribution. */
 function normal(random: () => number): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 }

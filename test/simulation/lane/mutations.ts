@@ -1,7 +1,7 @@
 import type { Mutation } from '../../mutants.ts'
 import type { Invariant } from './witness.ts'
 
-/** Breaks of src/core/admission/lane.ts, each with the invariant that must be seen broken. */
+/** Breaks of src/core/admission/lane.ts, each with the invariant that it breaks. */
 export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] = [
   {
     name: 'barging: a newcomer that fits is admitted past the queue',
@@ -10,7 +10,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I3',
   },
   {
-    name: 'skipping: who stands behind a head that does not fit is admitted first',
+    name: 'skipping: the one behind a head that does not fit is admitted first',
     find: 'const place = head\n',
     replace: 'const place = fits(head) ? head : (head.behind ?? head)\n',
     breaks: 'I3',
@@ -58,7 +58,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I2',
   },
   {
-    name: 'double release: who has ended can release again',
+    name: 'double release: a request that has ended can release again',
     find: 'else return\n      settle(nowMs)',
     replace: 'else release(place)\n      settle(nowMs)',
     breaks: 'I2',
@@ -112,19 +112,19 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I5',
   },
   {
-    name: 'capacity that frees too late still admits',
+    name: 'capacity that is freed too late still admits',
     find: 'expireDue(nowMs)\n    pump(nowMs)',
     replace: 'pump(nowMs)\n    expireDue(nowMs)',
     breaks: 'I5',
   },
   {
-    name: 'a changed maximum wait is taken for those who waited before',
+    name: 'a changed maximum wait applies to callers that waited before',
     find: 'group?.maxWaitMs !== limits.maxWaitMs',
     replace: 'group === undefined',
     breaks: 'I5',
   },
   {
-    name: 'where waiting is not allowed, somebody waits',
+    name: 'somebody waits although waiting is not allowed',
     find: 'if (limits.maxWaitMs === 0) return overloaded\n',
     replace: '',
     breaks: 'I5',
@@ -136,7 +136,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I6',
   },
   {
-    name: 'who leaves the queue is still counted',
+    name: 'a caller that leaves the queue is still counted',
     find: 'queueDepth -= 1',
     replace: 'queueDepth -= 0',
     breaks: 'I6',
@@ -154,7 +154,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I8',
   },
   {
-    name: 'close forgets those who wait',
+    name: 'close forgets the callers that wait',
     find: 'for (let place = head; place !== undefined; place = head) refuse(place, closed)',
     replace: '',
     breaks: 'I8',

@@ -12,7 +12,7 @@ export class Violation extends Error {
   }
 }
 
-/** A request as the outside world knows it. Nothing here is taken from the lane's own fields. */
+/** A request as the outside world knows it. Nothing here comes from the lane's own fields. */
 export class Request extends Place {
   readonly number: number
   cameAtMs = 0
@@ -26,8 +26,8 @@ export class Request extends Place {
 }
 
 /**
- * The reference: books kept in plain lists from what was seen to happen, and summed from scratch every time.
- * It never predicts; it says whether what the lane did is allowed by the invariants, and whether anything is missing.
+ * The reference: plain lists of what has happened, summed from scratch every time. It never predicts. It says
+ * whether the invariants (src/core/admission/design.md) allow what the lane did, and whether anything is missing.
  */
 export class Witness {
   limits: LaneLimits
@@ -40,7 +40,7 @@ export class Witness {
     this.limits = limits
   }
 
-  /** What `arrive` answered; undefined for a place in the queue. */
+  /** Checks what `arrive` returned; undefined for a place in the queue. */
   arrived(request: Request, nowMs: number, decision: LaneDecision | undefined): void {
     request.cameAtMs = nowMs
     request.dueAtMs = nowMs + this.limits.maxWaitMs
@@ -69,7 +69,7 @@ export class Witness {
     request.standing = 'gone'
   }
 
-  /** What the lane decided for somebody who waited. */
+  /** Checks the decision for a request that waited. */
   decided(request: Request, nowMs: number, decision: LaneDecision): void {
     demand(request.standing === 'queue', 'I8', `a second outcome for a request that is ${request.standing}`)
     switch (decision.kind) {
@@ -104,8 +104,8 @@ export class Witness {
   }
 
   /**
-   * After every event: the lane's figures are those of the books, and nothing that is due was left undone. `graceMs`
-   * is how late the timer may be where the event was none of the lane's concern.
+   * Runs after every event: the lane's figures match the books, and nothing that is due was left undone. `graceMs`
+   * is how late the timer may be after an event that did not concern the lane.
    */
   inspect(nowMs: number, graceMs: number, status: LaneStatus, nextDeadlineMs: number): void {
     demand(status.inFlightRequests === this.flight.length, 'I2', 'in flight = admitted and not ended')

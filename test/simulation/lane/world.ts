@@ -21,12 +21,12 @@ export interface Tally {
 
 const requestsPerEpisode = 1000
 
-/** Below the 100 ms of I5. */
+/** I5 allows less than 100 ms. */
 const timerLateMsMax = 99
 
 /**
- * Lives of lanes, one per episode, under random load, faults and limit changes, in virtual time. The same seed gives
- * the same run; a violation names its episode.
+ * Runs lanes, one per episode, under random load, faults and limit changes, in virtual time. The same seed gives
+ * the same run. A violation names its episode.
  */
 export function simulateLanes(openLane: OpenLane, seed: number, requests: number): Tally {
   const tally: Tally = {
@@ -66,7 +66,7 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     maxQueueDepth: oneOf([0, 1, 2, 5, 10, 10, 40, 100]),
     maxWaitMs: oneOf([0, 1, 10, 50, 100, 100, 500, 2000]),
   })
-  /** A change of one control at a time is what finds the place where it is missed. */
+  /** Mostly changes one control at a time, so that a missed reaction to it is not hidden by another. */
   const changedLimits = (): LaneLimits => {
     const other = anyLimits()
     const name = oneOf(['tokenBudget', 'maxConcurrentRequests', 'maxQueueDepth', 'maxWaitMs'] as const)
@@ -121,7 +121,7 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     if (decision.kind !== 'admitted') remember(request)
   }
 
-  /** The books are changed first: the lane may decide for others before it returns. */
+  /** Changes the books first, because the lane may decide for others before it returns. */
   function leave(request: Request): void {
     if (request.standing === 'queue') tally.cancelled += 1
     remember(request)
@@ -129,7 +129,7 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     lane.leave(request, nowMs)
   }
 
-  /** A second cancel or release, a late one, one by somebody who was refused: nothing may come of it. */
+  /** A second cancel or release, a late one, or one by a refused request: it must change nothing. */
   function leaveAgain(request: Request): void {
     tally.staleLeaves += 1
     lane.leave(request, nowMs)
@@ -147,7 +147,7 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     lane.close()
   }
 
-  /** The timer is late at times, so that other events come between a deadline and its expiry. */
+  /** The timer is sometimes late, so that other events come between a deadline and its expiry. */
   function step(): void {
     const wakeMs = lane.nextDeadlineMs() + oneOf([0, 0, 0, 0.25, 30, timerLateMsMax])
     const laterMs = nowMs + (chance(0.7) ? Math.ceil(-Math.log(1 - random()) * gapMs * 4) / 4 : 0)

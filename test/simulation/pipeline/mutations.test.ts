@@ -8,7 +8,7 @@ import { simulatePipeline, type CreatePipeline } from './world.ts'
 const seed = 20_261
 const schedules = 1000
 
-/** Shows that the simulation can fail: each break of the pipeline is seen, as a break of the rule it breaks. */
+/** Shows that the simulation can fail: it notices each break of the pipeline, by the rule that it breaks. */
 describe('a broken pipeline is caught by the simulation', () => {
   const source = new URL('../../../src/pipeline/pipeline.ts', import.meta.url)
   const mutants = mutantsOf<{ createPipeline: CreatePipeline }>(source)

@@ -1,7 +1,7 @@
 import type { Mutation } from '../../mutants.ts'
 import type { PipelineRule } from './request-seen.ts'
 
-/** Breaks of src/pipeline, each with the rule that must be seen broken. */
+/** Breaks of src/pipeline, each with the rule that it breaks. */
 export const pipelineMutations: readonly (Mutation & { readonly file: string; readonly breaks: PipelineRule })[] = [
   {
     name: 'capacity is given back at [DONE], while the engine is still busy',
@@ -200,9 +200,9 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     breaks: 'row',
   },
   {
-    name: 'a refused call is not worded differently',
+    name: 'the fallback of a refused call is not tried',
     file: 'whole-answer.ts',
-    find: 'if (instead) end = await calls.run({ ...instead, receiver })\n',
+    find: 'if (fallback) end = await calls.run({ ...fallback, receiver })\n',
     replace: '',
     breaks: 'row',
   },

@@ -16,7 +16,7 @@ export interface StreamPlan {
 export interface WholePlan {
   readonly kind: 'whole'
   readonly calls: number
-  /** A refused first call is worded differently and tried again. */
+  /** A refused first call has a fallback. */
   readonly hasFallback: boolean
   /** Whether the answer is sent on while it comes. `fails`: it turns out to be something else after the first piece. */
   readonly passThrough: 'none' | 'all' | 'declines' | 'fails'

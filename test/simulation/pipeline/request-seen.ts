@@ -108,7 +108,7 @@ export class RequestSeen {
     return this.latestCall?.end?.kind !== 'ended' || this.answeredCalls() === answer.calls
   }
 
-  /** The first call was refused, and the request has another wording to try. */
+  /** The first call was refused, and its fallback has not been tried yet. */
   isRefusedFirst(): boolean {
     const { calls, plan } = this
     const [first] = calls
