@@ -1,11 +1,11 @@
-import type { Dialect } from './fragments.ts'
+import type { SqlDialect } from './fragments.ts'
 
 /**
  * A database as the queries see it. A query says what its transaction does, whether it writes, and what nobody else may
  * change meanwhile; the database decides how.
  */
 export interface Database {
-  readonly dialect: Dialect
+  readonly dialect: SqlDialect
   /**
    * Runs the statements in one transaction, in order. Resolves with the rows of each statement when it is durable.
    * Rejects when it had no effect, or when its effect is unknown.

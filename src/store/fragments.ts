@@ -7,7 +7,7 @@
  * - a value that may be missing is left out of the text, since `? IS NULL` has no type;
  * - texts compare by their bytes, so columns of text need that collation.
  */
-export interface Dialect {
+export interface SqlDialect {
   /** The larger of two values. */
   greatest(one: string, other: string): string
   /** A table with one row for each element of a JSON array; an element is `${name}.value`. */
@@ -21,7 +21,7 @@ export interface Dialect {
   sumOfAmounts(column: string): string
 }
 
-export const sqliteDialect: Dialect = {
+export const sqliteDialect: SqlDialect = {
   greatest: (one, other) => `max(${one}, ${other})`,
   jsonElements: (array, name) => `json_each(${array}) AS ${name}`,
   // A number comes out as one.

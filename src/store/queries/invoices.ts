@@ -2,7 +2,7 @@ import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { InvoiceStore, IssuedInvoice, Reversal } from '../../ports/invoices.ts'
 import { command, commandForEach, query, readRows, type Database, type Row, type Values } from '../database.ts'
-import type { Dialect } from '../fragments.ts'
+import type { SqlDialect } from '../fragments.ts'
 import { placeholders, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
 import { rowsAsSums, sumColumns, toPricedSums } from './usage.ts'
@@ -93,7 +93,7 @@ export function invoiceQueries(database: Database): InvoiceStore {
 }
 
 /** The rows of a closed month, or some of them, that no note has taken back yet. */
-function reversible({ selectTexts }: Dialect, requestIds: readonly string[] | null): string {
+function reversible({ selectTexts }: SqlDialect, requestIds: readonly string[] | null): string {
   const isAsked = requestIds === null ? '' : `AND request_id IN (${selectTexts('?')})`
   return `workspace_id = ? AND settled_at >= ? AND settled_at < ? AND credit_note = '' ${isAsked}
     AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`
@@ -103,7 +103,7 @@ const idValues = (requestIds: readonly string[] | null): Values =>
   requestIds === null ? [] : [JSON.stringify(requestIds)]
 
 /** Adds the opposite of each such row. */
-function reverse(dialect: Dialect, requestIds: readonly string[] | null): string {
+function reverse(dialect: SqlDialect, requestIds: readonly string[] | null): string {
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
     SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
       -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, -amount_pico_aud,

@@ -1,7 +1,7 @@
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { LedgerStore } from '../../ports/ledger.ts'
 import { command, commandForEach, query, type Database } from '../database.ts'
-import type { Dialect } from '../fragments.ts'
+import type { SqlDialect } from '../fragments.ts'
 import { intentBatches } from './intent-batches.ts'
 import { INTENT_COLUMNS, INTENT_NUMBERS, intentValues, placeholders, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
@@ -56,7 +56,7 @@ export function ledgerQueries(database: Database, { owner, incarnation }: Intent
  * A batch may be written again after an error of unknown effect, so a row that is there already stays as it is.
  * A row that comes after its month was invoiced belongs to the next month, so that each row is in one invoice.
  */
-function settle({ greatest }: Dialect): string {
+function settle({ greatest }: SqlDialect): string {
   const asGiven = ROW_COLUMNS.slice(0, -2)
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
     SELECT ${placeholders(asGiven)}, ${greatest('?', 'closed.until')}, ${greatest('?', 'closed.until')}
@@ -66,7 +66,7 @@ function settle({ greatest }: Dialect): string {
 }
 
 /** Settles at nothing every request that its owner noted and never settled. */
-function recover({ jsonElements, jsonInteger, jsonText }: Dialect): string {
+function recover({ jsonElements, jsonInteger, jsonText }: SqlDialect): string {
   const intent = INTENT_COLUMNS.map((column, index) =>
     INTENT_NUMBERS.has(column) ? jsonInteger('request.value', index) : jsonText('request.value', index),
   )

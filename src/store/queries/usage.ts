@@ -2,7 +2,7 @@ import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Grouping, PricedSums, UsageSums } from '../../core/money/usage-sums.ts'
 import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
 import { readRows, type Database, type Row, type Values } from '../database.ts'
-import type { Dialect } from '../fragments.ts'
+import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
 import { COUNTS, DAYS, FIGURES, HOURS, IS_REQUEST, SUM_KEYS, type SumsTable } from './usage-sums.ts'
 
@@ -75,7 +75,7 @@ export function usageQueries(database: Database): UsageStore {
 }
 
 /** A select list of all sums over a table of sums. */
-export function sumColumns({ sumOfAmounts }: Dialect): string {
+export function sumColumns({ sumOfAmounts }: SqlDialect): string {
   const plain = [...COUNTS, ...FIGURES.filter((column) => column !== 'amount_pico_aud')]
   return [...plain.map((column) => `coalesce(sum(${column}), 0) AS ${column}`), sumOfAmounts('amount_pico_aud')].join(
     ', ',
