@@ -37,7 +37,7 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: {
     readonly message: string
     readonly type: string

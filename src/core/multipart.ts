@@ -10,7 +10,7 @@ export interface PartReceiver {
   end(): void
 }
 
-export interface MultipartParser {
+interface MultipartParser {
   push(chunk: Buffer): void
   /** The body has ended. Throws if the form is incomplete. */
   finish(): void

@@ -2,7 +2,7 @@ import type { Deployment, EngineDescription } from '../core/catalog.ts'
 import type { Engine } from '../ports/engine.ts'
 
 /** The engines of all deployments. */
-export interface EngineSet {
+interface EngineSet {
   of(deployment: Deployment): Engine | undefined
   /** Follows a new catalog. An engine whose description did not change stays open. */
   update(deployments: readonly Deployment[]): void

@@ -19,7 +19,7 @@ export interface EngineSpeed {
   readonly slowdown: number
 }
 
-export interface QueueLoad {
+interface QueueLoad {
   readonly limits: LaneLimits
   readonly engine: EngineSpeed
   /** In order of time. */

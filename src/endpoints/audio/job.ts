@@ -7,7 +7,7 @@ import { audioAnswer } from './answer.ts'
 import { engineForm } from './engine-form.ts'
 import { readRecording, readRequest, type AudioForm, type MeasureAudio, type MeasuredRecording } from './form.ts'
 
-type SpeechTask = SpeechInput['task']
+export type SpeechTask = SpeechInput['task']
 
 /** The most tokens that Whisper generates: 448 for each window of 30 s. Other models generate fewer. */
 const CHARGED_TOKENS_PER_SECOND = 15

@@ -24,7 +24,7 @@ interface CheckedMessages {
 }
 
 /** Fetches images from hosts that the operator allows, and returns data URLs in the same order. */
-export type FetchImages = (images: readonly { readonly url: string; readonly param: string }[]) => Promise<string[]>
+type FetchImages = (images: readonly { readonly url: string; readonly param: string }[]) => Promise<string[]>
 
 /** The limits on images, and how to fetch the ones that are given by URL. */
 export interface ImageParts {

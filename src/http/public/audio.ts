@@ -1,6 +1,5 @@
-import type { SpeechInput } from '../../dialects/dialect.ts'
 import { modelIn, type MeasureAudio } from '../../endpoints/audio/form.ts'
-import { audioJob } from '../../endpoints/audio/job.ts'
+import { audioJob, type SpeechTask } from '../../endpoints/audio/job.ts'
 import { audioFormSchema, audioResponseSchema } from '../../endpoints/audio/schema.ts'
 import type { Spool } from '../../ports/uploads.ts'
 import { textSchema } from '../common-schema.ts'
@@ -22,7 +21,7 @@ interface AudioEndpoint extends InferenceEndpoint {
   readonly id: string
   readonly summary: string
   readonly description: string
-  readonly task: SpeechInput['task']
+  readonly task: SpeechTask
 }
 
 const audioEndpoints: readonly AudioEndpoint[] = [
