@@ -34,7 +34,7 @@ interface Discrepancy {
 
 const MAX_PROBLEMS = 1000
 
-export async function reconcile(store: AccountStore & UsageStore & InvoiceStore): Promise<Reconciliation> {
+export async function reconcileBooks(store: AccountStore & UsageStore & InvoiceStore): Promise<Reconciliation> {
   const { workspaces, prices } = await store.accounts()
   const invoices = await store.invoices()
   const problems: Discrepancy[] = []

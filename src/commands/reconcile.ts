@@ -1,4 +1,4 @@
-import { reconcile as checkBooks } from '../billing/reconcile.ts'
+import { reconcileBooks } from '../billing/reconcile.ts'
 import { reconciliationView } from '../billing/reconciliation-view.ts'
 import { formatAud } from '../core/money/money.ts'
 import { parseFlags, print, ProblemsFound, table, withBooks, type Command } from './command.ts'
@@ -19,7 +19,7 @@ beside a running service.`,
   async run(args) {
     const flags = parseFlags(args)
     await withBooks(flags, { changes: false }, async ({ store }) => {
-      const result = await checkBooks(store)
+      const result = await reconcileBooks(store)
       const { workspaces, rows, invoices, amount, problems } = result
       print(flags, reconciliationView(result), () =>
         [

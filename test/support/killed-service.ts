@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { usageQuery } from '../../src/accounts/views.ts'
 import { eachPage } from '../../src/billing/usage-export.ts'
-import { reconcile } from '../../src/billing/reconcile.ts'
+import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -112,7 +112,7 @@ async function check(dataDir: string, received: readonly Received[]): Promise<nu
       const row = rows.get(id) ?? assert.fail(`${id} was received and has no row`)
       assert.deepEqual([row.outcome, row.inputTokens, row.outputTokens], ['completed', inputTokens, outputTokens])
     }
-    const proof = await reconcile(store)
+    const proof = await reconcileBooks(store)
     assert.deepEqual(proof.problems, [])
     assert.equal(proof.rows, rows.size)
     return [...rows.values()].filter(({ outcome }) => outcome === 'interrupted').length

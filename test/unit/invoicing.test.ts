@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { invoiceHtml } from '../../src/billing/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoice-pdf.ts'
 import { openInvoicing } from '../../src/billing/invoices.ts'
-import { reconcile } from '../../src/billing/reconcile.ts'
+import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { InvoiceDocument } from '../../src/core/money/invoice-document.ts'
 import { ApiError } from '../../src/core/errors.ts'
 import { parseMonth } from '../../src/core/money/sydney-time.ts'
@@ -156,7 +156,7 @@ describe('an issued invoice', () => {
     const late = await books.row(acme, 'black-forest/flux', version, october.to - 5, { images: 3 })
     await books.settle([late])
     assert.equal((await books.store.usageRow(late.requestId))?.settledAt, october.to)
-    assert.equal((await reconcile(books.store)).problems.length, 0)
+    assert.equal((await reconcileBooks(books.store)).problems.length, 0)
   })
 
   it('needs a seller, and always the same one', async () => {
@@ -221,7 +221,7 @@ describe('an adjustment note', () => {
         ['capacity_hours', '720'],
       ],
     )
-    assert.deepEqual((await reconcile(books.store)).problems, [])
+    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
   })
 })
 
@@ -252,7 +252,7 @@ describe('images priced by size', () => {
       lines.map(({ rows }) => new URLSearchParams(rows.split('?')[1]).get('price_versions')),
       [all, tall, fine].map(String),
     )
-    assert.deepEqual((await reconcile(books.store)).problems, [])
+    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
   })
 })
 
@@ -274,7 +274,7 @@ describe('a correction of a row that is not invoiced yet', () => {
       sums.map(({ amount, rows, requests }) => [amount, rows, requests]),
       [[0n, 2, 1]],
     )
-    assert.deepEqual((await reconcile(books.store)).problems, [])
+    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
   })
 })
 
@@ -298,7 +298,7 @@ describe('weir reconcile', () => {
       for (const table of tables) database.exec(`CREATE TABLE kept_${table} AS SELECT * FROM ${table}`)
       database.exec(sql)
       try {
-        const { problems } = await reconcile(books.store)
+        const { problems } = await reconcileBooks(books.store)
         assert.ok(
           problems.some((problem) => problem.check === check),
           JSON.stringify(problems),
@@ -313,7 +313,7 @@ describe('weir reconcile', () => {
         for (const trigger of triggers) database.exec(String(trigger['sql']))
         database.close()
       }
-      assert.deepEqual((await reconcile(books.store)).problems, [], 'no problems once the damage is undone')
+      assert.deepEqual((await reconcileBooks(books.store)).problems, [], 'no problems once the damage is undone')
     })
   }
 })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { openAccounts } from '../../src/accounts/accounts.ts'
-import { reconcile } from '../../src/billing/reconcile.ts'
+import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import { memoryChanges } from '../../src/changes/memory.ts'
 import { formatKey } from '../../src/core/api-key.ts'
 import { parseMonth } from '../../src/core/money/sydney-time.ts'
@@ -161,7 +161,7 @@ describe('a data directory of schema 1', () => {
     }
     assert.equal((await store.usageRow('request0034'))?.outcome, 'completed')
 
-    const proof = await reconcile(store)
+    const proof = await reconcileBooks(store)
     assert.deepEqual(proof, {
       workspaces: 2,
       rows: 40,

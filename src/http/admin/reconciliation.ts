@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { reconcile } from '../../billing/reconcile.ts'
+import { reconcileBooks } from '../../billing/reconcile.ts'
 import { reconciliationView } from '../../billing/reconciliation-view.ts'
 import type { Store } from '../../ports/store.ts'
 import { nullable } from '../common-schema.ts'
@@ -33,7 +33,7 @@ export function reconciliationRoute({ store }: { readonly store: Store }): Opera
     response: jsonResponse(reconciliationSchema),
     errors: [],
     async answer({ exchange }) {
-      exchange.sendJson(JSON.stringify(reconciliationView(await reconcile(store))))
+      exchange.sendJson(JSON.stringify(reconciliationView(await reconcileBooks(store))))
     },
   })
 }
