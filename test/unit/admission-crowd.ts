@@ -28,7 +28,6 @@ export function crowd(admission: Admission, clock: HandClock) {
   let lastAdmitted = -1
   admission.setLanes(new Map([['lane', limits]]))
 
-  const figures = async (): Promise<LaneStatus> => (await admission.status()).get('lane')!
   const waiting = () => callers.filter(({ outcome, hasLeft }) => outcome === undefined && !hasLeft)
 
   function enter(cost: number, reaction: Reaction): void {
@@ -87,8 +86,7 @@ export function crowd(admission: Admission, clock: HandClock) {
   }
 
   /** Holds at any time: everyone who is still owed an answer has a place, and nobody keeps one for too long. */
-  async function inspect(): Promise<void> {
-    const { inFlightRequests, committedTokens, queueDepth } = await figures()
+  function inspect({ inFlightRequests, committedTokens, queueDepth }: LaneStatus): void {
     const inFlight = callers.filter(({ outcome, hasLeft }) => outcome?.kind === 'admitted' && !hasLeft)
     assert.ok(inFlight.length <= inFlightRequests)
     assert.ok(inFlight.reduce((sum, { cost }) => sum + cost, 0) <= committedTokens)
@@ -96,9 +94,9 @@ export function crowd(admission: Admission, clock: HandClock) {
   }
 
   /** Holds once everybody has heard: whoever has no outcome waits behind a head that does not fit. */
-  async function inspectAtRest(): Promise<void> {
-    await inspect()
-    const { inFlightRequests, committedTokens, queueDepth } = await figures()
+  function inspectAtRest(status: LaneStatus): void {
+    inspect(status)
+    const { inFlightRequests, committedTokens, queueDepth } = status
     const [head, ...others] = waiting()
     assert.equal(queueDepth, head === undefined ? 0 : others.length + 1)
     if (head === undefined) return
@@ -108,7 +106,7 @@ export function crowd(admission: Admission, clock: HandClock) {
 
   async function inspectWhenAllHaveLeft(): Promise<void> {
     for (const caller of callers) leave(caller)
-    const { inFlightRequests, committedTokens, queueDepth } = await figures()
+    const { inFlightRequests, committedTokens, queueDepth } = (await admission.status()).get('lane')!
     assert.deepEqual([inFlightRequests, committedTokens, queueDepth], [0, 0, 0])
   }
 

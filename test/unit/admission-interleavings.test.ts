@@ -45,7 +45,8 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
       }
     })
     const clock = handClock(mock.timers)
-    const lane = crowd(open(clock), clock)
+    const admission = open(clock)
+    const lane = crowd(admission, clock)
     const takeTurn = (): void => {
       const due = turns
       turns = []
@@ -62,8 +63,9 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
         else if (step.do === 'turn') takeTurn()
         else lane.setLimits(step.limits)
         if (surprises.length > 0) throw surprises[0]
-        await lane.inspect()
-        if (turns.length === 0) await lane.inspectAtRest()
+        const status = (await admission.status()).get('lane')!
+        if (turns.length === 0) lane.inspectAtRest(status)
+        else lane.inspect(status)
       }
       // Twice, because some callers enter again when they hear.
       for (let wait = 0; wait < 2; wait += 1) {
@@ -73,8 +75,7 @@ function checkInterleavings(open: typeof memoryAdmission, options: fc.Parameters
       assert.equal(lane.waiting().length, 0, 'everybody gets an answer by the maximum wait')
       await lane.inspectWhenAllHaveLeft()
     } finally {
-      mock.restoreAll()
-      mock.timers.reset()
+      mock.reset()
     }
   })
   return fc.assert(property, options)
