@@ -13,6 +13,8 @@ export interface Job {
   readonly cost: number
   /** The allowed output of all choices together; 0 when the endpoint generates no text. */
   readonly maxTokens: number
+  /** The most input tokens that can be billed, however many the engine reports. */
+  readonly maxInputTokens: number
   /** Used when the engine reports no usage. */
   readonly likelyInputTokens: number
   /** What is billed besides tokens: the images requested and their kind, and the length of the audio. */

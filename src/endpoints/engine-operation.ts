@@ -21,6 +21,11 @@ export function jsonRequest(path: string, body: Buffer, inputName: string): Engi
   return { path, contentType: 'application/json', body, inputName }
 }
 
+/** The bytes of all bodies together. */
+export function bytesIn(calls: readonly EngineRequest[]): number {
+  return calls.reduce((sum, { body }) => sum + body.length, 0)
+}
+
 /** undefined when the bytes are not JSON. */
 export function tryParseJson(bytes: Buffer): unknown {
   try {

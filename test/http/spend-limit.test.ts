@@ -9,6 +9,8 @@ import type { Workspace } from '../../src/ports/accounts.ts'
 import type { UsageStore } from '../../src/ports/usage.ts'
 import { chatStage, refusalOf } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
+import { dataUrl, png } from '../support/image-samples.ts'
+import { jsonStage, type JsonStage } from '../support/json-stage.ts'
 import { gate } from '../support/waiting.ts'
 
 /** One cent per output token, so that every request costs whole cents. */
@@ -76,6 +78,104 @@ describe('a hard spend limit', () => {
   })
 })
 
+describe('a hard spend limit holds the most that one request can cost', () => {
+  /** One cent per input token. The engine counts a token for each byte that the model reads. */
+  const byInput = { input_per_million: '10000', output_per_million: '0' }
+  const bytesOf = (text: string): number => Buffer.byteLength(text)
+  const roomy = { token_budget: 10_000_000 }
+
+  /** The engine's answer is billed in full when it is within the limit, and never called when it might not be. */
+  async function requireHeld(stage: JsonStage, path: string, body: object, costCents: number): Promise<void> {
+    const { weir, engine, post } = stage
+    const limit = async (cents: number): Promise<void> => {
+      await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: (cents / 100).toFixed(2) })
+    }
+    await limit(costCents - 1)
+    assert.equal((await refusalOf(await post(path, body))).code, 'spend_limit_exceeded')
+    assert.equal(engine.calls.length, 0)
+    await limit(100 * costCents)
+    assert.equal((await post(path, body)).status, 200)
+    const [row] = await weir.ledger()
+    assert.equal(row?.amount, BigInt(costCents) * PER_TOKEN)
+  }
+
+  const reranker = {
+    categories: ['reranker'],
+    max_completion_tokens: undefined,
+    default_max_tokens: undefined,
+    supported_parameters: [],
+    pricing: byInput,
+  }
+
+  it('for a query that is read with every document', async (t) => {
+    const stage = await jsonStage(t, { limits: roomy, model: { ...reranker, rerank_schema: 'documents' } })
+    const query = 'w'.repeat(1000)
+    const documents = Array.from({ length: 20 }, (_, index) => `document ${index}`)
+    const read = documents.reduce((sum, text) => sum + bytesOf(query) + bytesOf(text), 0)
+    stage.answer(() => ({
+      results: documents.map((_, index) => ({ index, relevance_score: 0.5 })),
+      usage: { prompt_tokens: read },
+    }))
+    await requireHeld(stage, '/rerank', { query, documents }, read)
+  })
+
+  it('for a query that is read with every passage', async (t) => {
+    const model = { ...reranker, rerank_schema: 'passages' }
+    const stage = await jsonStage(t, { limits: roomy, engine: { kind: 'nim' }, model })
+    const query = { text: 'w'.repeat(1000) }
+    const passages = Array.from({ length: 20 }, (_, index) => ({ text: `passage ${index}` }))
+    const read = passages.reduce((sum, { text }) => sum + bytesOf(query.text) + bytesOf(text), 0)
+    stage.answer(() => ({
+      rankings: passages.map((_, index) => ({ index, logit: 0.5 })),
+      usage: { prompt_tokens: read },
+    }))
+    await requireHeld(stage, '/reranking', { query, passages }, read)
+  })
+
+  it('for several prompts, each of which may fill the context', async (t) => {
+    const context_length = 1000
+    const stage = await jsonStage(t, {
+      limits: roomy,
+      model: { context_length, max_completion_tokens: 500, pricing: byInput },
+    })
+    const prompt = Array.from({ length: 36 }, () => 'w'.repeat(900))
+    const read = prompt.reduce((sum, text) => sum + bytesOf(text), 0)
+    stage.answer(() => ({
+      object: 'text_completion',
+      choices: prompt.map((_, index) => ({ index, text: '.', logprobs: null, finish_reason: 'stop' })),
+      usage: { prompt_tokens: read, completion_tokens: 36 },
+    }))
+    await requireHeld(stage, '/completions', { prompt, max_tokens: 10 }, read)
+  })
+
+  it('for many texts to embed', async (t) => {
+    const model = { categories: ['embedding'], max_completion_tokens: undefined, default_max_tokens: undefined }
+    const stage = await jsonStage(t, {
+      limits: roomy,
+      model: { ...model, supported_parameters: [], pricing: byInput },
+    })
+    const input = Array.from({ length: 50 }, (_, index) => `text ${index} `.repeat(40))
+    const read = input.reduce((sum, text) => sum + bytesOf(text), 0)
+    stage.answer(() => ({
+      data: input.map((_, index) => ({ object: 'embedding', index, embedding: [0.5] })),
+      usage: { prompt_tokens: read },
+    }))
+    await requireHeld(stage, '/embeddings', { input }, read)
+  })
+
+  it('for an image, which may fill the context however few bytes it has', async (t) => {
+    const context_length = 20_000
+    const stage = await jsonStage(t, {
+      limits: roomy,
+      model: { categories: ['llm', 'vision'], context_length, pricing: byInput },
+    })
+    stage.engine.script = { promptTokens: 16_384 }
+    const image = { type: 'image_url', image_url: { url: dataUrl('png', png({ width: 4000, height: 4000 })) } }
+    const messages = [{ role: 'user', content: [image] }]
+    await requireHeld(stage, '/chat/completions', { messages, max_tokens: 10 }, 16_384)
+  })
+})
+
 describe('a soft spend limit', () => {
   it('is reported in a header and in the metrics, and refuses nothing', async (t) => {
     const { weir } = await chatStage(t, { model: { pricing: expensive } })
@@ -131,7 +231,7 @@ describe('the amount spent', () => {
     await assert.rejects(spending.hold(workspace, 1n), /spend limit/)
   })
 
-  it('never exceeds what was reserved, because every token has at least one byte', () => {
+  it('never exceeds what was reserved: the most of everything, and cached input at its rate if that is higher', () => {
     const price = {
       version: 1,
       rates: {
@@ -142,16 +242,7 @@ describe('the amount spent', () => {
         perAudioMinute: 60_000n,
       },
     }
-    const job = {
-      model: { contextLength: 100 },
-      maxTokens: 10,
-      media: { images: 2, audioMs: 3 },
-      calls: [{ body: Buffer.alloc(40) }, { body: Buffer.alloc(2) }],
-    } as unknown as Job
+    const job = { maxInputTokens: 42, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
     assert.equal(maximumCharge(job, price), 42n * 5n + 30n + 14n + 3n)
-    assert.equal(
-      maximumCharge({ ...job, calls: [{ path: '', contentType: '', body: Buffer.alloc(1000) }] }, price),
-      100n * 5n + 30n + 14n + 3n,
-    )
   })
 })

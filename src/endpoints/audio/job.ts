@@ -45,6 +45,8 @@ export async function audioJob(
     deployment,
     cost: chargedTokens(durationMs, model, deployment),
     maxTokens: 0,
+    // Audio is billed by its length alone.
+    maxInputTokens: 0,
     likelyInputTokens: 0,
     media: { audioMs: durationMs },
     calls: [engineCall(dialect, input, recording)],

@@ -3,6 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
+import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
@@ -21,7 +22,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const { input, rewritten } = await checkMessages(request, model, images)
+  const { input, images: imageCount, rewritten } = await checkMessages(request, model, images)
   const choices = request.n ?? 1
   const maxTokens = allowedOutputTokens(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
@@ -37,6 +38,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     ...(rewritten ? { messages: rewritten } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || (name === 'messages' && !rewritten)
+  const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     endpoint: CHAT_PATH,
     model,
@@ -44,8 +46,11 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     // The model cannot read more than its context, even if the estimate is higher.
     cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
+    // The tokens of an image depend on its size in pixels, not in bytes.
+    maxInputTokens:
+      imageCount > 0 ? model.contextLength : mostInputTokens({ bytes: sent.length, contexts: 1 }, model.contextLength),
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'messages')],
+    calls: [jsonRequest(dialect.path, sent, 'messages')],
     answer: chatAnswer(request.stream === true, {
       includeUsage: request.stream_options?.include_usage === true,
       choices,

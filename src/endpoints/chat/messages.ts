@@ -19,6 +19,7 @@ const MAX_REMOTE_IMAGES = 16
 
 interface CheckedMessages {
   readonly input: TokenEstimate
+  readonly images: number
   /** The messages to send instead, when the caller's must not reach an engine unchanged. */
   readonly rewritten: readonly ChatMessage[] | undefined
 }
@@ -36,6 +37,7 @@ export interface ImageParts {
 export async function checkMessages(request: ChatRequest, model: Model, parts: ImageParts): Promise<CheckedMessages> {
   const estimates: TokenEstimate[] = [messageTokens(request.messages.length)]
   const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
+  let images = 0
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
 
@@ -53,7 +55,7 @@ export async function checkMessages(request: ChatRequest, model: Model, parts: I
         }
         const where = `${param}.content[${position}]`
         requireVision(message, model, where)
-        estimates.push(imageTokens(1))
+        images++
         if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
         const url = urlOf(part)
         if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
@@ -72,7 +74,8 @@ export async function checkMessages(request: ChatRequest, model: Model, parts: I
   }
   const inlined = await inline(remote, parts.fetchImages)
   return {
-    input: sumOf(estimates),
+    input: sumOf([...estimates, imageTokens(images)]),
+    images,
     rewritten: rewrite || inlined.size > 0 ? request.messages.map((it) => plainMessage(it, inlined)) : undefined,
   }
 }

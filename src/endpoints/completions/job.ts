@@ -2,6 +2,7 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
+import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { sumOf, textTokens } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
@@ -38,14 +39,16 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || name === 'prompt'
+  const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     endpoint: '/completions',
     model,
     deployment,
     cost: input.charged + maxTokens * generated,
     maxTokens: maxTokens * generated,
+    maxInputTokens: mostInputTokens({ bytes: sent.length, contexts: prompts.length }, model.contextLength),
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields), 'prompt')],
+    calls: [jsonRequest(dialect.path, sent, 'prompt')],
     answer: completionsAnswer(request.stream === true, {
       includeUsage: request.stream_options?.include_usage === true,
       choices: prompts.length * (request.n ?? 1),

@@ -2,9 +2,10 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
+import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
-import { inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
+import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
 import { acceptedParameters } from '../parameters.ts'
 import { embeddingsAnswer } from './answer.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './schema.ts'
@@ -21,23 +22,24 @@ export async function embeddingsJob(body: JsonBody, model: Model, deployment: De
   const input = inputTokens(texts, model)
   const encoding = request.encoding_format ?? 'float'
   const batches = inBatches(texts, dialect.batchSize)
+  const calls = batches.map((batch) => {
+    const call = dialect.request({
+      model: deployment.engine?.model ?? model.id,
+      texts: batch,
+      dimensions: request.dimensions ?? undefined,
+      base64: encoding === 'base64',
+    })
+    return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'input')
+  })
   return {
     endpoint: '/embeddings',
     model,
     deployment,
     cost: input.charged,
     maxTokens: 0,
+    maxInputTokens: mostInputTokens({ bytes: bytesIn(calls), contexts: texts.length }, model.contextLength),
     likelyInputTokens: input.likely,
-    calls: batches.map((batch) => {
-      const engineModel = deployment.engine?.model ?? model.id
-      const call = dialect.request({
-        model: engineModel,
-        texts: batch,
-        dimensions: request.dimensions ?? undefined,
-        base64: encoding === 'base64',
-      })
-      return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'input')
-    }),
+    calls,
     answer: embeddingsAnswer(
       dialect,
       batches.map(({ length }) => length),

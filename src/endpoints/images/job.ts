@@ -3,11 +3,12 @@ import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { imageKind } from '../../core/money/image-prices.ts'
+import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { ImagesDialect } from '../../dialects/dialect.ts'
 import type { FileStore } from '../../ports/files.ts'
-import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { bytesIn, jsonRequest, operationOf } from '../engine-operation.ts'
 import { acceptedParameters } from '../parameters.ts'
 import { imagesAnswer } from './answer.ts'
 import { imagesRequestSchema, type ImagesRequest } from './schema.ts'
@@ -32,6 +33,7 @@ export function imagesJob(
   const store = request.response_format === 'url' ? requireFiles(files) : undefined
   const count = request.n ?? 1
   const input = sumOf([inputTokens(request, 'prompt', model), inputTokens(request, 'negative_prompt', model)])
+  const calls = callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id)
   return {
     endpoint: '/images/generations',
     model,
@@ -39,9 +41,10 @@ export function imagesJob(
     // The model cannot read more than its context, even if the estimate is higher.
     cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
     maxTokens: 0,
+    maxInputTokens: mostInputTokens({ bytes: bytesIn(calls), contexts: calls.length }, model.contextLength),
     likelyInputTokens: input.likely,
     media: { images: count, imageKind: imageKind(request.size ?? undefined, request.quality ?? undefined) },
-    calls: callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id),
+    calls,
     answer: imagesAnswer(dialect, count, store),
   }
 }

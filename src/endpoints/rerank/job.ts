@@ -2,10 +2,11 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
+import { mostInputTokens, type InputSize } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { firstTokens, sumOf, textTokens, times, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../dialects/dialect.ts'
-import { inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
+import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
 import { rankingAnswer, renderRerank, renderReranking, type RenderRanking } from './answer.ts'
 import { rerankingRequestSchema, rerankRequestSchema, type RerankingRequest, type RerankRequest } from './schema.ts'
 
@@ -52,14 +53,16 @@ function rankingJob(
   const dialect = operationOf(model, deployment, 'ranking')
   const batches = inBatches(documentsFor(dialect, input, model), dialect.batchSize)
   const tokens = inputTokens(input, model)
+  const calls = batches.map((documents) => engineCall(dialect, { ...input, documents }, inputName))
   return {
     endpoint,
     model,
     deployment,
     cost: tokens.charged,
     maxTokens: 0,
+    maxInputTokens: mostInputTokens(sizeOf(input, calls), model.contextLength),
     likelyInputTokens: tokens.likely,
-    calls: batches.map((documents) => engineCall(dialect, { ...input, documents }, inputName)),
+    calls,
     answer: rankingAnswer(
       dialect,
       batches.map(({ length }) => length),
@@ -67,6 +70,12 @@ function rankingJob(
       render,
     ),
   }
+}
+
+/** A call has the query once, but the model reads it with every document. */
+function sizeOf({ query, documents }: RankingInput, calls: readonly EngineRequest[]): InputSize {
+  const repeated = Buffer.byteLength(query) * (documents.length - calls.length)
+  return { bytes: bytesIn(calls) + repeated, contexts: documents.length }
 }
 
 /** Truncates the documents here when the engine has no limit per document. */

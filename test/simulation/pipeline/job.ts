@@ -19,6 +19,7 @@ export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): 
     deployment,
     cost: costOf(cost, seen.index),
     maxTokens,
+    maxInputTokens: bodyBytes * (answer.kind === 'streamed' ? 1 : answer.calls),
     likelyInputTokens,
     media: { audioMs, images: answer.kind === 'whole' ? (answer.usage?.images ?? 0) : 0 },
     calls:
