@@ -6,9 +6,9 @@ import {
   imageTokens,
   likelyOutputTokens,
   messageTokens,
+  jsonTokens,
   sumOf,
   textTokens,
-  times,
 } from '../../src/core/token-estimate.ts'
 import { isTokenizer, tokenizerNames } from '../../src/core/tokenizers.ts'
 
@@ -79,6 +79,30 @@ describe('token estimates', () => {
     assert.ok(Math.abs(textTokens(part.repeat(100_000), 'gemma').charged - once * 100) <= 100)
   })
 
+  it('[Q1] count JSON from its bytes like its text, however it is indented and escaped', () => {
+    const escape = (json: string): string =>
+      json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 3 }), fc.constantFrom(...anyTokenizer), (value, tokenizer) => {
+        const estimate = (json: string): object => {
+          const bytes = Buffer.from(`..${json}..`)
+          return jsonTokens(bytes, 2, bytes.length - 2, tokenizer)
+        }
+        const compact = JSON.stringify(value)
+        assert.deepEqual(estimate(JSON.stringify(value, null, '\t ')), estimate(compact))
+        assert.deepEqual(estimate(escape(compact)), estimate(compact))
+        if (!compact.includes('\\')) assert.deepEqual(estimate(compact), textTokens(compact, tokenizer))
+      }),
+      { numRuns: 2000 },
+    )
+    const text = 'A "weir" \\ of 1000 tokens,\n\t堰 é 😀 '.repeat(1000)
+    const bytes = Buffer.from(JSON.stringify(text))
+    const { charged } = jsonTokens(bytes, 0, bytes.length, 'llama3')
+    assert.ok(Math.abs(charged - textTokens(text, 'llama3').charged) <= 2, 'an escape is one character')
+    const number = Buffer.from('1'.repeat(4000))
+    assert.equal(jsonTokens(number, 0, number.length, 'llama3').charged, textTokens('1'.repeat(4000), 'llama3').charged)
+  })
+
   it('know tokenizers by name, in upper or lower case', () => {
     assert.ok(isTokenizer('Llama3') && isTokenizer('CL100K_BASE'))
     assert.ok(!isTokenizer('llama') && !isTokenizer('constructor'))
@@ -86,7 +110,7 @@ describe('token estimates', () => {
   })
 
   it('[Q1] add something for each message, and more for each image', () => {
-    assert.deepEqual(messageTokens(3), times(messageTokens(1), 3))
+    assert.deepEqual(messageTokens(3), sumOf([messageTokens(1), messageTokens(1), messageTokens(1)]))
     assert.ok(imageTokens(1).charged > messageTokens(1).charged)
     assert.deepEqual(sumOf([]), { charged: 0, likely: 0 })
     assert.deepEqual(sumOf([{ charged: 5, likely: 2 }, messageTokens(1)]), { charged: 13, likely: 5 })

@@ -1,6 +1,7 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
+import { textTokens } from '../../core/token-estimate.ts'
 import type { SpeechDialect, SpeechInput } from '../../dialects/dialect.ts'
 import { operationOf } from '../engine-operation.ts'
 import { audioAnswer } from './answer.ts'
@@ -43,7 +44,7 @@ export async function audioJob(
     endpoint,
     model,
     deployment,
-    cost: chargedTokens(durationMs, model, deployment),
+    cost: chargedTokens(durationMs, model, deployment) + promptTokens(request.prompt ?? '', model),
     maxTokens: 0,
     // Audio is billed by its length alone.
     maxInputTokens: 0,
@@ -65,6 +66,11 @@ function engineCall(dialect: SpeechDialect, input: SpeechInput, recording: Measu
     ...call(input),
     fallback: ({ message }) => (dialect.refusesSegments(message) ? call({ ...input, textOnly: true }) : undefined),
   }
+}
+
+/** The prompt is read before the recording. The model cannot read more than its context. */
+function promptTokens(prompt: string, { contextLength, tokenizer }: Model): number {
+  return Math.min(textTokens(prompt, tokenizer).charged, contextLength)
 }
 
 function chargedTokens(durationMs: number, model: Model, deployment: Deployment): number {

@@ -4,12 +4,14 @@ import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
+import { parameterTokens } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
@@ -22,7 +24,9 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const { input, images: imageCount, rewritten } = await checkMessages(request, model, images)
+  const checked = await checkMessages(request, model, images)
+  const { images: imageCount, rewritten } = checked
+  const input = sumOf([checked.input, parameterTokens(body, accepted, model.tokenizer)])
   const choices = request.n ?? 1
   const maxTokens = allowedOutputTokens(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',

@@ -34,17 +34,30 @@ export interface ImageParts {
 }
 
 /** Checks the rules a schema cannot express and estimates the tokens, in one pass. */
-export async function checkMessages(request: ChatRequest, model: Model, parts: ImageParts): Promise<CheckedMessages> {
-  const estimates: TokenEstimate[] = [messageTokens(request.messages.length)]
+export async function checkMessages(
+  { messages }: ChatRequest,
+  model: Model,
+  parts: ImageParts,
+): Promise<CheckedMessages> {
+  const estimates: TokenEstimate[] = [messageTokens(messages.length)]
   const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
+  // Many chat templates leave these out. The context check must not refuse a request that fits without them.
+  const addLabel = (text: string): void => {
+    estimates.push({ charged: textTokens(text, model.tokenizer).charged, likely: 0 })
+  }
   let images = 0
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
 
-  request.messages.forEach((message, index) => {
+  messages.forEach((message, index) => {
     const param = `messages[${index}]`
     requireRoleFields(message, param)
-    if (message.role === 'developer' || hasUnknownFields(message)) rewrite = true
+    if (message.role === 'developer') rewrite = true
+    for (const name in message) {
+      const value = message[name as keyof ChatMessage]
+      if (!MESSAGE_FIELDS.has(name)) rewrite = true
+      else if (typeof value === 'string' && name !== 'role' && name !== 'content') addLabel(value)
+    }
     if (typeof message.content === 'string') addText(message.content)
     else if (Array.isArray(message.content)) {
       message.content.forEach((part, position) => {
@@ -63,20 +76,17 @@ export async function checkMessages(request: ChatRequest, model: Model, parts: I
       })
     }
     for (const call of message.tool_calls ?? []) {
+      addLabel(call.id)
       addText(call.function.name)
       addText(call.function.arguments)
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
   })
-  // Tool definitions and response schemas are part of the prompt, as JSON text.
-  for (const field of [request.tools, request.response_format]) {
-    if (field) addText(JSON.stringify(field))
-  }
   const inlined = await inline(remote, parts.fetchImages)
   return {
     input: sumOf([...estimates, imageTokens(images)]),
     images,
-    rewritten: rewrite || inlined.size > 0 ? request.messages.map((it) => plainMessage(it, inlined)) : undefined,
+    rewritten: rewrite || inlined.size > 0 ? messages.map((it) => plainMessage(it, inlined)) : undefined,
   }
 }
 
@@ -133,12 +143,7 @@ function urlOf(part: ImagePart): string {
   return typeof part.image_url === 'string' ? part.image_url : part.image_url.url
 }
 
-function hasUnknownFields(message: object): boolean {
-  for (const name in message) if (!MESSAGE_FIELDS.has(name)) return true
-  return false
-}
-
-/** Whether an object has other fields than the known ones. */
+/** Whether an object has fields besides the known ones. */
 function hasMore(it: object, count: number): boolean {
   return Object.keys(it).length > count
 }

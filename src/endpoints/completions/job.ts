@@ -10,10 +10,12 @@ import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
+import { parameterTokens } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
+const SUFFIX: ReadonlySet<string> = new Set(['suffix'])
 
 /** POST /completions: checks the request and makes it a job. */
 export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): Job {
@@ -23,8 +25,12 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
   requireConsistent(request)
   const accepted = acceptedParameters(request, completionsRequestSchema.properties, required, model)
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
-  const inputs = prompts.map((prompt) => textTokens(prompt, model.tokenizer))
-  const input = sumOf([...inputs, textTokens(request.suffix ?? '', model.tokenizer)])
+  // The model reads the suffix with every prompt.
+  const suffix = request.suffix ?? ''
+  const suffixTokens = textTokens(suffix, model.tokenizer)
+  const inputs = prompts.map((prompt) => sumOf([textTokens(prompt, model.tokenizer), suffixTokens]))
+  const parameters = parameterTokens(body, accepted.difference(SUFFIX), model.tokenizer)
+  const input = sumOf([...inputs, parameters])
   const maxTokens = allowedOutputTokens(model, {
     name: 'max_tokens',
     requested: request.max_tokens ?? undefined,
@@ -44,9 +50,13 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     endpoint: '/completions',
     model,
     deployment,
-    cost: input.charged + maxTokens * generated,
+    // The model cannot read more than its context with any prompt, even if the estimate is higher.
+    cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
     maxTokens: maxTokens * generated,
-    maxInputTokens: mostInputTokens({ bytes: sent.length, contexts: prompts.length }, model.contextLength),
+    maxInputTokens: mostInputTokens(
+      { bytes: sent.length + Buffer.byteLength(suffix) * (prompts.length - 1), contexts: prompts.length },
+      model.contextLength,
+    ),
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, sent, 'prompt')],
     answer: completionsAnswer(request.stream === true, {

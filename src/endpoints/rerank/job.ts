@@ -4,7 +4,7 @@ import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { mostInputTokens, type InputSize } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import { firstTokens, sumOf, textTokens, times, type TokenEstimate } from '../../core/token-estimate.ts'
+import { firstTokens, sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../dialects/dialect.ts'
 import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
 import { rankingAnswer, renderRerank, renderReranking, type RenderRanking } from './answer.ts'
@@ -113,12 +113,18 @@ function requireFit(input: RankingInput, model: Model): void {
   }
 }
 
-/** The model reads the query once for each document, and no more of a document than the limit. */
+/** The model reads the query with every document: no more of a document than the limit, and no more than its context. */
 function inputTokens(input: RankingInput, model: Model): TokenEstimate {
+  const { contextLength, tokenizer } = model
   const limit = input.maxTokensPerDocument ?? Infinity
-  const documents = input.documents.map((text) => {
-    const { charged, likely } = textTokens(text, model.tokenizer)
-    return { charged: Math.min(charged, limit), likely: Math.min(likely, limit) }
-  })
-  return sumOf([...documents, times(textTokens(input.query, model.tokenizer), documents.length)])
+  const query = textTokens(input.query, tokenizer)
+  return sumOf(
+    input.documents.map((text) => {
+      const document = textTokens(text, tokenizer)
+      return {
+        charged: Math.min(query.charged + Math.min(document.charged, limit), contextLength),
+        likely: Math.min(query.likely + Math.min(document.likely, limit), contextLength),
+      }
+    }),
+  )
 }

@@ -1,0 +1,26 @@
+import type { JsonBody } from '../core/json/json-body.ts'
+import { jsonTokens, sumOf, type TokenEstimate } from '../core/token-estimate.ts'
+
+/** Engines put these into the prompt. Whether they read any other parameter as text depends on the chat template. */
+const PROMPT_PARAMETERS: ReadonlySet<string> = new Set(['tools', 'response_format'])
+/** A parameter of this size is a setting, such as a temperature, and not text. */
+const SETTING_BYTES = 24
+
+/**
+ * Estimates the parameters that are forwarded besides the messages or the prompt. All of them count for the charge;
+ * those that a chat template may leave out do not count for the context check, which must not refuse what fits.
+ */
+export function parameterTokens(
+  { bytes, scan }: JsonBody,
+  forwarded: ReadonlySet<string>,
+  tokenizer: string | undefined,
+): TokenEstimate {
+  const estimates: TokenEstimate[] = []
+  for (const { name, valueStart, end } of scan.fields) {
+    const isInPrompt = PROMPT_PARAMETERS.has(name)
+    if (!forwarded.has(name) || (!isInPrompt && end - valueStart <= SETTING_BYTES)) continue
+    const estimate = jsonTokens(bytes, valueStart, end, tokenizer)
+    estimates.push(isInPrompt ? estimate : { ...estimate, likely: 0 })
+  }
+  return sumOf(estimates)
+}
