@@ -20,13 +20,14 @@ export function parseAddress(url: string): { origin: string; prefix: string; soc
   return { origin, prefix: trimSlash(pathname) }
 }
 
-export function openAddress(url: string, timeouts: { firstByteMs: number; idleMs: number }): EngineAddress {
+export function openAddress(url: string, idleTimeoutMs: number): EngineAddress {
   const { origin, prefix, socketPath } = parseAddress(url)
   const pool = new Pool(origin, {
     ...(socketPath === undefined ? {} : { socketPath }),
     connectTimeout: 5000,
-    headersTimeout: timeouts.firstByteMs,
-    bodyTimeout: timeouts.idleMs,
+    // A call has one deadline for all of its addresses: see upstream-call.ts.
+    headersTimeout: 0,
+    bodyTimeout: idleTimeoutMs,
     // Most engines run on uvicorn, which closes an idle connection after 5 s.
     keepAliveTimeout: 4000,
     allowH2: false,

@@ -35,9 +35,9 @@ export function refusalFrom(status: number, body: string, inputName?: string): A
   }
 }
 
-/** Whether another address might succeed. */
+/** Whether another address might succeed. A timeout is no reason to try: the request would take as long there. */
 export function worthAnotherAddress(status: number): boolean {
-  return status === 401 || status === 403 || status === 404 || status === 429 || status >= 500
+  return status === 401 || status === 403 || status === 404 || status === 429 || (status >= 500 && status !== 504)
 }
 
 /** vLLM and OpenAI nest the message in `error`, FastAPI uses `detail`, and others `message` or plain text. */

@@ -199,15 +199,48 @@ describe('engines: several addresses', () => {
     assert.deepEqual(callsOf(engines), [1, 1])
   })
 
-  it('each address is tried once, and the caller gets the error of the last one', async (t) => {
+  it('every address where nothing listens is passed over', async (t) => {
+    const engine = await scriptedEngine()
+    const weir = await startWeir(stageConfig([await deadUrl(), await deadUrl(), await deadUrl(), engine.url]))
+    t.after(async () => {
+      await weir.stop()
+      await engine.close()
+    })
+    assert.equal((await weir.chat({})).status, 200)
+  })
+
+  it('a request that kills engines reaches two of them, and nobody else', async (t) => {
+    const killed: Script = { handle: (_call, response) => void response.socket?.resetAndDestroy() }
+    const { weir, engines } = await fleet(t, [killed, killed, killed, killed])
+    for (const stream of [false, true]) {
+      const refusal = await refusalOf(await weir.chat({ stream }))
+      assert.deepEqual([refusal.status, refusal.code], [502, 'upstream_error'])
+    }
+    assert.deepEqual(callsOf(engines), [2, 2, 0, 0])
+    await assertIdle(weir)
+  })
+
+  it('a request is sent to two addresses at most, and the caller gets the error of the second', async (t) => {
     const { weir, engines } = await fleet(t, [
       { refuse: { status: 500, body: {} } },
-      { refuse: { status: 500, body: {} } },
       { refuse: { status: 429, body: {} } },
+      {},
     ])
     const refusal = await refusalOf(await weir.chat({}))
     assert.deepEqual([refusal.status, refusal.code], [503, 'model_overloaded'])
-    assert.deepEqual(callsOf(engines), [1, 1, 1])
+    assert.deepEqual(callsOf(engines), [1, 1, 0])
+    await assertIdle(weir)
+  })
+
+  it('no other address is tried after a timeout', async (t) => {
+    const { weir, engines } = await fleet(t, [silent, {}], { engine: { first_byte_timeout_ms: 1000 } })
+    const [first] = engines
+    assert.ok(first)
+    const refusal = await refusalOf(await within(10_000, 'the answer', weir.chat({})))
+    assert.deepEqual([refusal.status, refusal.code], [504, 'upstream_timeout'])
+    first.script = { refuse: { status: 504, body: {} } }
+    assert.equal((await weir.chat({})).status, 504)
+    assert.deepEqual(callsOf(engines), [2, 0])
     await assertIdle(weir)
   })
 

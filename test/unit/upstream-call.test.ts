@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { beforeEach, describe, it, mock, type TestContext } from 'node:test'
+import fc from 'fast-check'
+import { errors, type Dispatcher } from 'undici'
+import type { EngineAddress } from '../../src/engines/address.ts'
+import { runCall } from '../../src/engines/upstream-call.ts'
+import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
+
+/** What an address does with a call. */
+const behaviours = [
+  'refuses the connection',
+  'never connects',
+  'resets',
+  'says nothing',
+  'refuses slowly',
+  'answers',
+  'starts an answer',
+  401,
+  404,
+  429,
+  500,
+  503,
+  504,
+  400,
+] as const
+type Behaviour = (typeof behaviours)[number]
+
+const DEADLINE_MS = 1000
+
+interface Staged {
+  readonly call: RunningCall
+  readonly addresses: readonly EngineAddress[]
+  /** The addresses that were sent the request, in order. */
+  readonly sent: readonly number[]
+  /** The addresses that were tried at all, in order. */
+  readonly tried: readonly number[]
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void>
+  end(): CallEnd | undefined
+}
+
+function stage(plan: readonly Behaviour[]): Staged {
+  const sent: number[] = []
+  const tried: number[] = []
+  let end: CallEnd | undefined
+  const addresses = plan.map((behaviour, index): EngineAddress => ({
+    url: `engine ${index}`,
+    prefix: '/v1',
+    healthy: true,
+    inFlight: 0,
+    pool: {
+      dispatch(_options: unknown, handler: Dispatcher.DispatchHandler) {
+        tried.push(index)
+        queueMicrotask(() => behave(behaviour, handler, () => sent.push(index)))
+        return true
+      },
+    } as unknown as Dispatcher,
+  }))
+  const call = runCall(
+    {
+      path: '/chat/completions',
+      contentType: 'application/json',
+      body: Buffer.from('{}'),
+      receiver: { start() {}, data() {} },
+    },
+    { addresses, headers: {}, firstByteTimeoutMs: DEADLINE_MS, callFailed() {} },
+  )
+  void call.ended.then((it) => (end = it))
+  const settle = async (): Promise<void> => {
+    for (let turns = 0; turns < 50; turns++) await Promise.resolve()
+  }
+  return { call, addresses, sent, tried, settle, end: () => end }
+}
+
+function behave(behaviour: Behaviour, handler: Dispatcher.DispatchHandler, send: () => void): void {
+  let isOver = false
+  const fail = (reason: Error): void => {
+    if (isOver) return
+    isOver = true
+    handler.onResponseError?.(controller, reason)
+  }
+  const controller = { abort: fail, pause() {}, resume() {} } as unknown as Dispatcher.DispatchController
+  const respond = (status: number): void => handler.onResponseStart?.(controller, status, {}, '')
+  if (behaviour === 'never connects') return
+  if (behaviour === 'refuses the connection') return fail(new Error('ECONNREFUSED'))
+  handler.onRequestStart?.(controller, null)
+  if (isOver) return
+  send()
+  if (behaviour === 'says nothing') return
+  if (behaviour === 'starts an answer') return respond(200)
+  if (behaviour === 'resets') return fail(new Error('ECONNRESET'))
+  if (behaviour === 'refuses slowly') {
+    respond(500)
+    return fail(new errors.BodyTimeoutError())
+  }
+  respond(behaviour === 'answers' ? 200 : behaviour)
+  isOver = true
+  handler.onResponseEnd?.(controller, {})
+}
+
+const codeOf = (end: CallEnd | undefined): string =>
+  end?.kind === 'failed' ? end.error.code : (end?.kind ?? 'still running')
+
+describe('a call to an engine with several addresses', () => {
+  beforeEach((t) => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    ;(t as TestContext).after(() => mock.timers.reset())
+  })
+
+  const cases: readonly [string, readonly Behaviour[], sent: readonly number[], end: string][] = [
+    [
+      'is tried at every address that cannot be reached',
+      ['refuses the connection', 'refuses the connection', 'refuses the connection', 'answers'],
+      [3],
+      'ended',
+    ],
+    [
+      'that crashes its engine is sent to one more, not to all',
+      ['resets', 'resets', 'answers'],
+      [0, 1],
+      'upstream_error',
+    ],
+    ['that is refused is sent once more', [500, 'answers'], [0, 1], 'ended'],
+    ['that is refused twice fails with the second error', [500, 429, 'answers'], [0, 1], 'model_overloaded'],
+    [
+      'may pass over an unreachable address on its way to the second engine',
+      ['resets', 'refuses the connection', 'answers'],
+      [0, 2],
+      'ended',
+    ],
+    ['that the engine refuses as wrong is not sent again', [400, 'answers'], [0], 'invalid_value'],
+    ['is not sent again after a 504', [504, 'answers'], [0], 'upstream_timeout'],
+    ['is not sent again after a refusal that never ends', ['refuses slowly', 'answers'], [0], 'upstream_timeout'],
+  ]
+  for (const [what, plan, sent, end] of cases) {
+    it(what, async () => {
+      const staged = stage(plan)
+      await staged.settle()
+      assert.deepEqual([staged.sent, codeOf(staged.end())], [sent, end])
+    })
+  }
+
+  it('fails at its deadline, and is not sent again', async () => {
+    const staged = stage(['says nothing', 'answers'])
+    await staged.settle()
+    mock.timers.tick(DEADLINE_MS - 1)
+    await staged.settle()
+    assert.equal(codeOf(staged.end()), 'still running')
+    mock.timers.tick(1)
+    await staged.settle()
+    assert.deepEqual([staged.sent, codeOf(staged.end())], [[0], 'upstream_timeout'])
+  })
+
+  it('has one deadline, whichever address has it when the time is over', async () => {
+    for (const last of ['says nothing', 'never connects'] as const) {
+      const staged = stage(['refuses the connection', 500, last, 'answers'])
+      await staged.settle()
+      assert.deepEqual(staged.tried, [0, 1, 2])
+      mock.timers.tick(DEADLINE_MS)
+      await staged.settle()
+      assert.deepEqual([staged.tried, codeOf(staged.end())], [[0, 1, 2], 'upstream_timeout'])
+    }
+  })
+
+  it('has no deadline once the answer has started', async () => {
+    const staged = stage(['starts an answer'])
+    await staged.settle()
+    mock.timers.tick(10 * DEADLINE_MS)
+    await staged.settle()
+    assert.equal(codeOf(staged.end()), 'still running')
+    staged.call.abort()
+    await staged.settle()
+    assert.equal(codeOf(staged.end()), 'aborted')
+  })
+
+  it('ends at once when the caller leaves before it is connected', async () => {
+    const staged = stage(['never connects', 'answers'])
+    await staged.settle()
+    staged.call.abort()
+    await staged.settle()
+    assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[], false, 'aborted'])
+  })
+
+  it('keeps its rules whatever the addresses do and whenever the caller leaves', async () => {
+    const plans = fc.array(fc.constantFrom(...behaviours), { maxLength: 6 })
+    await fc.assert(
+      fc.asyncProperty(plans, fc.option(fc.nat(20)), async (plan, leavesAfter) => {
+        const staged = stage(plan)
+        if (leavesAfter !== null) {
+          for (let turns = 0; turns < leavesAfter; turns++) await Promise.resolve()
+          staged.call.abort()
+        }
+        await staged.settle()
+        mock.timers.tick(DEADLINE_MS)
+        await staged.settle()
+        const { sent, tried } = staged
+        if (plan[sent.at(-1) ?? -1] === 'starts an answer') staged.call.abort()
+        await staged.settle()
+        assert.notEqual(codeOf(staged.end()), 'still running')
+        assert.ok(sent.length <= 2, `sent ${sent.length} times`)
+        assert.equal(new Set(tried).size, tried.length, 'an address was tried twice')
+        const isFinal = (behaviour: Behaviour | undefined): boolean =>
+          ['says nothing', 'refuses slowly', 'answers', 'starts an answer', 504, 400].includes(behaviour ?? '')
+        for (const index of sent.slice(0, -1)) assert.ok(!isFinal(plan[index]), `tried on after ${plan[index]}`)
+        const connecting = tried.filter((index) => plan[index] === 'never connects')
+        for (const [index, { inFlight }] of staged.addresses.entries()) {
+          assert.equal(inFlight, connecting.includes(index) ? 1 : 0, `calls at address ${index}`)
+        }
+        if (leavesAfter === null && tried.length < plan.length) {
+          const last = plan[tried.at(-1) ?? 0]
+          assert.ok(isFinal(last) || sent.length === 2 || last === 'never connects', `gave up after ${last}`)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
