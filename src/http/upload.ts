@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { boundaryOf, multipartParser, type PartReceiver } from '../core/multipart.ts'
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
@@ -117,7 +116,7 @@ async function readForm(exchange: Exchange, boundary: string, form: Form): Promi
   const { request } = exchange
   const parser = multipartParser(boundary, form)
   try {
-    await eachChunk(request, async (chunk) => {
+    await eachChunk(exchange, async (chunk) => {
       parser.push(chunk)
       await form.spill()
       release(chunk)
@@ -130,8 +129,13 @@ async function readForm(exchange: Exchange, boundary: string, form: Form): Promi
   }
 }
 
-/** An async iterator would join the chunks that arrive meanwhile into new buffers. */
-function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<void>): Promise<void> {
+/**
+ * Settles only after the chunk in hand has been taken, even if the caller leaves first: the file must not be
+ * closed while it is being opened or written. (An async iterator would join the chunks that arrive meanwhile into
+ * new buffers.)
+ */
+function eachChunk(exchange: Exchange, take: (chunk: Buffer) => Promise<void>): Promise<void> {
+  const { request } = exchange
   return new Promise((resolve, reject) => {
     let taken = Promise.resolve()
     const receive = (chunk: Buffer): void => {
@@ -140,20 +144,28 @@ function eachChunk(request: IncomingMessage, take: (chunk: Buffer) => Promise<vo
       taken.then(
         () => request.resume(),
         (error: Error) => {
-          request.off('data', receive)
+          stop()
           reject(error)
         },
       )
     }
-    request.on('data', receive)
-    const leave = (): void => reject(new CallerLeft())
-    // A close before the end: the caller disconnected, or was cut off.
-    request.once('close', leave)
+    const leave = (): void => {
+      request.off('data', receive)
+      const left = (): void => reject(new CallerLeft())
+      taken.then(left, left)
+    }
     // The end may arrive while the last chunk is still being written.
-    request.once('end', () => {
-      request.off('close', leave)
+    const finish = (): void => {
+      stop()
       taken.then(resolve, reject)
-    })
+    }
+    const stop = (): void => {
+      request.off('data', receive).off('end', finish).off('close', leave)
+      stopWatching()
+    }
+    // A close before the end: the caller disconnected, or was cut off.
+    request.on('data', receive).on('end', finish).on('close', leave)
+    const stopWatching = exchange.onGone(leave)
   })
 }
 

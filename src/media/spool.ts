@@ -26,6 +26,7 @@ export function openSpool(folder: string, maxBytes: number): Spool {
           return length
         },
         async append(chunks) {
+          if (closed) throw new Error('the upload is closed')
           const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
           if (used + bytes > maxBytes) throw full()
           used += bytes
@@ -54,11 +55,13 @@ export function openSpool(folder: string, maxBytes: number): Spool {
 
 async function openUnlinked(folder: string): Promise<FileHandle> {
   const path = join(folder, randomUUID())
+  let handle: FileHandle | undefined
   try {
-    const handle = await open(path, 'wx+', 0o600)
+    handle = await open(path, 'wx+', 0o600)
     await unlink(path)
     return handle
   } catch (cause) {
+    await handle?.close()
     throw full(cause)
   }
 }
