@@ -3,9 +3,16 @@ import type { Allowance } from '../core/rate-window.ts'
 /** Limits requests per minute: by workspace, and by address for callers without a valid key. */
 export interface RateLimiter {
   /** Counts one request, unless the window is full. */
-  take(subject: string, limit: number): Promise<RateDecision>
+  take(subject: RateSubject, limit: number): Promise<RateDecision>
   /** Reads the allowance without counting a request. */
-  look(subject: string, limit: number): Promise<RateView>
+  look(subject: RateSubject, limit: number): Promise<RateView>
+}
+
+/** Whose requests are counted. Strangers can make up addresses, so a flood of them must not affect workspaces. */
+export interface RateSubject {
+  readonly kind: 'workspace' | 'address'
+  /** The id of the workspace, or the address. */
+  readonly id: string
 }
 
 /** What is known about one subject's allowance. */

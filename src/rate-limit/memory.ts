@@ -1,36 +1,47 @@
 import { allowance, take, windowAt, type WindowCount } from '../core/rate-window.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { RateLimiter, RateView } from '../ports/rate-limit.ts'
+import type { RateLimiter, RateSubject, RateView } from '../ports/rate-limit.ts'
 
-/** Beyond this many subjects in one minute (mostly addresses), new ones share a single count. */
-const MAX_SUBJECTS = 100_000
+/** Beyond this many addresses in one minute, new ones share a single count. */
+const MAX_ADDRESSES = 100_000
 const EVERYBODY_ELSE = '*'
 
-/** Counts in the memory of one process. Its allowances are always exact. */
+/**
+ * Counts in the memory of one process. Its allowances are always exact. Addresses have counts of their own, so that no
+ * number of strangers affects a workspace; the workspaces themselves are as many as the operator has created.
+ */
 export function memoryRateLimiter(clock: Clock): RateLimiter {
-  let counts = new Map<string, WindowCount>()
-  let window = 0
+  const counts = { workspace: windowCounts(Infinity), address: windowCounts(MAX_ADDRESSES) }
 
-  function place(subject: string): string {
-    return counts.has(subject) || counts.size < MAX_SUBJECTS ? subject : EVERYBODY_ELSE
-  }
-
-  const viewOf = (subject: string, limit: number): RateView['allowance'] => {
-    return () => allowance(counts.get(place(subject)), limit, clock.now())
+  const viewOf = ({ kind, id }: RateSubject, limit: number): RateView['allowance'] => {
+    return () => allowance(counts[kind].get(id), limit, clock.now())
   }
 
   return {
     async take(subject, limit) {
+      const { kind, id } = subject
       const now = clock.now()
-      if (windowAt(now) !== window) {
-        window = windowAt(now)
-        counts = new Map()
-      }
-      const held = place(subject)
-      const taken = take(counts.get(held), limit, now)
-      counts.set(held, taken.held)
+      counts[kind].startWindow(windowAt(now))
+      const taken = take(counts[kind].get(id), limit, now)
+      counts[kind].set(id, taken.held)
       return { accepted: taken.accepted, allowance: viewOf(subject, limit) }
     },
     look: async (subject, limit) => ({ allowance: viewOf(subject, limit) }),
+  }
+}
+
+/** The counts of one window, for at most `max` ids and one for everybody else. */
+function windowCounts(max: number) {
+  let counts = new Map<string, WindowCount>()
+  let current = 0
+  const place = (id: string): string => (counts.has(id) || counts.size < max ? id : EVERYBODY_ELSE)
+  return {
+    /** Forgets the counts of earlier windows. */
+    startWindow(window: number): void {
+      if (window !== current) counts = new Map()
+      current = window
+    },
+    get: (id: string): WindowCount | undefined => counts.get(place(id)),
+    set: (id: string, count: WindowCount): void => void counts.set(place(id), count),
   }
 }

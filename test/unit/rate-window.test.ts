@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { allowance, secondsLeft, take, windowAt, WINDOW_MS, type WindowCount } from '../../src/core/rate-window.ts'
-import type { RateLimiter } from '../../src/ports/rate-limit.ts'
+import type { RateLimiter, RateSubject } from '../../src/ports/rate-limit.ts'
 import { memoryRateLimiter } from '../../src/rate-limit/memory.ts'
 
 fc.configureGlobal({ seed: 1 })
@@ -79,60 +79,93 @@ function wallClock() {
   return { now: () => nowMs, monotonic: () => 0, move: (ms: number) => void (nowMs += ms) }
 }
 
-async function accepted(limiter: RateLimiter, subject: string, limit: number): Promise<boolean> {
+const workspace = (id: string): RateSubject => ({ kind: 'workspace', id })
+const address = (id: string | number): RateSubject => ({ kind: 'address', id: String(id) })
+
+async function accepted(limiter: RateLimiter, subject: RateSubject, limit: number): Promise<boolean> {
   return (await limiter.take(subject, limit)).accepted
 }
 
-async function remaining(limiter: RateLimiter, subject: string, limit: number): Promise<number> {
+async function remaining(limiter: RateLimiter, subject: RateSubject, limit: number): Promise<number> {
   return (await limiter.look(subject, limit)).allowance().remaining
 }
 
+/** As many strangers as have counts of their own, one request each. */
+async function crowd(limiter: RateLimiter): Promise<void> {
+  for (let index = 0; index < 100_000; index++) await limiter.take(address(index), 1)
+}
+
 describe('the rate limiter in memory', () => {
+  const one = workspace('one')
+
   it('[R1] counts each subject separately', async () => {
     const limiter = memoryRateLimiter(wallClock())
-    assert.deepEqual(await Promise.all([1, 2, 3].map(() => accepted(limiter, 'one', 2))), [true, true, false])
-    assert.equal(await accepted(limiter, 'other', 2), true)
-    assert.equal(await remaining(limiter, 'one', 2), 0)
-    assert.equal(await remaining(limiter, 'other', 2), 1)
-    assert.equal(await remaining(limiter, 'nobody yet', 2), 2)
+    assert.deepEqual(await Promise.all([1, 2, 3].map(() => accepted(limiter, one, 2))), [true, true, false])
+    assert.equal(await accepted(limiter, workspace('other'), 2), true)
+    assert.equal(await remaining(limiter, one, 2), 0)
+    assert.equal(await remaining(limiter, workspace('other'), 2), 1)
+    assert.equal(await remaining(limiter, workspace('nobody yet'), 2), 2)
   })
 
   it('[R1] starts again with every minute, for everybody', async () => {
     const clock = wallClock()
     const limiter = memoryRateLimiter(clock)
-    await limiter.take('one', 1)
+    await limiter.take(one, 1)
     clock.move(WINDOW_MS - 1)
-    assert.equal(await accepted(limiter, 'one', 1), false)
+    assert.equal(await accepted(limiter, one, 1), false)
     clock.move(1)
-    assert.equal(await remaining(limiter, 'one', 1), 1)
-    assert.equal(await accepted(limiter, 'one', 1), true)
+    assert.equal(await remaining(limiter, one, 1), 1)
+    assert.equal(await accepted(limiter, one, 1), true)
   })
 
   it('[R1] reads an allowance without counting a request', async () => {
     const limiter = memoryRateLimiter(wallClock())
-    for (let times = 0; times < 5; times++) assert.equal(await remaining(limiter, 'one', 2), 2)
-    assert.equal(await accepted(limiter, 'one', 2), true)
+    for (let times = 0; times < 5; times++) assert.equal(await remaining(limiter, one, 2), 2)
+    assert.equal(await accepted(limiter, one, 2), true)
   })
 
   it('[R2] keeps the allowance of a decision up to date until the headers are sent', async () => {
     const clock = wallClock()
     const limiter = memoryRateLimiter(clock)
-    const first = await limiter.take('one', 3)
-    const seen = await limiter.look('one', 3)
+    const first = await limiter.take(one, 3)
+    const seen = await limiter.look(one, 3)
     assert.deepEqual([first.allowance().remaining, seen.allowance().remaining], [2, 2])
     const reset = first.allowance().resetAt
-    await limiter.take('one', 3)
+    await limiter.take(one, 3)
     assert.deepEqual([first.allowance().remaining, seen.allowance().remaining], [1, 1])
     clock.move(WINDOW_MS)
     assert.deepEqual(first.allowance(), { limit: 3, remaining: 3, resetAt: reset + 60 })
   })
 
-  it('stays bounded with any number of subjects: new ones share one count', async () => {
+  it('stays bounded with any number of addresses: new ones share one count', async () => {
     const limiter = memoryRateLimiter(wallClock())
-    for (let index = 0; index < 100_000; index++) await limiter.take(`address ${index}`, 1)
-    assert.equal(await accepted(limiter, 'newcomer', 1), true)
-    assert.equal(await accepted(limiter, 'another newcomer', 1), false)
-    // Subjects that were there before keep their own count.
-    assert.equal(await accepted(limiter, 'address 5', 2), true)
+    await crowd(limiter)
+    assert.equal(await accepted(limiter, address('newcomer'), 1), true)
+    assert.equal(await accepted(limiter, address('another newcomer'), 1), false)
+    // Addresses that were there before keep their own count.
+    assert.equal(await accepted(limiter, address(5), 2), true)
+  })
+
+  it('counts workspaces apart from any number of strangers', async () => {
+    const limiter = memoryRateLimiter(wallClock())
+    await crowd(limiter)
+    for (const name of ['newcomer', 'another newcomer']) await limiter.take(address(name), 1)
+    assert.deepEqual(await Promise.all([one, one, one, workspace('other')].map((it) => accepted(limiter, it, 2))), [
+      true,
+      true,
+      false,
+      true,
+    ])
+    assert.equal(await remaining(limiter, workspace('other'), 2), 1)
+    // An address that looks like the id of a workspace is still a stranger.
+    assert.equal(await accepted(limiter, address('one'), 1), false)
+  })
+
+  it('forgets the addresses of past minutes: newcomers have counts of their own again', async () => {
+    const clock = wallClock()
+    const limiter = memoryRateLimiter(clock)
+    await crowd(limiter)
+    clock.move(WINDOW_MS)
+    for (const name of ['newcomer', 'another newcomer']) assert.equal(await accepted(limiter, address(name), 1), true)
   })
 })

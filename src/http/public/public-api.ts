@@ -5,7 +5,7 @@ import { ApiError } from '../../core/errors.ts'
 import { secondsLeft } from '../../core/rate-window.ts'
 import type { Caller } from '../../ports/accounts.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { RateDecision, RateLimiter, RateView } from '../../ports/rate-limit.ts'
+import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Exchange } from '../exchange.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
@@ -38,7 +38,10 @@ export function publicApi(parts: PublicParts): Application {
     const key = header === undefined ? undefined : /^bearer +(\S+) *$/i.exec(header)?.[1]
     const caller = key === undefined ? undefined : accounts.authenticate(key)
     const decision = await (caller
-      ? rateLimiter.take(caller.workspace.id, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)
+      ? rateLimiter.take(
+          { kind: 'workspace', id: caller.workspace.id },
+          caller.workspace.requestsPerMinute ?? limits.requestsPerMinute,
+        )
       : rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute))
     exchange.caller = caller
     exchange.rate = decision
@@ -97,8 +100,8 @@ export function publicApi(parts: PublicParts): Application {
   }
 }
 
-function addressSubject(address: string): string {
-  return `address ${address}`
+function addressSubject(address: string): RateSubject {
+  return { kind: 'address', id: address }
 }
 
 function missingKey(): ApiError {
