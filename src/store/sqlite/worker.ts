@@ -1,10 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Row, Statement, Transaction } from '../database.ts'
 import { migrate, refusal } from './migrate.ts'
 import { takeServiceLock } from './service-lock.ts'
+import { statementCache } from './statement-cache.ts'
 
 /**
  * SQLite on its own thread: its calls are synchronous and end in an fsync, which would hold up every request on
@@ -29,13 +30,13 @@ export type WorkerReply =
 
 /** How long a write waits for another process. A caller's last byte waits longer than this for the write. */
 const BUSY_MS = 4000
-const PREPARED_MAX = 500
+const PREPARED_MAX = 200
 
 const options = workerData as WorkerOptions
 mkdirSync(options.dataDir, { recursive: true, mode: 0o700 })
 const lock = options.exclusive ? lockDirectory() : undefined
 const database = openDatabase()
-const prepared = new Map<string, StatementSync>()
+const prepared = statementCache(PREPARED_MAX, (sql) => database.prepare(sql))
 
 parentPort?.on('message', (request: WorkerRequest | 'close') => {
   if (request === 'close') {
@@ -77,19 +78,12 @@ function answer({ id, transaction }: WorkerRequest): WorkerReply {
   }
 }
 
-function run(statement: Statement): readonly Row[] {
-  const compiled = prepare(statement)
-  if (statement.returns === 'rows') return compiled.all(...(statement.runs[0] ?? []))
-  for (const values of statement.runs) compiled.run(...values)
+function run({ sql, runs, returns }: Statement): readonly Row[] {
+  const compiled = prepared.get(sql)
+  if (returns === 'rows') {
+    compiled.setReadBigInts(true)
+    return compiled.all(...(runs[0] ?? []))
+  }
+  for (const values of runs) compiled.run(...values)
   return []
-}
-
-function prepare({ sql, returns }: Statement): StatementSync {
-  const known = prepared.get(sql)
-  if (known) return known
-  if (prepared.size >= PREPARED_MAX) prepared.clear()
-  const compiled = database.prepare(sql)
-  if (returns === 'rows') compiled.setReadBigInts(true)
-  prepared.set(sql, compiled)
-  return compiled
 }
