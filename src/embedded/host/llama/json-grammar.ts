@@ -44,15 +44,31 @@ const unsupported = [
   'minProperties', 'maxProperties', 'dependentSchemas', 'dependentRequired', 'unevaluatedProperties',
 ] // prettier-ignore
 const MAX_REPEATS = 1000
+/** While a model writes an object, the engine follows every property that may come next. */
+const MAX_OPTIONAL = 500
+/** The size of a grammar in characters, where each repetition that it spells out counts as one. */
+const MAX_SIZE = 1_000_000
 
 /** Returns a rule name or an expression for the whole schema, and adds the rules it needs to `rules`. */
 function schemaRules(document: JsonValue, rules: Map<string, string>): string {
   const references = new Map<string, string>()
+  let size = 0
+
+  function grow(by: number): void {
+    size += by
+    if (size > MAX_SIZE) throw refuse(`more rules and repetitions than ${MAX_SIZE} characters of grammar can express`)
+  }
 
   function define(body: string): string {
+    grow(body.length)
     const name = `r${rules.size}`
     rules.set(name, body)
     return name
+  }
+
+  function repeat(min: number, max: number): string {
+    grow(max === Infinity ? min : max)
+    return max === Infinity ? `{${min},}` : `{${min},${max}}`
   }
 
   function visit(schema: JsonValue): string {
@@ -106,7 +122,7 @@ function schemaRules(document: JsonValue, rules: Map<string, string>): string {
 
   function visitObject(schema: JsonObject): string {
     const properties = isJsonObject(schema['properties']) ? Object.entries(schema['properties']) : []
-    const requiredNames = Array.isArray(schema['required']) ? schema['required'] : []
+    const requiredNames = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
     const additional = schema['additionalProperties'] ?? true
     if (properties.length === 0) {
       if (additional === false) return define('"{" ws "}"')
@@ -115,9 +131,25 @@ function schemaRules(document: JsonValue, rules: Map<string, string>): string {
       return define(`"{" ws ( ${member} ( ws "," ws ${member} )* )? ws "}"`)
     }
     const member = ([name, property]: [string, JsonValue]) => define(`${literal(name)} ":" ws ${visit(property)}`)
-    const needed = properties.filter(([name]) => requiredNames.includes(name)).map(member)
-    const optional = properties.filter(([name]) => !requiredNames.includes(name)).map(member)
-    return define(`"{" ws ${members(needed, optional)} ws "}"`)
+    const required = properties.filter(([name]) => requiredNames.has(name))
+    const others = properties.filter(([name]) => !requiredNames.has(name))
+    if (others.length > MAX_OPTIONAL) throw refuse(`more than ${MAX_OPTIONAL} optional properties in one object`)
+    const needed = required.map(member)
+    const optional = others.map(member)
+    const content = needed.length > 0 ? needed.join(' ws "," ws ') + followedBy(optional) : optionalMembers(optional)
+    return define(`"{" ws ${content} ws "}"`)
+  }
+
+  /** Any of the optional members, in order. Each may be the first; what may follow it is a rule of its own. */
+  function optionalMembers(optional: readonly string[]): string {
+    const starts: string[] = []
+    let rest = ''
+    for (const [index, name] of optional.toReversed().entries()) {
+      starts.push(name + rest)
+      // No member comes before the first.
+      if (index < optional.length - 1) rest = ` ${define(followedBy([name]).trim() + rest)}`
+    }
+    return `( ${starts.toReversed().join(' | ')} )?`
   }
 
   function visitArray(schema: JsonObject): string {
@@ -167,14 +199,7 @@ function schemaRules(document: JsonValue, rules: Map<string, string>): string {
   return visit(document)
 }
 
-/** The required members, then any of the optional ones, in order. */
-function members(needed: readonly string[], optional: readonly string[]): string {
-  if (needed.length > 0) return needed.join(' ws "," ws ') + optionalMembers(optional)
-  const startingAt = optional.map((name, index) => name + optionalMembers(optional.slice(index + 1)))
-  return `( ${startingAt.join(' | ')} )?`
-}
-
-function optionalMembers(names: readonly string[]): string {
+function followedBy(names: readonly string[]): string {
   return names.map((name) => ` ( ws "," ws ${name} )?`).join('')
 }
 
@@ -198,10 +223,6 @@ function bounds(schema: JsonObject, minName: string, maxName: string): { min: nu
   const max = typeof schema[maxName] === 'number' ? schema[maxName] : Infinity
   if (min > MAX_REPEATS) throw refuse(`'${minName}' above ${MAX_REPEATS}`)
   return { min, max: max > MAX_REPEATS ? Infinity : max }
-}
-
-function repeat(min: number, max: number): string {
-  return max === Infinity ? `{${min},}` : `{${min},${max}}`
 }
 
 function merge(schema: JsonObject): JsonObject {
