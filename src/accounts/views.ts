@@ -63,6 +63,8 @@ export function usageView(row: LedgerRow): object {
 }
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
+/** Four-digit years only: Date.parse also takes years that no calendar can show. */
+const TIME = /^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:\d{2})$/
 const MAX_USAGE_ROWS = 10_000
 
 interface PeriodText {
@@ -88,8 +90,9 @@ export function periodOf({ from, to }: PeriodText): { from: number; to: number }
 
 function instant(name: string, text: string, daysAfter: number): number {
   const date = DATE.exec(text)
-  const at = date ? midnightOf(date, daysAfter) : /T.*(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN
-  if (!Number.isNaN(at)) return at
+  const at = date ? midnightOf(date, daysAfter) : TIME.test(text) ? Date.parse(text) : Number.NaN
+  // No row is older than 1970.
+  if (!Number.isNaN(at)) return Math.max(0, at)
   throw new ApiError(
     'invalid_value',
     `'${name}' must be a date such as 2026-11-15, or a time such as 2026-11-15T09:00:00Z.`,

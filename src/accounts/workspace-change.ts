@@ -1,6 +1,6 @@
 import { parseAbn } from '../core/money/abn.ts'
 import { ApiError } from '../core/errors.ts'
-import { parseAud } from '../core/money/money.ts'
+import { parseAud, type PicoAud } from '../core/money/money.ts'
 import type { SpendLimit, Workspace } from '../ports/accounts.ts'
 import type { Accounts } from './accounts.ts'
 
@@ -9,6 +9,7 @@ export interface WorkspaceChange {
   readonly requests_per_minute?: number | null
   /** AUD per calendar month in Sydney, excluding GST. */
   readonly spend_limit?: string | null
+  /** A new limit is hard unless this says otherwise. */
   readonly spend_limit_kind?: 'soft' | 'hard'
   /** Who its invoices are made out to. */
   readonly buyer?: { readonly name?: string | null; readonly abn?: string | null; readonly address?: string | null }
@@ -19,8 +20,8 @@ const MAX_SPEND_LIMIT = 1_000_000n * 1_000_000_000_000n
 
 export async function changeWorkspace(accounts: Accounts, name: string, change: WorkspaceChange): Promise<Workspace> {
   // Validate everything before changing anything.
-  const limit = spendLimitIn(change)
-  const { buyer } = accounts.workspace(name)
+  const { buyer, spendLimit } = accounts.workspace(name)
+  const limit = spendLimitIn(change, spendLimit)
   const abn = typeof change.buyer?.abn === 'string' ? abnIn(change.buyer.abn) : change.buyer?.abn
   if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)
   if (limit !== undefined) await accounts.setSpendLimit(name, limit)
@@ -31,10 +32,23 @@ export async function changeWorkspace(accounts: Accounts, name: string, change: 
   return accounts.workspace(name)
 }
 
-function spendLimitIn({ spend_limit: text, spend_limit_kind: kind }: WorkspaceChange): SpendLimit | null | undefined {
-  if (text === undefined || text === null) return text
+/** undefined when the limit stays as it is. Amount and kind can change independently. */
+function spendLimitIn(
+  { spend_limit: text, spend_limit_kind: kind }: WorkspaceChange,
+  current: SpendLimit | null,
+): SpendLimit | null | undefined {
+  if (text === undefined && kind === undefined) return undefined
+  const amount = text === undefined ? current?.amount : text === null ? undefined : amountIn(text)
+  if (amount !== undefined) return { amount, isSoft: kind === undefined ? (current?.isSoft ?? false) : kind === 'soft' }
+  if (kind === undefined) return null
+  throw new ApiError('invalid_value', "'spend_limit_kind' needs a spend limit. Send 'spend_limit' as well.", {
+    param: 'spend_limit_kind',
+  })
+}
+
+function amountIn(text: string): PicoAud {
   const amount = parseAud(text)
-  if (amount !== undefined && amount <= MAX_SPEND_LIMIT) return { amount, isSoft: kind === 'soft' }
+  if (amount !== undefined && amount <= MAX_SPEND_LIMIT) return amount
   throw new ApiError('invalid_value', '\'spend_limit\' must be an amount in AUD such as "500.00", at most 1000000.', {
     param: 'spend_limit',
   })

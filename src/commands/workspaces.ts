@@ -9,7 +9,7 @@ export const workspaces: Command = {
   help: `weir workspaces create NAME
 weir workspaces list
 weir workspaces set NAME [--requests-per-minute N|default]
-                         [--spend-limit AUD|none [--soft]]
+                         [--spend-limit AUD|none] [--soft|--hard]
                          [--buyer-name TEXT] [--buyer-abn ABN]
                          [--buyer-address TEXT]
 
@@ -18,8 +18,9 @@ A workspace is a customer: its keys share one rate limit and one bill.
   --requests-per-minute N   rate limit of all the workspace's keys together;
                             "default" restores the default of the service
   --spend-limit AUD         limit per calendar month in Sydney, excluding GST;
-                            requests that could exceed it get status 402;
                             "none" removes the limit
+  --hard                    refuse requests that could exceed the spend limit,
+                            with status 402; a new limit is hard
   --soft                    serve requests above the spend limit, and report it
                             in the log, in /metrics and in a response header
   --buyer-name TEXT         name of the buyer on invoices
@@ -30,6 +31,7 @@ A workspace is a customer: its keys share one rate limit and one bill.
       'requests-per-minute': 'string',
       'spend-limit': 'string',
       soft: 'boolean',
+      hard: 'boolean',
       'buyer-name': 'string',
       'buyer-abn': 'string',
       'buyer-address': 'string',
@@ -74,9 +76,15 @@ function changeIn(flags: Flags): WorkspaceChange {
   const change = {
     ...(perMinute === undefined ? {} : { requests_per_minute: perMinute === 'default' ? null : Number(perMinute) }),
     ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
+    ...kindIn(flags),
     ...(Object.keys(buyer).length === 0 ? {} : { buyer }),
   }
   if (Object.keys(change).length === 0)
     throw new UsageError('give something to change, such as --requests-per-minute N')
-  return { ...change, spend_limit_kind: flags.values['soft'] ? 'soft' : 'hard' }
+  return change
+}
+
+function kindIn({ values: { soft, hard } }: Flags): Pick<WorkspaceChange, 'spend_limit_kind'> {
+  if (soft && hard) throw new UsageError('give either --soft or --hard')
+  return soft ? { spend_limit_kind: 'soft' } : hard ? { spend_limit_kind: 'hard' } : {}
 }

@@ -6,6 +6,7 @@ import type { Caller } from '../ports/accounts.ts'
 import type { OpenedFile } from '../ports/files.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
+import { readTarget } from './request-target.ts'
 
 /** A caller that reads nothing for this long is treated as gone, even if its socket is still open. */
 const STALL_MS = 60_000
@@ -38,10 +39,9 @@ export class Exchange implements Reply {
     this.#response = response
     this.#listener = listener
     this.method = request.method ?? 'GET'
-    const url = request.url ?? '/'
-    const mark = url.indexOf('?')
-    this.path = mark < 0 ? url : url.slice(0, mark)
-    this.query = mark < 0 ? '' : url.slice(mark + 1)
+    const { path, query } = readTarget(request.url ?? '/')
+    this.path = path
+    this.query = query
   }
 
   get address(): string {

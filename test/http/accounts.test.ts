@@ -371,6 +371,60 @@ describe('the limits and prices of a workspace', () => {
     assert.equal(careful?.['requests_per_minute'], 5)
   })
 
+  it('a new spend limit keeps its kind, and the kind changes on its own', async () => {
+    await made('/admin/v1/workspaces', { name: 'thrifty' })
+    const change = async (body: object): Promise<unknown[]> => {
+      const response = await weir.admin('PATCH', '/admin/v1/workspaces/thrifty', body)
+      const answer = (await response.json()) as Record<string, unknown>
+      assert.equal(response.status, 200, JSON.stringify(answer))
+      return [answer['spend_limit'], answer['spend_limit_kind']]
+    }
+    assert.deepEqual(await change({ spend_limit: '100' }), ['100.00', 'hard'], 'hard by default')
+    assert.deepEqual(await change({ spend_limit_kind: 'soft' }), ['100.00', 'soft'])
+    assert.deepEqual(await change({ spend_limit: '250' }), ['250.00', 'soft'])
+    assert.deepEqual(await change({ requests_per_minute: 5 }), ['250.00', 'soft'])
+    assert.deepEqual(await change({ spend_limit: '250', spend_limit_kind: 'hard' }), ['250.00', 'hard'])
+    assert.deepEqual(await change({ spend_limit: '300', spend_limit_kind: 'soft' }), ['300.00', 'soft'])
+    assert.deepEqual(await change({ spend_limit: null }), [null, null])
+    assert.deepEqual(await change({ spend_limit: '1' }), ['1.00', 'hard'], 'a removed limit leaves no kind behind')
+  })
+
+  it('the same by command: --soft and --hard change the kind, and nothing else does', async () => {
+    await made('/admin/v1/workspaces', { name: 'thrifty by cli' })
+    const set = async (...flags: string[]): Promise<unknown[]> => {
+      const answer = (await cli(['workspaces', 'set', 'thrifty by cli', ...flags, '--json', ...where()])).json()
+      return [answer['spend_limit'], answer['spend_limit_kind']]
+    }
+    assert.deepEqual(await set('--spend-limit', '100', '--soft'), ['100.00', 'soft'])
+    assert.deepEqual(await set('--requests-per-minute', '5'), ['100.00', 'soft'])
+    assert.deepEqual(await set('--spend-limit', '250'), ['250.00', 'soft'])
+    assert.deepEqual(await set('--hard'), ['250.00', 'hard'])
+    assert.deepEqual(await set('--soft'), ['250.00', 'soft'])
+  })
+
+  it('a change that would have no effect is refused, not ignored', async () => {
+    await made('/admin/v1/workspaces', { name: 'unlimited' })
+    const patch = (body: object) => weir.admin('PATCH', '/admin/v1/workspaces/unlimited', body).then(errorOf)
+    const refused = { status: 400, code: 'invalid_value', param: 'spend_limit_kind' }
+    assert.deepEqual(await patch({ spend_limit_kind: 'soft' }), refused, 'there is no limit')
+    assert.deepEqual(await patch({ spend_limit: null, spend_limit_kind: 'soft' }), refused)
+    assert.deepEqual(await patch({ buyer: {} }), { status: 400, code: 'missing_required_parameter', param: 'buyer' })
+    // Mistyped fields, or fields of another request.
+    const post = (path: string, body: object) => weir.admin('POST', path, body).then(errorOf)
+    for (const [path, body, param] of [
+      ['/admin/v1/workspaces', { name: 'x', spend_limit: '5' }, 'spend_limit'],
+      ['/admin/v1/keys', { workspace: 'unlimited', expires: '2027-01-01' }, 'expires'],
+      ['/admin/v1/invoices', { workspace: 'unlimited', period: '2026-01', draft: true }, 'draft'],
+      ['/admin/v1/invoices/preview', { workspace: 'unlimited', period: '2026-01', currency: 'USD' }, 'currency'],
+      ['/admin/v1/invoices/credit', { workspace: 'unlimited', period: '2026-01', reason: 'x', amount: '5' }, 'amount'],
+      ['/admin/v1/usage/request/correct', { reason: 'x', amount: '5' }, 'amount'],
+    ] as const) {
+      const error = await post(path, body)
+      assert.deepEqual([error.status, error.param], [400, param], path)
+    }
+    assert.ok(!(await listed('/admin/v1/workspaces')).some(({ name }) => name === 'x'))
+  })
+
   it('[M6] prices of its own change while the service runs: set, shown, charged, and removed', async () => {
     const id = 'meta/test-8b'
     await made('/admin/v1/workspaces', { name: 'valued' })

@@ -16,7 +16,7 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
   OperationAt<Path, Query>,
   'request'
 > {
-  /** The JSON body. Read and checked before the handler runs. */
+  /** The JSON body. Read and checked before the handler runs; unknown fields are refused. */
   readonly body?: Body
   answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void> | void
 }
@@ -38,8 +38,10 @@ export function operatorRoute<
   const Path extends string,
   Query extends TObject = TObject<{}>,
   Body extends TObject = TObject<{}>,
->({ body: bodySchema, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
+>({ body, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
   const { method, path, query: querySchema, errors } = operation
+  // A mistyped field must not look like a success.
+  const bodySchema = body && { ...body, additionalProperties: false }
   return {
     method,
     path,
@@ -51,8 +53,8 @@ export function operatorRoute<
     },
     async answer(exchange, parameters) {
       const query = readQuery(querySchema, exchange.query)
-      const body = bodySchema ? await readBody(exchange, bodySchema) : {}
-      await answer({ exchange, parameters, query, body } as Parameters<typeof answer>[0])
+      const given = bodySchema ? await readBody(exchange, bodySchema) : {}
+      await answer({ exchange, parameters, query, body: given } as Parameters<typeof answer>[0])
     },
   }
 }

@@ -51,7 +51,8 @@ const changeSchema = Type.Object(
     spend_limit: text('AUD per month in Sydney, excluding GST, such as "250.00". null removes the limit.'),
     spend_limit_kind: Type.Optional(
       Type.Enum(['soft', 'hard'], {
-        description: 'A hard limit (default) refuses requests that would exceed it; a soft limit only reports it.',
+        description:
+          'A hard limit refuses requests that would exceed it; a soft limit only reports it. A new limit is hard; a changed one keeps its kind.',
       }),
     ),
     buyer: Type.Optional(
@@ -111,17 +112,18 @@ export function workspaceRoutes({ accounts, requestsPerMinute }: WorkspacesParts
       response: jsonResponse(workspaceSchema),
       errors: ['not_found'],
       async answer({ exchange, parameters, body }) {
-        // An empty body changes nothing, so it is probably a mistake.
-        if (Object.keys(body).length === 0) {
-          throw new ApiError(
-            'missing_required_parameter',
-            "Nothing to change: send at least one field, such as 'requests_per_minute'.",
-            { param: 'requests_per_minute' },
-          )
-        }
+        requireSomething(body, 'requests_per_minute', 'requests_per_minute')
+        if (body.buyer) requireSomething(body.buyer, 'buyer', 'name')
         await changeWorkspace(accounts, parameters.workspace, body)
         exchange.sendJson(workspaceJson(parameters.workspace))
       },
     }),
   ]
+}
+
+/** An empty object changes nothing, so it is probably a mistake. */
+function requireSomething(fields: object, param: string, example: string): void {
+  if (Object.keys(fields).length > 0) return
+  const message = `Nothing to change: send at least one field, such as '${example}'.`
+  throw new ApiError('missing_required_parameter', message, { param })
 }
