@@ -22,6 +22,8 @@ export interface WeirProcess {
   signal(name: NodeJS.Signals): void
   /** What the process ended with: its code, or the signal that killed it. */
   ended(): Promise<number | NodeJS.Signals>
+  /** What it has logged so far. */
+  log(): string
   chat(body: object): Promise<Response>
   /** Every row, while it runs or after. */
   ledger(): Promise<readonly LedgerRow[]>
@@ -56,6 +58,7 @@ async function processIn(folder: string, config?: object): Promise<WeirProcess> 
   let base = ''
   let adminUrl = ''
   let key = ''
+  let log = (): string => ''
 
   async function start(): Promise<void> {
     const started = startCli(['serve', ...chosen, '--data', dataDir], { environment })
@@ -69,6 +72,7 @@ async function processIn(folder: string, config?: object): Promise<WeirProcess> 
       })
     })
     child = started
+    log = stderr
     // The banner is written in one piece.
     await eventually('the service runs', () => hasEnded || stdout().includes('Try it:'), 30_000)
     if (hasEnded) throw new Error(`weir serve ended at once: ${stderr()}`)
@@ -95,6 +99,7 @@ async function processIn(folder: string, config?: object): Promise<WeirProcess> 
     start,
     signal: (name) => void child?.kill(name),
     ended: () => over,
+    log: () => log(),
     chat: (body) =>
       fetch(`${base}/chat/completions`, {
         method: 'POST',
