@@ -2,6 +2,7 @@ import { eventSplitter } from '../core/event-stream.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
 import type { GenerationDialect } from '../dialects/dialect.ts'
 import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
+import { readChunk } from './stream-chunk.ts'
 
 export interface StreamOptions {
   readonly includeUsage: boolean
@@ -33,11 +34,7 @@ interface Indexed {
   index?: number
 }
 
-interface Chunk<Choice> {
-  [name: string]: unknown
-  choices?: Choice[]
-}
-
+const CHOICES_NAME = '"choices"'
 const CHOICES_FIELD = '"choices":['
 
 /**
@@ -73,21 +70,16 @@ export function generationStream<Choice extends Indexed>(
     }
     // An escape such as \u00e9 is a whole character, not one byte of it. An event with escapes is decoded as UTF-8.
     escaped = data.includes('\\u')
-    let chunk: Chunk<Choice>
-    try {
-      chunk = JSON.parse(escaped ? Buffer.from(data, 'latin1').toString('utf8') : data) as Chunk<Choice>
-    } catch {
+    const chunk = readChunk<Choice>(escaped ? Buffer.from(data, 'latin1').toString('utf8') : data)
+    if (!chunk) {
       broken = true
       return ''
     }
-    if (chunk['error'] !== undefined && chunk['error'] !== null) {
-      broken = true
-      return ''
-    }
-    const text = relayChoices(data, chunk.choices ?? [])
+    const choices = chunk.choices ?? []
+    const text = relayChoices(data, choices)
     const usage = readUsage(chunk['usage'], options.cachedTokens?.(chunk))
     if (usage) {
-      takeCount(usage, chunk.choices ?? [])
+      takeCount(usage, choices)
       deltasReported = deltas
     }
     return text
@@ -113,9 +105,10 @@ export function generationStream<Choice extends Indexed>(
   }
 
   function forward(data: string, choices: readonly Choice[]): string {
-    // A quote inside a JSON string is escaped, so this can only be the field.
-    const start = data.indexOf(CHOICES_FIELD)
-    if (start < 0) return writeChoices(choices)
+    // A quote inside a JSON string is escaped, so this can only be a field. If there are several, it may be another one.
+    const start = data.indexOf(CHOICES_NAME)
+    const isOnly = data.startsWith(CHOICES_FIELD, start) && data.indexOf(CHOICES_NAME, start + 1) < 0
+    if (!isOnly) return writeChoices(choices)
     return headText + data.slice(start, endOfArray(data, start + CHOICES_FIELD.length - 1)) + tailText
   }
 

@@ -45,6 +45,8 @@ async function send(
           const response = check(request, await wire.exchange(request))
           statuses.set(response?.status ?? 0, (statuses.get(response?.status ?? 0) ?? 0) + 1)
         } catch (error) {
+          next = Infinity
+          wire.close()
           const text = request.bytes.subarray(0, 2000).toString('latin1')
           throw new Error(`input ${input} of WEIR_SEED=${seed}: ${JSON.stringify(text)}`, { cause: error })
         }

@@ -1,4 +1,5 @@
 import type { AnswerHead, StreamRelay } from '../../core/job.ts'
+import { asRecord } from '../../dialects/reading.ts'
 import { generationStream, type RewrittenChoice, type StreamOptions } from '../generation-stream.ts'
 
 interface Delta {
@@ -22,8 +23,8 @@ export function chatStream(head: AnswerHead, options: StreamOptions): StreamRela
   const finished = new Set<number>()
 
   function isPlain(choice: Choice): boolean {
-    const { delta } = choice
-    if (!delta || choice.finish_reason !== null || !opened.has(choice.index ?? 0)) return false
+    const { delta, index } = choice
+    if (!delta || choice.finish_reason !== null || typeof index !== 'number' || !opened.has(index)) return false
     if (delta.role !== undefined || delta.reasoning !== undefined || delta.tool_calls?.length) return false
     return typeof delta.content === 'string' && delta.content !== ''
   }
@@ -63,7 +64,7 @@ function contentOf(delta: Delta): object | undefined {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
     ...(Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0
-      ? { tool_calls: delta.tool_calls.map((call, index) => ({ index, ...(call as object) })) }
+      ? { tool_calls: delta.tool_calls.map((call, index) => ({ index, ...asRecord(call) })) }
       : {}),
   }
   return Object.keys(content).length > 0 ? content : undefined

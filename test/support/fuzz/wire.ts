@@ -59,7 +59,7 @@ export function openWire(url: string): Wire {
 
 function readResponse(socket: Socket, request: WireRequest): Promise<WireResponse | undefined> {
   return new Promise((resolve, reject) => {
-    let received = Buffer.alloc(0)
+    let received: Buffer = Buffer.alloc(0)
     const hang = setTimeout(() => settle(() => reject(new Error('the request was never answered'))), HANG_MS)
 
     function settle(done: () => void): void {

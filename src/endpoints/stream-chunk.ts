@@ -1,0 +1,36 @@
+import { asList, asRecord, wholeNumber, type JsonRecord } from '../dialects/reading.ts'
+
+/** One event of an engine's stream. */
+export interface StreamChunk<Choice> extends JsonRecord {
+  readonly choices?: readonly Choice[] | null
+}
+
+/** Reads an event; undefined when it is not JSON, reports an error, or has something else in place of a choice. */
+export function readChunk<Choice>(json: string): StreamChunk<Choice> | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(json)
+  } catch {
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  const chunk = asRecord(value)
+  if (isGiven(chunk['error']) || !asList(chunk['choices'] ?? [])?.every(isChoice)) return undefined
+  return chunk as StreamChunk<Choice>
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** Whether every field that Weir reads is missing or of its type. */
+function isChoice(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { index, delta, text, finish_reason: reason } = asRecord(value)
+  return (
+    (!isGiven(index) || wholeNumber(index) !== undefined) &&
+    (!isGiven(delta) || (typeof delta === 'object' && !Array.isArray(delta))) &&
+    (!isGiven(text) || typeof text === 'string') &&
+    (!isGiven(reason) || typeof reason === 'string')
+  )
+}
