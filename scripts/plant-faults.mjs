@@ -1,0 +1,165 @@
+// node scripts/plant-faults.mjs [--only NAME …] [--quick] [--list] [--json]
+//
+// Plants the faults of test/faults, one at a time, in a copy of the working tree, and runs the tests. A fault is caught
+// when a test fails. It runs the tests that the fault names first; only if they pass, all others (--quick skips those).
+// Exits with 1 if a fault survives, or if its text is no longer in the source.
+import { spawn, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { root, runtime } from './bootstrap.mjs'
+
+const NAMED_MS_MAX = 300_000
+const OTHERS_MS_MAX = 1_800_000
+
+const { values: options, positionals } = parseArgs({
+  options: {
+    only: { type: 'boolean' },
+    quick: { type: 'boolean' },
+    list: { type: 'boolean' },
+    json: { type: 'boolean' },
+  },
+  allowPositionals: true,
+})
+const faults = chosenFaults(await allFaults())
+
+if (options.list) {
+  for (const fault of faults) {
+    const note = isStale(fault) ? '  STALE' : ''
+    console.log(`${fault.name}  ${fault.file}  (${fault.tests.join(', ')})${note}`)
+  }
+  process.exit(faults.some(isStale) ? 1 : 0)
+}
+
+const copy = copyOfTree()
+process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
+
+await requirePassing([...new Set(faults.filter((fault) => !isStale(fault)).flatMap(({ tests }) => tests))])
+const results = []
+for (const fault of faults) {
+  const result = await tryFault(fault)
+  results.push(result)
+  if (!options.json) console.log(`${result.outcome.padEnd(8)} ${fault.name.padEnd(44)} ${result.by ?? ''}`)
+}
+const of = (outcome) => results.filter((result) => result.outcome === outcome)
+if (options.json) console.log(JSON.stringify(results, null, 2))
+else {
+  console.log(
+    `\n${faults.length} faults: ${of('caught').length} caught, ${of('survived').length} survived, ${of('stale').length} stale.`,
+  )
+  for (const { name, file } of of('survived')) console.log(`  survived: ${name} in ${file}`)
+  for (const { name, file } of of('stale')) console.log(`  stale: ${name}, whose text does not occur once in ${file}`)
+}
+process.exit(of('caught').length === faults.length ? 0 : 1)
+
+/** The faults of every file in test/faults, in the order of the files. */
+async function allFaults() {
+  const folder = join(root, 'test', 'faults')
+  const files = readdirSync(folder).filter((file) => file.endsWith('.mjs'))
+  const lists = await Promise.all(files.sort().map(async (file) => (await import(join(folder, file))).default))
+  const all = lists.flat().map((fault) => ({ ...fault, tests: fault.tests.map((it) => `test/${it}.test.ts`) }))
+  const names = all.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice) throw new Error(`two faults are named ${twice}`)
+  return all
+}
+
+function chosenFaults(all) {
+  if (!options.only) return all
+  const unknown = positionals.find((name) => !all.some((fault) => fault.name === name))
+  if (unknown) throw new Error(`there is no fault named ${unknown}`)
+  return all.filter(({ name }) => positionals.includes(name))
+}
+
+/** The text must occur exactly once, so that it is clear what breaks, and the tests must exist. */
+function isStale({ file, find, tests }) {
+  const source = join(root, file)
+  if (![source, ...tests.map((test) => join(root, test))].every((path) => existsSync(path))) return true
+  return readFileSync(source, 'utf8').split(find).length !== 2
+}
+
+/** Tracked files and new ones, without what git ignores. The dependencies are only linked. */
+function copyOfTree() {
+  const target = mkdtempSync(join(tmpdir(), 'faults-'))
+  const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
+  for (const file of stdout.toString().split('\0').filter(Boolean)) {
+    mkdirSync(dirname(join(target, 'tree', file)), { recursive: true })
+    cpSync(join(root, file), join(target, 'tree', file), { recursive: true, verbatimSymlinks: true, force: true })
+  }
+  const modules = join(target, 'tree', 'node_modules')
+  rmSync(modules, { recursive: true, force: true })
+  symlinkSync(join(root, 'node_modules'), modules)
+  mkdirSync(join(target, 't'))
+  return target
+}
+
+/** A test that fails without any fault would seem to catch everything. */
+async function requirePassing(tests) {
+  if (tests.length === 0) return
+  const failure = await firstFailure(tests, OTHERS_MS_MAX)
+  if (!failure) return
+  console.log(`This test fails without any fault: ${failure}`)
+  process.exit(1)
+}
+
+async function tryFault({ name, file, find, replace, tests }) {
+  const started = Date.now()
+  const path = join(copy, 'tree', file)
+  const end = (outcome, by) => ({ name, file, outcome, by, seconds: Math.round((Date.now() - started) / 1000) })
+  if (isStale({ file, find, tests })) return end('stale')
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, text.replace(find, () => replace))
+  try {
+    const near = await firstFailure(tests, NAMED_MS_MAX)
+    if (near) return end('caught', near)
+    const far = options.quick ? undefined : await firstFailure(otherTests(tests), OTHERS_MS_MAX)
+    return far ? end('caught', far) : end('survived')
+  } finally {
+    writeFileSync(path, text)
+  }
+}
+
+/** What `npm test` runs, without these. */
+function otherTests(tests) {
+  return readdirSync(join(copy, 'tree', 'test'), { recursive: true })
+    .filter((file) => file.endsWith('.test.ts') && !/^(models|slow)\//.test(file))
+    .map((file) => join('test', file))
+    .filter((file) => !tests.includes(file))
+    .sort()
+}
+
+/** Runs the tests until one fails, and names it; undefined if all pass. */
+function firstFailure(tests, msMax) {
+  return new Promise((resolve) => {
+    // A process group of its own, so that whatever the tests start ends with them.
+    const child = spawn(runtime(), ['--test', '--test-reporter=tap', '--test-concurrency=2', ...tests], {
+      cwd: join(copy, 'tree'),
+      env: { ...process.env, TMPDIR: join(copy, 't'), NODE_TEST_CONTEXT: undefined },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    let output = ''
+    let failure
+    const stop = (reason) => {
+      failure ??= reason
+      try {
+        process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // It has ended by itself.
+      }
+    }
+    const timer = setTimeout(() => stop(`timeout after ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
+    child.stdout.setEncoding('utf8').on('data', (piece) => {
+      output += piece
+      const [, title, location] = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '([^']*)'/m.exec(output) ?? []
+      if (location !== undefined) stop(`${location.split('/tree/').at(-1).replace(/:\d+:\d+$/, '')} "${title}"`)
+    })
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      stop(code === 0 ? undefined : `exit code ${code} in ${tests.join(', ')}`)
+      resolve(failure)
+    })
+  })
+}
