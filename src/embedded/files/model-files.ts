@@ -132,8 +132,11 @@ async function recordPin(target: string, partPath: string, provenance: Provenanc
 /** Synced before it is renamed: the final name promises that the content was verified. */
 async function moveIntoPlace(partPath: string, target: string): Promise<void> {
   const file = await open(partPath, 'r+')
-  await file.sync()
-  await file.close()
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
   await rename(partPath, target)
 }
 

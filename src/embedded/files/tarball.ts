@@ -1,14 +1,15 @@
-import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import type { Writable } from 'node:stream'
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 const BLOCK_BYTES = 512
 
-/** Copies one member of a .tgz to `target`. Reads no further than that member and keeps only a chunk in memory. */
-export async function extractMember(tarballPath: string, memberPath: string, target: Writable): Promise<void> {
-  const source = createReadStream(tarballPath)
-  const blocks = byteReader(source.pipe(createGunzip()))
+/** Reads one member of a .tgz. Reads no further than that member and keeps only a chunk in memory. */
+export async function* memberBytes(tarballPath: string, memberPath: string): AsyncGenerator<Buffer> {
+  const unpacked = createGunzip()
+  // An error of either stream destroys both. The iterator below then throws it.
+  pipeline(createReadStream(tarballPath), unpacked, () => {})
+  const blocks = byteReader(unpacked)
   try {
     let longName: string | undefined
     for (;;) {
@@ -24,11 +25,11 @@ export async function extractMember(tarballPath: string, memberPath: string, tar
       }
       const name = longName ?? [text(header, 345, 155), text(header, 0, 100)].filter((part) => part !== '').join('/')
       longName = undefined
-      if (name === memberPath) return await blocks.copy(size, target)
-      await blocks.copy(padded)
+      if (name === memberPath) return yield* blocks.pieces(size)
+      await blocks.skip(padded)
     }
   } finally {
-    source.destroy()
+    unpacked.destroy()
   }
 }
 
@@ -42,8 +43,9 @@ function text(header: Buffer, start: number, length: number): string {
 interface ByteReader {
   /** `length` bytes, or fewer at the end of the stream. */
   read(length: number): Promise<Buffer>
-  /** Moves bytes to `target`, or skips them if there is none. */
-  copy(length: number, target?: Writable): Promise<void>
+  /** `length` bytes, piece by piece. */
+  pieces(length: number): AsyncGenerator<Buffer>
+  skip(length: number): Promise<void>
 }
 
 function byteReader(stream: AsyncIterable<Buffer>): ByteReader {
@@ -62,6 +64,15 @@ function byteReader(stream: AsyncIterable<Buffer>): ByteReader {
     return taken
   }
 
+  async function* pieces(length: number): AsyncGenerator<Buffer> {
+    for (let left = length; left > 0;) {
+      const part = await some(left)
+      if (part.length === 0) throw new Error('the package ends too early')
+      left -= part.length
+      yield part
+    }
+  }
+
   return {
     async read(length) {
       const parts: Buffer[] = []
@@ -73,13 +84,9 @@ function byteReader(stream: AsyncIterable<Buffer>): ByteReader {
       }
       return Buffer.concat(parts)
     },
-    async copy(length, target) {
-      for (let left = length; left > 0;) {
-        const part = await some(left)
-        if (part.length === 0) throw new Error('the package ends too early')
-        left -= part.length
-        if (target && !target.write(part)) await once(target, 'drain')
-      }
+    pieces,
+    async skip(length) {
+      for await (const _ of pieces(length));
     },
   }
 }
