@@ -4,7 +4,17 @@
 // when a test fails. It runs the tests that the fault names first; only if they pass, all others (--quick skips those).
 // Exits with 1 if a fault survives, or if its text is no longer in the source.
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -110,7 +120,10 @@ async function tryFault({ name, file, find, replace, tests }) {
   const end = (outcome, by) => ({ name, file, outcome, by, seconds: Math.round((Date.now() - started) / 1000) })
   if (isStale({ file, find, tests })) return end('stale')
   const text = readFileSync(path, 'utf8')
-  writeFileSync(path, text.replace(find, () => replace))
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  )
   try {
     const near = await firstFailure(tests, NAMED_MS_MAX)
     if (near) return end('caught', near)
@@ -153,8 +166,15 @@ function firstFailure(tests, msMax) {
     const timer = setTimeout(() => stop(`timeout after ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
     child.stdout.setEncoding('utf8').on('data', (piece) => {
       output += piece
-      const [, title, location] = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '([^']*)'/m.exec(output) ?? []
-      if (location !== undefined) stop(`${location.split('/tree/').at(-1).replace(/:\d+:\d+$/, '')} "${title}"`)
+      const [, title, location] =
+        /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '([^']*)'/m.exec(output) ?? []
+      if (location !== undefined)
+        stop(
+          `${location
+            .split('/tree/')
+            .at(-1)
+            .replace(/:\d+:\d+$/, '')} "${title}"`,
+        )
     })
     child.on('close', (code) => {
       clearTimeout(timer)

@@ -1,5 +1,6 @@
 import { ProblemsFound, UsageError, type Command } from './commands/command.ts'
 import { ConfigError } from './core/checked-yaml.ts'
+import { diskFailureOf, explainDiskFailure } from './core/disk-failure.ts'
 import { ApiError } from './core/errors.ts'
 
 /** The command line. Commands are loaded on demand, because most need only a small part of the service. */
@@ -14,6 +15,8 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   usage: async () => (await import('./commands/usage.ts')).usage,
   invoice: async () => (await import('./commands/invoice.ts')).invoice,
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcile,
+  backup: async () => (await import('./commands/backup.ts')).backup,
+  restore: async () => (await import('./commands/restore.ts')).restore,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 
@@ -65,6 +68,9 @@ async function overview(): Promise<string> {
 function explain(error: unknown, command: string): string {
   if (error instanceof UsageError) return `${error.message.replace(/\.$/, '')}. See: weir ${command} --help`
   if (error instanceof ConfigError || error instanceof ApiError || error instanceof ProblemsFound) return error.message
-  if (error instanceof Error) return ('code' in error ? error.message : error.stack) ?? error.message
-  return String(error)
+  if (!(error instanceof Error)) return String(error)
+  if (!('code' in error)) return error.stack ?? error.message
+  const failure = diskFailureOf(error.code)
+  const place = 'path' in error ? String(error.path) : 'a file'
+  return failure ? explainDiskFailure(failure, place, error.message) : error.message
 }

@@ -34,8 +34,8 @@ const rules: readonly Rule[] = [
   { part: 'store/queries', may: [...below, 'store'], packages: [] },
   {
     part: 'store/sqlite',
-    may: ['store'],
-    packages: ['node:fs', 'node:path', 'node:sqlite', 'node:worker_threads'],
+    may: ['store', 'core/disk-failure.ts'],
+    packages: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
   },
   { part: 'store/open.ts', may: [...below, 'store/queries', 'store/sqlite/client.ts'] },
   // Amounts and documents, from accounts and any store.
@@ -111,6 +111,9 @@ const rules: readonly Rule[] = [
       'embedded/manifest',
       'engines/address.ts',
       'store/open.ts',
+      // A backup is a copy of files, whatever is in them.
+      'store/sqlite/backup.ts',
+      'store/sqlite/restore.ts',
       'changes/memory.ts',
       'compose.ts',
       'config.ts',
@@ -261,6 +264,9 @@ describe('the test of the parts', () => {
     ],
     ['http/public/models.ts', "import { startService } from '../../compose.ts'", 'imports compose.ts'],
     ['commands/keys.ts', "import { openSqlite } from '../store/sqlite/client.ts'", 'imports store/sqlite/client.ts'],
+    ['commands/backup.ts', "import { migrate } from '../store/sqlite/migrate.ts'", 'imports store/sqlite/migrate.ts'],
+    ['http/admin/backup.ts', "import '../../store/sqlite/backup.ts'", 'imports store/sqlite/backup.ts'],
+    ['store/sqlite/worker.ts', "import { rate } from '../../core/money/rating.ts'", 'imports core/money/rating.ts'],
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
     ['http/public/audio.ts', "import { openai } from '../../dialects/openai.ts'", 'imports dialects/openai.ts'],

@@ -129,7 +129,7 @@ export default [
   {
     name: 'engine-retries-after-the-answer-began',
     file: 'src/engines/upstream.ts',
-    find: 'if (started) return finish({ kind: \'failed\', error, started })\n        attempt(error)',
+    find: "if (started) return finish({ kind: 'failed', error, started })\n        attempt(error)",
     replace: 'attempt(error)',
     tests: ['http/engine', 'http/stream'],
   },
@@ -171,7 +171,7 @@ export default [
   {
     name: 'engine-set-keeps-the-changed-engine',
     file: 'src/engines/engine-set.ts',
-    find: "const keep = same?.description === text ? same : undefined",
+    find: 'const keep = same?.description === text ? same : undefined',
     replace: 'const keep = same',
     tests: ['http/catalog'],
   },

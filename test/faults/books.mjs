@@ -229,7 +229,8 @@ export default [
     name: 'prices-workspace-price-of-the-workspace-next-door',
     file: 'src/catalog/price-book.ts',
     find: "const address = (model: string, workspaceId: string | null): string => `${workspaceId ?? ''} ${model}`",
-    replace: "const address = (model: string, workspaceId: string | null): string => `${workspaceId ? 'own' : ''} ${model}`",
+    replace:
+      "const address = (model: string, workspaceId: string | null): string => `${workspaceId ? 'own' : ''} ${model}`",
     tests: ['unit/price-book', 'http/billing'],
   },
   {

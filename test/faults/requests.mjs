@@ -74,7 +74,7 @@ export default [
     name: 'data-url-type-not-compared',
     file: 'src/endpoints/chat/data-url.ts',
     find: "if (type !== declared?.replace('jpg', 'jpeg')) {",
-    replace: "if (type === undefined) {",
+    replace: 'if (type === undefined) {',
     tests: ['http/vision'],
   },
   {
@@ -410,7 +410,7 @@ export default [
     name: 'exchange-head-with-a-body',
     file: 'src/http/exchange.ts',
     find: "this.#response.end(this.method === 'HEAD' ? undefined : body)",
-    replace: "this.#response.end(body)",
+    replace: 'this.#response.end(body)',
     tests: ['http/openapi', 'http/traps'],
   },
   {
@@ -424,7 +424,8 @@ export default [
     name: 'router-rest-before-the-literal',
     file: 'src/http/router.ts',
     find: '    if (literal) visit(literal, end + 1, values)\n    if (node.parameter) visit(node.parameter, end + 1, [...values, segment])\n',
-    replace: '    if (node.parameter) visit(node.parameter, end + 1, [...values, segment])\n    if (literal) visit(literal, end + 1, values)\n',
+    replace:
+      '    if (node.parameter) visit(node.parameter, end + 1, [...values, segment])\n    if (literal) visit(literal, end + 1, values)\n',
     tests: ['unit/router'],
   },
   {
@@ -500,7 +501,7 @@ export default [
   {
     name: 'public-rate-limit-for-each-key',
     file: 'src/http/public/public-api.ts',
-    find: "rateLimiter.take(caller.workspace.id, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)",
+    find: 'rateLimiter.take(caller.workspace.id, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)',
     replace: 'rateLimiter.take(caller.keyId, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)',
     tests: ['http/rate-limit'],
   },
@@ -584,7 +585,7 @@ export default [
   {
     name: 'private-address-mapped-into-ipv6',
     file: 'src/media/private-address.ts',
-    find: '  privateRanges.addSubnet(`::ffff:${network}`, 96 + prefix, \'ipv6\')\n',
+    find: "  privateRanges.addSubnet(`::ffff:${network}`, 96 + prefix, 'ipv6')\n",
     replace: '',
     tests: ['http/vision'],
   },

@@ -31,7 +31,7 @@ export async function openSqlite(options: WorkerOptions): Promise<SqliteDatabase
     if ('directoryId' in reply) return opened.resolve(reply.directoryId)
     const call = calls.get(reply.id)
     calls.delete(reply.id)
-    if ('error' in reply) call?.reject(new Error(reply.error))
+    if ('error' in reply) call?.reject(Object.assign(new Error(reply.error), reply.code && { code: reply.code }))
     else call?.resolve(reply.results)
   })
   worker.on('error', (error) => fail(error instanceof Error ? error : new Error(String(error))))

@@ -36,7 +36,8 @@ export function migrate(database: DatabaseSync, dataDir: string, { exclusive }: 
   database.exec(`PRAGMA user_version = ${steps.length}; COMMIT`)
 }
 
-function versionOf(database: DatabaseSync, dataDir: string): number {
+/** How many steps a database has taken. Throws when a newer version of Weir took more. */
+export function versionOf(database: DatabaseSync, dataDir: string): number {
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
   if (version <= steps.length) return version
   throw refusal(

@@ -1,10 +1,7 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Row, Statement, Transaction } from '../database.ts'
-import { migrate, refusal } from './migrate.ts'
-import { takeServiceLock } from './service-lock.ts'
+import { explained } from './failures.ts'
+import { lockForService, openDatabase } from './open-database.ts'
 import { statementCache } from './statement-cache.ts'
 
 /**
@@ -26,16 +23,14 @@ export type WorkerReply =
   /** The first one: the database is open. */
   | { readonly id: 0; readonly directoryId: string }
   | { readonly id: number; readonly results: readonly (readonly Row[])[] }
-  | { readonly id: number; readonly error: string }
+  /** The code is there if the operator can do something about it. */
+  | { readonly id: number; readonly error: string; readonly code: string | undefined }
 
-/** How long a write waits for another process. A caller's last byte waits longer than this for the write. */
-const BUSY_MS = 4000
 const PREPARED_MAX = 200
 
 const options = workerData as WorkerOptions
-mkdirSync(options.dataDir, { recursive: true, mode: 0o700 })
-const lock = options.exclusive ? lockDirectory() : undefined
-const database = openDatabase()
+const lock = options.exclusive ? lockForService(options.dataDir) : undefined
+const database = openDatabase(options.dataDir, options)
 const prepared = statementCache(PREPARED_MAX, (sql) => database.prepare(sql))
 
 parentPort?.on('message', (request: WorkerRequest | 'close') => {
@@ -50,21 +45,6 @@ parentPort?.on('message', (request: WorkerRequest | 'close') => {
 const directoryId = String(database.prepare('SELECT id FROM data_directory').get()?.['id'])
 parentPort?.postMessage({ id: 0, directoryId } satisfies WorkerReply)
 
-function lockDirectory(): { close(): void } {
-  try {
-    return takeServiceLock(options.dataDir)
-  } catch (cause) {
-    throw refusal('ERR_DATA_DIR_TAKEN', `another service is running on ${options.dataDir}`, cause)
-  }
-}
-
-function openDatabase(): DatabaseSync {
-  const opened = new DatabaseSync(join(options.dataDir, 'weir.db'), { timeout: BUSY_MS })
-  opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
-  migrate(opened, options.dataDir, options)
-  return opened
-}
-
 function answer({ id, transaction }: WorkerRequest): WorkerReply {
   try {
     // A write takes the one place of a writer at once, which covers every lock it names. A read leaves it alone.
@@ -74,7 +54,8 @@ function answer({ id, transaction }: WorkerRequest): WorkerReply {
     return { id, results }
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
-    return { id, error: error instanceof Error ? error.message : String(error) }
+    const { message, code } = explained(error, options.dataDir) as NodeJS.ErrnoException
+    return { id, error: message, code }
   }
 }
 

@@ -1,0 +1,56 @@
+import { setPriority } from 'node:os'
+import { takeBackup } from '../store/sqlite/backup.ts'
+import { systemClock } from '../system-clock.ts'
+import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+
+/** Gives way to the service, which may run on the same machine. */
+const LOW_PRIORITY = 10
+
+export const backup: Command = {
+  summary: 'copy the data directory into one file, also while serving',
+  help: `weir backup FILE [--force]
+
+Writes the ledger, invoices, workspaces, keys and prices, the operator token and
+the secret of image links to FILE, as they are at one moment. It is safe to run
+beside a running service. FILE appears only once it is complete and checked.
+
+Anyone who has the file has your books and your operator token: keep it safe.
+Models, stored images and weir.yaml are not in it.
+docs/guides/backup-and-upgrade.md has more.
+
+  --force   replace FILE if it exists`,
+  async run(args) {
+    const flags = parseFlags(args, { force: 'boolean' })
+    const [file, extra] = flags.positionals
+    if (file === undefined || file === '') throw new UsageError('give the file to write: weir backup FILE')
+    if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`)
+    const { dataDir } = configOf(flags)
+    setPriority(LOW_PRIORITY)
+    const showProgress = process.stderr.isTTY && flags.values['json'] !== true
+    const { bytes, description } = await takeBackup({
+      dataDir,
+      file,
+      force: flags.values['force'] === true,
+      now: systemClock.now(),
+      progress(done, total) {
+        if (showProgress) process.stderr.write(`\r${done === total ? 'checking …    ' : percent(done, total)}`)
+      },
+    })
+    if (showProgress) process.stderr.write('\r               \r')
+    const { created, schema, database, rows } = description
+    const ledgerRows = rows['ledger'] ?? 0
+    print(
+      flags,
+      { file, bytes, created, schema, sha256: database.sha256, ledger_rows: ledgerRows },
+      () => `${file}: ${size(bytes)}, ${ledgerRows} ledger rows, checked. Restore it with weir restore ${file}.`,
+    )
+  },
+}
+
+function percent(done: number, total: number): string {
+  return `copying ${Math.floor((100 * done) / total)} % `
+}
+
+function size(bytes: number): string {
+  return bytes < 1_000_000 ? `${Math.ceil(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+}

@@ -1,0 +1,36 @@
+import { restoreBackup } from '../store/sqlite/restore.ts'
+import { systemClock } from '../system-clock.ts'
+import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+
+export const restore: Command = {
+  summary: 'put a backup in the place of a data directory',
+  help: `weir restore FILE [--force]
+
+Checks FILE, which weir backup wrote, and puts its content into the data
+directory. Stop the service first. The next start brings an older database up to
+date; a backup of a newer version of Weir is refused.
+
+  --force   restore into a directory that has been used. Its content moves to
+            before-restore-DATE in the same directory; nothing is deleted`,
+  async run(args) {
+    const flags = parseFlags(args, { force: 'boolean' })
+    const [file, extra] = flags.positionals
+    if (file === undefined || file === '') throw new UsageError('give the backup to restore: weir restore FILE')
+    if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`)
+    const { dataDir } = configOf(flags)
+    const force = flags.values['force'] === true
+    const { description, replaced } = restoreBackup({ file, dataDir, force, now: systemClock.now() })
+    const { created, schema, rows } = description
+    const ledgerRows = rows['ledger'] ?? 0
+    print(
+      flags,
+      { file, data_dir: dataDir, created, schema, ledger_rows: ledgerRows, replaced: replaced ?? null },
+      () =>
+        [
+          `${dataDir} is as it was at ${created}: ${ledgerRows} ledger rows.`,
+          ...(replaced === undefined ? [] : [`What was there before is in ${replaced}.`]),
+          'Check the books with weir reconcile, then start the service.',
+        ].join('\n'),
+    )
+  },
+}

@@ -1,0 +1,155 @@
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { appendDescription, checksumOf, KEPT_FILES, type BackupDescription } from './backup-file.ts'
+import { explained } from './failures.ts'
+import { firstFault, rowCounts, sameCounts } from './integrity.ts'
+import { refusal, versionOf } from './migrate.ts'
+
+export interface BackupOptions {
+  readonly dataDir: string
+  readonly file: string
+  /** Replaces a file that is there already. */
+  readonly force: boolean
+  readonly now: number
+  /** Called as pages are copied. */
+  progress(done: number, total: number): void
+}
+
+export interface MadeBackup {
+  readonly bytes: number
+  readonly description: BackupDescription
+}
+
+/** How many pages are copied before the disk gets a pause: 1 MiB. */
+const PAGES_PER_STEP = 256
+const BUSY_MS = 4000
+
+/**
+ * Copies a data directory into one file, also while a service writes to it. The copy is one moment of the database: a
+ * read transaction, which never makes a writer wait. The file gets its name only when it is complete and checked.
+ */
+export async function takeBackup(options: BackupOptions): Promise<MadeBackup> {
+  const { dataDir, file } = options
+  const databaseFile = join(dataDir, 'weir.db')
+  if (!existsSync(databaseFile)) {
+    throw refusal('ERR_NO_DATABASE', `there is nothing to back up: ${dataDir} has no weir.db. Choose it with --data`)
+  }
+  if (!existsSync(dirname(resolve(file)))) {
+    throw refusal('ERR_NO_FOLDER', `the folder ${dirname(resolve(file))} does not exist: create it first`)
+  }
+  if (existsSync(file) && !options.force) {
+    throw refusal('ERR_BACKUP_EXISTS', `${file} exists: choose another name, or replace it with --force`)
+  }
+  const part = `${file}.part`
+  rmSync(part, { force: true })
+  const handle = openSync(part, 'wx+', 0o600)
+  try {
+    const taken = await copyDatabase(databaseFile, part, handle, options)
+    checkCopy(part, taken.rows)
+    const { size } = fstatSync(handle)
+    const description: BackupDescription = {
+      created: new Date(options.now).toISOString(),
+      schema: taken.schema,
+      database: { bytes: size, sha256: checksumOf(handle, size) },
+      rows: taken.rows,
+      files: keptFiles(dataDir),
+    }
+    appendDescription(handle, description)
+    fsyncSync(handle)
+    renameSync(part, file)
+    syncFolder(dirname(resolve(file)))
+    return { bytes: fstatSync(handle).size, description }
+  } catch (error) {
+    rmSync(part, { force: true })
+    throw explained(error, dataDir, file)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+async function copyDatabase(
+  from: string,
+  to: string,
+  handle: number,
+  { dataDir, progress }: BackupOptions,
+): Promise<{ readonly schema: number; readonly rows: Readonly<Record<string, number>> }> {
+  const source = new DatabaseSync(from, { timeout: BUSY_MS })
+  try {
+    // Without this transaction, SQLite would start the copy again after every write of the service.
+    source.exec('BEGIN')
+    const schema = versionOf(source, dataDir)
+    const rows = rowCounts(source)
+    await backup(source, to, {
+      rate: PAGES_PER_STEP,
+      progress({ totalPages, remainingPages }) {
+        progress(totalPages - remainingPages, totalPages)
+        letOthersWrite(handle)
+      },
+    })
+    source.exec('COMMIT')
+    // What was written meanwhile could not be moved into the database. Doing it here keeps a caller from waiting for it.
+    source.exec('PRAGMA wal_checkpoint(PASSIVE)')
+    return { schema, rows }
+  } finally {
+    source.close()
+  }
+}
+
+/**
+ * A service that shares the disk waits for its own rows to reach it. So little of the copy is ever unwritten, and the
+ * disk is free for half of the time.
+ */
+function letOthersWrite(handle: number): void {
+  const started = performance.now()
+  fdatasyncSync(handle)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, performance.now() - started)
+}
+
+function checkCopy(file: string, rows: Readonly<Record<string, number>>): void {
+  const copy = openUnchanging(file)
+  try {
+    const fault = firstFault(copy)
+    if (fault !== undefined) {
+      throw refusal('ERR_DATA_DIR_DAMAGED', `the database is damaged (${fault}): restore the last good backup`)
+    }
+    if (!sameCounts(rowCounts(copy), rows)) {
+      throw refusal('ERR_BACKUP_DAMAGED', 'the copy does not have the rows of the database: check the disk, try again')
+    }
+  } finally {
+    copy.close()
+  }
+}
+
+/** Opens a database that nobody changes. Needs no locks and leaves no files beside it. */
+export function openUnchanging(file: string): DatabaseSync {
+  const url = pathToFileURL(resolve(file))
+  url.searchParams.set('immutable', '1')
+  return new DatabaseSync(url, { readOnly: true })
+}
+
+function keptFiles(dataDir: string): Readonly<Record<string, string>> {
+  const present = KEPT_FILES.filter((name) => existsSync(join(dataDir, name)))
+  return Object.fromEntries(present.map((name) => [name, readFileSync(join(dataDir, name), 'utf8')]))
+}
+
+/** Makes the names in a folder durable. */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}

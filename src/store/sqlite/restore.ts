@@ -1,0 +1,135 @@
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { openUnchanging, syncFolder } from './backup.ts'
+import { checkedDescription, chunksOf, KEPT_FILES, type BackupDescription } from './backup-file.ts'
+import { explained } from './failures.ts'
+import { firstFault, rowCounts, sameCounts } from './integrity.ts'
+import { refusal, steps } from './migrate.ts'
+import { isRestoreFolder, lockForService } from './open-database.ts'
+
+export interface RestoreOptions {
+  readonly file: string
+  readonly dataDir: string
+  /** Allows a data directory that has been used. */
+  readonly force: boolean
+  readonly now: number
+}
+
+export interface Restored {
+  readonly description: BackupDescription
+  /** Where the former content of the data directory is now. */
+  readonly replaced: string | undefined
+}
+
+/** Models can be fetched again, so they are neither in a backup nor in its way. The lock belongs to this restore. */
+const LEFT_ALONE = /^(models|serve\.lock.*|before-restore-.*)$/
+/** The database goes first and comes back last: a service does not start on a directory that is between the two. */
+const DATABASE_FIRST = ['weir.db', 'weir.db-wal', 'weir.db-shm']
+
+/**
+ * Puts a backup in the place of a data directory. Nothing is deleted: what was there moves into a folder beside the
+ * restored files. The backup is checked twice before that: the file, and then the database it became.
+ */
+export function restoreBackup({ file, dataDir, force, now }: RestoreOptions): Restored {
+  const description = checkedDescription(file)
+  if (description.schema > steps.length) {
+    throw refusal(
+      'ERR_DATA_DIR_NEWER',
+      `${file} was written by a newer version of Weir (schema ${description.schema}; this version knows ${steps.length}): update Weir first`,
+    )
+  }
+  const lock = lockForService(dataDir)
+  try {
+    const present = contentOf(dataDir)
+    if (present.length > 0 && !force) {
+      throw refusal(
+        'ERR_DATA_DIR_USED',
+        `${dataDir} is not empty: choose another directory with --data, or move its content aside with --force`,
+      )
+    }
+    const stamp = new Date(now).toISOString().replaceAll(/[:.]/g, '-')
+    const staged = join(dataDir, `restoring-${stamp}`)
+    stage(staged, file, description)
+    const replaced = present.length === 0 ? undefined : join(dataDir, `before-restore-${stamp}`)
+    if (replaced !== undefined) moveAside(dataDir, replaced, present)
+    for (const name of [...Object.keys(description.files), 'weir.db']) {
+      if (name === 'weir.db' || isKept(name)) renameSync(join(staged, name), join(dataDir, name))
+    }
+    rmSync(staged, { recursive: true })
+    syncFolder(dataDir)
+    return { description, replaced }
+  } catch (error) {
+    throw explained(error, dataDir)
+  } finally {
+    lock.close()
+  }
+}
+
+function contentOf(dataDir: string): readonly string[] {
+  return readdirSync(dataDir).filter((name) => !LEFT_ALONE.test(name))
+}
+
+const isKept = (name: string): boolean => KEPT_FILES.some((kept) => kept === name)
+
+/** Writes the restored files into a folder of their own, and checks the database there. */
+function stage(folder: string, file: string, description: BackupDescription): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+    copyDatabase(file, join(folder, 'weir.db'), description.database.bytes)
+    for (const [name, content] of Object.entries(description.files)) {
+      if (isKept(name)) writeFileSync(join(folder, name), content, { mode: 0o600, flush: true })
+    }
+    check(join(folder, 'weir.db'), file, description)
+    syncFolder(folder)
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+function copyDatabase(file: string, to: string, bytes: number): void {
+  const [source, target] = [openSync(file, 'r'), openSync(to, 'wx', 0o600)]
+  try {
+    for (const chunk of chunksOf(source, bytes)) {
+      for (let done = 0; done < chunk.length;) done += writeSync(target, chunk, done)
+    }
+    fsyncSync(target)
+  } finally {
+    closeSync(source)
+    closeSync(target)
+  }
+}
+
+function check(databaseFile: string, file: string, { rows }: BackupDescription): void {
+  const database = openUnchanging(databaseFile)
+  try {
+    const fault = firstFault(database)
+    if (fault === undefined && sameCounts(rowCounts(database), rows)) return
+    throw refusal(
+      'ERR_BACKUP_DAMAGED',
+      `${file} is damaged (${fault ?? 'rows are missing'}): use another copy or another backup`,
+    )
+  } finally {
+    database.close()
+  }
+}
+
+function moveAside(dataDir: string, replaced: string, present: readonly string[]): void {
+  mkdirSync(replaced, { mode: 0o700 })
+  const first = DATABASE_FIRST.filter((name) => present.includes(name))
+  for (const name of [...first, ...present.filter((it) => !first.includes(it))]) {
+    // A folder that an interrupted restore left behind has nothing that the backup does not have.
+    if (isRestoreFolder(name)) rmSync(join(dataDir, name), { recursive: true })
+    else renameSync(join(dataDir, name), join(replaced, name))
+  }
+}

@@ -1,0 +1,365 @@
+import assert from 'node:assert/strict'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+  closeSync,
+} from 'node:fs'
+import { hash } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it, type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { reconcileBooks } from '../../src/billing/reconcile.ts'
+import { openStore } from '../../src/store/open.ts'
+import { KEPT_FILES } from '../../src/store/sqlite/backup-file.ts'
+import { takeBackup, type MadeBackup } from '../../src/store/sqlite/backup.ts'
+import { steps } from '../../src/store/sqlite/migrate.ts'
+import { restoreBackup } from '../../src/store/sqlite/restore.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { chatStage, stageConfig } from '../support/chat-stage.ts'
+import { cli } from '../support/cli.ts'
+import { cliWithFileLimit } from '../support/limited-cli.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { weirProcess } from '../support/weir-process.ts'
+
+const OLD_DATABASE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
+const NOW = Date.parse('2026-11-16T02:03:04.005Z')
+
+function emptyFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-backup-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A data directory with 40 rows and two invoices, and a folder beside it for backups. */
+async function usedDirectory(t: TestContext): Promise<{ folder: string; dataDir: string; file: string }> {
+  const folder = emptyFolder(t)
+  const dataDir = join(folder, 'data')
+  mkdirSync(dataDir)
+  copyFileSync(OLD_DATABASE, join(dataDir, 'weir.db'))
+  const store = await openStore({ dataDir, exclusive: true })
+  await store.recoverIntents(NOW)
+  await store.close()
+  writeFileSync(join(dataDir, 'operator-token'), 'weir_operator_0123456789\n', { mode: 0o600 })
+  return { folder, dataDir, file: join(folder, 'weir.backup') }
+}
+
+const take = (dataDir: string, file: string, force = false): Promise<MadeBackup> =>
+  takeBackup({ dataDir, file, force, now: NOW, progress() {} })
+
+const restore = (file: string, dataDir: string, force = false) => restoreBackup({ file, dataDir, force, now: NOW })
+
+async function assertBooksAgree(dataDir: string, rows: number): Promise<void> {
+  const store = await openStore({ dataDir, exclusive: true })
+  try {
+    const proof = await reconcileBooks(store)
+    assert.deepEqual(proof.problems, [])
+    assert.equal(proof.rows, rows)
+  } finally {
+    await store.close()
+  }
+}
+
+function overwrite(file: string, position: number, bytes: Buffer): void {
+  const handle = openSync(file, 'r+')
+  writeSync(handle, bytes, 0, bytes.length, position)
+  closeSync(handle)
+}
+
+describe('weir backup', () => {
+  it('takes one moment of a database that is written all the time, and never holds up a write', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    const path = join(dataDir, 'weir.db')
+    // A writer that does not wait: if the backup held a lock for a moment, a write would fail.
+    const writer = new DatabaseSync(path, { timeout: 0 })
+    t.after(() => writer.close())
+    writer.exec('PRAGMA synchronous = OFF; CREATE TABLE a (n INTEGER, filler TEXT); CREATE TABLE b (n INTEGER)')
+    const filler = 'x'.repeat(2000)
+    let n = 0
+    const write = (): void => {
+      n++
+      writer.exec(`BEGIN IMMEDIATE; INSERT INTO a VALUES (${n}, '${filler}'); INSERT INTO b VALUES (${n}); COMMIT`)
+    }
+    for (let count = 0; count < 5000; count++) write()
+    const before = n
+    let seen = 0
+    const taken = takeBackup({
+      dataDir,
+      file,
+      force: false,
+      now: NOW,
+      progress() {
+        // Between two steps of the copy, pages that it has and pages that it does not have yet change.
+        seen++
+        // They end at some point, because a copy that starts again after each of them would never end.
+        for (let count = 0; seen < 100 && count < 20; count++) write()
+      },
+    })
+    const { description } = await taken
+    assert.ok(seen >= 5, `the copy took ${seen} steps`)
+    assert.equal(description.rows['a'], before)
+    assert.equal(description.rows['b'], before)
+    assert.ok(n > before)
+    // What was written meanwhile is in the database by now, so that no caller's row has to wait for it.
+    const { log, checkpointed } = writer.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as Record<string, number>
+    assert.equal(checkpointed, log)
+  })
+
+  it('backs up a service under load; the copy reconciles, and serves the same callers', async (t) => {
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const weir = await weirProcess(stageConfig([engine.url]))
+    t.after(() => weir.remove())
+    const folder = emptyFolder(t)
+    const file = join(folder, 'weir.backup')
+    const load = { isOver: false, answered: 0 }
+    const callers = [1, 2, 3, 4].map(async () => {
+      while (!load.isOver) {
+        const response = await weir.chat({})
+        await response.text()
+        assert.equal(response.status, 200)
+        load.answered++
+      }
+    })
+    while (load.answered < 20) await nextTurn()
+    const made = await cli(['backup', file, '--data', weir.dataDir, '--json'])
+    load.isOver = true
+    await Promise.all(callers)
+    const report = made.json<{ ledger_rows: number; schema: number; bytes: number }>()
+    assert.deepEqual(Object.keys(report), ['file', 'bytes', 'created', 'schema', 'sha256', 'ledger_rows'])
+    assert.ok(report.ledger_rows >= 20)
+    assert.equal(report.schema, steps.length)
+    assert.equal(report.bytes, statSync(file).size)
+    assert.equal((await weir.ledger()).length, load.answered, 'the original has every row')
+
+    const copy = join(folder, 'copy')
+    const restored = await cli(['restore', file, '--data', copy, '--json'])
+    assert.equal(restored.json()['ledger_rows'], report.ledger_rows)
+    const reconciled = await cli(['reconcile', '--data', copy, '--json'])
+    assert.deepEqual(reconciled.json()['problems'], [])
+
+    // Put it in the place of the original, as after the loss of a disk.
+    const token = readFileSync(join(weir.dataDir, 'operator-token'), 'utf8')
+    weir.signal('SIGKILL')
+    await weir.ended()
+    rmSync(weir.dataDir, { recursive: true })
+    renameSync(copy, weir.dataDir)
+    await weir.start()
+    assert.equal((await weir.chat({})).status, 200)
+    const admin = await fetch(`${weir.adminUrl}/admin/v1/workspaces`, {
+      headers: { authorization: `Bearer ${token.trim()}` },
+    })
+    assert.equal(admin.status, 200)
+    const after = await cli(['reconcile', '--data', weir.dataDir, '--json'])
+    assert.deepEqual(after.json()['problems'], [])
+  })
+
+  it('has everything in a data directory that cannot be made again', async (t) => {
+    const { weir } = await chatStage(t, { config: { files: { kind: 'local' } } })
+    await (await weir.chat({})).text()
+    /** Locks, notes, uploads, and images whose links expire. */
+    const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|models)$/
+    const known = new Set<string>(['weir.db', ...KEPT_FILES])
+    const entries = readdirSync(weir.dataDir, { withFileTypes: true }).filter((it) => !it.isSocket())
+    assert.deepEqual(
+      entries.map(({ name }) => name).filter((name) => !known.has(name) && !notBackedUp.test(name)),
+      [],
+    )
+  })
+
+  it('is readable by its owner only, replaces nothing without --force, and leaves no half file', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    assert.deepEqual(readdirSync(folder).toSorted(), ['data', 'weir.backup'])
+    const first = readFileSync(file)
+    await assert.rejects(take(dataDir, file), { code: 'ERR_BACKUP_EXISTS', message: /--force/ })
+    assert.deepEqual(readFileSync(file), first)
+    await take(dataDir, file, true)
+    await assert.rejects(take(dataDir, join(folder, 'nowhere', 'x')), { code: 'ERR_NO_FOLDER' })
+    await assert.rejects(take(join(folder, 'nothing'), join(folder, 'x')), { code: 'ERR_NO_DATABASE' })
+    assert.ok(!existsSync(join(folder, 'nothing')), 'it creates no data directory')
+    assert.deepEqual(readdirSync(folder).toSorted(), ['data', 'weir.backup'])
+  })
+
+  it('refuses a damaged database instead of copying the damage', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    // A page in the middle of the file: the database still opens.
+    overwrite(join(dataDir, 'weir.db'), 4096 * 9, Buffer.alloc(4096, 0xee))
+    await assert.rejects(take(dataDir, file), {
+      code: 'ERR_DATA_DIR_DAMAGED',
+      message: /weir restore|last good backup/,
+    })
+    assert.deepEqual(readdirSync(folder), ['data'])
+  })
+
+  it('explains in one line that the disk filled up, and leaves nothing behind', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    const { code, stdout, stderr } = await cliWithFileLimit(65_536, ['backup', file, '--data', dataDir])
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, /^weir: .*weir\.backup cannot be written .*check the disk and its free space.*\n$/)
+    assert.deepEqual(readdirSync(folder), ['data'])
+    await assertBooksAgree(dataDir, 40)
+    assert.equal((await take(dataDir, file)).description.rows['ledger'], 40)
+  })
+
+  it('explains mistakes, and says in words what it did', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    for (const [args, message] of [
+      [['backup'], /give the file to write: weir backup FILE/],
+      [['restore'], /give the backup to restore: weir restore FILE/],
+      [['backup', file, 'extra'], /unexpected argument "extra"/],
+    ] as const) {
+      const { code, stderr } = await cli([...args, '--data', dataDir])
+      assert.equal(code, 2)
+      assert.match(stderr, message)
+    }
+    const made = await cli(['backup', file, '--data', dataDir])
+    assert.deepEqual([made.code, made.stderr], [0, ''])
+    assert.match(made.stdout, /weir\.backup: \d+ KB, 40 ledger rows, checked\. Restore it with weir restore /)
+    const used = await cli(['restore', file, '--data', dataDir])
+    assert.deepEqual([used.code, used.stdout], [1, ''])
+    assert.match(used.stderr, /^weir: .* is not empty: choose another directory with --data, or .* --force\n$/)
+    const restored = await cli(['restore', file, '--data', dataDir, '--force'])
+    assert.deepEqual([restored.code, restored.stderr], [0, ''])
+    assert.match(restored.stdout, /: 40 ledger rows\.\nWhat was there before is in .*before-restore-.*\n.*reconcile/)
+  })
+})
+
+describe('weir restore', () => {
+  it('keeps what was there before, and leaves models alone', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    mkdirSync(join(dataDir, 'models'))
+    writeFileSync(join(dataDir, 'weir.db'), 'not a database any more')
+    writeFileSync(join(dataDir, 'weir.db-wal'), 'nor this')
+    writeFileSync(join(dataDir, 'operator-token'), 'another\n')
+    assert.throws(() => restore(file, dataDir), { code: 'ERR_DATA_DIR_USED' })
+    assert.equal(readFileSync(join(dataDir, 'weir.db'), 'utf8'), 'not a database any more')
+
+    const { replaced } = restore(file, dataDir, true)
+    assert.equal(replaced, join(dataDir, 'before-restore-2026-11-16T02-03-04-005Z'))
+    assert.equal(readFileSync(join(replaced, 'weir.db'), 'utf8'), 'not a database any more')
+    assert.equal(readFileSync(join(replaced, 'weir.db-wal'), 'utf8'), 'nor this')
+    assert.equal(readFileSync(join(replaced, 'operator-token'), 'utf8'), 'another\n')
+    assert.equal(readFileSync(join(dataDir, 'operator-token'), 'utf8'), 'weir_operator_0123456789\n')
+    assert.equal(statSync(join(dataDir, 'operator-token')).mode & 0o777, 0o600)
+    assert.deepEqual(
+      readdirSync(dataDir)
+        .filter((name) => !name.startsWith('serve.lock'))
+        .toSorted(),
+      ['before-restore-2026-11-16T02-03-04-005Z', 'models', 'operator-token', 'weir.db'],
+    )
+    await assertBooksAgree(dataDir, 40)
+  })
+
+  it('refuses while a service runs on the directory', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    const service = takeServiceLock(dataDir)
+    t.after(() => service.close())
+    assert.throws(() => restore(file, dataDir, true), { code: 'ERR_DATA_DIR_TAKEN', message: /stop it first/ })
+    assert.ok(!readdirSync(dataDir).some((name) => name.startsWith('before-restore')))
+  })
+
+  it('refuses a file that is damaged, incomplete or something else, and changes nothing', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    const target = join(folder, 'target')
+    const size = statSync(file).size
+    const copy = join(folder, 'copy')
+    const damages: readonly [string, RegExp | string, () => void][] = [
+      ['a flipped byte in the database', 'ERR_BACKUP_DAMAGED', () => overwrite(copy, 30_000, Buffer.from('?'))],
+      ['a flipped byte in the description', 'ERR_BACKUP_DAMAGED', () => overwrite(copy, size - 200, Buffer.from('?'))],
+      ['a missing end', 'ERR_NOT_A_BACKUP', () => truncateSync(copy, size - 1)],
+      ['half a file', 'ERR_NOT_A_BACKUP', () => truncateSync(copy, size / 2)],
+      ['an empty file', 'ERR_NOT_A_BACKUP', () => truncateSync(copy, 0)],
+      ['a database', 'ERR_NOT_A_BACKUP', () => copyFileSync(join(dataDir, 'weir.db'), copy)],
+    ]
+    for (const [what, code, damage] of damages) {
+      copyFileSync(file, copy)
+      damage()
+      assert.throws(() => restore(copy, target), { code }, what)
+      assert.ok(!existsSync(target), what)
+    }
+    assert.throws(() => restore(join(folder, 'missing'), target), { code: 'ENOENT' })
+  })
+
+  it('brings a backup of an older schema up to date, and refuses one of a newer schema', async (t) => {
+    const folder = emptyFolder(t)
+    const old = join(folder, 'old')
+    mkdirSync(old)
+    copyFileSync(OLD_DATABASE, join(old, 'weir.db'))
+    const { description } = await take(old, join(folder, 'old.backup'))
+    assert.equal(description.schema, 1)
+    restore(join(folder, 'old.backup'), join(folder, 'target'))
+    const store = await openStore({ dataDir: join(folder, 'target'), exclusive: true })
+    assert.equal(await store.recoverIntents(NOW), 3)
+    await store.close()
+    await assertBooksAgree(join(folder, 'target'), 40)
+
+    const newer = readFileSync(join(folder, 'old.backup'), 'latin1')
+    const later = join(folder, 'later.backup')
+    writeFileSync(
+      later,
+      withDescription(newer, (json) => json.replace('"schema":1', '"schema":99')),
+      'latin1',
+    )
+    assert.throws(() => restore(later, join(folder, 'other')), {
+      code: 'ERR_DATA_DIR_NEWER',
+      message: /newer version of Weir .*update Weir first/,
+    })
+    assert.ok(!existsSync(join(folder, 'other')))
+  })
+
+  it('can be run again after it was cut off; until then, no service starts on the directory', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    // Cut off at its worst moment: the old database has moved, and the new one is not there yet.
+    const aside = join(dataDir, 'before-restore-earlier')
+    mkdirSync(aside)
+    renameSync(join(dataDir, 'weir.db'), join(aside, 'weir.db'))
+    mkdirSync(join(dataDir, 'restoring-earlier'))
+    await assert.rejects(openStore({ dataDir, exclusive: true }), {
+      code: 'ERR_DATA_DIR_RESTORING',
+      message: /run weir restore FILE --force again/,
+    })
+    restore(file, dataDir, true)
+    assert.ok(existsSync(join(aside, 'weir.db')))
+    assert.ok(!existsSync(join(dataDir, 'restoring-earlier')))
+    await assertBooksAgree(dataDir, 40)
+  })
+
+  it('explains in one line that the disk filled up, and leaves the directory as it was', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    const content = (): string[] => readdirSync(dataDir).filter((name) => !name.startsWith('serve.lock'))
+    const before = content()
+    const { code, stderr } = await cliWithFileLimit(65_536, ['restore', file, '--data', dataDir, '--force'])
+    assert.equal(code, 1)
+    assert.match(stderr, /^weir: .* cannot be written .*check the disk and its free space.*\n$/)
+    assert.deepEqual(content(), before)
+    await assertBooksAgree(dataDir, 40)
+  })
+})
+
+/** A backup with another description and the checksum that belongs to it. */
+function withDescription(backup: string, change: (json: string) => string): string {
+  const [lastLine, length] = /weir-backup 1 (\d{10}) [0-9a-f]{64}\n$/.exec(backup) ?? assert.fail('no last line')
+  const start = backup.length - lastLine.length - Number(length)
+  const json = change(backup.slice(start, start + Number(length)))
+  const checksum = hash('sha256', Buffer.from(json, 'latin1'))
+  return `${backup.slice(0, start)}${json}weir-backup 1 ${String(json.length).padStart(10, '0')} ${checksum}\n`
+}
