@@ -15,12 +15,16 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
   .sort()
   .map((file) => join('test', file))
 /** Folders with their own command. Tests with real weights use every core, so they run one after another. */
-const separate = { '--models': { folder: 'models', concurrency: 1 }, '--slow': { folder: 'slow', concurrency: 2 } }
+const separate = {
+  '--models': { folder: 'models', concurrency: 1 },
+  // The soak takes an hour.
+  '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
+}
 const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
 const args = process.argv.slice(2)
 const chosen = separate[args[0]]
 
-if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chosen.concurrency)
+if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chosen.concurrency, chosen.fileMinutes)
 else if (args.length > 0) runTests('tests', args, 2)
 else {
   step('types', tool('tsc'), ['--noEmit'])
@@ -50,8 +54,9 @@ function ensureTools(names) {
   process.exit(1)
 }
 
-function runTests(name, files, concurrency) {
-  step(name, runtime(), ['--test', '--test-timeout=600000', `--test-concurrency=${concurrency}`, ...files])
+function runTests(name, files, concurrency, fileMinutes = 10) {
+  const timeout = `--test-timeout=${fileMinutes * 60_000}`
+  step(name, runtime(), ['--test', timeout, `--test-concurrency=${concurrency}`, ...files])
 }
 
 function step(name, command, args) {

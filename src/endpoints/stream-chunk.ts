@@ -16,7 +16,7 @@ export function readChunk<Choice>(json: string): StreamChunk<Choice> | undefined
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const chunk = asRecord(value)
   if (isGiven(chunk['error']) || !asList(chunk['choices'] ?? [])?.every(isChoice)) return undefined
-  return chunk as StreamChunk<Choice>
+  return chunk
 }
 
 function isGiven(value: unknown): boolean {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { png } from '../image-samples.ts'
 
 /** A server that answers whatever it is given to answer, byte for byte. Calls without a plan are answered correctly. */
@@ -9,6 +10,8 @@ export interface FuzzEngine {
   readonly running: number
   /** The answers to the calls that carry `marker(mark)` in their body, in order. */
   plan(mark: number, answers: readonly EngineAnswer[]): void
+  /** The request is over, whether or not the engine was called. */
+  forget(mark: number): void
   close(): Promise<void>
 }
 
@@ -17,8 +20,11 @@ export interface EngineAnswer {
   readonly headers: Readonly<Record<string, string>>
   /** Written one after the other. */
   readonly pieces: readonly Buffer[]
-  /** `reset` breaks the connection; `short` ends it before the length that was promised. */
-  readonly ending: 'end' | 'reset' | 'short'
+  /** `reset` breaks the connection; `short` ends it before the length that was promised; `hang` never ends it. */
+  readonly ending: 'end' | 'reset' | 'short' | 'hang'
+  /** Pause before the headers, and between the pieces. */
+  readonly delayMs?: number
+  readonly pieceMs?: number
 }
 
 export function marker(mark: number): string {
@@ -47,7 +53,7 @@ export async function fuzzEngine(): Promise<FuzzEngine> {
     const planned = plans.get(mark)
     const answer = planned?.shift()
     if (planned?.length === 0) plans.delete(mark)
-    if (answer) perform(answer, response)
+    if (answer) await perform(answer, response)
     else answerCorrectly(request.url ?? '', body, response)
   }
 
@@ -58,6 +64,7 @@ export async function fuzzEngine(): Promise<FuzzEngine> {
       return running
     },
     plan: (mark, answers) => void plans.set(mark, [...answers]),
+    forget: (mark) => void plans.delete(mark),
     close() {
       server.closeAllConnections()
       return new Promise((resolve) => server.close(() => resolve()))
@@ -65,13 +72,20 @@ export async function fuzzEngine(): Promise<FuzzEngine> {
   }
 }
 
-function perform({ status, headers, pieces, ending }: EngineAnswer, response: ServerResponse): void {
+async function perform(answer: EngineAnswer, response: ServerResponse): Promise<void> {
+  const { status, headers, pieces, ending, delayMs, pieceMs } = answer
+  if (delayMs) await sleep(delayMs)
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-  response.writeHead(status, { ...headers, ...(ending === 'short' ? { 'content-length': String(length + 10) } : {}) })
-  for (const piece of pieces) response.write(piece)
+  if (pieces.length > 0 || ending !== 'hang') {
+    response.writeHead(status, { ...headers, ...(ending === 'short' ? { 'content-length': String(length + 10) } : {}) })
+  }
+  for (const piece of pieces) {
+    if (pieceMs) await sleep(pieceMs)
+    response.write(piece)
+  }
   if (ending === 'end') response.end()
   // What was written leaves first.
-  else setImmediate(() => response.destroy())
+  else if (ending !== 'hang') setImmediate(() => response.destroy())
 }
 
 function answerCorrectly(path: string, text: string, response: ServerResponse): void {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { stringify } from 'yaml'
 import { usageQuery } from '../../../src/accounts/views.ts'
 import { eachPage } from '../../../src/billing/usage-export.ts'
 import { engineKinds } from '../../../src/core/catalog.ts'
@@ -20,10 +21,14 @@ export interface FuzzStage {
   readonly engine: FuzzEngine
   readonly operatorToken: string
   admin(method: string, path: string, body?: object): Promise<Response>
+  /** Changes the limits of every model's queue, while the service runs. */
+  changeLimits(changes: object): Promise<Response>
   /** Every row of every workspace. */
   ledger(): Promise<readonly LedgerRow[]>
   /** Remembers what the process uses now, to compare with at the end. */
   measure(): void
+  /** No request is queued, running, held or open in the books, and the books add up. */
+  assertIdle(): Promise<void>
   /** Nothing is left of all that was sent, and the log has no failure that nobody expected. */
   assertAtRest(): Promise<void>
   close(): Promise<void>
@@ -34,7 +39,7 @@ const MEMORY_TOLERANCE_BYTES = 96 * 1024 * 1024
 /** Connections to engines stay open for the next call. */
 const DESCRIPTOR_TOLERANCE = 24
 
-const limits = { token_budget: 100_000_000, max_concurrent_requests: 64, max_queue_depth: 1000, max_wait_ms: 60_000 }
+const roomy = { token_budget: 100_000_000, max_concurrent_requests: 64, max_queue_depth: 1000, max_wait_ms: 60_000 }
 
 const parameters = [
   'timestamp_granularities',
@@ -47,13 +52,14 @@ const parameters = [
 
 export async function fuzzStage(): Promise<FuzzStage> {
   const engine = await fuzzEngine()
-  const weir = await weirProcess({
+  const configOf = (limits: object): object => ({
     server: { port: 0, admin_port: 0, drain_ms: 1000 },
     log: { level: 'warn' },
     rate_limit: { requests_per_minute: 100_000_000, unauthenticated_per_minute: 100_000_000 },
     files: { kind: 'local', public_url: 'http://127.0.0.1' },
-    models: modelsOf(engine.url),
+    models: modelsOf(engine.url, limits),
   })
+  const weir = await weirProcess(configOf(roomy))
   const operatorToken = readFileSync(join(weir.dataDir, 'operator-token'), 'utf8').trim()
   let memory = 0
   let descriptors = 0
@@ -68,11 +74,16 @@ export async function fuzzStage(): Promise<FuzzStage> {
         headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
         ...(body ? { body: JSON.stringify(body) } : {}),
       }),
+    changeLimits(changes) {
+      writeFileSync(join(dirname(weir.dataDir), 'weir.yaml'), stringify(configOf({ ...roomy, ...changes })))
+      return stage.admin('POST', '/admin/v1/catalog/reload')
+    },
     ledger: () => everyRow(weir.dataDir),
     measure() {
       memory = residentBytes(weir.pid)
       descriptors = openDescriptors(weir.pid).length
     },
+    assertIdle: () => assertIdle(stage),
     async assertAtRest() {
       await assertIdle(stage)
       await eventually('connections are closed', () => {
@@ -92,12 +103,7 @@ export async function fuzzStage(): Promise<FuzzStage> {
   return stage
 }
 
-/** No request is queued, running, held or open in the books, and the books add up. */
-export async function assertIdle(stage: {
-  readonly weir: WeirProcess
-  readonly engine: { readonly running: number }
-  admin: FuzzStage['admin']
-}): Promise<void> {
+async function assertIdle(stage: FuzzStage): Promise<void> {
   const { weir, engine, admin } = stage
   await eventually('no request is queued or running', async () => (await queueTotals(weir)).every((it) => it === 0))
   await eventually('no engine call runs', () => engine.running === 0)
@@ -166,7 +172,7 @@ function openDescriptors(pid: number): string[] {
   })
 }
 
-export async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
+async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
   const store = await openStore({ dataDir, exclusive: false })
   const rows: LedgerRow[] = []
   try {
@@ -180,7 +186,7 @@ export async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
   return rows
 }
 
-function modelsOf(url: string): object[] {
+function modelsOf(url: string, limits: object): object[] {
   const entry = (id: string, categories: string[], kind: string, changes: object = {}): object =>
     modelEntry([], {
       id,
@@ -194,7 +200,16 @@ function modelsOf(url: string): object[] {
         per_image: '0.04',
         per_audio_minute: '0.006',
       },
-      serverless: { engine: { kind, urls: [`${url}/v1`], model: 'engine-name', idle_timeout_ms: 10_000 }, limits },
+      serverless: {
+        engine: {
+          kind,
+          urls: [`${url}/v1`],
+          model: 'engine-name',
+          first_byte_timeout_ms: 10_000,
+          idle_timeout_ms: 10_000,
+        },
+        limits,
+      },
       ...changes,
     })
   const everything = ['llm', 'embedding', 'reranker', 'image', 'audio']
@@ -205,11 +220,13 @@ function modelsOf(url: string): object[] {
     entry('fuzz/ranker', ['reranker'], 'nim', { rerank_schema: 'passages' }),
     entry('fuzz/painter', ['image'], 'openai'),
     entry('fuzz/listener', ['audio'], 'openai'),
-    ...engineKinds
-      .filter((kind) => kind !== 'embedded')
-      .flatMap((kind) => [
-        entry(`documents/${kind}`, everything, kind, { rerank_schema: 'documents' }),
-        entry(`passages/${kind}`, everything, kind, { rerank_schema: 'passages' }),
-      ]),
+    ...engineKinds.flatMap((kind) =>
+      kind === 'embedded'
+        ? []
+        : [
+            entry(`documents/${kind}`, everything, kind, { rerank_schema: 'documents' }),
+            entry(`passages/${kind}`, everything, kind, { rerank_schema: 'passages' }),
+          ],
+    ),
   ]
 }
