@@ -26,7 +26,7 @@ const workspaces = ['soak-one', 'soak-two', 'soak-limited']
 const answered = new Map<string, SoakRequest['truth']>()
 const statuses = new Map<string, number>()
 let sent = 0
-let isOver = false
+const over = new AbortController()
 
 before(async () => {
   stage = await fuzzStage()
@@ -93,7 +93,7 @@ async function read(response: Response, slowly: boolean): Promise<string> {
 
 async function callAgainAndAgain(caller: number): Promise<void> {
   const chance = chanceOf(seed + 1, caller)
-  while (!isOver) {
+  while (!over.signal.aborted) {
     await call()
     await sleep(chance.below(200))
   }
@@ -101,7 +101,7 @@ async function callAgainAndAgain(caller: number): Promise<void> {
 
 /** The operator at work: keys change, limits move, prices are reloaded, a spend limit is reached and raised. */
 async function operate(): Promise<void> {
-  for (let round = 0; !isOver; round++) {
+  for (let round = 0; !over.signal.aborted; round++) {
     const name = workspaces[round % workspaces.length] ?? ''
     const old = keys.get(name)
     await newKey(name)
@@ -127,7 +127,7 @@ interface Samples {
 }
 
 async function watch(samples: Samples): Promise<void> {
-  while (!isOver) {
+  while (!over.signal.aborted) {
     samples.memory.push(residentBytes(stage.weir.pid))
     const metrics = await (await stage.admin('GET', '/metrics')).text()
     samples.loopDelayMs.push(Number(/^weir_event_loop_delay_seconds (\S+)$/m.exec(metrics)?.[1]) * 1000)
@@ -143,7 +143,7 @@ describe(`a soak of ${minutes} minutes, WEIR_SEED=${seed}`, () => {
   const samples: Samples = { memory: [], loopDelayMs: [] }
 
   it('serves a mixed load with faults', { timeout: (minutes + 10) * 60_000 }, async (t) => {
-    setTimeout(() => (isOver = true), minutes * 60_000)
+    setTimeout(() => over.abort(), minutes * 60_000)
     const work = [
       operate(),
       watch(samples),
@@ -152,7 +152,7 @@ describe(`a soak of ${minutes} minutes, WEIR_SEED=${seed}`, () => {
     try {
       await Promise.all(work)
     } finally {
-      isOver = true
+      over.abort()
       await Promise.allSettled(work)
     }
     t.diagnostic(`${sent} requests: ${JSON.stringify(Object.fromEntries(statuses))}`)
