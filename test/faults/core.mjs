@@ -134,10 +134,10 @@ export default [
     tests: ['unit/forward', 'unit/large-json-strings'],
   },
   {
-    name: 'scan-blanks-the-wrong-comma',
+    name: 'scan-leaves-the-last-comma',
     file: 'src/core/json/json-scan.ts',
     find: 'if (kept > 0) from = bytes.lastIndexOf(COMMA, field.start)\n    else if (bytes[to] === COMMA) to++',
-    replace: 'if (bytes[to] === COMMA) to++\n    else if (kept > 0) from = bytes.lastIndexOf(COMMA, field.start)',
+    replace: 'if (bytes[to] === COMMA) to++',
     tests: ['unit/forward'],
   },
   {

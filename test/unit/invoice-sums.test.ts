@@ -134,6 +134,12 @@ describe('the lines of an invoice', () => {
 })
 
 describe('rounding', () => {
+  it('takes GST from the printed subtotal, so that the printed figures add up', () => {
+    // 4.5 cents are printed as 5. A tenth of that is half a cent, which rounds up; a tenth of 4.5 would round down.
+    const { subtotal, gst, total } = totalsOf([{ amount: 45_000_000_000n } as InvoiceLine])
+    assert.deepEqual([subtotal, gst, total], [5n, 1n, 6n])
+  })
+
   it('is half up, and symmetric, so that a credit reverses exactly what was charged', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 19n }), (amount) => {

@@ -3,12 +3,24 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { usageQuery } from '../../src/accounts/views.ts'
 import { ApiError } from '../../src/core/errors.ts'
-import { sydneyDate, sydneyMidnight } from '../../src/core/money/sydney-time.ts'
+import { sydneyDate, sydneyDay, sydneyMidnight, sydneyMonth } from '../../src/core/money/sydney-time.ts'
 
 fc.configureGlobal({ seed: 1 })
 
 const HOUR_MS = 3_600_000
 const iso = (at: number): string => new Date(at).toISOString()
+
+describe('a day or month in Sydney', () => {
+  it('begins at its midnight, whichever day or month was asked for before', () => {
+    const midnight = sydneyMidnight(2026, 6, 1)
+    assert.equal(sydneyDay(midnight - 1), sydneyMidnight(2026, 5, 31))
+    assert.equal(sydneyDay(midnight), midnight)
+    assert.equal(sydneyDay(midnight - 1), sydneyMidnight(2026, 5, 31))
+    assert.equal(sydneyMonth(midnight - 1).name, '2026-05')
+    assert.equal(sydneyMonth(midnight).name, '2026-06')
+    assert.equal(sydneyMonth(midnight - 1).name, '2026-05')
+  })
+})
 
 describe('midnight in Sydney', () => {
   it('is 14:00 UTC on the day before in winter and 13:00 UTC in summer', () => {
