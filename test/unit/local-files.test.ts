@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -48,6 +48,32 @@ describe('files in the data directory', () => {
     await assert.rejects(read(second, link), { code: 'not_found', message: /expired/ })
     await second.put(Buffer.alloc(900_000), 'image/png')
     assert.equal(names().length, 1)
+  })
+
+  it('expire in the second that their link names, not in the next', async (t) => {
+    const { start, time } = stage(t, { linkTtlSeconds: 60 })
+    time.ms = Math.ceil(time.ms / 1000) * 1000
+    const store = start()
+    const link = await store.put(Buffer.from('one'), 'image/png')
+    time.ms += 59_999
+    assert.equal(await read(store, link), 'one')
+    time.ms += 1
+    await assert.rejects(read(store, link), { code: 'not_found', message: /expired/ })
+  })
+
+  it('make room after a restart as soon as the oldest expires', async (t) => {
+    const { start, time, dataDir, names } = stage(t, { maxBytes: MIB, linkTtlSeconds: 60 })
+    const first = start()
+    const ages = [30, 0, 45, 15]
+    for (const age of ages) {
+      const { pathname } = new URL(await first.put(Buffer.alloc(250_000), 'image/png'))
+      const written = time.ms / 1000 - age
+      utimesSync(join(dataDir, 'files', pathname.split('/').at(-1) ?? ''), written, written)
+    }
+    const second = start()
+    time.ms += 20_000
+    await second.put(Buffer.alloc(250_000), 'image/png')
+    assert.equal(names().length, 4, 'the one that is 45 s older has gone')
   })
 
   it('never exceed the limit, even when many are stored at once', async (t) => {
