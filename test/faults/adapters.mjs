@@ -15,10 +15,10 @@ export default [
     tests: ['unit/admission-memory'],
   },
   {
-    name: 'admission-caller-may-hear-twice',
+    name: 'admission-tells-a-caller-who-left',
     file: 'src/admission/memory.ts',
-    find: '    const { decided } = this\n    this.decided = undefined\n',
-    replace: '    const { decided } = this\n',
+    find: '  function leave(entry: Entry): void {\n    entry.decided = undefined\n',
+    replace: '  function leave(entry: Entry): void {\n',
     tests: ['unit/admission-memory'],
   },
   {

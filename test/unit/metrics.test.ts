@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createMetrics, labels } from '../../src/telemetry/metrics.ts'
+
+describe('metrics in the Prometheus format', () => {
+  it('escape quotes, backslashes and line ends in a label', () => {
+    assert.equal(labels({ a: '"', b: '\\', c: '\n', d: 1 }), String.raw`{a="\"",b="\\",c="\n",d="1"}`)
+    assert.equal(labels({}), '')
+  })
+
+  it('count a value in every bucket from its own upwards, the limits included', () => {
+    const metrics = createMetrics()
+    const histogram = metrics.histogram('seconds', 'Times', [1, 2, 5])
+    for (const value of [0.5, 1, 1.5, 5, 9]) histogram.observe('{model="x"}', value)
+    assert.deepEqual(metrics.text().split('\n').slice(2, -1), [
+      'seconds_bucket{model="x",le="1"} 2',
+      'seconds_bucket{model="x",le="2"} 3',
+      'seconds_bucket{model="x",le="5"} 4',
+      'seconds_bucket{model="x",le="+Inf"} 5',
+      'seconds_sum{model="x"} 17',
+      'seconds_count{model="x"} 5',
+    ])
+  })
+})
