@@ -117,7 +117,7 @@ export default [
     file: 'src/store/sqlite/worker.ts',
     find: 'PRAGMA synchronous = FULL',
     replace: 'PRAGMA synchronous = NORMAL',
-    tests: ['unit/store-transactions', 'conformance/store', 'http/crash'],
+    tests: ['unit/sqlite-settings'],
   },
   {
     name: 'migration-takes-every-step-again',
@@ -174,7 +174,7 @@ export default [
     file: 'src/accounts/operator-token.ts',
     find: ', { mode: 0o600 }',
     replace: '',
-    tests: ['http/start', 'cli', 'http/accounts'],
+    tests: ['unit/running-service'],
   },
   {
     name: 'usage-to-excludes-the-day',

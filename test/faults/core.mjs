@@ -145,7 +145,7 @@ export default [
     file: 'src/core/json/json-body.ts',
     find: 'if (scan.depth > MAX_DEPTH)',
     replace: 'if (scan.depth >= MAX_DEPTH)',
-    tests: ['http/bad-input', 'http/chat', 'http/traps'],
+    tests: ['unit/json-body'],
   },
   {
     name: 'json-repeated-name-below-top-level',
@@ -257,7 +257,7 @@ export default [
     file: 'src/core/money/ledger.ts',
     find: 'audioMs: -row.audioMs,',
     replace: 'audioMs: row.audioMs,',
-    tests: ['unit/invoicing', 'unit/random-books'],
+    tests: ['unit/reversal'],
   },
   {
     name: 'invoice-gst-from-the-unrounded-sum',
@@ -362,7 +362,7 @@ export default [
     file: 'src/core/errors.ts',
     find: 'clampRetryAfter(details.retryAfter ?? 1)',
     replace: '(details.retryAfter ?? 1)',
-    tests: ['http/rate-limit', 'http/admission', 'unit/rate-window'],
+    tests: ['unit/errors'],
   },
   {
     name: 'stream-estimate-forgets-later-deltas',
@@ -376,7 +376,7 @@ export default [
     file: 'src/core/language-names.ts',
     find: '(?:[-_]|$)/',
     replace: '$/',
-    tests: ['http/audio'],
+    tests: ['unit/language-names'],
   },
   {
     name: 'dedicated-capacity-shared-with-everyone',

@@ -390,14 +390,14 @@ export default [
     file: 'src/http/exchange.ts',
     find: 'if (!flowing) this.#stall ??= setTimeout(() => this.request.socket.destroy(), STALL_MS).unref()\n',
     replace: '',
-    tests: ['unit/exchange', 'http/stream', 'http/disconnects'],
+    tests: ['http/traps'],
   },
   {
     name: 'exchange-stall-not-cleared-by-a-drain',
     file: 'src/http/exchange.ts',
     find: '  #resume(): void {\n    clearTimeout(this.#stall)\n',
     replace: '  #resume(): void {\n',
-    tests: ['unit/exchange', 'http/stream'],
+    tests: ['http/traps'],
   },
   {
     name: 'exchange-retry-after-missing',

@@ -227,8 +227,10 @@ describe('the amount spent', () => {
     assert.deepEqual([spending.spent('ws'), told], [100n, [100n]])
     now = to
     assert.equal(spending.spent('ws'), 0n)
-    await spending.hold(workspace, 100n)
+    const second = await spending.hold(workspace, 100n)
     await assert.rejects(spending.hold(workspace, 1n), /spend limit/)
+    second.settle(100n)
+    assert.deepEqual(told, [100n, 100n], 'the limit is reported once in each month')
   })
 
   it('never exceeds what was reserved: the most of everything, and cached input at its rate if that is higher', () => {

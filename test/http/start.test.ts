@@ -84,6 +84,22 @@ describe('a start that fails', () => {
   })
 })
 
+describe('a service', () => {
+  it('can listen on an IPv6 address, which its URL has in brackets', async (t) => {
+    const folder = emptyFolder(t)
+    const service = await start(folder, { host: '::1', port: 0, admin_port: 0 }).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT') return undefined
+        throw error
+      },
+    )
+    if (!service) return t.skip('this machine has no IPv6')
+    t.after(() => service.stop())
+    assert.match(service.url, /^http:\/\/\[::1\]:\d+$/)
+    assert.equal((await fetch(`${service.url}/healthz`)).status, 200)
+  })
+})
+
 describe('a stop', () => {
   it('can be asked for twice and happens once', async (t) => {
     const folder = emptyFolder(t)

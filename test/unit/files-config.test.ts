@@ -75,8 +75,13 @@ describe('file storage in weir.yaml', () => {
   }
 
   it('needs a public URL when the service listens on every address', () => {
-    const text = 'server: { host: 0.0.0.0 }\nfiles: { kind: local }'
-    assert.throws(() => load(text).files(), /files\.public_url: is required when the service listens on every address/)
+    for (const host of ['0.0.0.0', '::']) {
+      const text = `server: { host: '${host}' }\nfiles: { kind: local }`
+      assert.throws(
+        () => load(text).files(),
+        /files\.public_url: is required when the service listens on every address/,
+      )
+    }
     const given = load('server: { host: 0.0.0.0 }\nfiles: { kind: local, public_url: "https://x.example/w" }').files()
     assert.equal(given?.publicUrl, 'https://x.example/w')
   })

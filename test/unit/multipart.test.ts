@@ -49,6 +49,18 @@ describe('a form', () => {
     )
   })
 
+  it('is refused when it ends before its last boundary, wherever that is', () => {
+    const whole = write([
+      ['model', 'x'],
+      ['file', 'RIFF'],
+    ])
+    const end = whole.lastIndexOf('--') + 2
+    assert.equal(parse(whole.subarray(0, end)).length, 2)
+    for (let length = 0; length < end; length++) {
+      assert.throws(() => parse(whole.subarray(0, length)), /ends before its last boundary/, `${length} bytes`)
+    }
+  })
+
   it('is refused without a crash when it is garbage', () => {
     const bit = fc.constantFrom(
       '--frontier',
