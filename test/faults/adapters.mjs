@@ -113,10 +113,10 @@ export default [
     tests: ['unit/engine-health'],
   },
   {
-    name: 'engine-tries-the-failed-address-again',
+    name: 'engine-prefers-the-address-that-is-down',
     file: 'src/engines/upstream.ts',
-    find: '    tried.add(address)\n',
-    replace: '    if (addresses.length === 1) tried.add(address)\n',
+    find: '(address.healthy ? 0 : 1e9)',
+    replace: '(address.healthy ? 1e9 : 0)',
     tests: ['http/engine'],
   },
   {

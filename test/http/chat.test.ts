@@ -837,6 +837,7 @@ describe('chat: the body', () => {
       { 'content-type': 'application/x-www-form-urlencoded' },
       { 'content-type': 'application/jsonp' },
       { 'content-encoding': 'gzip' },
+      { 'content-encoding': 'br' },
     ]) {
       const refusal = await refusalOf(await sendRaw(body, headers))
       assert.deepEqual([refusal.status, refusal.code], [415, 'unsupported_media_type'], JSON.stringify(headers))

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Model } from '../../src/core/catalog.ts'
+import { checkMessages } from '../../src/endpoints/chat/messages.ts'
+import type { ChatRequest } from '../../src/endpoints/chat/schema.ts'
+import { dataUrl, png } from '../support/image-samples.ts'
+
+const model = { id: 'x/y', categories: ['llm', 'vision'], tokenizer: undefined } as unknown as Model
+const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1_000_000, maxSidePx: 1000 } }
+
+async function tokens(request: object): Promise<{ readonly charged: number; readonly likely: number }> {
+  return (await checkMessages(request as unknown as ChatRequest, model, images)).input
+}
+
+const text = 'word '.repeat(1000)
+const user = (content: unknown) => ({ role: 'user', content })
+const tool = { type: 'function', function: { name: 'f', description: text } }
+const call = (name: string, given: string) => ({ id: 'a', type: 'function', function: { name, arguments: given } })
+
+describe('the tokens of a chat request', () => {
+  const places: readonly [place: string, request: object][] = [
+    ['a message', { messages: [user(text)] }],
+    [
+      'a part of a message',
+      {
+        messages: [
+          user([
+            { type: 'text', text: '' },
+            { type: 'text', text },
+          ]),
+        ],
+      },
+    ],
+    ['the name of a called tool', { messages: [{ role: 'assistant', tool_calls: [call(text, '{}')] }] }],
+    ['the arguments of a called tool', { messages: [{ role: 'assistant', tool_calls: [call('f', text)] }] }],
+    ['a tool', { messages: [user('')], tools: [tool] }],
+    ['a response format', { messages: [user('')], response_format: { type: 'json_schema', json_schema: { text } } }],
+  ]
+  for (const [place, request] of places) {
+    it(`include the text of ${place}`, async () => {
+      const { charged, likely } = await tokens(request)
+      assert.ok(charged > 1000, `charged ${charged}`)
+      assert.ok(likely > 400, `likely ${likely}`)
+    })
+  }
+
+  it('include every message and every image', async () => {
+    const none = await tokens({ messages: [user('')] })
+    const ten = await tokens({ messages: Array.from({ length: 10 }, () => user('')) })
+    assert.deepEqual([ten.charged, ten.likely], [none.charged * 10, none.likely * 10])
+    const url = dataUrl('image/png', png())
+    const image = { type: 'image_url', image_url: { url } }
+    const two = await tokens({ messages: [user([image, image])] })
+    assert.deepEqual([two.charged - none.charged, two.likely - none.likely], [2 * 1024, 2 * 64])
+  })
+})
