@@ -48,7 +48,7 @@ describe('the tokens of a chat request', () => {
     const none = await tokens({ messages: [user('')] })
     const ten = await tokens({ messages: Array.from({ length: 10 }, () => user('')) })
     assert.deepEqual([ten.charged, ten.likely], [none.charged * 10, none.likely * 10])
-    const url = dataUrl('image/png', png())
+    const url = dataUrl('png', png())
     const image = { type: 'image_url', image_url: { url } }
     const two = await tokens({ messages: [user([image, image])] })
     assert.deepEqual([two.charged - none.charged, two.likely - none.likely], [2 * 1024, 2 * 64])
