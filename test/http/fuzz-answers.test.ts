@@ -153,8 +153,8 @@ function checkRow(row: LedgerRow, { end, usage }: Told): void {
   assert.ok(cachedInputTokens <= inputTokens && amount >= 0n)
 }
 
-const WHOLE = 5000
-const STREAMED = 5000
+const WHOLE = 4000
+const STREAMED = 4000
 
 describe(`a fuzz of engines' answers, WEIR_SEED=${seed}`, () => {
   it('is answered once the service is warm', async () => {
