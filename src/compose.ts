@@ -152,6 +152,7 @@ async function assemble(
     priceOf: ({ deployment, model, media }, { workspace }) =>
       prices.priceOn(deployment, model, workspace.id, media?.imageKind),
     settled: telemetry.settled,
+    pastLimit: telemetry.pastLimit,
     random: Math.random,
   })
 

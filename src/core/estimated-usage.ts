@@ -1,15 +1,47 @@
-import type { Job, StreamRelay } from './job.ts'
+import type { Job, ParsedAnswer, StreamRelay } from './job.ts'
 import { noUsage, type Usage } from './money/rating.ts'
+import { clampUsage } from './money/usage-bounds.ts'
+import { likelyOutputTokens } from './token-estimate.ts'
+
+/** What an answer is billed as. */
+export interface CountedUsage {
+  readonly usage: Usage
+  /** The figures are not the engine's own. */
+  readonly isEstimated: boolean
+  /** The engine generated more than was allowed, or reported more than is possible. */
+  readonly isPastLimit: boolean
+}
 
 /** Used when the engine reports no usage. */
 export function estimatedUsage(job: Job, outputTokens: number): Usage {
   return { ...noUsage, inputTokens: job.likelyInputTokens, outputTokens }
 }
 
+export function wholeUsage(job: Job, answer: ParsedAnswer): CountedUsage {
+  const { usage: reported, isPastLimit = false } = answer
+  if (reported) return allowedUsage(job, reported, false, isPastLimit)
+  return { ...estimate(job, likelyOutputTokens(answer.outputBytes())), isPastLimit }
+}
+
 /** The engine's last count, plus one token, the least possible, for every delta since then. */
-export function streamedUsage(job: Job, relay: StreamRelay): { usage: Usage; isEstimated: boolean } {
+export function streamedUsage(job: Job, relay: StreamRelay): CountedUsage {
+  const isPastLimit = relay.isPastLimit()
   const reported = relay.reportedUsage()
-  if (!reported) return { usage: estimatedUsage(job, relay.deltaCount()), isEstimated: true }
+  if (!reported) return { ...estimate(job, relay.deltaCount()), isPastLimit }
   const more = relay.deltasSinceReport()
-  return { usage: { ...reported, outputTokens: reported.outputTokens + more }, isEstimated: more > 0 }
+  return allowedUsage(job, { ...reported, outputTokens: reported.outputTokens + more }, more > 0, isPastLimit)
+}
+
+function estimate(job: Job, outputTokens: number): { usage: Usage; isEstimated: boolean } {
+  return { usage: clampUsage(estimatedUsage(job, outputTokens), job), isEstimated: true }
+}
+
+/** Never more than was allowed, whatever the engine reports. */
+function allowedUsage(job: Job, reported: Usage, isEstimated: boolean, isPastLimit: boolean): CountedUsage {
+  const usage = clampUsage(reported, job)
+  const isPossible =
+    usage.inputTokens === reported.inputTokens &&
+    usage.outputTokens === reported.outputTokens &&
+    usage.images === reported.images
+  return { usage, isEstimated: isEstimated || !isPossible, isPastLimit: isPastLimit || !isPossible }
 }

@@ -91,6 +91,8 @@ export interface PassThrough {
 export interface ParsedAnswer {
   /** undefined when the engine reported none. */
   readonly usage: Usage | undefined
+  /** The engine generated more than was allowed. The rest has been cut off. */
+  readonly isPastLimit?: boolean
   outputBytes(): number
   /** application/json by default. */
   readonly contentType?: string
@@ -107,12 +109,14 @@ export interface StreamedAnswer {
 export interface StreamRelay {
   /** The text to send for a chunk from the engine. */
   push(chunk: Buffer): string
-  /** The engine has sent [DONE]. */
+  /** The engine has sent [DONE], or all that it may send. */
   isDone(): boolean
   /** The engine sent something that is not a valid event, or reported an error. */
   isBroken(): boolean
   /** Every choice has its finish_reason. A stream that ends before that is broken. */
   isComplete(): boolean
+  /** The engine generated more than was allowed. The stream ends at the limit. */
+  isPastLimit(): boolean
   /** The engine's latest count, if there is one. */
   reportedUsage(): Usage | undefined
   /** Events with content. Each has at least one token, so this never exceeds the tokens produced. */

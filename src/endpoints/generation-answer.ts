@@ -1,51 +1,74 @@
 import type { AnswerHead, ParsedAnswer } from '../core/job.ts'
-import type { GenerationDialect } from '../dialects/dialect.ts'
 import { asList, asRecord, type JsonRecord } from '../dialects/reading.ts'
 import { tryParseJson } from './engine-operation.ts'
-import { readUsage, toWireUsage } from './generation-usage.ts'
+import { echoOf, leastTokensOf, tokenBudget, type OutputLimit } from './generation-limit.ts'
+import type { GenerationOptions } from './generation-options.ts'
+import { readUsage, toWireUsage, type ReportedUsage } from './generation-usage.ts'
 
-/** Where the complete answers of chat and text completion differ. */
-export interface AnswerFormat {
+/** Where the complete answers of chat and text completion differ. `Content`: the fields that hold the output. */
+export interface AnswerFormat<Content extends object> {
   readonly idPrefix: string
   readonly object: string
-  /** The fields of a choice that hold its output. */
-  content(choice: JsonRecord): object
+  content(choice: JsonRecord): Content
+  outputOf(content: Content): string
+  /** The same content, with only as much of each of its texts as `keep` returns. */
+  cut(content: Content, keep: (text: string) => string): Content
 }
 
 /** Turns an engine's complete answer into ours; undefined when it is not a complete answer. */
-export function generationAnswer(
+export function generationAnswer<Content extends object>(
   body: Buffer,
   head: AnswerHead,
-  cachedTokens: GenerationDialect['cachedTokens'],
-  format: AnswerFormat,
+  { limit, cachedTokens }: GenerationOptions,
+  format: AnswerFormat<Content>,
 ): ParsedAnswer | undefined {
   const answer = asRecord(tryParseJson(body))
-  const choices = (asList(answer['choices']) ?? []).map(asRecord).map((choice, position) => ({
+  const all = (asList(answer['choices']) ?? []).map(asRecord).map((choice, position) => ({
     index: typeof choice['index'] === 'number' ? choice['index'] : position,
-    ...format.content(choice),
+    content: format.content(choice),
     logprobs: choice['logprobs'] ?? null,
     finish_reason: choice['finish_reason'],
   }))
   // As in a stream: an answer that does not say why it ended is incomplete.
-  if (choices.length === 0 || choices.some((choice) => typeof choice.finish_reason !== 'string')) return undefined
+  if (all.length === 0 || all.some((choice) => typeof choice.finish_reason !== 'string')) return undefined
   const reported = readUsage(answer['usage'], cachedTokens?.(answer))
+  const choices = all.slice(0, limit.choices).map(withinLimit)
   return {
     usage: reported?.usage,
-    outputBytes: () => (asList(answer['choices']) ?? []).reduce<number>((sum, choice) => sum + outputBytes(choice), 0),
+    isPastLimit: all.length > limit.choices || choices.some((choice) => choice.isCut),
+    outputBytes: () => choices.reduce((sum, choice) => sum + Buffer.byteLength(ownOutput(choice)), 0),
     render: (usage) =>
       JSON.stringify({
         id: format.idPrefix + head.id,
         object: format.object,
         created: head.created,
         model: head.model,
-        choices,
-        usage: toWireUsage(usage, reported?.reasoningTokens ?? 0),
+        choices: choices.map(({ index, content, logprobs, finish_reason }) => ({
+          index,
+          ...content,
+          logprobs,
+          finish_reason,
+        })),
+        usage: toWireUsage(usage, reported),
       }),
   }
 
-  function outputBytes(choice: unknown): number {
-    return Object.values(format.content(asRecord(choice))).reduce<number>((sum, part) => {
-      return sum + Buffer.byteLength(typeof part === 'string' ? part : JSON.stringify(part))
-    }, 0)
+  function ownOutput({ index, content }: (typeof all)[number]): string {
+    return format.outputOf(content).slice(echoOf(limit, index))
   }
+
+  /** Cuts a choice that has more output than allowed. */
+  function withinLimit(choice: (typeof all)[number]): (typeof all)[number] & { readonly isCut: boolean } {
+    if (!isPast(ownOutput(choice), reported, limit)) return { ...choice, isCut: false }
+    const budget = tokenBudget(limit.maxTokens, limit.tokenizer, echoOf(limit, choice.index))
+    const content = format.cut(choice.content, budget.keep)
+    if (!budget.isExceeded()) return { ...choice, isCut: false }
+    return { ...choice, content, logprobs: null, finish_reason: 'length', isCut: true }
+  }
+}
+
+/** By the engine's count, which is for all choices together; without one, only if the text leaves no doubt. */
+function isPast(output: string, reported: ReportedUsage | undefined, limit: OutputLimit): boolean {
+  if (reported) return reported.usage.outputTokens > limit.maxTokens * limit.generated
+  return leastTokensOf(output) > limit.maxTokens
 }

@@ -1,37 +1,33 @@
 import { eventSplitter } from '../core/event-stream.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
-import type { GenerationDialect } from '../dialects/dialect.ts'
+import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
+import type { GenerationOptions } from './generation-options.ts'
 import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
 import { readChunk } from './stream-chunk.ts'
 
-export interface StreamOptions {
-  readonly includeUsage: boolean
-  /** How many choices the caller asked for, over all prompts. */
-  readonly choices: number
-  /** 1 by default. */
-  readonly prompts?: number
-  readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
-}
-
 /** Where the streams of chat and text completion differ. */
-interface StreamFormat<Choice extends Indexed> {
+interface StreamFormat<Choice extends AnyChoice> {
   readonly idPrefix: string
   readonly object: string
   /** Whether a choice has only text, so that it can be forwarded unchanged. */
   isPlain(choice: Choice): boolean
+  /** The output in a choice; undefined if it has none. */
+  outputOf(choice: Choice): string | undefined
+  /** The choice with only as much of its output as `keep` returns, and `length` as its finish_reason. */
+  cut(choice: Choice, keep: (text: string) => string): Choice
   /** Rewrites any other choice in our format. `write` puts one choice into an event. */
   rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice
 }
 
 export interface RewrittenChoice {
   readonly text: string
-  readonly hasContent: boolean
   /** The index of the choice, if this gave it its finish_reason. */
   readonly finished: number | undefined
 }
 
-interface Indexed {
+interface AnyChoice {
   index?: number
+  finish_reason?: string | null
 }
 
 const CHOICES_NAME = '"choices"'
@@ -40,27 +36,30 @@ const CHOICES_FIELD = '"choices":['
 /**
  * Turns an engine's stream into ours. Each event is parsed once, to see tokens, the end and the usage. The
  * choices of a plain event are forwarded unchanged, with our id and model around them; other events are
- * rewritten.
+ * rewritten. A choice that goes past its limit ends there.
  *
  * Text is latin1 in and out: see event-stream.ts.
  */
-export function generationStream<Choice extends Indexed>(
+export function generationStream<Choice extends AnyChoice>(
   head: AnswerHead,
-  options: StreamOptions,
+  { limit, includeUsage, prompts = 1, cachedTokens }: GenerationOptions,
   format: StreamFormat<Choice>,
 ): StreamRelay {
   const split = eventSplitter()
   const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
-  const tailText = options.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  const tailText = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
+  const meters = new Map<number, ChoiceMeter>()
+  const cut = new Set<number>()
   const finished = new Set<number>()
-  /** The count for the whole request; until it arrives, the latest count of each choice. */
+  /** The count for the whole request; until it arrives, the latest count of each choice and the deltas it covers. */
   let total: ReportedUsage | undefined
-  const byChoice = new Map<number, ReportedUsage>()
+  const byChoice = new Map<number, ReportedUsage & { readonly deltas: number }>()
   let deltas = 0
   let deltasReported = 0
   let done = false
   let broken = false
-  let escaped = false
+  let isPastLimit = false
+  let isDecoded = false
 
   function relayEvent(data: string): string {
     if (done || broken) return ''
@@ -68,58 +67,91 @@ export function generationStream<Choice extends Indexed>(
       done = true
       return ''
     }
-    // An escape such as \u00e9 is a whole character, not one byte of it. An event with escapes is decoded as UTF-8.
-    escaped = data.includes('\\u')
-    const chunk = readChunk<Choice>(escaped ? Buffer.from(data, 'latin1').toString('utf8') : data)
+    // An escape such as \u00e9 is a whole character, not one byte of it, so an event with escapes is decoded as UTF-8.
+    // So is one that may repeat the prompt, whose length is known in characters.
+    isDecoded = limit.echoedCharacters !== undefined || data.includes('\\u')
+    const chunk = readChunk<Choice>(isDecoded ? fromBytes(data) : data)
     if (!chunk) {
       broken = true
       return ''
     }
-    const choices = chunk.choices ?? []
-    const text = relayChoices(data, choices)
-    const usage = readUsage(chunk['usage'], options.cachedTokens?.(chunk))
-    if (usage) {
-      takeCount(usage, choices)
+    const usage = readUsage(chunk['usage'], cachedTokens?.(chunk))
+    const text = relayChoices(data, chunk.choices ?? [], usage)
+    // The engine does not know that a choice was cut, so it might go on for ever.
+    if (isPastLimit && finished.size >= limit.choices) done = true
+    return text
+  }
+
+  function relayChoices(data: string, choices: readonly Choice[], usage: ReportedUsage | undefined): string {
+    const [only, ...others] = choices
+    // While vLLM and SGLang stream, the usage in a chunk covers only the choice in that chunk and its prompt.
+    if (only !== undefined && others.length === 0) return relayChoice(only, usage, data)
+    const text = choices.map((choice) => relayChoice(choice)).join('')
+    if (usage && cut.size === 0) {
+      total = usage
       deltasReported = deltas
     }
     return text
   }
 
-  /** While vLLM and SGLang stream, the usage in a chunk covers only the choice in that chunk and its prompt. */
-  function takeCount(usage: ReportedUsage, [only]: readonly Choice[]): void {
-    if (only === undefined || options.choices === 1) total = usage
-    else byChoice.set(only.index ?? 0, usage)
+  /** `usage` and `data` are those of an event that has only this choice. */
+  function relayChoice(choice: Choice, usage?: ReportedUsage, data?: string): string {
+    const index = choice.index ?? 0
+    const meter = meterOf(index)
+    if (!meter || cut.has(index)) {
+      // Nobody asked for this choice, or for more of it.
+      isPastLimit = true
+      return ''
+    }
+    const before = meter.events()
+    const budget = meter.take(format.outputOf(choice), usage?.usage.outputTokens, Boolean(choice.finish_reason))
+    deltas += meter.events() - before
+    if (usage && (!budget || meter.events() > before)) takeCount(index, usage, meter.events())
+    if (budget) return cutChoice(index, choice, budget)
+    return data !== undefined && format.isPlain(choice) ? forward(data, choice) : rewriteChoice(choice)
+  }
+
+  /** undefined for one choice more than the caller asked for, whatever the indexes are. */
+  function meterOf(index: number): ChoiceMeter | undefined {
+    let meter = meters.get(index)
+    if (meter || meters.size >= limit.choices) return meter
+    meters.set(index, (meter = choiceMeter(limit, index)))
+    return meter
+  }
+
+  function takeCount(index: number, { usage, reasoningTokens }: ReportedUsage, deltasCovered: number): void {
+    deltasReported += deltasCovered - (byChoice.get(index)?.deltas ?? 0)
+    const outputTokens = Math.min(usage.outputTokens, limit.maxTokens)
+    byChoice.set(index, { usage: { ...usage, outputTokens }, reasoningTokens, deltas: deltasCovered })
+    if (outputTokens < usage.outputTokens) isPastLimit = true
   }
 
   function reported(): ReportedUsage | undefined {
     if (total || byChoice.size === 0) return total
-    return sumOfChoices(byChoice, options.choices / (options.prompts ?? 1))
+    return sumOfChoices(byChoice, limit.choices / prompts)
   }
 
-  function relayChoices(data: string, choices: readonly Choice[]): string {
-    const [only] = choices
-    if (only === undefined) return ''
-    if (choices.length > 1 || !format.isPlain(only)) return choices.map(rewriteChoice).join('')
-    deltas++
-    return forward(data, choices)
+  function cutChoice(index: number, choice: Choice, { keep }: TokenBudget): string {
+    isPastLimit = true
+    cut.add(index)
+    return rewriteChoice(format.cut(choice, isDecoded ? keep : (bytes) => toBytes(keep(fromBytes(bytes)))))
   }
 
-  function forward(data: string, choices: readonly Choice[]): string {
+  function forward(data: string, choice: Choice): string {
     // A quote inside a JSON string is escaped, so this can only be a field. If there are several, it may be another one.
     const start = data.indexOf(CHOICES_NAME)
     const isOnly = data.startsWith(CHOICES_FIELD, start) && data.indexOf(CHOICES_NAME, start + 1) < 0
-    if (!isOnly) return writeChoices(choices)
+    if (!isOnly) return writeChoice(choice)
     return headText + data.slice(start, endOfArray(data, start + CHOICES_FIELD.length - 1)) + tailText
   }
 
-  function writeChoices(choices: readonly unknown[]): string {
-    const text = JSON.stringify(choices)
-    return `${headText}"choices":${escaped ? Buffer.from(text, 'utf8').toString('latin1') : text}${tailText}`
+  function writeChoice(choice: object): string {
+    const text = JSON.stringify([choice])
+    return `${headText}"choices":${isDecoded ? toBytes(text) : text}${tailText}`
   }
 
   function rewriteChoice(choice: Choice): string {
-    const { text, hasContent, finished: index } = format.rewrite(choice, (it) => writeChoices([it]))
-    if (hasContent) deltas++
+    const { text, finished: index } = format.rewrite(choice, writeChoice)
     if (index !== undefined) finished.add(index)
     return text
   }
@@ -128,16 +160,26 @@ export function generationStream<Choice extends Indexed>(
     push: (chunk) => split(chunk).map(relayEvent).join(''),
     isDone: () => done,
     isBroken: () => broken,
-    isComplete: () => !broken && finished.size >= options.choices,
+    isComplete: () => !broken && finished.size >= limit.choices,
+    isPastLimit: () => isPastLimit,
     reportedUsage: () => reported()?.usage,
     deltaCount: () => deltas,
     deltasSinceReport: () => deltas - deltasReported,
     closing(usage) {
-      if (!options.includeUsage) return 'data: [DONE]\n\n'
-      const wire = toWireUsage(usage, reported()?.reasoningTokens ?? 0)
+      if (!includeUsage) return 'data: [DONE]\n\n'
+      const wire = toWireUsage(usage, reported())
       return `${headText}"choices":[],"usage":${JSON.stringify(wire)}}\n\ndata: [DONE]\n\n`
     },
   }
+}
+
+/** One character per byte. */
+function toBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+function fromBytes(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
 /** Offset just past the bracket that closes the one at `open`. The text must be valid JSON. */

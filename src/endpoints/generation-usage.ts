@@ -64,12 +64,13 @@ export function sumOfChoices(counts: ReadonlyMap<number, ReportedUsage>, choices
   return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens: reasoning }
 }
 
-export function toWireUsage(usage: Usage, reasoningTokens: number): WireUsage {
+/** `usage` is what is billed, which may be less than the engine reported. */
+export function toWireUsage(usage: Usage, reported: ReportedUsage | undefined): WireUsage {
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
     prompt_tokens_details: { cached_tokens: usage.cachedInputTokens },
-    completion_tokens_details: { reasoning_tokens: reasoningTokens },
+    completion_tokens_details: { reasoning_tokens: Math.min(usage.outputTokens, reported?.reasoningTokens ?? 0) },
   }
 }

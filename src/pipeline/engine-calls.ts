@@ -8,6 +8,8 @@ export interface EngineCalls {
   run(call: EngineCall): Promise<CallEnd>
   /** Calls back when no call is running any more: at once if none is. */
   whenIdle(react: () => void): void
+  /** Aborts the call that is running. */
+  abort(): void
   /** Aborts the call that is still running after `ms`. */
   abortAfter(ms: number, clock: AlarmClock): void
   /** Stops reading from the engine until the caller has taken what was sent. */
@@ -42,6 +44,9 @@ export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
       return end
     },
     whenIdle,
+    abort() {
+      if (isRunning) latest?.abort()
+    },
     abortAfter(ms, clock) {
       if (isRunning) whenIdle(clock.after(ms, () => latest?.abort()))
     },

@@ -19,6 +19,8 @@ export interface PipelineParts {
   priceOf(job: Job, caller: Caller): Price
   /** Hears of every row, whatever the outcome. */
   settled(row: LedgerRow): void
+  /** Hears of the row if its engine generated more than was allowed, or reported more than is possible. */
+  pastLimit(row: LedgerRow): void
   /** A number in [0, 1), to spread delays that must not all be the same. */
   random(): number
 }

@@ -1,15 +1,14 @@
 import { ApiError } from '../core/errors.ts'
 import type { LedgerRow, Outcome } from '../core/money/ledger.ts'
-import { noUsage, rate, type Usage } from '../core/money/rating.ts'
+import type { CountedUsage } from '../core/estimated-usage.ts'
+import { noUsage, rate } from '../core/money/rating.ts'
+import { clampUsage } from '../core/money/usage-bounds.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 
 /** How a request ended. docs/billing.md has the rule for every outcome. */
-export interface Settlement {
+export interface Settlement extends CountedUsage {
   readonly outcome: Outcome
-  readonly usage: Usage
-  /** The figures are Weir's own estimate. */
-  readonly isEstimated: boolean
   /** By the monotonic clock; null if nothing came. */
   readonly firstTokenAt: number | null
   /** The outcome, at no cost, if the row cannot be written in time and the caller gets nothing. */
@@ -26,6 +25,7 @@ export async function settle(
   const { ifLate } = settlement
   const row = rowOf(parts, request, settlement)
   parts.settled(row)
+  if (settlement.isPastLimit) parts.pastLimit(row)
   try {
     await parts.ledger.settle(row, ifLate && { ...row, ...noUsage, estimated: false, outcome: ifLate, amount: 0n })
   } catch (cause) {
@@ -36,41 +36,45 @@ export async function settle(
   return row
 }
 
+const nothing: CountedUsage = { usage: noUsage, isEstimated: false, isPastLimit: false }
+
 /** The engine produced nothing that could be billed. */
 export function settleFailure(
   parts: PipelineParts,
   request: AdmittedRequest,
   firstTokenAt: number | null,
 ): Promise<LedgerRow> {
-  return settle(parts, request, { outcome: 'engine_failed', usage: noUsage, isEstimated: false, firstTokenAt })
+  return settle(parts, request, { outcome: 'engine_failed', ...nothing, firstTokenAt })
 }
 
 /** The caller went away; or the service cut the connection to stop, which costs the caller nothing. */
 export function settleDeparture(
   parts: PipelineParts,
   request: AdmittedRequest,
-  { usage, isEstimated, firstTokenAt }: Omit<Settlement, 'outcome'>,
+  counted: CountedUsage,
+  firstTokenAt: number | null,
 ): Promise<LedgerRow> {
   if (request.reply.isCut) {
-    return settle(parts, request, { outcome: 'interrupted', usage: noUsage, isEstimated: false, firstTokenAt })
+    const { isPastLimit } = counted
+    return settle(parts, request, { outcome: 'interrupted', ...nothing, isPastLimit, firstTokenAt })
   }
-  // Only tokens are estimated. The length of audio was measured.
-  const hasTokens = usage.inputTokens > 0 || usage.outputTokens > 0
-  return settle(parts, request, { outcome: 'caller_left', usage, isEstimated: isEstimated && hasTokens, firstTokenAt })
+  return settle(parts, request, { outcome: 'caller_left', ...counted, firstTokenAt })
 }
 
 /**
  * The usage when the caller left before the engine said anything: the input that was sent to the engine, estimated
  * at the low end. Nobody saw any output, so none is billed.
  */
-export function usageWithoutAnswer({ job, calls }: AdmittedRequest): Usage {
-  if (!calls.isWithEngine()) return noUsage
+export function usageWithoutAnswer({ job, calls }: AdmittedRequest): CountedUsage {
+  if (!calls.isWithEngine()) return nothing
   const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)
   const share = calls.sentBytes() / Math.max(1, bytes)
+  const inputTokens = Math.ceil(job.likelyInputTokens * share)
+  // Only tokens are estimated. The length of audio was measured.
   return {
-    ...noUsage,
-    inputTokens: Math.ceil(job.likelyInputTokens * share),
-    audioMs: job.media?.audioMs ?? 0,
+    usage: clampUsage({ ...noUsage, inputTokens, audioMs: job.media?.audioMs ?? 0 }, job),
+    isEstimated: inputTokens > 0,
+    isPastLimit: false,
   }
 }
 

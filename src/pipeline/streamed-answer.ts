@@ -1,5 +1,5 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { streamedUsage } from '../core/estimated-usage.ts'
+import { streamedUsage, type CountedUsage } from '../core/estimated-usage.ts'
 import type { StreamedAnswer } from '../core/job.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
@@ -39,7 +39,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     if (!reply.write(text)) calls.pauseUntilDrained()
   }
 
-  async function breakOff(counted: ReturnType<typeof streamedUsage>): Promise<LedgerRow> {
+  async function breakOff(counted: CountedUsage): Promise<LedgerRow> {
     const broke = new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')
     try {
       // A role is not output: an engine that said no more than that failed before it produced anything.
@@ -59,18 +59,15 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       const receiver = receiverUntil(() => over.resolve({ kind: 'ended' }))
       calls.run({ ...call, receiver }).then(over.resolve, over.reject)
       end = await over.promise
-      calls.abortAfter(LINGER_MS, parts.clock)
+      if (relay.isPastLimit()) calls.abort()
+      else calls.abortAfter(LINGER_MS, parts.clock)
     },
     async giveToCaller() {
       const counted = streamedUsage(job, relay)
       // If the engine broke off as well, it is the engine that failed.
       if (reply.isGone && (relay.isComplete() || end.kind === 'aborted')) {
         const isSilent = relay.deltaCount() === 0 && relay.reportedUsage() === undefined
-        await settleDeparture(parts, request, {
-          ...counted,
-          ...(isSilent ? { usage: usageWithoutAnswer(request) } : {}),
-          firstTokenAt,
-        })
+        await settleDeparture(parts, request, isSilent ? usageWithoutAnswer(request) : counted, firstTokenAt)
         throw new CallerLeft()
       }
       if (!isOpen) {

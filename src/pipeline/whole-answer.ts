@@ -1,9 +1,7 @@
 import { byteCollector, type ByteCollector } from '../core/byte-collector.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { estimatedUsage } from '../core/estimated-usage.ts'
+import { wholeUsage } from '../core/estimated-usage.ts'
 import type { EngineHeaders, ParsedAnswer, WholeAnswer } from '../core/job.ts'
-import type { Usage } from '../core/money/rating.ts'
-import { likelyOutputTokens } from '../core/token-estimate.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
@@ -57,10 +55,6 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     }
   }
 
-  function usageOf(read: ParsedAnswer): Usage {
-    return read.usage ?? estimatedUsage(job, likelyOutputTokens(read.outputBytes()))
-  }
-
   return {
     async takeFromEngine() {
       for (const call of job.calls) {
@@ -75,26 +69,23 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     },
     async giveToCaller() {
       const read = await readAnswer()
-      const isEstimated = read?.usage === undefined
+      const counted = read && wholeUsage(job, read)
       // If the engine spoiled the answer as well, it is the engine that failed.
-      if (reply.isGone && (read || end.kind === 'aborted')) {
-        const usage = read ? usageOf(read) : usageWithoutAnswer(request)
-        await settleDeparture(parts, request, { usage, isEstimated, firstTokenAt: firstByteAt })
+      if (reply.isGone && (counted || end.kind === 'aborted')) {
+        await settleDeparture(parts, request, counted ?? usageWithoutAnswer(request), firstByteAt)
         throw new CallerLeft()
       }
-      if (!read) {
+      if (!read || !counted) {
         await settleFailure(parts, request, firstByteAt)
         throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
       }
-      const usage = usageOf(read)
       const row = await settle(parts, request, {
         outcome: 'completed',
-        usage,
-        isEstimated,
+        ...counted,
         firstTokenAt: firstByteAt,
         ifLate: 'withheld',
       })
-      reply.sendAnswer(read.contentType ?? 'application/json', read.render(usage), ownHeaders)
+      reply.sendAnswer(read.contentType ?? 'application/json', read.render(counted.usage), ownHeaders)
       return row
     },
   }

@@ -14,6 +14,8 @@ export interface Telemetry {
   measure(parts: { readonly admission: Admission; readonly ledger: Ledger }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
+  /** An engine generated more than a request allowed, or reported more than is possible. */
+  pastLimit(row: LedgerRow): void
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** All metrics in the Prometheus text format. */
@@ -37,6 +39,7 @@ export function createTelemetry(level: string): Telemetry {
   const requests = metrics.counter('weir_requests_total', 'Responses by status')
   const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
+  const breaches = metrics.counter('weir_engine_breaches_total', 'Answers with more than the request allowed, by model')
   const settled = settlementMetrics(metrics)
   let lanes: ReadonlyMap<string, LaneStatus> = new Map()
   /** Reads the lanes once, for all of their gauges. */
@@ -60,6 +63,11 @@ export function createTelemetry(level: string): Telemetry {
       ledgerGauges(metrics, ledger)
     },
     settled,
+    pastLimit({ requestId, model, lane, maxTokens }) {
+      breaches.add(labels({ model }))
+      const line = { request_id: requestId, model, lane, max_tokens: maxTokens }
+      log.warn(line, 'engine went past the limits of a request; the answer and its bill were cut')
+    },
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
       await readLanes()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { laneHolds, laneOf } from '../support/lane.ts'
@@ -486,7 +487,185 @@ describe('streaming: engines that break off', () => {
   })
 })
 
+describe('streaming: engines that go on past max_tokens', () => {
+  const word = (index: number): string => `word${index} `
+  const first = (count: number): string[] => Array.from({ length: count }, (_, index) => word(index))
+  const counted = (content: string, tokens: number, index = 0): string =>
+    event([{ index, delta: { content }, logprobs: null, finish_reason: null }], {
+      usage: { prompt_tokens: 10, completion_tokens: tokens, prompt_tokens_details: { cached_tokens: 4 } },
+    })
+
+  /** Sends the beginning, then one piece after the other until it is stopped. */
+  function goOn(beginning: readonly string[], piece: (index: number) => string): void {
+    engine.script = {
+      async handle(_call, response) {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        for (const it of beginning) response.write(it)
+        for (let index = 0; !response.destroyed; index++) {
+          response.write(piece(index))
+          await turn()
+        }
+      },
+    }
+  }
+
+  /** The chunks of a stream that was cut, and its row; the engine has been stopped. */
+  async function cut(body: object): Promise<{ chunks: Chunk[]; row: LedgerRow }> {
+    const left = engine.calls.filter(({ leftAt }) => leftAt !== undefined).length
+    const response = await weir.chat({ stream: true, ...body })
+    const id = response.headers.get('x-request-id') ?? ''
+    const chunks = await within(10_000, 'the stream ends', chunksOf(response))
+    await within(10_000, 'the engine is stopped', engine.left(left + 1))
+    await laneHolds(weir, 0, 0)
+    const row = (await weir.ledger()).find(({ requestId }) => requestId === id)
+    assert.ok(row)
+    assert.equal(row.outcome, 'completed')
+    return { chunks, row }
+  }
+
+  const textOf = (chunks: readonly Chunk[], index = 0): string =>
+    chunks
+      .flatMap(({ choices }) => choices)
+      .filter((choice) => choice.index === index)
+      .map(({ delta }) => `${delta['content'] ?? ''}${delta['reasoning_content'] ?? ''}`)
+      .join('')
+
+  const reasonsOf = (chunks: readonly Chunk[], index = 0): (string | null)[] =>
+    chunks
+      .flatMap(({ choices }) => choices)
+      .filter((choice) => choice.index === index)
+      .map(({ finish_reason: reason }) => reason)
+      .filter((reason) => reason !== null)
+
+  it('[E12] are stopped at the limit, and the stream ends with the finish_reason length', async () => {
+    goOn([opening], (index) => says({ content: word(index) }))
+    const { chunks, row } = await cut({ max_tokens: 5 })
+    assert.deepEqual(wayOf(chunks), [
+      [{ role: 'assistant', content: '' }, null],
+      ...first(5).map((content) => [{ content }, null]),
+      [{}, 'length'],
+    ])
+    assert.deepEqual([row.outputTokens, row.estimated, row.maxTokens], [5, true, 5])
+  })
+
+  it('[E12][M2] are billed by their own count up to the limit, which usage shows too', async () => {
+    goOn([opening], (index) => counted(word(index), index + 1))
+    const { chunks, row } = await cut({ max_tokens: 5, stream_options: { include_usage: true } })
+    const last = chunks.pop()
+    assert.equal(textOf(chunks), first(5).join(''))
+    assert.deepEqual(reasonsOf(chunks), ['length'])
+    assert.deepEqual([row.inputTokens, row.cachedInputTokens, row.outputTokens, row.estimated], [10, 4, 5, false])
+    assert.deepEqual(last?.usage, {
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      total_tokens: 15,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    })
+  })
+
+  it('[E12] with several tokens in an event are cut inside the event', async () => {
+    goOn([opening], (index) => counted('größer als größer ', 3 * (index + 1)))
+    const { chunks, row } = await cut({ max_tokens: 5 })
+    const text = textOf(chunks)
+    assert.ok(text.startsWith('größer als größer gr') && text.length < 30, text)
+    assert.deepEqual([reasonsOf(chunks), row.outputTokens], [['length'], 5])
+  })
+
+  it('[E12] in one event without a count are cut at about the limit', async () => {
+    for (const content of [first(500).join(''), `größer ${first(500).join('')}`]) {
+      goOn([opening, says({ content })], () => says({}))
+      const { chunks, row } = await cut({ max_tokens: 5 })
+      const text = textOf(chunks)
+      assert.ok(content.startsWith(text) && text.length > 2 && text.length < 40, text)
+      assert.deepEqual([reasonsOf(chunks), row.outputTokens <= 5], [['length'], true])
+    }
+  })
+
+  it('[E12] in their reasoning or in a tool call are stopped as well', async () => {
+    const call = (index: number): object => ({ tool_calls: [{ index: 0, function: { arguments: word(index) } }] })
+    for (const delta of [(index: number) => ({ reasoning: word(index) }), call]) {
+      goOn([opening], (index) => says(delta(index)))
+      const { chunks, row } = await cut({ max_tokens: 5 })
+      assert.deepEqual([chunks.length, reasonsOf(chunks), row.outputTokens], [7, ['length'], 5])
+    }
+  })
+
+  it('[E12] in one choice of several are stopped when the others have ended', async () => {
+    goOn([opening, says({ role: 'assistant', content: '' }, null, 1)], (index) => {
+      if (index === 20) return says({}, 'stop', 1)
+      return index < 4 ? counted(word(index), index + 1, 1) : counted(word(index), index - 3)
+    })
+    const { chunks, row } = await cut({ max_tokens: 5, n: 2 })
+    assert.deepEqual([textOf(chunks).split(' ').length - 1, reasonsOf(chunks)], [5, ['length']])
+    assert.deepEqual([textOf(chunks, 1).split(' ').length - 1, reasonsOf(chunks, 1)], [4, ['stop']])
+    assert.deepEqual([row.inputTokens, row.cachedInputTokens, row.outputTokens], [10, 4, 9])
+  })
+
+  it('[E12] in choices that nobody asked for reach nobody', async () => {
+    goOn([opening], (index) => (index === 2 ? says({}, 'stop') : says({ content: word(index) }, null, index % 3)))
+    const { chunks, row } = await cut({ max_tokens: 5 })
+    assert.equal(textOf(chunks), word(0))
+    assert.deepEqual(new Set(chunks.flatMap(({ choices }) => choices.map(({ index }) => index))), new Set([0]))
+    assert.deepEqual([reasonsOf(chunks), row.outputTokens], [['stop'], 1])
+  })
+
+  it('[E12] by their count alone are billed no more than was allowed', async () => {
+    speak([
+      opening,
+      says({ content: 'Hi' }),
+      says({}, 'stop'),
+      event([], { usage: { prompt_tokens: 90_000_000, completion_tokens: 90_000_000 } }),
+      done,
+    ])
+    const response = await weir.chat({ stream: true, max_tokens: 5, stream_options: { include_usage: true } })
+    const id = response.headers.get('x-request-id')
+    const last = (await chunksOf(response)).pop()
+    const row = (await weir.ledger()).find(({ requestId }) => requestId === id)
+    assert.equal(row?.outputTokens, 5)
+    assert.ok(row.inputTokens > 0 && row.inputTokens < 8192, `${row.inputTokens} input tokens`)
+    assert.equal(row.estimated, true)
+    const { prompt_tokens: input, completion_tokens: output } = last?.usage as Record<string, number>
+    assert.deepEqual([input, output], [row.inputTokens, row.outputTokens])
+  })
+
+  it('[E12] are told from those that keep to it, whose answers stay as they are', async () => {
+    for (const counts of [true, false]) {
+      speak([
+        opening,
+        ...first(5).map((it, index) => (counts ? counted(it, index + 1) : says({ content: it }))),
+        says({}, 'stop'),
+        usage,
+        done,
+      ])
+      const chunks = await chunksOf(await weir.chat({ stream: true, max_tokens: 5 }))
+      assert.deepEqual([textOf(chunks), reasonsOf(chunks)], [first(5).join(''), ['stop']])
+    }
+  })
+
+  it('[E12] are counted and logged', async () => {
+    const breaches = async (): Promise<number> => {
+      const text = await (await weir.admin('GET', '/metrics')).text()
+      return Number(/^weir_engine_breaches_total\{model="meta\/test-8b"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+    }
+    const before = await breaches()
+    goOn([opening], (index) => says({ content: word(index) }))
+    await cut({ max_tokens: 5 })
+    assert.equal(await breaches(), before + 1)
+    speak([opening, ...first(5).map((content) => says({ content })), says({}, 'length'), usage, done])
+    await chunksOf(await weir.chat({ stream: true, max_tokens: 5 }))
+    assert.equal(await breaches(), before + 1, 'an engine that keeps to the limit')
+  })
+})
+
 describe('streaming: slow callers', () => {
+  /** As much output as the engine of these tests sends. */
+  const endlessly = { stream: true, max_tokens: 1_000_000 }
+  const roomy = {
+    model: { context_length: 2_000_000, max_completion_tokens: 1_000_000 },
+    limits: { token_budget: 2_000_000 },
+  }
+
   /** An engine that sends as much as it can, and counts it. */
   function endless(bytes: number): { script: ScriptedEngine['script']; said(): number } {
     let said = 0
@@ -525,13 +704,13 @@ describe('streaming: slow callers', () => {
     return last
   }
 
-  it('[E2] the engine is paused while the caller does not read, and resumed when it does', async () => {
+  it('[E2] the engine is paused while the caller does not read, and resumed when it does', async (t) => {
     const { script, said } = endless(ALL)
-    engine.script = script
-    const client = await rawClient(weir.base)
+    const stage = await chatStage(t, { script, ...roomy })
+    const client = await rawClient(stage.weir.base)
     client.socket.removeAllListeners('data')
     client.socket.pause()
-    client.send(rawChat(weir.key, { stream: true }))
+    client.send(rawChat(stage.weir.key, endlessly))
     await eventually('the engine speaks', () => said() > 0)
     assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes to nobody`)
 
@@ -550,10 +729,10 @@ describe('streaming: slow callers', () => {
 
   it('[E2] a caller that leaves while the engine is paused ends the engine’s call', async (t) => {
     const { script, said } = endless(ALL)
-    const stage = await chatStage(t, { script })
+    const stage = await chatStage(t, { script, ...roomy })
     const client = await rawClient(stage.weir.base)
     client.socket.pause()
-    client.send(rawChat(stage.weir.key, { stream: true }))
+    client.send(rawChat(stage.weir.key, endlessly))
     await eventually('the engine speaks', () => said() > 0)
     assert.ok((await stalled(said)) < HELD)
     client.leave()

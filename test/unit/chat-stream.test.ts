@@ -14,9 +14,10 @@ interface Event {
   usage?: unknown
 }
 
-function relayOf(options: { includeUsage?: boolean; choices?: number } = {}): StreamRelay {
+function relayOf(options: { includeUsage?: boolean; choices?: number; maxTokens?: number } = {}): StreamRelay {
+  const { includeUsage = false, choices = 1, maxTokens = 1000 } = options
   const head = { id: 'r1', created: 7, model: 'meta/x' }
-  return chatStream(head, { includeUsage: options.includeUsage ?? false, choices: options.choices ?? 1 })
+  return chatStream(head, { includeUsage, limit: { maxTokens, choices, generated: choices, tokenizer: undefined } })
 }
 
 /** What the caller reads: the bytes, as UTF-8, event by event. */

@@ -5,7 +5,8 @@ import { chatStream } from '../../src/endpoints/chat/stream.ts'
 import { completionsStream } from '../../src/endpoints/completions/stream.ts'
 
 const head = { id: '1', created: 0, model: 'test/model' }
-const options = { includeUsage: false, choices: 1 }
+const limit = { maxTokens: 100, choices: 1, generated: 1, tokenizer: undefined }
+const options = { includeUsage: false, limit }
 
 interface Event {
   readonly choices: readonly Readonly<Record<string, unknown>>[]

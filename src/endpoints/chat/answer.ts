@@ -1,25 +1,49 @@
 import type { Job } from '../../core/job.ts'
 import { asRecord, type JsonRecord } from '../../dialects/reading.ts'
 import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
-import type { StreamOptions } from '../generation-stream.ts'
+import type { GenerationOptions } from '../generation-options.ts'
 import { chatStream } from './stream.ts'
+import { cutToolCalls, toolCallText } from './tool-calls.ts'
 
-const format: AnswerFormat = {
+interface Message {
+  readonly role: 'assistant'
+  readonly content: string | null
+  readonly refusal: string | null
+  readonly reasoning_content?: string
+  readonly tool_calls?: readonly unknown[]
+}
+
+const format: AnswerFormat<{ readonly message: Message }> = {
   idPrefix: 'chatcmpl-',
   object: 'chat.completion',
   content: ({ message }) => ({ message: toMessage(asRecord(message)) }),
+  outputOf: ({ message: { reasoning_content: reasoning, content, refusal, tool_calls: calls } }) =>
+    [reasoning, content, refusal, ...(calls ?? []).map(toolCallText)].filter(Boolean).join('\n'),
+  cut({ message }, keep) {
+    // In the order in which a model writes them.
+    const reasoning = keep(message.reasoning_content ?? '')
+    const content = keep(message.content ?? '')
+    const refusal = keep(message.refusal ?? '')
+    const calls = cutToolCalls(message.tool_calls ?? [], keep)
+    return {
+      message: {
+        role: message.role,
+        content: message.content === null ? null : content,
+        refusal: message.refusal === null ? null : refusal,
+        ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+        ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      },
+    }
+  },
 }
 
 /** A separate function, so that the closures do not retain the request body. */
-export function chatAnswer(isStream: boolean, options: StreamOptions): Job['answer'] {
+export function chatAnswer(isStream: boolean, options: GenerationOptions): Job['answer'] {
   if (isStream) return { kind: 'streamed', relay: (head) => chatStream(head, options) }
-  return {
-    kind: 'whole',
-    read: ([body], head) => body && generationAnswer(body.whole(), head, options.cachedTokens, format),
-  }
+  return { kind: 'whole', read: ([body], head) => body && generationAnswer(body.whole(), head, options, format) }
 }
 
-function toMessage(message: JsonRecord): object {
+function toMessage(message: JsonRecord): Message {
   const { content, refusal, tool_calls: toolCalls } = message
   const reasoning = message['reasoning_content'] ?? message['reasoning']
   return {

@@ -56,8 +56,8 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, sent, 'messages')],
     answer: chatAnswer(request.stream === true, {
+      limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },
       includeUsage: request.stream_options?.include_usage === true,
-      choices,
       cachedTokens: dialect.cachedTokens,
     }),
   }

@@ -1,13 +1,22 @@
 import type { AnswerHead, StreamRelay } from '../../core/job.ts'
 import { asRecord } from '../../dialects/reading.ts'
-import { generationStream, type RewrittenChoice, type StreamOptions } from '../generation-stream.ts'
+import type { GenerationOptions } from '../generation-options.ts'
+import { generationStream, type RewrittenChoice } from '../generation-stream.ts'
+import { cutToolCalls, toolCallText } from './tool-calls.ts'
 
 interface Delta {
   role?: string
   content?: string | null
   reasoning_content?: string | null
   reasoning?: string | null
-  tool_calls?: unknown[] | null
+  tool_calls?: readonly unknown[] | null
+}
+
+/** A delta in our field names, with only what it has. */
+interface Content {
+  readonly content?: string
+  readonly reasoning_content?: string
+  readonly tool_calls?: readonly object[]
 }
 
 interface Choice {
@@ -18,7 +27,7 @@ interface Choice {
 }
 
 /** A chat stream: for each choice the role first, then content, then an empty delta with the finish_reason. */
-export function chatStream(head: AnswerHead, options: StreamOptions): StreamRelay {
+export function chatStream(head: AnswerHead, options: GenerationOptions): StreamRelay {
   const opened = new Set<number>()
   const finished = new Set<number>()
 
@@ -46,21 +55,46 @@ export function chatStream(head: AnswerHead, options: StreamOptions): StreamRela
       finished.add(index)
       text += piece({}, content ? null : choice.logprobs, choice.finish_reason ?? null)
     }
-    return { text, hasContent: content !== undefined, finished: finishes ? index : undefined }
+    return { text, finished: finishes ? index : undefined }
   }
 
   return generationStream<Choice>(head, options, {
     idPrefix: 'chatcmpl-',
     object: 'chat.completion.chunk',
     isPlain,
+    outputOf: ({ delta }) => (delta ? outputOf(delta) : undefined),
+    cut: ({ index, delta }, keep) => ({
+      index: index ?? 0,
+      delta: cutDelta(delta ?? {}, keep),
+      finish_reason: 'length',
+    }),
     rewrite,
   })
 }
 
+/** What the model wrote; undefined if it wrote nothing. */
+function outputOf(delta: Delta): string | undefined {
+  const { content, tool_calls: calls } = delta
+  // The usual case.
+  if (typeof content === 'string' && content !== '' && delta.reasoning_content === undefined && !calls) return content
+  const output = contentOf(delta)
+  if (!output) return undefined
+  return [output.reasoning_content, output.content, ...(output.tool_calls ?? []).map(toolCallText)].join('')
+}
+
+function cutDelta(delta: Delta, keep: (text: string) => string): Delta {
+  const { reasoning_content: reasoning, content, tool_calls: calls } = contentOf(delta) ?? {}
+  return {
+    ...(reasoning === undefined ? {} : { reasoning_content: keep(reasoning) }),
+    ...(content === undefined ? {} : { content: keep(content) }),
+    ...(calls ? { tool_calls: cutToolCalls(calls, keep) } : {}),
+  }
+}
+
 /** The content of a delta, in our field names; undefined when it has none. */
-function contentOf(delta: Delta): object | undefined {
+function contentOf(delta: Delta): Content | undefined {
   const reasoning = delta.reasoning_content ?? delta.reasoning
-  const content = {
+  const content: Content = {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
     ...(Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0

@@ -60,8 +60,14 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, sent, 'prompt')],
     answer: completionsAnswer(request.stream === true, {
+      limit: {
+        maxTokens,
+        choices: prompts.length * (request.n ?? 1),
+        generated,
+        echoedCharacters: request.echo ? prompts.map(({ length }) => length) : undefined,
+        tokenizer: model.tokenizer,
+      },
       includeUsage: request.stream_options?.include_usage === true,
-      choices: prompts.length * (request.n ?? 1),
       prompts: prompts.length,
       cachedTokens: dialect.cachedTokens,
     }),

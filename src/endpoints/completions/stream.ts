@@ -1,5 +1,6 @@
 import type { AnswerHead, StreamRelay } from '../../core/job.ts'
-import { generationStream, type RewrittenChoice, type StreamOptions } from '../generation-stream.ts'
+import type { GenerationOptions } from '../generation-options.ts'
+import { generationStream, type RewrittenChoice } from '../generation-stream.ts'
 
 interface Choice {
   index?: number
@@ -9,19 +10,18 @@ interface Choice {
 }
 
 /** The stream of a legacy completion: pieces of text, and one finish_reason for each choice. */
-export function completionsStream(head: AnswerHead, options: StreamOptions): StreamRelay {
+export function completionsStream(head: AnswerHead, options: GenerationOptions): StreamRelay {
   const finished = new Set<number>()
 
   function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
     const index = choice.index ?? 0
     const text = choice.text ?? ''
     const finishes = Boolean(choice.finish_reason) && !finished.has(index)
-    if (text === '' && !finishes) return { text: '', hasContent: false, finished: undefined }
+    if (text === '' && !finishes) return { text: '', finished: undefined }
     if (finishes) finished.add(index)
     const reason = finishes ? choice.finish_reason : null
     return {
       text: write({ index, text, logprobs: choice.logprobs ?? null, finish_reason: reason }),
-      hasContent: text !== '',
       finished: finishes ? index : undefined,
     }
   }
@@ -31,6 +31,8 @@ export function completionsStream(head: AnswerHead, options: StreamOptions): Str
     object: 'text_completion',
     isPlain: ({ index, text, finish_reason }) =>
       typeof index === 'number' && typeof text === 'string' && text !== '' && finish_reason === null,
+    outputOf: ({ text }) => text || undefined,
+    cut: ({ index, text }, keep) => ({ index: index ?? 0, text: keep(text ?? ''), finish_reason: 'length' }),
     rewrite,
   })
 }

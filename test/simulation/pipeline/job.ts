@@ -114,6 +114,7 @@ function relay(): StreamRelay {
     isDone: () => isDone,
     isBroken: () => isBroken,
     isComplete: () => isFinished && !isBroken,
+    isPastLimit: () => false,
     reportedUsage: () => reported,
     deltaCount: () => tokens,
     deltasSinceReport: () => tokens - (reported?.outputTokens ?? 0),

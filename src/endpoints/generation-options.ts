@@ -1,0 +1,12 @@
+import type { GenerationDialect } from '../dialects/dialect.ts'
+import type { OutputLimit } from './generation-limit.ts'
+
+/** What the answer to a chat or a text completion depends on, apart from the engine. */
+export interface GenerationOptions {
+  readonly limit: OutputLimit
+  /** Ends a stream with the usage. */
+  readonly includeUsage: boolean
+  /** 1 by default. */
+  readonly prompts?: number
+  readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
+}
