@@ -1,6 +1,7 @@
 import type { Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import { invalidParameter } from '../core/parameter-errors.ts'
+import type { TokenEstimate } from '../core/token-estimate.ts'
 
 /** The output tokens a request may use: what it asks for, or the default as far as the context has room. */
 export function allowedOutputTokens(
@@ -10,12 +11,13 @@ export function allowedOutputTokens(
     readonly name: string
     readonly requested: number | undefined
     readonly fallback: number
-    /** The likely tokens of the input, and the parameter that holds it. */
-    readonly input: number
+    /** The input that has to fit into the context with the output, and the parameter that holds it. */
+    readonly input: TokenEstimate
     readonly inputName: string
   },
 ): number {
-  const { name, requested, fallback, input, inputName } = request
+  const { name, requested, fallback, inputName } = request
+  const { likely: input, charged } = request.input
   if (requested !== undefined && requested > model.maxCompletionTokens) {
     throw invalidParameter(
       'invalid_value',
@@ -23,7 +25,8 @@ export function allowedOutputTokens(
       `at most ${model.maxCompletionTokens}, the output limit of ${model.id}`,
     )
   }
-  const allowed = requested ?? Math.max(1, Math.min(fallback, model.contextLength - input))
+  // A default has to fit even if the input is as long as it may be. A caller who wants more can ask for it.
+  const allowed = requested ?? Math.max(1, Math.min(fallback, model.contextLength - charged))
   if (input + allowed <= model.contextLength) return allowed
   throw new ApiError(
     'context_length_exceeded',

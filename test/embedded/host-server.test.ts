@@ -103,6 +103,43 @@ describe('the server of the engine host', () => {
     assert.deepEqual(counts, [0, 1, 2, 2])
   })
 
+  it('counts each choice of a stream by itself while it runs, and all of them at the end', async () => {
+    const events: TextEvent[] = [
+      prompt,
+      { kind: 'text', text: 'Hi', completionTokens: 1 },
+      { kind: 'text', text: '!', completionTokens: 2 },
+      { kind: 'end', finishReason: 'stop', completionTokens: 2 },
+    ]
+    abilities.chat = says(...events)
+    abilities.complete = says(...events) as never
+    const options = { n: 2, stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } }
+    for (const [path, body] of [
+      ['/v1/chat/completions', hello],
+      ['/v1/completions', { model, prompt: 'a' }],
+    ] as const) {
+      const { text } = await post(path, { ...body, ...options })
+      const chunks = text
+        .trimEnd()
+        .split('\n\n')
+        .slice(0, -1)
+        .map((event) => JSON.parse(event.slice('data: '.length)))
+      for (const index of [0, 1]) {
+        const own = chunks.filter(({ choices }) => choices[0]?.index === index)
+        assert.deepEqual(
+          own.map(({ usage }) => [usage.prompt_tokens, usage.completion_tokens]),
+          [
+            [3, 0],
+            [3, 1],
+            [3, 2],
+            [3, 2],
+          ],
+        )
+      }
+      const { usage } = chunks.at(-1)
+      assert.deepEqual([usage.prompt_tokens, usage.completion_tokens, usage.total_tokens], [3, 4, 7])
+    }
+  })
+
   it('ends a stream that breaks with an error event and without [DONE], and logs why', async () => {
     abilities.chat = async function* () {
       yield prompt

@@ -378,6 +378,36 @@ describe('billing: every request is charged once', () => {
     })
   })
 
+  it('[M5] cached input tokens count once, however many choices a stream has', async (t) => {
+    const { weir } = await chatStage(t, {
+      script: {
+        handle(_call, response) {
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          for (const index of [0, 1, 2]) {
+            const usage = {
+              prompt_tokens: 100,
+              completion_tokens: 1,
+              prompt_tokens_details: { cached_tokens: 40 },
+            }
+            const choice = { index, delta: { content: 'a' }, finish_reason: 'stop' }
+            response.write(`data: ${JSON.stringify({ choices: [choice], usage })}\n\n`)
+          }
+          response.end('data: [DONE]\n\n')
+        },
+      },
+    })
+    const body = { stream: true, n: 3, stream_options: { include_usage: true } }
+    const events = await readEvents(await weir.chat(body))
+    const { usage } = JSON.parse(events.at(-2)!) as { usage: Record<string, unknown> }
+    assert.deepEqual(usage['prompt_tokens_details'], { cached_tokens: 40 })
+    assert.deepEqual(billed(await onlyRow(weir)), {
+      outcome: 'completed',
+      tokens: [100, 40, 3],
+      estimated: false,
+      amount: 60n * INPUT + 40n * CACHED + 3n * OUTPUT,
+    })
+  })
+
   it('[M5] cached input tokens count once, at their own rate', async (t) => {
     const { weir } = await chatStage(t, { script: { promptTokens: 100, cachedTokens: 40, tokens: ['a'] } })
     await (await weir.chat({})).text()

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { messageTokens, sumOf, textTokens, type TokenEstimate } from '../../src/core/token-estimate.ts'
-import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
+import { chatStage, refusalOf, roomyLimits } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { gate } from '../support/waiting.ts'
@@ -639,12 +640,23 @@ describe('chat: how much output', () => {
     await answer
   })
 
-  it('[E12] the default shrinks to the rest of the context', async () => {
-    const content = 'x'.repeat(50_000)
-    const left = 8192 - inputOf(content).likely
+  it('[E12] the default shrinks to what is left of the context, however long the input may be', async () => {
+    const content = 'x'.repeat(23_000)
+    const left = 8192 - inputOf(content).charged
     assert.ok(left > 0 && left < 256)
-    const { max_tokens: allowed } = await forwarded({ messages: [{ role: 'user', content }] })
-    assert.equal(allowed, left)
+    assert.equal((await forwarded(message({ content })))['max_tokens'], left)
+    // By the high estimate nothing is left, but the input may well fit.
+    const long = 'x'.repeat(50_000)
+    assert.ok(inputOf(long).charged > 8192 && inputOf(long).likely < 8192)
+    assert.equal((await forwarded(message({ content: long })))['max_tokens'], 1)
+  })
+
+  it('[E12] the default leaves room for 1,700 words in a context of 2,000 tokens', async (t) => {
+    const model = { context_length: 2000, max_completion_tokens: 1000, default_max_tokens: 600 }
+    const stage = await chatStage(t, { model })
+    await stage.weir.chat(message({ content: 'word '.repeat(1700) }))
+    const allowed = Number(stage.engine.calls[0]?.body['max_tokens'])
+    assert.ok(allowed >= 1 && 1700 + allowed <= 2000, `max_tokens ${allowed}`)
   })
 
   it('[E12] a request larger than the context is refused with the words that SDKs look for', async () => {
@@ -981,6 +993,33 @@ describe('chat: the answer', () => {
     assert.deepEqual(choices[0].message, { role: 'assistant', content: null, refusal: 'No.' })
   })
 
+  it('[E1] is an error when only some of its choices have ended', async () => {
+    for (const reasons of [
+      ['stop', null],
+      [null, 'stop'],
+      ['stop', undefined],
+    ]) {
+      const choices = reasons.map((reason, index) => ({ index, message: { content: 'x' }, finish_reason: reason }))
+      const usage = { prompt_tokens: 1, completion_tokens: 2 }
+      engine.script = { handle: (_call, response) => void response.end(JSON.stringify({ choices, usage })) }
+      const response = await weir.chat({ n: 2 })
+      assert.deepEqual([response.status, (await refusalOf(response)).code], [502, 'upstream_error'])
+      engine.script = {
+        handle(_call, answer) {
+          answer.writeHead(200, { 'content-type': 'text/event-stream' })
+          for (const { index, finish_reason } of choices) {
+            const choice = { index, delta: { content: 'x' }, finish_reason: finish_reason ?? null }
+            answer.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`)
+          }
+          answer.end('data: [DONE]\n\n')
+        },
+      }
+      const stream = await (await weir.chat({ n: 2, stream: true })).text()
+      assert.match(stream, /"code":"upstream_error"/)
+      assert.doesNotMatch(stream, /\[DONE\]/)
+    }
+  })
+
   it('[E1] has n choices, each with its index', async () => {
     engine.script = { tokens: ['x'] }
     const { choices } = (await (await weir.chat({ n: 2 })).json()) as Answer
@@ -1007,3 +1046,135 @@ describe('chat: the answer', () => {
     assert.equal(choices[0]?.message['content'], 'Grüße 中文 👩‍👩‍👧')
   })
 })
+
+describe('chat: an answer with more output than was allowed', () => {
+  interface Answer {
+    choices: { index: number; message: Record<string, unknown>; logprobs: unknown; finish_reason: string }[]
+    usage: Record<string, number>
+  }
+  const words = (count: number): string => 'word '.repeat(count)
+  const says = (content: string, more: object = {}): object => ({
+    message: { role: 'assistant', content },
+    finish_reason: 'stop',
+    ...more,
+  })
+  const counting = (tokens: number, input = 10): object => ({ prompt_tokens: input, completion_tokens: tokens })
+
+  /** What the caller gets, which must show the usage of its row. */
+  async function answerTo(
+    body: object,
+    choices: readonly object[],
+    usage?: object,
+  ): Promise<Answer & { row: LedgerRow }> {
+    engine.script = { handle: (_call, response) => void response.end(JSON.stringify({ choices, usage })) }
+    const response = await weir.chat(body)
+    assert.equal(response.status, 200, await response.clone().text())
+    const answer = (await response.json()) as Answer
+    const id = response.headers.get('x-request-id')
+    const row = (await weir.ledger()).find(({ requestId }) => requestId === id)
+    assert.ok(row)
+    assert.equal(row.outcome, 'completed')
+    assert.deepEqual(
+      [answer.usage['prompt_tokens'], answer.usage['completion_tokens']],
+      [row.inputTokens, row.outputTokens],
+    )
+    return { ...answer, row }
+  }
+
+  it('[E12] by the engine’s count is cut at about the limit, and billed up to it', async () => {
+    const text = words(500)
+    const logprobs = { content: [] }
+    const { choices, row } = await answerTo({ max_tokens: 5 }, [says(text, { logprobs })], counting(500))
+    const content = String(choices[0]?.message['content'])
+    assert.ok(text.startsWith(content) && content.length > 4 && content.length < 30, content)
+    assert.deepEqual([choices[0]?.finish_reason, choices[0]?.logprobs], ['length', null])
+    assert.deepEqual([row.inputTokens, row.outputTokens, row.estimated, row.maxTokens], [10, 5, true, 5])
+  })
+
+  it('[E12] by its length is cut even if the engine counts nothing', async () => {
+    for (const text of [words(500), 'größer '.repeat(300), '词语'.repeat(2000)]) {
+      const { choices, row } = await answerTo({ max_tokens: 5 }, [says(text)])
+      const content = String(choices[0]?.message['content'])
+      assert.ok(text.startsWith(content) && content.length > 0 && content.length < 30, content)
+      assert.equal(choices[0]?.finish_reason, 'length')
+      assert.ok(row.outputTokens <= 5)
+    }
+  })
+
+  it('[E12] by a count that cannot be right stays as it is, and is billed no more than was allowed', async () => {
+    const { choices, row } = await answerTo({ max_tokens: 5 }, [says('Hi there')], counting(90_000_000, 90_000_000))
+    assert.deepEqual([choices[0]?.message['content'], choices[0]?.finish_reason], ['Hi there', 'stop'])
+    assert.deepEqual([row.outputTokens, row.estimated], [5, true])
+    assert.ok(row.inputTokens > 0 && row.inputTokens < 8192, `${row.inputTokens} input tokens`)
+    assert.ok(row.amount < 5_000_000_000n, `${row.amount}`)
+  })
+
+  it('[E12] in its reasoning has nothing after that', async () => {
+    const message = { content: words(50), reasoning_content: words(50), tool_calls: [call('f', '{}')] }
+    const { choices } = await answerTo({ max_tokens: 5 }, [{ message, finish_reason: 'tool_calls' }], counting(100))
+    const { reasoning_content: reasoning, ...rest } = choices[0]?.message ?? {}
+    assert.ok(words(50).startsWith(String(reasoning)) && String(reasoning).length < 30)
+    assert.deepEqual(rest, { role: 'assistant', content: '', refusal: null })
+    assert.equal(choices[0]?.finish_reason, 'length')
+  })
+
+  it('[E12] in a tool call keeps the beginning of its arguments, and no later call', async () => {
+    const text = JSON.stringify({ text: words(50) })
+    const message = { content: null, tool_calls: [call('f', text), call('g', '{}')] }
+    const { choices } = await answerTo({ max_tokens: 8 }, [{ message, finish_reason: 'tool_calls' }], counting(100))
+    const calls = choices[0]?.message['tool_calls'] as { function: { name: string; arguments: string } }[]
+    assert.deepEqual([calls.length, calls[0]?.function.name, choices[0]?.finish_reason], [1, 'f', 'length'])
+    assert.ok(text.startsWith(calls[0]!.function.arguments) && calls[0]!.function.arguments.length < 30)
+  })
+
+  it('[E12] in one of n choices has the others as they are', async () => {
+    const choicesSent = [says(words(500)), says('Hi')].map((choice, index) => ({ ...choice, index }))
+    for (const usage of [counting(501), undefined]) {
+      const { choices, row } = await answerTo({ max_tokens: 5, n: 2 }, choicesSent, usage)
+      assert.deepEqual(
+        choices.map(({ finish_reason: reason }) => reason),
+        ['length', 'stop'],
+      )
+      assert.equal(choices[1]?.message['content'], 'Hi')
+      assert.ok(row.outputTokens <= 10)
+    }
+  })
+
+  it('[E12] in choices that nobody asked for reaches nobody', async () => {
+    const { choices, row } = await answerTo({ max_tokens: 5 }, [says('a'), says('b'), says('c')], counting(3))
+    assert.deepEqual(
+      choices.map(({ message }) => message['content']),
+      ['a'],
+    )
+    assert.equal(row.outputTokens, 3)
+  })
+
+  it('[E12] is told from one that keeps to the limit, however long its words are', async () => {
+    const long = ['Donaudampfschifffahrtsgesellschaft '.repeat(5), words(5), ' '.repeat(600), '-'.repeat(300)]
+    for (const text of long) {
+      for (const usage of [counting(5), undefined]) {
+        const { choices } = await answerTo({ max_tokens: 5 }, [says(text)], usage)
+        assert.deepEqual([choices[0]?.message['content'], choices[0]?.finish_reason], [text, 'stop'])
+      }
+    }
+  })
+
+  it('[E12] is counted and logged', async () => {
+    const breaches = async (): Promise<number> => {
+      const text = await (await weir.admin('GET', '/metrics')).text()
+      return Number(/^weir_engine_breaches_total\{model="meta\/test-8b"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+    }
+    const before = await breaches()
+    await answerTo({ max_tokens: 5 }, [says('Hi')], counting(5))
+    assert.equal(await breaches(), before)
+    await answerTo({ max_tokens: 5 }, [says('Hi')], counting(6))
+    await answerTo({ max_tokens: 5 }, [says(words(500))])
+    await answerTo({ max_tokens: 5 }, [says('a'), says('b')], counting(2))
+    await answerTo({ max_tokens: 5 }, [says('a')], counting(1, 8193))
+    assert.equal(await breaches(), before + 4)
+  })
+})
+
+function call(name: string, text: string): object {
+  return { id: name, type: 'function', function: { name, arguments: text } }
+}

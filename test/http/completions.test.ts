@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { refusalOf, type StageOptions } from '../support/chat-stage.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
 import { readEvents } from '../support/weir.ts'
@@ -167,13 +168,121 @@ describe('a streamed completion', () => {
     const made = await stage(t)
     const counted = (index: number, input: number, output: number): object => ({
       ...piece(' x', null, index),
-      usage: { prompt_tokens: input, completion_tokens: output },
+      usage: {
+        prompt_tokens: input,
+        completion_tokens: output,
+        prompt_tokens_details: { cached_tokens: input - 3 },
+      },
     })
     // Two choices for each prompt: 0 and 1 belong to the first, 2 and 3 to the second.
     streams(made, [counted(0, 5, 1), counted(1, 5, 1), counted(2, 7, 1), counted(0, 5, 2), counted(3, 7, 4)])
     await readEvents(await made.post('/completions', { prompt: ['one', 'two'], n: 2, stream: true }))
     const [row] = await made.weir.ledger()
     assert.deepEqual([row?.outcome, row?.inputTokens, row?.outputTokens], ['engine_broke', 12, 8])
+    assert.equal(row?.cachedInputTokens, 6, 'the cached tokens of a prompt count once, not for each of its choices')
+  })
+})
+
+describe('a completion with more output than was allowed', () => {
+  const words = (count: number): string => 'word '.repeat(count)
+  const prompt = words(40)
+
+  interface Answer {
+    readonly choices: readonly { index: number; text: string; finish_reason: string }[]
+    readonly usage: { completion_tokens: number }
+  }
+
+  async function rowOf({ weir }: JsonStage, response: Response): Promise<LedgerRow | undefined> {
+    const id = response.headers.get('x-request-id')
+    return (await weir.ledger()).find(({ requestId }) => requestId === id)
+  }
+
+  async function answerOf(made: JsonStage, body: object): Promise<Answer> {
+    const response = await made.post('/completions', body)
+    const answer = (await response.json()) as Answer
+    const row = await rowOf(made, response)
+    assert.deepEqual([row?.outcome, row?.outputTokens], ['completed', answer.usage.completion_tokens])
+    return answer
+  }
+
+  it('[E12] is cut in each choice of each prompt', async (t) => {
+    const made = await stage(t)
+    made.answer(() => ({ ...whole(words(500), ' a', ' b', words(500)), usage: { ...usage, completion_tokens: 1002 } }))
+    const { choices, usage: shown } = await answerOf(made, { prompt: ['1', '2'], n: 2, max_tokens: 5 })
+    assert.deepEqual(
+      choices.map(({ text, finish_reason: reason }) => [text.length < 30, reason]),
+      [
+        [true, 'length'],
+        [true, 'stop'],
+        [true, 'stop'],
+        [true, 'length'],
+      ],
+    )
+    assert.equal(shown.completion_tokens, 20)
+  })
+
+  it('[E12] is not mistaken for the tokens of best_of', async (t) => {
+    const made = await stage(t)
+    made.answer(() => ({ ...whole(words(5)), usage: { ...usage, completion_tokens: 15 } }))
+    const { choices, usage: shown } = await answerOf(made, { prompt: 'x', best_of: 3, max_tokens: 5 })
+    assert.deepEqual([choices[0]?.text, choices[0]?.finish_reason], [words(5), 'stop'])
+    assert.equal(shown.completion_tokens, 15)
+  })
+
+  it('[E12] is not mistaken for the prompt that echo repeats', async (t) => {
+    const made = await stage(t)
+    const body = { prompt, echo: true, max_tokens: 5 }
+    for (const counted of [{ ...usage, completion_tokens: 5 }, undefined]) {
+      made.answer(() => ({ ...whole(prompt + words(5)), usage: counted }))
+      const kept = await answerOf(made, body)
+      assert.deepEqual([kept.choices[0]?.text, kept.choices[0]?.finish_reason], [prompt + words(5), 'stop'])
+      assert.ok(kept.usage.completion_tokens <= 7, `${kept.usage.completion_tokens} tokens`)
+    }
+    for (const counted of [{ ...usage, completion_tokens: 500 }, undefined]) {
+      made.answer(() => ({ ...whole(prompt + words(500)), usage: counted }))
+      const { choices, usage: shown } = await answerOf(made, body)
+      const text = choices[0]?.text ?? ''
+      assert.ok(text.startsWith(prompt) && text.length > prompt.length && text.length < prompt.length + 30, text)
+      assert.deepEqual([choices[0]?.finish_reason, shown.completion_tokens <= 5], ['length', true])
+    }
+  })
+
+  it('[E12] is cut in a stream after the prompt that echo repeats, however the engine sends it', async (t) => {
+    const made = await stage(t)
+    const accented = 'größer '.repeat(40)
+    for (const echoed of [prompt, accented]) {
+      const echoes = [[piece(echoed)], echoed.match(/\S+ /g)!.map((word) => piece(word)), []]
+      for (const [way, pieces] of echoes.entries()) {
+        // Without a piece of its own, it comes with the first token.
+        const first = way === 2 ? `${echoed}word ` : 'word '
+        const tokens = [first, ...Array.from({ length: 19 }, () => 'word ')].map((text) => piece(text))
+        for (const allowed of [20, 5]) {
+          streams(made, [...pieces, ...tokens, piece('', 'stop')])
+          const body = { prompt: echoed, echo: true, max_tokens: allowed, stream: true }
+          const response = await made.post('/completions', body)
+          const choices = (await chunksOf(response)).flatMap((chunk) => chunk.choices)
+          assert.equal(choices.map(({ text }) => text).join(''), echoed + words(allowed))
+          assert.equal(choices.at(-1)?.finish_reason, allowed === 5 ? 'length' : 'stop')
+          assert.equal((await rowOf(made, response))?.outputTokens, allowed)
+        }
+      }
+    }
+  })
+
+  it('[E12] is cut in a stream for each prompt by itself', async (t) => {
+    const made = await stage(t)
+    const both = Array.from({ length: 20 }, () => [piece('word ', null, 0), piece('word ', null, 1)]).flat()
+    streams(made, [...both, piece('', 'stop', 0), piece('', 'stop', 1)])
+    const chunks = await chunksOf(await made.post('/completions', { prompt: ['1', '2'], max_tokens: 5, stream: true }))
+    for (const index of [0, 1]) {
+      const own = chunks.flatMap(({ choices }) => choices).filter((choice) => choice.index === index)
+      assert.deepEqual(
+        own.map(({ text, finish_reason: reason }) => [text, reason]),
+        [...Array.from({ length: 5 }, () => ['word ', null]), ['', 'length']],
+      )
+    }
+    const [row] = await made.weir.ledger()
+    assert.deepEqual([row?.outcome, row?.outputTokens, row?.maxTokens], ['completed', 10, 10])
   })
 })
 

@@ -15,6 +15,8 @@ import { parameterTokens } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
+/** The chat template of an engine may bring a long system prompt of its own, which the model reads as well. */
+const SYSTEM_PROMPT_TOKENS = 8000
 const required = new Set(['messages'])
 
 /** POST /chat/completions: checks the request and makes it a job. */
@@ -32,7 +34,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
     requested: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     fallback: model.defaultMaxTokens,
-    input: input.likely,
+    input,
     inputName: 'messages',
   })
   const fields = {
@@ -52,7 +54,9 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     maxTokens: maxTokens * choices,
     // The tokens of an image depend on its size in pixels, not in bytes.
     maxInputTokens:
-      imageCount > 0 ? model.contextLength : mostInputTokens({ bytes: sent.length, contexts: 1 }, model.contextLength),
+      imageCount > 0
+        ? model.contextLength
+        : mostInputTokens({ bytes: sent.length + SYSTEM_PROMPT_TOKENS, contexts: 1 }, model.contextLength),
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, sent, 'messages')],
     answer: chatAnswer(request.stream === true, {

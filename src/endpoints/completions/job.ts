@@ -3,7 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
-import { sumOf, textTokens } from '../../core/token-estimate.ts'
+import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
@@ -35,7 +35,7 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     name: 'max_tokens',
     requested: request.max_tokens ?? undefined,
     fallback: DEFAULT_MAX_TOKENS,
-    input: inputs.reduce((most, { likely }) => Math.max(most, likely), 0),
+    input: largestOf(inputs),
     inputName: 'prompt',
   })
   const generated = prompts.length * (request.best_of ?? request.n ?? 1)
@@ -72,6 +72,12 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
       cachedTokens: dialect.cachedTokens,
     }),
   }
+}
+
+/** Each prompt has a context of its own. */
+function largestOf(inputs: readonly TokenEstimate[]): TokenEstimate {
+  const most = (kind: keyof TokenEstimate): number => Math.max(...inputs.map((it) => it[kind]))
+  return { charged: most('charged'), likely: most('likely') }
 }
 
 function requireConsistent(request: CompletionsRequest): void {

@@ -45,7 +45,7 @@ async function streamChat(
       tally.add(index, event)
       const { logprobs, finishReason, ...delta } = chatDelta(event)
       const choice = { index, delta, logprobs: logprobs ?? null, finish_reason: finishReason ?? null }
-      await stream.send({ ...chunk([choice]), ...chunkUsage(wanted, tally) })
+      await stream.send({ ...chunk([choice]), ...chunkUsage(wanted, tally, index) })
     }
   }
   await Promise.all(choices.map(relay))

@@ -55,7 +55,7 @@ async function streamCompletions(
       const text = event.kind === 'text' ? event.text : ''
       const logprobs = event.kind === 'text' && event.logprobs ? legacyLogprobs(event.logprobs, offset) : null
       const choice = { index, text, logprobs, finish_reason: event.kind === 'end' ? event.finishReason : null }
-      await stream.send({ ...head, choices: [choice], ...chunkUsage(wanted, tally) })
+      await stream.send({ ...head, choices: [choice], ...chunkUsage(wanted, tally, index) })
     }
   }
   await Promise.all(choices.map(relay))

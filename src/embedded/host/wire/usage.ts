@@ -13,6 +13,8 @@ export interface TextUsage {
 export interface UsageTally {
   add(choice: number, event: TextEvent): void
   usage(): TextUsage
+  /** One choice and its prompt. */
+  usageOfChoice(choice: number): TextUsage
 }
 
 /** Counts each prompt once, however many of the `count` choices answer it. Choices are numbered prompt by prompt. */
@@ -22,18 +24,28 @@ export function usageTally(count: number): UsageTally {
   return {
     add(choice, event) {
       if (event.kind !== 'prompt') completionTokens[choice] = event.completionTokens
-      else if (choice % count === 0) prompts.push({ tokens: event.promptTokens, cachedTokens: event.cachedTokens })
+      else prompts[choice] = { tokens: event.promptTokens, cachedTokens: event.cachedTokens }
     },
-    usage() {
-      const promptSum = sum(prompts.map(({ tokens }) => tokens))
-      const completionSum = sum(completionTokens)
-      return {
-        prompt_tokens: promptSum,
-        completion_tokens: completionSum,
-        total_tokens: promptSum + completionSum,
-        prompt_tokens_details: { cached_tokens: sum(prompts.map(({ cachedTokens }) => cachedTokens)) },
-      }
-    },
+    usage: () =>
+      textUsage(
+        prompts.filter((_, choice) => choice % count === 0),
+        completionTokens,
+      ),
+    usageOfChoice: (choice) => textUsage(prompts.slice(choice, choice + 1), completionTokens.slice(choice, choice + 1)),
+  }
+}
+
+function textUsage(
+  prompts: readonly { readonly tokens: number; readonly cachedTokens: number }[],
+  completionTokens: readonly number[],
+): TextUsage {
+  const promptSum = sum(prompts.map(({ tokens }) => tokens))
+  const completionSum = sum(completionTokens)
+  return {
+    prompt_tokens: promptSum,
+    completion_tokens: completionSum,
+    total_tokens: promptSum + completionSum,
+    prompt_tokens_details: { cached_tokens: sum(prompts.map(({ cachedTokens }) => cachedTokens)) },
   }
 }
 
@@ -56,8 +68,12 @@ export function readStreamUsage(body: JsonObject): StreamUsage {
   }
 }
 
-/** The `usage` field of a stream chunk: the count so far, null until the last chunk, or absent. */
-export function chunkUsage(wanted: StreamUsage, tally: UsageTally): { readonly usage?: TextUsage | null } {
-  if (wanted.continuous) return { usage: tally.usage() }
+/** The `usage` field of a chunk with one choice: its count so far, as vLLM reports it, or null, or absent. */
+export function chunkUsage(
+  wanted: StreamUsage,
+  tally: UsageTally,
+  choice: number,
+): { readonly usage?: TextUsage | null } {
+  if (wanted.continuous) return { usage: tally.usageOfChoice(choice) }
   return wanted.atEnd ? { usage: null } : {}
 }
