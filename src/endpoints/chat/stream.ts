@@ -76,7 +76,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): Stream
 function outputOf(delta: Delta): string | undefined {
   const { content, tool_calls: calls } = delta
   // The usual case.
-  if (typeof content === 'string' && content !== '' && delta.reasoning_content === undefined && !calls) return content
+  if (typeof content === 'string' && content !== '' && !delta.reasoning_content && !calls) return content
   const output = contentOf(delta)
   if (!output) return undefined
   return [output.reasoning_content, output.content, ...(output.tool_calls ?? []).map(toolCallText)].join('')

@@ -22,6 +22,7 @@ export function fakeEngine(stage: Stage, seen: RequestSeen, reply: FakeReply): E
       stage.demand(seen.settling === 'none', 'end', seen, 'the engine is called after the row')
       stage.demand(seen.place === 'admitted', 'capacity', seen, 'the engine is called without capacity')
       stage.demand(!seen.isEngineBusy, 'capacity', seen, 'two engine calls at a time')
+      stage.demand(seen.calls.length < seen.callsMax(), 'engine', seen, 'the engine is called once more than needed')
       stage.demand(seen.letGo < seen.retained, 'end', seen, 'the engine is called after it was let go')
       return new FakeCall(stage, seen, reply, call)
     },
@@ -50,6 +51,7 @@ class FakeCall implements RunningCall, CallSeen {
   readonly #reply: FakeReply
   readonly #receiver: EngineCall['receiver']
   #isHung = false
+  #hasTriedTwice = false
   #symbolsLeft: string
   #chunksLeft: number
   readonly #resolve: (end: CallEnd) => void
@@ -122,9 +124,12 @@ class FakeCall implements RunningCall, CallSeen {
       this.hasRequest = false
       return this.#fail('engine refused', false)
     }
-    // Another address is tried.
-    if (chance(0.05)) this.hasRequest = false
-    else if (chance(0.03)) return this.#fail('engine broke before its answer', false)
+    // The request is sent to another address, which happens at most once.
+    if (!this.#hasTriedTwice && chance(0.1)) {
+      this.#stage.count('second try')
+      this.#hasTriedTwice = true
+      this.hasRequest = false
+    } else if (chance(0.03)) return this.#fail('engine broke before its answer', false)
     else if (chance(0.02)) return this.#hang()
     else {
       this.isStarted = true

@@ -2,7 +2,7 @@ import { ApiError } from '../../../src/core/errors.ts'
 import type { Deployment, Model } from '../../../src/core/catalog.ts'
 import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/core/job.ts'
 import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
-import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, maxTokens, type WholePlan } from './plan.ts'
+import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, maxInputTokensOf, type WholePlan } from './plan.ts'
 import { costOf } from './fake-admission.ts'
 import type { Stage } from './stage.ts'
 import type { RequestSeen } from './request-seen.ts'
@@ -12,14 +12,14 @@ const body = Buffer.alloc(bodyBytes)
 
 /** The job of a simulated request. Each has its own deployment in the one lane, so that its engine is its own. */
 export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): Job {
-  const { answer, audioMs, cost } = seen.plan
+  const { answer, audioMs, cost, maxTokens } = seen.plan
   return {
     endpoint: '/simulated',
     model,
     deployment,
     cost: costOf(cost, seen.index),
     maxTokens,
-    maxInputTokens: bodyBytes * (answer.kind === 'streamed' ? 1 : answer.calls),
+    maxInputTokens: maxInputTokensOf(seen.plan),
     likelyInputTokens,
     media: { audioMs, images: answer.kind === 'whole' ? (answer.usage?.images ?? 0) : 0 },
     calls:
@@ -28,7 +28,7 @@ export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): 
         : Array.from({ length: answer.calls }, (_, number) => callOf(number === 0 && answer.hasFallback)),
     answer:
       answer.kind === 'streamed'
-        ? { kind: 'streamed', relay }
+        ? { kind: 'streamed', relay: () => relay(maxTokens) }
         : {
             kind: 'whole',
             passThrough: answer.passThrough === 'none' ? undefined : () => passThroughOf(stage, seen, answer),
@@ -71,7 +71,7 @@ function readNow(stage: Stage, seen: RequestSeen, plan: WholePlan): ParsedAnswer
   if (plan.read === 'failed') throw new ApiError('internal_error', 'the answer could not be stored')
   return plan.read === 'useless'
     ? undefined
-    : { usage: plan.usage, outputBytes: () => plan.outputBytes, render: usageText }
+    : { usage: plan.usage, isPastLimit: plan.isCut, outputBytes: () => plan.outputBytes, render: usageText }
 }
 
 function passThroughOf(stage: Stage, seen: RequestSeen, plan: WholePlan): PassThrough {
@@ -90,16 +90,23 @@ function passThroughOf(stage: Stage, seen: RequestSeen, plan: WholePlan): PassTh
 }
 
 /** Understands the symbols of a stream plan. Unlike a real one it goes on after the end, if it is asked to. */
-function relay(): StreamRelay {
+function relay(maxTokens: number): StreamRelay {
   let tokens = 0
   let reported: Usage | undefined
   let isFinished = false
   let isDone = false
   let isBroken = false
+  let isPastLimit = false
   return {
     push(chunk) {
       let text = ''
       for (const symbol of chunk.toString('latin1')) {
+        if (symbol === 't' && tokens === maxTokens) {
+          isPastLimit = true
+          isFinished = true
+          isDone = true
+          return `${text}f`
+        }
         if (symbol === 't') tokens += 1
         if (symbol === 'u')
           reported = { ...noUsage, inputTokens, cachedInputTokens: cachedTokens, outputTokens: tokens }
@@ -114,7 +121,7 @@ function relay(): StreamRelay {
     isDone: () => isDone,
     isBroken: () => isBroken,
     isComplete: () => isFinished && !isBroken,
-    isPastLimit: () => false,
+    isPastLimit: () => isPastLimit,
     reportedUsage: () => reported,
     deltaCount: () => tokens,
     deltasSinceReport: () => tokens - (reported?.outputTokens ?? 0),

@@ -132,8 +132,8 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
   {
     name: 'a caller that left a whole answer is not settled',
     file: 'whole-answer.ts',
-    find: 'await settleDeparture(parts, request, { usage, isEstimated, firstTokenAt: firstByteAt })\n',
-    replace: 'void [usage, settleDeparture]\n',
+    find: 'await settleDeparture(parts, request, counted ?? usageWithoutAnswer(request), firstByteAt)\n',
+    replace: 'void [usageWithoutAnswer, settleDeparture]\n',
     breaks: 'row',
   },
   {
@@ -146,14 +146,14 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
   {
     name: 'an answer of no use is billed to a caller that has left',
     file: 'whole-answer.ts',
-    find: "if (reply.isGone && (read || end.kind === 'aborted')) {",
+    find: "if (reply.isGone && (counted || end.kind === 'aborted')) {",
     replace: 'if (reply.isGone) {',
     breaks: 'row',
   },
   {
     name: 'a caller that left before any engine had the request pays for the input',
     file: 'settle.ts',
-    find: 'if (!calls.isWithEngine()) return noUsage\n',
+    find: 'if (!calls.isWithEngine()) return nothing\n',
     replace: '',
     breaks: 'row',
   },
@@ -281,7 +281,7 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     name: 'an engine that does not close its stream keeps its capacity for ever',
     file: 'streamed-answer.ts',
     find: 'calls.abortAfter(LINGER_MS, parts.clock)',
-    replace: '',
+    replace: 'void LINGER_MS',
     breaks: 'outcome',
   },
   {
@@ -290,5 +290,48 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     find: 'whenIdle(clock.after(ms, () => latest?.abort()))',
     replace: 'clock.after(ms, () => latest?.abort())',
     breaks: 'end',
+  },
+  {
+    name: 'an engine that goes past the limit is stopped only when it has had time to end by itself',
+    file: 'streamed-answer.ts',
+    find: 'if (relay.isPastLimit()) calls.abort()\n      else ',
+    replace: '',
+    breaks: 'engine',
+  },
+  {
+    name: 'an engine that goes past the limit is never stopped',
+    file: 'engine-calls.ts',
+    find: 'if (isRunning) latest?.abort()',
+    replace: '',
+    breaks: 'engine',
+  },
+  {
+    name: 'what an engine reports is billed, however much was allowed',
+    file: 'whole-answer.ts',
+    find: 'const counted = read && wholeUsage(job, read)',
+    replace: 'const counted = read && { ...wholeUsage(job, read), ...(read.usage ? { usage: read.usage } : {}) }',
+    breaks: 'row',
+  },
+  {
+    name: 'an answer shows what the engine reported, and not what is billed',
+    file: 'whole-answer.ts',
+    find: 'read.render(counted.usage)',
+    replace: 'read.render(read.usage ?? counted.usage)',
+    breaks: 'row',
+  },
+  {
+    name: 'nobody hears of an engine that goes past the limit',
+    file: 'settle.ts',
+    find: 'if (settlement.isPastLimit) parts.pastLimit(row)\n',
+    replace: '',
+    breaks: 'row',
+  },
+  {
+    name: 'a failed call is made once more',
+    file: 'engine-calls.ts',
+    find: 'const end = await running.ended\n',
+    replace:
+      "let end = await running.ended\n      if (end.kind === 'failed' && !reply.isGone) end = await engine.run(call).ended\n",
+    breaks: 'engine',
   },
 ]

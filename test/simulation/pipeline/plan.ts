@@ -3,6 +3,8 @@ import type { Usage } from '../../../src/core/money/rating.ts'
 /** What one simulated request asks for, and what its engine would answer if nothing went wrong. */
 export interface RequestPlan {
   readonly cost: number
+  /** The output that it allows. */
+  readonly maxTokens: number
   readonly audioMs: number
   readonly answer: StreamPlan | WholePlan
 }
@@ -25,6 +27,8 @@ export interface WholePlan {
   readonly isReadSlow: boolean
   readonly usage: Usage | undefined
   readonly outputBytes: number
+  /** The text has more output than the request allowed, and was cut. */
+  readonly isCut: boolean
 }
 
 /** Random choices that depend on the seed alone. */
@@ -41,17 +45,24 @@ export function choicesFrom(random: () => number): Choices {
 
 export const likelyInputTokens = 40
 export const bodyBytes = 100
-export const maxTokens = 50
 /** What an engine counts as the input of one call. */
 export const inputTokens = 30
 export const cachedTokens = 5
 
+/** The most input that can be billed. */
+export function maxInputTokensOf({ answer }: RequestPlan): number {
+  return bodyBytes * (answer.kind === 'streamed' ? 1 : answer.calls)
+}
+
 export function planRequest(choices: Choices): RequestPlan {
-  const { below, chance } = choices
+  const { below, chance, oneOf } = choices
+  // Some engines produce more than the smaller limits.
+  const maxTokens = oneOf([2, 4, 50])
   return {
     cost: 1 + below(8),
+    maxTokens,
     audioMs: chance(0.1) ? 1 + below(1000) : 0,
-    answer: chance(0.5) ? { kind: 'streamed', symbols: planStream(choices) } : planWhole(choices),
+    answer: chance(0.5) ? { kind: 'streamed', symbols: planStream(choices) } : planWhole(choices, maxTokens),
   }
 }
 
@@ -69,7 +80,7 @@ function planStream({ below, chance, oneOf }: Choices): string {
   return chance(0.15) ? `${symbols}rt` : symbols
 }
 
-function planWhole({ below, chance, oneOf }: Choices): WholePlan {
+function planWhole({ below, chance, oneOf }: Choices, maxTokens: number): WholePlan {
   const calls = oneOf([1, 1, 1, 2, 3])
   return {
     kind: 'whole',
@@ -80,13 +91,14 @@ function planWhole({ below, chance, oneOf }: Choices): WholePlan {
     isReadSlow: chance(0.3),
     usage: chance(0.7)
       ? {
-          inputTokens: inputTokens * calls,
+          inputTokens: chance(0.05) ? 90_000_000 : inputTokens * calls,
           cachedInputTokens: chance(0.5) ? cachedTokens : 0,
-          outputTokens: below(maxTokens),
+          outputTokens: chance(0.1) ? maxTokens + 1 + below(90_000_000) : below(maxTokens + 1),
           images: chance(0.2) ? 1 + below(3) : 0,
           audioMs: 0,
         }
       : undefined,
     outputBytes: below(100),
+    isCut: chance(0.1),
   }
 }

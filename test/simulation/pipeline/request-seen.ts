@@ -2,7 +2,15 @@ import type { Usage } from '../../../src/core/money/rating.ts'
 import { noUsage } from '../../../src/core/money/rating.ts'
 import type { LedgerRow, Outcome } from '../../../src/core/money/ledger.ts'
 import type { CallEnd } from '../../../src/ports/engine.ts'
-import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, type RequestPlan, type WholePlan } from './plan.ts'
+import {
+  bodyBytes,
+  cachedTokens,
+  inputTokens,
+  likelyInputTokens,
+  maxInputTokensOf,
+  type RequestPlan,
+  type WholePlan,
+} from './plan.ts'
 
 /** The rules of the pipeline. A violation names the one that was broken. */
 export type PipelineRule =
@@ -18,7 +26,7 @@ export type PipelineRule =
   | 'durable'
   /** Nothing happens after the end, and nothing is left behind. */
   | 'end'
-  /** The engine stops for a caller that has left, and waits for one that reads slowly. */
+  /** The engine is called as often as it must be, stops at the limit and for a caller that has left, and waits for one that reads slowly. */
   | 'engine'
 
 export class PipelineViolation extends Error {
@@ -63,13 +71,22 @@ export class RequestSeen {
   row: LedgerRow | undefined
   late: LedgerRow | undefined
   reported = 0
+  pastLimitReported = 0
   isGone = false
   isCut = false
   isOpen = false
   ending: 'none' | 'complete' | 'error' = 'none'
   result: 'pending' | 'fulfilled' | 'rejected' = 'pending'
   /** What the engine has streamed, up to the end of the stream. */
-  readonly stream = { tokens: 0, tokensReported: -1, hasText: false, isFinished: false, isOver: false, isBroken: false }
+  readonly stream = {
+    tokens: 0,
+    tokensReported: -1,
+    hasText: false,
+    isFinished: false,
+    isOver: false,
+    isBroken: false,
+    isPastLimit: false,
+  }
 
   constructor(index: number, plan: RequestPlan) {
     this.index = index
@@ -89,6 +106,13 @@ export class RequestSeen {
     const { stream } = this
     for (const symbol of symbols) {
       if (stream.isOver || stream.isBroken) return
+      if (symbol === 't' && stream.tokens === this.plan.maxTokens) {
+        stream.isPastLimit = true
+        stream.isFinished = true
+        stream.isOver = true
+        stream.hasText = true
+        return
+      }
       if (symbol === 't') stream.tokens += 1
       if (symbol === 'u') stream.tokensReported = stream.tokens
       if (symbol === 'f') stream.isFinished = true
@@ -116,6 +140,15 @@ export class RequestSeen {
     return first?.end?.kind === 'failed' && !first.end.started
   }
 
+  /** The calls that a request may make: those of its plan, and the fallback of a refused first one. */
+  callsMax(): number {
+    const { answer } = this.plan
+    if (answer.kind === 'streamed') return 1
+    const [first] = this.calls
+    const isFirstRefused = first?.end?.kind === 'failed' && !first.end.started
+    return answer.calls + (answer.hasFallback && isFirstRefused ? 1 : 0)
+  }
+
   answeredCalls(): number {
     return this.calls.filter(({ end }) => end?.kind === 'ended').length
   }
@@ -125,6 +158,8 @@ export interface ExpectedRow {
   readonly outcome: Outcome
   readonly usage: Usage
   readonly isEstimated: boolean
+  /** The engine went past what was allowed or possible. */
+  readonly isPastLimit?: boolean
   readonly late?: Outcome
 }
 
@@ -137,7 +172,7 @@ export function expectedRow(seen: RequestSeen): ExpectedRow {
 }
 
 function expectedStreamRow(seen: RequestSeen): ExpectedRow {
-  const { tokens, tokensReported, hasText, isFinished, isBroken } = seen.stream
+  const { tokens, tokensReported, hasText, isFinished, isBroken, isPastLimit } = seen.stream
   const isSilent = tokens === 0 && tokensReported < 0
   const usage: Usage =
     tokensReported < 0
@@ -145,10 +180,10 @@ function expectedStreamRow(seen: RequestSeen): ExpectedRow {
       : { ...noUsage, inputTokens, cachedInputTokens: cachedTokens, outputTokens: tokens }
   const isEstimated = tokensReported !== tokens
   const isComplete = isFinished && !isBroken
-  if (isComplete && !seen.isGone) return { outcome: 'completed', usage, isEstimated }
+  if (isComplete && !seen.isGone) return { outcome: 'completed', usage, isEstimated, isPastLimit }
   if (isComplete || isUnspoiled(seen)) {
-    if (seen.isCut) return interrupted
-    return isSilent ? leftInSilence(seen) : { outcome: 'caller_left', usage, isEstimated }
+    if (seen.isCut) return { ...interrupted, isPastLimit }
+    return isSilent ? leftInSilence(seen) : { outcome: 'caller_left', usage, isEstimated, isPastLimit }
   }
   return hasText && tokens > 0 ? { outcome: 'engine_broke', usage, isEstimated } : failed
 }
@@ -157,13 +192,22 @@ function expectedWholeRow(seen: RequestSeen): ExpectedRow {
   const answer = seen.plan.answer as WholePlan
   if (seen.read === 'failed' || seen.read === 'useless') return failed
   if (seen.read !== 'good' && !isUnspoiled(seen)) return failed
-  if (seen.isGone && seen.isCut) return interrupted
-  if (seen.read !== 'good') return leftInSilence(seen)
-  const isEstimated = answer.usage === undefined
+  if (seen.read !== 'good') return seen.isGone && seen.isCut ? interrupted : leftInSilence(seen)
+  const { maxTokens } = seen.plan
+  const maxInputTokens = maxInputTokensOf(seen.plan)
   const outputTokens = Math.ceil(answer.outputBytes / 4)
-  const usage = answer.usage ?? { ...noUsage, inputTokens: likelyInputTokens, outputTokens }
-  if (seen.isGone) return { outcome: 'caller_left', usage, isEstimated }
-  return { outcome: 'completed', usage, isEstimated, late: 'withheld' }
+  const counted = answer.usage ?? { ...noUsage, inputTokens: likelyInputTokens, outputTokens }
+  const isImpossible = counted.inputTokens > maxInputTokens || counted.outputTokens > maxTokens
+  const usage = {
+    ...counted,
+    inputTokens: Math.min(counted.inputTokens, maxInputTokens),
+    outputTokens: Math.min(counted.outputTokens, maxTokens),
+  }
+  const isEstimated = answer.usage === undefined || isImpossible
+  const isPastLimit = answer.isCut || (answer.usage !== undefined && isImpossible)
+  if (seen.isGone && seen.isCut) return { ...interrupted, isPastLimit }
+  if (seen.isGone) return { outcome: 'caller_left', usage, isEstimated, isPastLimit }
+  return { outcome: 'completed', usage, isEstimated, isPastLimit, late: 'withheld' }
 }
 
 /** The caller left and the engine did not spoil the answer. If both happened, the engine failed. */

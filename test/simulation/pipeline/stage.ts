@@ -40,6 +40,8 @@ export const happenings = [
   'engine unreachable',
   'engine refused',
   'engine broke before its answer',
+  'second try',
+  'engine past the limit',
   'engine broke off',
   'engine sent something else',
   'engine hung',

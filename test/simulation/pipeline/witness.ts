@@ -33,6 +33,10 @@ export function witnessOn(stage: Stage) {
     demand(row.amount === amountOf(expected.usage, row.priceVersion), 'row', seen, `amount ${row.amount}`)
     demand(row.amount <= held || priceVersions[0] !== priceVersions[1], 'hold', seen, 'it costs more than was held')
     demand(row.queueWaitMs === Math.round(waitMs), 'row', seen, `queue wait ${row.queueWaitMs}`)
+    const isPastLimit = expected.isPastLimit === true
+    if (isPastLimit) stage.count('engine past the limit')
+    demand(seen.pastLimitReported === (isPastLimit ? 1 : 0), 'row', seen, 'the breach of the engine is not reported')
+    demand(row.outputTokens <= seen.plan.maxTokens, 'row', seen, 'more output is billed than was allowed')
     demand(late?.outcome === expected.late, 'row', seen, `if late, ${late?.outcome} instead of ${expected.late}`)
     if (late) demand(late.amount === 0n && isSameUsage(late, nothing), 'row', seen, 'a late row costs something')
   }
@@ -76,6 +80,7 @@ export function witnessOn(stage: Stage) {
     demand(!isAdmitted || note === 'pending' || isEngineBusy, 'capacity', seen, 'capacity is kept for nothing')
     const isWorking = latestCall?.end === undefined && latestCall?.isAborted === false
     demand(!isGone || !isWorking, 'engine', seen, 'the engine works for a caller that has left')
+    demand(!seen.stream.isPastLimit || !isWorking, 'engine', seen, 'the engine works past the limit')
     const isSettled = settling === 'durable' || settling === 'late' || note === 'failed' || seen.hold === 'refused'
     demand(!isSettled || result !== 'pending', 'outcome', seen, 'everything is settled, and it does not end')
     demand(result === 'pending' || place !== 'waiting', 'capacity', seen, 'it is over, and still waits')
