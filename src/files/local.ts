@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../core/errors.ts'
@@ -133,10 +133,10 @@ function isSame(given: string, right: string): boolean {
 
 /** Created once, readable only by the operator, and kept so that links survive a restart. */
 function readOrCreateSecret(file: string): Buffer {
-  try {
-    writeFileSync(file, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  // A full disk may have left an empty file.
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+    writeFileSync(`${file}.part`, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
+    renameSync(`${file}.part`, file)
   }
   const secret = Buffer.from(readFileSync(file, 'utf8').trim(), 'hex')
   if (secret.length < 32) throw new Error(`${file} is damaged; delete it, and a new secret is created`)

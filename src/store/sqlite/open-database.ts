@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { diskFailureOf, explainDiskFailure } from '../../core/disk-failure.ts'
 import { damagedDirectory, explained, sqliteCode } from './failures.ts'
 import { migrate, refusal } from './migrate.ts'
 import { takeServiceLock } from './service-lock.ts'
@@ -58,8 +59,21 @@ function refuseMissingDatabase(dataDir: string): void {
   }
 }
 
-function makeDirectory(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+/** Not mkdir's own `recursive`, which never returns if a file system such as /proc refuses new names. */
+function makeDirectory(directory: string): void {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return
+  try {
+    const parent = dirname(directory)
+    if (parent !== directory) makeDirectory(parent)
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    // Another process may have made it just now.
+    if (code === 'EEXIST' && statSync(directory).isDirectory()) return
+    if (code === 'ERR_DATA_DIR_DISK') throw error
+    const failure = diskFailureOf(code) ?? 'unwritable'
+    throw refusal('ERR_DATA_DIR_DISK', explainDiskFailure(failure, directory, message), error)
+  }
 }
 
 /** 0 also if the file does not exist. */
