@@ -163,6 +163,17 @@ async function assemble(
     return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
   }
 
+  // Documents are computed from what the reader sees. Their writes take turns with the ledger's, on its connection.
+  const { issueInvoice, correctRow, beginNote, continueNote, finishNote } = store
+  const invoicing = openInvoicing(
+    { ...books, issueInvoice, correctRow, beginNote, continueNote, finishNote },
+    clock,
+    config.seller,
+  )
+  invoicing
+    .finishCredit()
+    .catch((error: Error) => log.warn({ reason: error.message }, 'an adjustment note is left for the next start'))
+
   opened.defer(() => withdrawService(config.dataDir))
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
   const adminListener = await listen(
@@ -172,7 +183,7 @@ async function assemble(
       catalog,
       changes,
       store: books,
-      invoicing: openInvoicing(books, clock, config.seller),
+      invoicing,
       telemetry,
       operatorToken,
       requestsPerMinute: config.requestsPerMinute,

@@ -7,10 +7,10 @@ import { sydneyMonth, type Month } from '../core/money/sydney-time.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
-import type { LedgerStore } from '../ports/ledger.ts'
+import type { AdjustmentNoteStore, InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
 import type { AccountStore } from '../ports/store.ts'
 import type { UsageStore } from '../ports/usage.ts'
+import { finishNote, isSameCredit } from './adjustment-notes.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
 import { versionRates } from './version-rates.ts'
 
@@ -19,13 +19,18 @@ export interface Invoicing {
   /** The month's charges so far, or its invoice if that has been issued. */
   preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
   issue(workspace: Workspace, month: Month): Promise<InvoiceDocument>
-  /** Reverses rows of an issued invoice with an adjustment note; null means all that are left. */
+  /**
+   * Reverses rows of an issued invoice with an adjustment note; null means all that are left. A credit that was cut off
+   * is finished when it is asked for again.
+   */
   credit(
     workspace: Workspace,
     month: Month,
     requestIds: readonly string[] | null,
     reason: string,
   ): Promise<InvoiceDocument>
+  /** Finishes the adjustment note that an earlier process left unfinished, if there is one. */
+  finishCredit(): Promise<void>
   /** Reverses a row that has not been invoiced. */
   correct(requestId: string, reason: string): Promise<void>
   list(workspace?: Workspace): Promise<readonly InvoiceDocument[]>
@@ -38,7 +43,7 @@ const PREFIX = { tax_invoice: 'INV', adjustment_note: 'ADJ' } as const
 /** Another process may take the number or add a row between reading and issuing, but not this often. */
 const MAX_ATTEMPTS = 20
 
-export type InvoicingStore = AccountStore & LedgerStore & UsageStore & InvoiceStore
+export type InvoicingStore = AccountStore & UsageStore & InvoiceStore & AdjustmentNoteStore
 
 export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
   async function find(workspace: Workspace, month: Month): Promise<IssuedInvoice | undefined> {
@@ -88,39 +93,26 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     })
   }
 
-  /** Retries until the document gets the next number and no row was added in between. */
-  async function issueNext(
-    kind: InvoiceDocument['kind'],
-    workspace: Workspace,
-    month: Month,
-    attempt: (
-      issue: (document: InvoiceDocument) => IssuedInvoice,
-      number: string,
-      at: number,
-    ) => Promise<InvoiceDocument | undefined>,
-  ): Promise<InvoiceDocument> {
+  /** The number that the next document of a kind gets, and how it is recorded. */
+  async function nextDocument(kind: InvoiceDocument['kind'], workspace: Workspace, month: Month) {
     const { abn } = requireSeller(seller)
-    for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-      await requireSameSeller(store, abn)
-      const sequence = (await store.lastSequence(kind)) + 1
-      const number = `${PREFIX[kind]}-${String(sequence).padStart(6, '0')}`
-      const at = clock.now()
-      const record = (it: InvoiceDocument): IssuedInvoice => ({
-        number,
-        kind,
-        sequence,
-        sellerAbn: abn,
-        workspaceId: workspace.id,
-        period: month.name,
-        periodFrom: month.from,
-        periodTo: month.to,
-        issuedAt: at,
-        document: it,
-      })
-      const issued = await attempt(record, number, at)
-      if (issued) return issued
-    }
-    throw new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
+    await requireSameSeller(store, abn)
+    const sequence = (await store.lastSequence(kind)) + 1
+    const number = `${PREFIX[kind]}-${String(sequence).padStart(6, '0')}`
+    const at = clock.now()
+    const record = (it: InvoiceDocument): IssuedInvoice => ({
+      number,
+      kind,
+      sequence,
+      sellerAbn: abn,
+      workspaceId: workspace.id,
+      period: month.name,
+      periodFrom: month.from,
+      periodTo: month.to,
+      issuedAt: at,
+      document: it,
+    })
+    return { number, at, record }
   }
 
   return {
@@ -134,7 +126,8 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
           param: 'period',
         })
       }
-      return issueNext('tax_invoice', workspace, month, async (record, number, at) => {
+      return untilIssued(async () => {
+        const { number, at, record } = await nextDocument('tax_invoice', workspace, month)
         const before = await find(workspace, month)
         if (before)
           throw new ApiError('conflict', `${month.name} has already been invoiced: ${before.number}.`, {
@@ -150,7 +143,12 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     },
     async credit(workspace, month, requestIds, reason) {
       const invoice = await findOrThrow(workspace, month)
-      return issueNext('adjustment_note', workspace, month, async (record, number, at) => {
+      return untilIssued(async () => {
+        const earlier = await finishNote(store, clock)
+        if (earlier && isSameCredit(earlier, { workspaceId: workspace.id, period: month.name, requestIds, reason })) {
+          return earlier.note.document
+        }
+        const { number, at, record } = await nextDocument('adjustment_note', workspace, month)
         const { prices } = await store.accounts()
         const reversible = await store.reversibleSums(workspace.id, month.from, month.to, requestIds)
         requireAll(reversible, requestIds, invoice)
@@ -158,10 +156,14 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
         const content = { sums, lines: linesOf(sums, versionRates(prices)) }
         const adjusts = { number: invoice.number, reason }
         const it = document('adjustment_note', workspace, month, content, { number, at }, adjusts)
-        return (await store.issueNote(record(it), invoice.document.ledger_rows, { requestIds, reason }))
-          ? it
-          : undefined
+        const isBegun = await store.beginNote(record(it), invoice.document.ledger_rows, { requestIds, reason })
+        if (!isBegun) return undefined
+        await finishNote(store, clock)
+        return it
       })
+    },
+    async finishCredit() {
+      await finishNote(store, clock)
     },
     async correct(requestId, reason) {
       const row = await store.usageRow(requestId)
@@ -178,7 +180,8 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
       const id = `correction:${requestId}`
       if (await store.usageRow(id)) throw new ApiError('conflict', `The row has already been reversed: ${id}.`)
       const reversal = reversalOf(row, id, clock.now(), { of: requestId, reason, creditNote: '' })
-      await store.writeLedger({ intents: [], rows: [reversal] })
+      if (await store.correctRow(reversal)) return
+      throw new ApiError('conflict', 'The row has been invoiced or reversed meanwhile. Look at it again.')
     },
     async list(workspace) {
       const all = await store.invoices(workspace ? { workspaceId: workspace.id } : {})
@@ -191,6 +194,15 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     },
     ofMonth: async (workspace, month) => (await findOrThrow(workspace, month)).document,
   }
+}
+
+/** Tries again while the number is taken, or a row added, between reading and issuing. */
+async function untilIssued(attempt: () => Promise<InvoiceDocument | undefined>): Promise<InvoiceDocument> {
+  for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+    const issued = await attempt()
+    if (issued) return issued
+  }
+  throw new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
 }
 
 function buyerOf({ name, buyer }: Workspace): Party {

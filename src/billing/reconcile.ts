@@ -53,8 +53,10 @@ export async function reconcileBooks(store: AccountStore & UsageStore & InvoiceS
       to: Number.MAX_SAFE_INTEGER,
       limit: 0,
     })) {
+      const corrected = await correctedRows(store, page)
+      await books.knowNotes(page, (number) => store.invoices({ number }))
       for (const row of page) {
-        books.add(row, row.correction && (await store.usageRow(row.correction.of)))
+        books.add(row, row.correction && corrected.get(row.correction.of))
         amount += row.amount
       }
       rows += page.length
@@ -70,6 +72,13 @@ export async function reconcileBooks(store: AccountStore & UsageStore & InvoiceS
     }
   }
   return { workspaces: workspaces.length, rows, invoices: invoices.length, amount, problems }
+}
+
+/** The rows that the rows of a page reverse, by their ids. */
+async function correctedRows(store: UsageStore, page: readonly LedgerRow[]): Promise<ReadonlyMap<string, LedgerRow>> {
+  const ids = page.flatMap(({ correction }) => (correction ? [correction.of] : []))
+  const rows = ids.length === 0 ? [] : await store.usageRows(ids)
+  return new Map(rows.map((row) => [row.requestId, row]))
 }
 
 /** Sums up the rows of one workspace by the document they belong to. */
@@ -99,6 +108,17 @@ function openBooks(
   }
 
   return {
+    /** A note may have been issued since the reconciliation began. */
+    async knowNotes(
+      page: readonly LedgerRow[],
+      find: (number: string) => Promise<readonly IssuedInvoice[]>,
+    ): Promise<void> {
+      for (const note of new Set(page.map(({ correction }) => correction?.creditNote ?? ''))) {
+        if (note === '' || notes.has(note)) continue
+        const [found] = await find(note)
+        if (found?.workspaceId === workspace.id) notes.add(note)
+      }
+    },
     add(row: LedgerRow, corrected: LedgerRow | undefined): void {
       checkPrice(row, versions.get(row.priceVersion), problem)
       if (row.correction) checkCorrection(row, corrected, problem)

@@ -1,4 +1,4 @@
-import type { InvoiceStore } from '../ports/invoices.ts'
+import type { AdjustmentNoteStore } from '../ports/invoices.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { UsageStore } from '../ports/usage.ts'
 
@@ -6,7 +6,7 @@ import type { UsageStore } from '../ports/usage.ts'
  * The same store, whose reads of rows and sums wait until the store has every row that the ledger has made durable.
  * Whoever reads usage or computes an invoice then sees what was settled before, whatever the ledger keeps in front of the store.
  */
-export function settledReads<Reads extends UsageStore & InvoiceStore>(
+export function settledReads<Reads extends UsageStore & AdjustmentNoteStore>(
   store: Reads,
   ledger: Pick<Ledger, 'readable'>,
 ): Reads {
@@ -20,6 +20,7 @@ export function settledReads<Reads extends UsageStore & InvoiceStore>(
     ...store,
     usage: afterwards(store.usage),
     usageRow: afterwards(store.usageRow),
+    usageRows: afterwards(store.usageRows),
     usageSums: afterwards(store.usageSums),
     usageTotal: afterwards(store.usageTotal),
     pricedSums: afterwards(store.pricedSums),

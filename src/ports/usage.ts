@@ -31,11 +31,14 @@ export interface SumsQuery {
 
 /**
  * What was used, row by row or summed up. The sums change in the transaction that adds the rows, under its lock, so
- * every read finds sums and rows in agreement, however many processes write. Reads lock nothing.
+ * every read finds sums and rows in agreement, however many processes write. Reads lock nothing, and never see a part of
+ * an adjustment note.
  */
 export interface UsageStore {
   usage(query: UsageQuery): Promise<readonly LedgerRow[]>
   usageRow(requestId: string): Promise<LedgerRow | undefined>
+  /** In no particular order. */
+  usageRows(requestIds: readonly string[]): Promise<readonly LedgerRow[]>
   /** In the order of the groups. */
   usageSums(query: SumsQuery): Promise<readonly GroupedSums[]>
   usageTotal(query: Omit<SumsQuery, 'limit' | 'after'>): Promise<UsageSums>

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../ports/store.ts'
 import { accountQueries } from './queries/accounts.ts'
+import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
 import { invoiceQueries } from './queries/invoices.ts'
 import { ledgerQueries } from './queries/ledger.ts'
@@ -23,6 +24,7 @@ export async function openStore({ dataDir, exclusive, owner }: StoreOptions): Pr
     ...ledgerQueries(database, { owner: owner ?? database.directoryId, incarnation: randomUUID() }),
     ...usageQueries(database),
     ...invoiceQueries(database),
+    ...adjustmentNoteQueries(database),
     ...arrivalQueries(database),
     close: () => database.close(),
   }

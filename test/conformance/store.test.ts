@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { documentOf } from '../../src/core/money/invoice-document.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
-import type { IssuedInvoice } from '../../src/ports/invoices.ts'
+import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
@@ -434,24 +434,40 @@ for (const adapter of storeAdapters) {
       })
     })
 
-    describe('invoices', () => {
-      /** A workspace with so many rows in October. */
-      async function workspaceWithRows(count: number): Promise<string> {
-        const workspaceId = await newWorkspace()
-        const rows = Array.from({ length: count }, (_, index) =>
-          sampleRow(`${workspaceId}-${index}`, {
-            workspaceId,
-            settledAt: october.from + index,
-            amount: BigInt(index + 1),
-            inputTokens: 10,
-          }),
-        )
-        await settle(store, ...rows)
-        return workspaceId
-      }
-      const nextSequence = async (kind: IssuedInvoice['kind'] = 'tax_invoice'): Promise<number> =>
-        (await store.lastSequence(kind)) + 1
+    /** A workspace with so many rows in October. */
+    async function workspaceWithRows(count: number): Promise<string> {
+      const workspaceId = await newWorkspace()
+      const rows = Array.from({ length: count }, (_, index) =>
+        sampleRow(`${workspaceId}-${index}`, {
+          workspaceId,
+          settledAt: october.from + index,
+          amount: BigInt(index + 1),
+          inputTokens: 10,
+        }),
+      )
+      await settle(store, ...rows)
+      return workspaceId
+    }
+    const nextSequence = async (kind: IssuedInvoice['kind'] = 'tax_invoice'): Promise<number> =>
+      (await store.lastSequence(kind)) + 1
 
+    function noteOf(workspaceId: string, sequence: number, rows: number): IssuedInvoice {
+      const note = issued(workspaceId, sequence, { kind: 'adjustment_note' })
+      return { ...note, document: { ...note.document, ledger_rows: rows } }
+    }
+    const unfinishedNote = async (from: Store = store): Promise<UnfinishedNote> =>
+      (await from.unfinishedNote()) ?? assert.fail('no note is unfinished')
+
+    /** A note as it is issued: begun, continued a row at a time, finished. */
+    async function issueNote(note: IssuedInvoice, rowsExpected: number, reversal: Reversal): Promise<boolean> {
+      if (!(await store.beginNote(note, rowsExpected, reversal))) return false
+      for (;;) {
+        if (!(await store.continueNote(await unfinishedNote(other), 1))) break
+      }
+      return store.finishNote(note)
+    }
+
+    describe('invoices', () => {
       it('are issued with their rows for reserved capacity, and found again', async () => {
         const workspaceId = await workspaceWithRows(2)
         const invoice = issued(workspaceId, await nextSequence())
@@ -538,8 +554,8 @@ for (const adapter of storeAdapters) {
         assert.deepEqual(await reversible(null), [[4, 10n]])
         assert.deepEqual(await reversible([id(0), id(2), 'nothing']), [[2, 4n]])
 
-        const note = issued(workspaceId, await nextSequence('adjustment_note'), { kind: 'adjustment_note' })
-        assert.ok(await store.issueNote(note, 4, { requestIds: [id(0), id(2)], reason: 'Blank.' }))
+        const note = noteOf(workspaceId, await nextSequence('adjustment_note'), 2)
+        assert.ok(await issueNote(note, 4, { requestIds: [id(0), id(2)], reason: 'Blank.' }))
         const taken = await other.usage({ workspaceId, ...always, limit: 9, creditNote: note.number })
         assert.deepEqual(
           taken.map(({ requestId, amount, inputTokens, settledAt, correction }) => ({
@@ -560,14 +576,132 @@ for (const adapter of storeAdapters) {
         assert.deepEqual(await reversible(null), [[2, 6n]])
         assert.deepEqual(await reversible([id(0)]), [])
 
-        const rest = issued(workspaceId, note.sequence + 1, { kind: 'adjustment_note' })
-        assert.equal(await store.issueNote(rest, 3, { requestIds: null, reason: 'All.' }), false, 'other rows')
-        assert.ok(await store.issueNote(rest, 4, { requestIds: null, reason: 'All.' }))
+        const rest = noteOf(workspaceId, note.sequence + 1, 2)
+        assert.equal(await issueNote(rest, 3, { requestIds: null, reason: 'All.' }), false, 'other rows')
+        assert.ok(await issueNote(rest, 4, { requestIds: null, reason: 'All.' }))
         assert.deepEqual(await reversible(null), [])
         const [ofNote] = await store.pricedSums(workspaceId, note.periodFrom, note.periodTo + DAY_MS, rest.number)
         assert.deepEqual([ofNote?.rows, ofNote?.amount], [2, -6n])
         const total = await store.usageTotal({ workspaceId, ...always, groupBy: 'model', creditNote: '' })
         assert.deepEqual([total.rows, total.amount], [4, 10n])
+        assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+    })
+
+    describe('an adjustment note that is not finished', () => {
+      const all: Reversal = { requestIds: null, reason: 'All.' }
+
+      /** An invoiced month of five rows, and a note that takes all of them back. */
+      async function begunNote() {
+        const workspaceId = await workspaceWithRows(5)
+        assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 5, []))
+        const note = noteOf(workspaceId, await nextSequence('adjustment_note'), 5)
+        assert.ok(await store.beginNote(note, 5, all))
+        return { workspaceId, note }
+      }
+      const finish = async (note: IssuedInvoice): Promise<void> => {
+        while (await store.continueNote(await unfinishedNote(), 2)) {
+          // Until none are left.
+        }
+        assert.ok(await store.finishNote(note))
+        assert.equal(await store.unfinishedNote(), undefined)
+      }
+      /** Everything that a reader sees of a workspace. */
+      const seen = async (workspaceId: string): Promise<object> => ({
+        rows: await other.usage({ workspaceId, ...always, limit: 99 }),
+        total: await other.usageTotal({ workspaceId, ...always, groupBy: 'model' }),
+        sums: await other.usageSums({ workspaceId, ...always, groupBy: 'day', limit: 99 }),
+        invoices: await other.invoices({ workspaceId }),
+      })
+
+      it('is seen by nobody, and then as a whole', async () => {
+        const { workspaceId, note } = await begunNote()
+        const before = await seen(workspaceId)
+        for (let rows = 0; rows < 4; rows += 2) {
+          assert.ok(await store.continueNote(await unfinishedNote(), 2))
+          assert.deepEqual(await seen(workspaceId), before)
+          const reversal = `${note.number}:${workspaceId}-0`
+          assert.equal(await other.usageRow(reversal), undefined)
+          assert.deepEqual(await other.usageRows([reversal]), [])
+          assert.deepEqual(await other.wrongSums(workspaceId), [])
+        }
+        await finish(note)
+        const rows = await other.usage({ workspaceId, ...always, limit: 99 })
+        assert.deepEqual([rows.length, rows.reduce((sum, { amount }) => sum + amount, 0n)], [10, 0n])
+        const { rows: summed, amount } = await other.usageTotal({ workspaceId, ...always, groupBy: 'model' })
+        assert.deepEqual([summed, amount], [10, 0n])
+        assert.equal((await other.usageRows([`${note.number}:${workspaceId}-0`, `${workspaceId}-0`])).length, 2)
+        assert.deepEqual((await other.invoices({ number: note.number }))[0], note)
+        assert.deepEqual(await other.wrongSums(workspaceId), [])
+      })
+
+      it('can be continued by any process, and no row is taken back twice', async () => {
+        const { workspaceId, note } = await begunNote()
+        const stale = await unfinishedNote()
+        assert.deepEqual([stale.note, stale.reversal], [note, all])
+        await Promise.all([store, other, store, other].map((it) => it.continueNote(stale, 2)))
+        await store.continueNote(stale, 5)
+        const { after } = await unfinishedNote(other)
+        assert.equal(after.requestId, `${workspaceId}-1`, 'two rows were looked at, once')
+        await finish(note)
+        await store.continueNote(stale, 5)
+        assert.equal((await store.usage({ workspaceId, ...always, limit: 99 })).length, 10)
+      })
+
+      it('looks at no more rows at a time than it is told, though most are taken back already', async () => {
+        const workspaceId = await workspaceWithRows(9)
+        const ids = Array.from({ length: 8 }, (_, index) => `${workspaceId}-${index}`)
+        assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 9, []))
+        const first = noteOf(workspaceId, await nextSequence('adjustment_note'), 8)
+        assert.ok(await issueNote(first, 9, { requestIds: [...ids, ...ids].toReversed(), reason: 'Most.' }))
+        const rest = noteOf(workspaceId, first.sequence + 1, 1)
+        assert.ok(await store.beginNote(rest, 9, all))
+        let slices = 0
+        while (await store.continueNote(await unfinishedNote(), 3)) slices++
+        assert.equal(slices, 3)
+        assert.ok(await store.finishNote(rest))
+      })
+
+      it('keeps others from beginning one, and is not finished without its rows', async () => {
+        const { workspaceId, note } = await begunNote()
+        assert.equal(await store.finishNote(note), false)
+        assert.ok(await store.continueNote(await unfinishedNote(), 4))
+        assert.equal(await store.finishNote(note), false)
+        assert.deepEqual(await store.invoices({ number: note.number }), [])
+        for (const sequence of [note.sequence, note.sequence + 1]) {
+          assert.equal(await other.beginNote(noteOf(workspaceId, sequence, 5), 5, all), false)
+        }
+        await finish(note)
+        assert.equal(await other.finishNote(note), false, 'it is finished already')
+      })
+
+      it('is refused, like an invoice, when it is not the next or of other rows', async () => {
+        const workspaceId = await workspaceWithRows(1)
+        assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 1, []))
+        const next = await nextSequence('adjustment_note')
+        assert.equal(await store.beginNote(noteOf(workspaceId, next + 1, 1), 1, all), false)
+        assert.equal(await store.beginNote(noteOf(workspaceId, next, 1), 2, all), false)
+        const stranger = { ...noteOf(workspaceId, next, 1), sellerAbn: '83914571673' }
+        assert.equal(await store.beginNote(stranger, 1, all), false)
+        assert.equal(await store.unfinishedNote(), undefined)
+      })
+    })
+
+    describe('a correction', () => {
+      it('is added to an open month, once, and not to one that has been invoiced', async () => {
+        const workspaceId = await workspaceWithRows(2)
+        const reversal = (index: number): LedgerRow =>
+          sampleRow(`correction:${workspaceId}-${index}`, {
+            workspaceId,
+            settledAt: october.from + index,
+            amount: -BigInt(index + 1),
+            correction: { of: `${workspaceId}-${index}`, reason: 'Twice.', creditNote: '' },
+          })
+        assert.equal(await store.correctRow(reversal(0)), true)
+        assert.equal(await other.correctRow(reversal(0)), false)
+        assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 3, []))
+        assert.equal(await store.correctRow(reversal(1)), false)
+        assert.equal((await store.usage({ workspaceId, ...always, limit: 9 })).length, 3)
         assert.deepEqual(await store.wrongSums(workspaceId), [])
       })
     })

@@ -5,7 +5,16 @@ import type { Store } from '../../src/ports/store.ts'
 import { turn } from './hand-clock.ts'
 
 /** Everything that reads rows of the ledger, or sums of them. */
-const READS = ['usage', 'usageRow', 'usageSums', 'usageTotal', 'pricedSums', 'wrongSums', 'reversibleSums'] as const
+const READS = [
+  'usage',
+  'usageRow',
+  'usageRows',
+  'usageSums',
+  'usageTotal',
+  'pricedSums',
+  'wrongSums',
+  'reversibleSums',
+] as const
 
 describe('reads of settled rows', () => {
   it('wait until the ledger is readable, each of them', async () => {

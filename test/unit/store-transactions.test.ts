@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { IssuedInvoice } from '../../src/ports/invoices.ts'
+import type { IssuedInvoice, UnfinishedNote } from '../../src/ports/invoices.ts'
 import type { Database, Lock, Transaction } from '../../src/store/database.ts'
 import { sqliteDialect } from '../../src/store/fragments.ts'
 import { accountQueries } from '../../src/store/queries/accounts.ts'
+import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../../src/store/queries/arrivals.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
@@ -27,6 +28,7 @@ const store = {
   ...ledgerQueries(database, { owner: 'owner', incarnation: 'incarnation' }),
   ...usageQueries(database),
   ...invoiceQueries(database),
+  ...adjustmentNoteQueries(database),
   ...arrivalQueries(database),
 }
 
@@ -35,11 +37,17 @@ const period = { from: 0, to: 3_600_000 }
 const asked = { workspaceId, ...period, groupBy: 'model' as const }
 const [intent, row] = [sampleIntent('a'), sampleRow('a')]
 const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
+const unfinished: UnfinishedNote = {
+  note: invoice,
+  reversal: { requestIds: ['a'], reason: 'It was wrong.' },
+  after: { settledAt: 0, requestId: '' },
+}
 
 const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   accounts: () => store.accounts(),
   usage: () => store.usage({ workspaceId, ...period, limit: 1 }),
   usageRow: () => store.usageRow('a'),
+  usageRows: () => store.usageRows(['a']),
   usageSums: () => store.usageSums({ ...asked, limit: 1 }),
   usageTotal: () => store.usageTotal(asked),
   pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
@@ -47,6 +55,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   invoices: () => store.invoices(),
   lastSequence: () => store.lastSequence('tax_invoice'),
   sellers: () => store.sellers(),
+  unfinishedNote: () => store.unfinishedNote(),
   reversibleSums: () => store.reversibleSums(workspaceId, 0, 1, ['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
 }
@@ -63,10 +72,10 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   'writeLedger of rows': [['usage_sums'], () => store.writeLedger({ intents: [intent], rows: [row] })],
   recoverIntents: [['usage_sums'], () => store.recoverIntents(1)],
   issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
-  issueNote: [
-    ['invoices', 'usage_sums'],
-    () => store.issueNote(invoice, 1, { requestIds: null, reason: 'It was wrong.' }),
-  ],
+  correctRow: [['usage_sums'], () => store.correctRow(row)],
+  beginNote: [['invoices'], () => store.beginNote(invoice, 1, { requestIds: null, reason: 'It was wrong.' })],
+  continueNote: [['usage_sums'], () => store.continueNote(unfinished, 1)],
+  finishNote: [['invoices'], () => store.finishNote(invoice)],
 }
 
 async function transactionsOf(call: () => Promise<unknown>): Promise<readonly Transaction[]> {

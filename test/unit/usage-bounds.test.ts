@@ -10,7 +10,7 @@ import type { AnswerHead, Job, Price } from '../../src/core/job.ts'
 import { HEADROOM, parseJsonObject, type JsonBody } from '../../src/core/json/json-body.ts'
 import { maximumCharge } from '../../src/core/money/maximum-charge.ts'
 import { noUsage, rate, type Usage } from '../../src/core/money/rating.ts'
-import { clampUsage, mostInputTokens, usageBounds } from '../../src/core/money/usage-bounds.ts'
+import { CHAT_TEMPLATE_TOKENS, clampUsage, mostInputTokens, usageBounds } from '../../src/core/money/usage-bounds.ts'
 import { likelyOutputTokens } from '../../src/core/token-estimate.ts'
 import { audioJob } from '../../src/endpoints/audio/job.ts'
 import { chatJob } from '../../src/endpoints/chat/job.ts'
@@ -221,7 +221,8 @@ describe('the most that a request can be billed for', () => {
 
   it('is a context for each text that is read, and no more than its bytes and a chat template', () => {
     assert.equal(mostInputTokens({ bytes: 1_000_000, contexts: 36 }, 1000), 36_000)
-    assert.equal(mostInputTokens({ bytes: 100, contexts: 1 }, 1000), 612)
+    assert.equal(mostInputTokens({ bytes: 100, contexts: 2 }, 1000), 612)
+    assert.equal(mostInputTokens({ bytes: 100, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, 100_000), 5100)
     assert.equal(mostInputTokens({ bytes: 100, contexts: 2 }, 100), 200)
   })
 

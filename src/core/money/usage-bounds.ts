@@ -6,19 +6,24 @@ import { noUsage, type Usage } from './rating.ts'
  * spend limit holds the price of this while the request runs: nothing that is billed was not held.
  */
 
-/** A chat template adds its own text to what the model reads: a system prompt, instructions for tools, special tokens. */
-const TEMPLATE_TOKENS = 512
+/** An engine adds special tokens to each text, and for some models a short instruction. */
+const ADDED_TOKENS = 256
+/** A chat template adds more: a system prompt, and instructions for tools. */
+export const CHAT_TEMPLATE_TOKENS = 8000
 
 /** What the model reads: `contexts` texts, each by itself, which have `bytes` together. */
 export interface InputSize {
   readonly bytes: number
   /** Prompts, texts to embed, or documents to rank. */
   readonly contexts: number
+  /** What the engine adds to each of them at most. */
+  readonly addedTokens?: number
 }
 
 /** A text never has more tokens than bytes, and a model never reads more than its context at a time. */
-export function mostInputTokens({ bytes, contexts }: InputSize, contextLength: number): number {
-  return Math.min(bytes + contexts * TEMPLATE_TOKENS, contexts * contextLength)
+export function mostInputTokens(size: InputSize, contextLength: number): number {
+  const { bytes, contexts, addedTokens = ADDED_TOKENS } = size
+  return Math.min(bytes + contexts * addedTokens, contexts * contextLength)
 }
 
 export function usageBounds({ maxInputTokens, maxTokens, media }: Job): Usage {

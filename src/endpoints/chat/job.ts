@@ -3,7 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
-import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { CHAT_TEMPLATE_TOKENS, mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
@@ -15,8 +15,6 @@ import { parameterTokens } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
-/** The chat template of an engine may bring a long system prompt of its own, which the model reads as well. */
-const SYSTEM_PROMPT_TOKENS = 8000
 const required = new Set(['messages'])
 
 /** POST /chat/completions: checks the request and makes it a job. */
@@ -53,10 +51,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     // The tokens of an image depend on its size in pixels, not in bytes.
-    maxInputTokens:
-      imageCount > 0
-        ? model.contextLength
-        : mostInputTokens({ bytes: sent.length + SYSTEM_PROMPT_TOKENS, contexts: 1 }, model.contextLength),
+    maxInputTokens: imageCount > 0 ? model.contextLength : mostTextTokens(sent, model),
     likelyInputTokens: input.likely,
     calls: [jsonRequest(dialect.path, sent, 'messages')],
     answer: chatAnswer(request.stream === true, {
@@ -65,6 +60,10 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
       cachedTokens: dialect.cachedTokens,
     }),
   }
+}
+
+function mostTextTokens(sent: Buffer, { contextLength }: Model): number {
+  return mostInputTokens({ bytes: sent.length, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, contextLength)
 }
 
 /** The rules between parameters, which a schema cannot express. */

@@ -1,13 +1,10 @@
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
-import { sydneyDay } from '../../core/money/sydney-time.ts'
-import type { InvoiceStore, IssuedInvoice, Reversal } from '../../ports/invoices.ts'
-import { command, commandForEach, query, readRows, type Database, type Row, type Values } from '../database.ts'
-import type { SqlDialect } from '../fragments.ts'
+import type { InvoiceStore, IssuedInvoice } from '../../ports/invoices.ts'
+import { commandForEach, query, readRows, type Database, type Row, type Values } from '../database.ts'
 import { placeholders, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
-import { rowsAsSums, sumColumns, toPricedSums } from './usage.ts'
 
-const COLUMNS = [
+export const INVOICE_COLUMNS = [
   'number',
   'kind',
   'sequence',
@@ -20,29 +17,27 @@ const COLUMNS = [
   'document',
 ] as const
 
-/** Only if it is the next in line, these are the seller's books, and the month has the rows it was computed from. */
-const ISSUE = `INSERT INTO invoices (${COLUMNS.join(', ')}) SELECT ${placeholders(COLUMNS)}
-  WHERE ? = (SELECT coalesce(max(sequence), 0) + 1 FROM invoices WHERE kind = ?)
+/** A document may take its number: it is the next, these are the seller's books, and the month has the rows it was computed from. */
+export const IS_NEXT = `? = (SELECT coalesce(max(sequence), 0) + 1 FROM invoices WHERE kind = ?)
   AND NOT EXISTS (SELECT 1 FROM invoices WHERE seller_abn <> ?)
   AND ? = (SELECT coalesce(sum(row_count), 0) FROM usage_days
-    WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = '')
-  ON CONFLICT DO NOTHING RETURNING number`
+    WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = '')`
+
+const ISSUE = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')}) SELECT ${placeholders(INVOICE_COLUMNS)}
+  WHERE ${IS_NEXT} ON CONFLICT DO NOTHING RETURNING number`
 
 /** Holds in the transaction that issued the invoice, and only if it was issued. */
 const IF_ISSUED = 'EXISTS (SELECT 1 FROM invoices WHERE number = ? AND workspace_id = ? AND issued_at = ?)'
 
 const ADD_ROW = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${placeholders(ROW_COLUMNS)} WHERE ${IF_ISSUED}`
 
+/** Only while the month of the corrected row is open, so that the rows of a closed month stay as they are. */
+const CORRECT = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${placeholders(ROW_COLUMNS)}
+  WHERE NOT EXISTS (SELECT 1 FROM invoices WHERE kind = 'tax_invoice' AND workspace_id = ?
+    AND period_from <= ? AND period_to > ?)
+  ON CONFLICT DO NOTHING RETURNING request_id`
+
 export function invoiceQueries(database: Database): InvoiceStore {
-  const { dialect } = database
-
-  /** Issues a document and, only if that succeeds, adds its rows to the ledger. */
-  async function issue(document: IssuedInvoice, rowsExpected: number, rows: ReturnType<typeof command>) {
-    const issuing = query(ISSUE, ...issueValues(document, rowsExpected))
-    const [issued] = await database.transact(addingRows([issuing, rows], ['invoices']))
-    return issued?.length === 1
-  }
-
   return {
     async invoices({ workspaceId, number } = {}) {
       const conditions = [
@@ -51,19 +46,22 @@ export function invoiceQueries(database: Database): InvoiceStore {
       ]
       const rows = await readRows(
         database,
-        `SELECT ${COLUMNS.join(', ')} FROM invoices ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
+        `SELECT ${INVOICE_COLUMNS.join(', ')} FROM invoices ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
          ORDER BY issued_at, kind, sequence`,
         ...[workspaceId, number].filter((it) => it !== undefined),
       )
       return rows.map(toInvoice)
     },
-    issueInvoice(invoice, rowsExpected, capacity) {
+    async issueInvoice(invoice, rowsExpected, capacity) {
       const ifIssued = [invoice.number, invoice.workspaceId, invoice.issuedAt]
-      const rows = capacity.map((row) => [...rowValues(row), ...ifIssued])
-      return issue(invoice, rowsExpected, commandForEach(ADD_ROW, rows))
+      const issuing = query(ISSUE, ...documentValues(invoice), ...isNextValues(invoice, rowsExpected))
+      const rows = commandForEach(
+        ADD_ROW,
+        capacity.map((row) => [...rowValues(row), ...ifIssued]),
+      )
+      const [issued] = await database.transact(addingRows([issuing, rows], ['invoices']))
+      return issued?.length === 1
     },
-    issueNote: (note, rowsExpected, reversal) =>
-      issue(note, rowsExpected, command(reverse(dialect, reversal.requestIds), ...reverseValues(note, reversal))),
     async lastSequence(kind) {
       const [row] = await readRows(
         database,
@@ -76,60 +74,18 @@ export function invoiceQueries(database: Database): InvoiceStore {
       const rows = await readRows(database, 'SELECT DISTINCT seller_abn FROM invoices')
       return rows.map((row) => String(row['seller_abn']))
     },
-    async reversibleSums(workspaceId, from, to, requestIds) {
-      const source = rowsAsSums(['model', 'price_version'], reversible(dialect, requestIds), 'reversible')
-      const rows = await readRows(
-        database,
-        `SELECT model, price_version, ${sumColumns(dialect)} FROM ${source}
-         GROUP BY model, price_version ORDER BY model, price_version`,
-        workspaceId,
-        from,
-        to,
-        ...idValues(requestIds),
+    async correctRow(reversal) {
+      const { workspaceId, settledAt } = reversal
+      const [added] = await database.transact(
+        addingRows([query(CORRECT, ...rowValues(reversal), workspaceId, settledAt, settledAt)]),
       )
-      return rows.map(toPricedSums)
+      return added?.length === 1
     },
   }
 }
 
-/** The rows of a closed month, or some of them, that no note has taken back yet. */
-function reversible({ selectTexts }: SqlDialect, requestIds: readonly string[] | null): string {
-  const isAsked = requestIds === null ? '' : `AND request_id IN (${selectTexts('?')})`
-  return `workspace_id = ? AND settled_at >= ? AND settled_at < ? AND credit_note = '' ${isAsked}
-    AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`
-}
-
-const idValues = (requestIds: readonly string[] | null): Values =>
-  requestIds === null ? [] : [JSON.stringify(requestIds)]
-
-/** Adds the opposite of each such row. */
-function reverse(dialect: SqlDialect, requestIds: readonly string[] | null): string {
-  return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
-    SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
-      -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, -amount_pico_aud,
-      0, NULL, 0, -capacity_ms, request_id, ?, ?, ?, ?
-    FROM ledger WHERE ${reversible(dialect, requestIds)} AND ${IF_ISSUED}`
-}
-
-function reverseValues(note: IssuedInvoice, { requestIds, reason }: Reversal): Values {
-  return [
-    note.number,
-    note.issuedAt,
-    note.number,
-    reason,
-    note.issuedAt,
-    sydneyDay(note.issuedAt),
-    note.workspaceId,
-    note.periodFrom,
-    note.periodTo,
-    ...idValues(requestIds),
-    note.number,
-    note.workspaceId,
-    note.issuedAt,
-  ]
-}
-
-function issueValues(it: IssuedInvoice, rowsExpected: number): Values {
+/** In the order of INVOICE_COLUMNS. */
+export function documentValues(it: IssuedInvoice): Values {
   return [
     it.number,
     it.kind,
@@ -141,17 +97,15 @@ function issueValues(it: IssuedInvoice, rowsExpected: number): Values {
     it.periodTo,
     it.issuedAt,
     JSON.stringify(it.document),
-    it.sequence,
-    it.kind,
-    it.sellerAbn,
-    rowsExpected,
-    it.workspaceId,
-    it.periodFrom,
-    it.periodTo,
   ]
 }
 
-function toInvoice(row: Row): IssuedInvoice {
+/** The values of IS_NEXT. */
+export function isNextValues(it: IssuedInvoice, rowsExpected: number): Values {
+  return [it.sequence, it.kind, it.sellerAbn, rowsExpected, it.workspaceId, it.periodFrom, it.periodTo]
+}
+
+export function toInvoice(row: Row): IssuedInvoice {
   return {
     number: String(row['number']),
     kind: String(row['kind']) as IssuedInvoice['kind'],

@@ -21,6 +21,10 @@ export const SUM_KEYS = ['workspace_id', 'model', 'key_id', 'price_version', 'cr
 /** Neither a correction nor reserved capacity is a request. */
 export const IS_REQUEST = 'corrects IS NULL AND capacity_ms = 0'
 
+/** Leaves out the rows of an adjustment note that is not finished, which nobody may see. */
+export const IS_VISIBLE = `(credit_note = '' OR NOT EXISTS
+  (SELECT 1 FROM unfinished_notes WHERE unfinished_notes.number = credit_note))`
+
 /** A table of sums, its column of time, and the time of a row in the ledger. */
 export interface SumsTable {
   readonly table: 'usage_hours' | 'usage_days'

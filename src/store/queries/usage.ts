@@ -4,7 +4,7 @@ import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
 import { readRows, type Database, type Row, type Values } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
-import { COUNTS, DAYS, FIGURES, HOURS, IS_REQUEST, SUM_KEYS, type SumsTable } from './usage-sums.ts'
+import { COUNTS, DAYS, FIGURES, HOURS, IS_REQUEST, IS_VISIBLE, SUM_KEYS, type SumsTable } from './usage-sums.ts'
 
 const HOUR_MS = 3_600_000
 const COLUMN_OF: Readonly<Record<Grouping, string>> = {
@@ -17,6 +17,20 @@ const COLUMN_OF: Readonly<Record<Grouping, string>> = {
 /** Rows come from the ledger by its index, sums from the tables that are kept beside it. */
 export function usageQueries(database: Database): UsageStore {
   const sums = sumColumns(database.dialect)
+  const { selectTexts } = database.dialect
+
+  /** Every day in Sydney on which the workspace has rows or sums. */
+  async function* daysOf(workspaceId: string): AsyncGenerator<{ readonly from: number; readonly to: number }> {
+    for (let from = 0; ;) {
+      const [row] = await readRows(database, NEXT_TIME, workspaceId, from, workspaceId, from, workspaceId, from)
+      if (!row || row['at'] === null) return
+      const day = sydneyDay(Number(row['at']))
+      const to = nextDay(day)
+      yield { from: day, to }
+      from = to
+    }
+  }
+
   return {
     async usage(asked) {
       const { sql, values } = rowsQuery(asked)
@@ -25,10 +39,19 @@ export function usageQueries(database: Database): UsageStore {
     async usageRow(requestId) {
       const [row] = await readRows(
         database,
-        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE request_id = ?`,
+        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE request_id = ? AND ${IS_VISIBLE}`,
         requestId,
       )
       return row && toLedgerRow(row)
+    },
+    async usageRows(requestIds) {
+      const rows = await readRows(
+        database,
+        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger
+         WHERE request_id IN (${selectTexts('?')}) AND ${IS_VISIBLE}`,
+        JSON.stringify(requestIds),
+      )
+      return rows.map(toLedgerRow)
     },
     async usageSums(asked) {
       const column = COLUMN_OF[asked.groupBy]
@@ -63,8 +86,12 @@ export function usageQueries(database: Database): UsageStore {
     },
     async wrongSums(workspaceId) {
       const wrong: Row[] = []
-      for (const table of [HOURS, DAYS]) {
-        wrong.push(...(await readRows(database, differences(table), workspaceId, workspaceId)))
+      for await (const { from, to } of daysOf(workspaceId)) {
+        const values = [workspaceId, from, to]
+        for (const table of [HOURS, DAYS]) {
+          wrong.push(...(await readRows(database, differences(table), ...values, ...values)))
+        }
+        if (wrong.length >= MAX_WRONG) break
       }
       return wrong.map(
         (row) =>
@@ -94,7 +121,7 @@ export function rowsAsSums(columns: readonly string[], where: string, name: stri
 
 function rowsQuery(asked: UsageQuery): { sql: string; values: Values } {
   const { workspaceId, from, to, limit, after, model, priceVersions, creditNote } = asked
-  const conditions = ['workspace_id = ?', 'settled_at < ?']
+  const conditions = ['workspace_id = ?', 'settled_at < ?', IS_VISIBLE]
   const values: (string | number)[] = [workspaceId, to]
   if (after && after.settledAt >= from) {
     conditions.push('(settled_at, request_id) > (?, ?)')
@@ -134,7 +161,7 @@ function sumsSource({ workspaceId, from, to, creditNote }: Omit<SumsQuery, 'grou
 } {
   const conditions = [
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
-    ...(creditNote === undefined ? [] : ["credit_note = ''"]),
+    creditNote === undefined ? IS_VISIBLE : "credit_note = ''",
   ]
   const periods = coveredPeriods(from, to)
   const parts = periods.map(
@@ -149,7 +176,7 @@ function sumsSource({ workspaceId, from, to, creditNote }: Omit<SumsQuery, 'grou
 }
 
 function coveredPeriods(from: number, to: number): readonly CoveredPeriod[] {
-  const firstDay = isMidnight(from) ? from : sydneyDay(sydneyDay(from) + 26 * HOUR_MS)
+  const firstDay = isMidnight(from) ? from : nextDay(sydneyDay(from))
   const lastDay = isMidnight(to) ? to : sydneyDay(to)
   if (firstDay >= lastDay) return [{ sums: HOURS, from, to }]
   const periods = [
@@ -158,6 +185,11 @@ function coveredPeriods(from: number, to: number): readonly CoveredPeriod[] {
     { sums: HOURS, from: lastDay, to },
   ]
   return periods.filter((it) => it.from < it.to)
+}
+
+/** A day has 23 to 25 hours. */
+function nextDay(day: number): number {
+  return sydneyDay(day + 26 * HOUR_MS)
 }
 
 /** The beginning and the end of all time count as midnight too. */
@@ -189,17 +221,27 @@ function toSums(row: Row): UsageSums {
   }
 }
 
+const MAX_WRONG = 100
+
+/** The earliest time from which on there is something to check. */
+const NEXT_TIME = `SELECT min(at) AS at FROM (
+    SELECT min(settled_at) AS at FROM ledger WHERE workspace_id = ? AND settled_at >= ?
+    UNION ALL SELECT min(hour) FROM usage_hours WHERE workspace_id = ? AND hour >= ?
+    UNION ALL SELECT min(day) FROM usage_days WHERE workspace_id = ? AND day >= ?
+  ) AS times`
+
 /**
- * The keys at which the kept sums are not those of the rows: sums less rows should leave nothing. One statement, so
- * that rows may be added meanwhile.
+ * The keys at which the kept sums of a period are not those of its rows: sums less rows should leave nothing. One
+ * statement, so that rows may be added meanwhile.
  */
 function differences({ table, time, timeOfRow }: SumsTable): string {
   const summed = [...COUNTS, ...FIGURES]
   const keys = [...SUM_KEYS, time].join(', ')
-  const rows = rowsAsSums([...SUM_KEYS, `${timeOfRow} AS ${time}`], 'workspace_id = ?', 'found')
+  const inPeriod = 'workspace_id = ? AND settled_at >= ? AND settled_at < ?'
+  const rows = rowsAsSums([...SUM_KEYS, `${timeOfRow} AS ${time}`], inPeriod, 'found')
   return `SELECT '${table}' AS kept_in, ${SUM_KEYS.join(', ')}, ${time} AS at FROM (
-      SELECT ${keys}, ${summed.join(', ')} FROM ${table} WHERE workspace_id = ?
+      SELECT ${keys}, ${summed.join(', ')} FROM ${table} WHERE workspace_id = ? AND ${time} >= ? AND ${time} < ?
       UNION ALL SELECT ${keys}, ${summed.map((column) => `-${column}`).join(', ')} FROM ${rows}
     ) AS both_sides GROUP BY ${keys}
-    HAVING ${summed.map((column) => `sum(${column}) <> 0`).join(' OR ')} LIMIT 100`
+    HAVING ${summed.map((column) => `sum(${column}) <> 0`).join(' OR ')} LIMIT ${MAX_WRONG}`
 }

@@ -1,0 +1,171 @@
+import { sydneyDay } from '../../core/money/sydney-time.ts'
+import type { AdjustmentNoteStore, UnfinishedNote } from '../../ports/invoices.ts'
+import { command, query, readRows, type Database, type Row, type Values } from '../database.ts'
+import type { SqlDialect } from '../fragments.ts'
+import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
+import { placeholders, ROW_COLUMNS } from './ledger-rows.ts'
+import { addingRows } from './usage-sums.ts'
+import { rowsAsSums, sumColumns, toPricedSums } from './usage.ts'
+
+const NOTE_COLUMNS = [...INVOICE_COLUMNS, 'reason', 'request_ids', 'after_settled_at', 'after_request_id'] as const
+
+const BEGIN = `INSERT INTO unfinished_notes (slot, ${NOTE_COLUMNS.join(', ')}) SELECT 1, ${placeholders(NOTE_COLUMNS)}
+  WHERE ${IS_NEXT} ON CONFLICT DO NOTHING RETURNING number`
+
+/** Whether nobody has continued the note meanwhile. */
+const IS_WHERE_IT_WAS = 'number = ? AND after_settled_at = ? AND after_request_id = ?'
+
+const MOVE_ON = `UPDATE unfinished_notes SET after_settled_at = ?, after_request_id = ? WHERE ${IS_WHERE_IT_WAS}`
+
+/** The last of the next rows of a month. The rows of a closed month are always the same. */
+const END_OF_NEXT = `SELECT settled_at, request_id FROM (
+    SELECT settled_at, request_id FROM ledger
+    WHERE workspace_id = ? AND (settled_at, request_id) > (?, ?) AND settled_at < ?
+    ORDER BY settled_at, request_id LIMIT ?
+  ) AS next_rows ORDER BY settled_at DESC, request_id DESC LIMIT 1`
+
+const FINISH = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')})
+  SELECT ${INVOICE_COLUMNS.join(', ')} FROM unfinished_notes AS note
+  WHERE number = ? AND ? = (SELECT coalesce(sum(row_count), 0) FROM usage_days
+    WHERE workspace_id = note.workspace_id AND day = ? AND credit_note = note.number)
+  RETURNING number`
+
+const FORGET = `DELETE FROM unfinished_notes
+  WHERE EXISTS (SELECT 1 FROM invoices WHERE invoices.number = unfinished_notes.number)`
+
+/** Some rows of a month, and the last of them. */
+interface NextRows {
+  readonly where: string
+  readonly values: Values
+  readonly last: UnfinishedNote['after']
+}
+
+export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
+  const { dialect } = database
+
+  async function nextRows({ note, reversal, after }: UnfinishedNote, rowsMax: number): Promise<NextRows | undefined> {
+    const { workspaceId, periodFrom, periodTo } = note
+    if (reversal.requestIds !== null) {
+      const ids = reversal.requestIds.filter((id) => id > after.requestId).slice(0, rowsMax)
+      const requestId = ids.at(-1)
+      return requestId === undefined
+        ? undefined
+        : {
+            where: inMonth(dialect, ids),
+            values: [workspaceId, periodFrom, periodTo, JSON.stringify(ids)],
+            last: { settledAt: after.settledAt, requestId },
+          }
+    }
+    const [end] = await readRows(
+      database,
+      END_OF_NEXT,
+      workspaceId,
+      after.settledAt,
+      after.requestId,
+      periodTo,
+      rowsMax,
+    )
+    if (!end) return undefined
+    const last = { settledAt: Number(end['settled_at']), requestId: String(end['request_id']) }
+    return {
+      where: 'workspace_id = ? AND (settled_at, request_id) > (?, ?) AND (settled_at, request_id) <= (?, ?)',
+      values: [workspaceId, after.settledAt, after.requestId, last.settledAt, last.requestId],
+      last,
+    }
+  }
+
+  return {
+    async beginNote(note, rowsExpected, { requestIds, reason }) {
+      const values = [
+        ...documentValues(note),
+        reason,
+        requestIds && JSON.stringify([...new Set(requestIds)].toSorted()),
+        note.periodFrom,
+        '',
+        ...isNextValues(note, rowsExpected),
+      ]
+      const [begun] = await database.transact({
+        access: 'write',
+        locks: ['invoices'],
+        statements: [query(BEGIN, ...values)],
+      })
+      return begun?.length === 1
+    },
+    async unfinishedNote() {
+      const [row] = await readRows(database, `SELECT ${NOTE_COLUMNS.join(', ')} FROM unfinished_notes`)
+      return row && toUnfinishedNote(row)
+    },
+    async continueNote(unfinished, rowsMax) {
+      const next = await nextRows(unfinished, rowsMax)
+      if (!next) return false
+      const { note, after } = unfinished
+      const whereItWas = [note.number, after.settledAt, after.requestId]
+      await database.transact(
+        addingRows([
+          command(reverse(next.where), ...reverseValues(unfinished), ...next.values, ...whereItWas),
+          command(MOVE_ON, next.last.settledAt, next.last.requestId, ...whereItWas),
+        ]),
+      )
+      return true
+    },
+    async finishNote({ number, document, issuedAt }) {
+      const [finished] = await database.transact({
+        access: 'write',
+        locks: ['invoices'],
+        statements: [query(FINISH, number, document.ledger_rows, sydneyDay(issuedAt)), command(FORGET)],
+      })
+      return finished?.length === 1
+    },
+    async reversibleSums(workspaceId, from, to, requestIds) {
+      const where = `${inMonth(dialect, requestIds)} AND ${IS_REVERSIBLE}`
+      const rows = await readRows(
+        database,
+        `SELECT model, price_version, ${sumColumns(dialect)}
+         FROM ${rowsAsSums(['model', 'price_version'], where, 'reversible')}
+         GROUP BY model, price_version ORDER BY model, price_version`,
+        workspaceId,
+        from,
+        to,
+        ...(requestIds === null ? [] : [JSON.stringify(requestIds)]),
+      )
+      return rows.map(toPricedSums)
+    },
+  }
+}
+
+/** The rows of a month, or some of them by their ids. */
+function inMonth({ selectTexts }: SqlDialect, requestIds: readonly string[] | null): string {
+  const isAsked = requestIds === null ? '' : ` AND request_id IN (${selectTexts('?')})`
+  return `workspace_id = ? AND settled_at >= ? AND settled_at < ?${isAsked}`
+}
+
+/** Not of a note itself, and not taken back yet. */
+const IS_REVERSIBLE = `credit_note = ''
+  AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`
+
+/** Adds the opposite of each row, unless somebody has done so. */
+function reverse(where: string): string {
+  return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
+    SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
+      -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, -amount_pico_aud,
+      0, NULL, 0, -capacity_ms, request_id, ?, ?, ?, ?
+    FROM ledger WHERE ${where} AND ${IS_REVERSIBLE}
+      AND EXISTS (SELECT 1 FROM unfinished_notes WHERE ${IS_WHERE_IT_WAS})`
+}
+
+function reverseValues({ note, reversal }: UnfinishedNote): Values {
+  const { number, issuedAt } = note
+  return [number, issuedAt, number, reversal.reason, issuedAt, sydneyDay(issuedAt)]
+}
+
+function toUnfinishedNote(row: Row): UnfinishedNote {
+  const ids = row['request_ids']
+  return {
+    note: toInvoice(row),
+    reversal: {
+      requestIds: ids === null ? null : (JSON.parse(String(ids)) as string[]),
+      reason: String(row['reason']),
+    },
+    after: { settledAt: Number(row['after_settled_at']), requestId: String(row['after_request_id']) },
+  }
+}
