@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { stringify } from 'yaml'
+import { reconcileBooks } from '../../src/billing/reconcile.ts'
+import { startService } from '../../src/compose.ts'
+import { loadConfig } from '../../src/config.ts'
 import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
+import { testBooks } from '../support/books.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
-import { cli, type CliResult } from '../support/cli.ts'
+import { cli, startCli, type CliResult } from '../support/cli.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
 /** Invoices of a running service, by the command line and the operator's API. */
@@ -197,5 +204,85 @@ describe('a seller', () => {
     ])
     assert.equal(code, 1)
     assert.match(stderr, /seller\.abn: must be an 11-digit ABN/)
+  })
+})
+
+describe('a credit whose process is killed', () => {
+  const ROWS = 5000
+
+  /** Last month of a workspace, invoiced, and a command that credits all of it. */
+  async function invoicedMonth(t: TestContext) {
+    const books = await testBooks(lastMonth.from - 1)
+    t.after(() => books.close())
+    const acme = await books.workspace('acme')
+    const version = await books.price('meta/a', { input_per_million: '0.20' }, lastMonth.from)
+    const rows = Array.from({ length: ROWS }, (_, index) =>
+      books.row(acme, 'meta/a', version, lastMonth.from + index, { inputTokens: 1_000_000 }),
+    )
+    await books.settle(await Promise.all(rows))
+    books.now = Date.now()
+    await books.invoicing.issue(acme, lastMonth)
+    const configFile = join(books.dataDir, 'weir.yaml')
+    const server = { port: 0, admin_port: 0 }
+    writeFileSync(configFile, stringify({ server, log: { level: 'silent' }, seller, models: [] }))
+    const files = ['--config', configFile, '--data', books.dataDir, '--json']
+    const credit = [
+      'invoice',
+      'credit',
+      '--workspace',
+      'acme',
+      '--period',
+      lastMonth.name,
+      '--all',
+      '--reason',
+      'Down.',
+    ]
+    return { books, acme, configFile, credit: [...credit, ...files] }
+  }
+
+  /** The rows of adjustment notes that are in the database, seen or not. */
+  function rowsOfNotes(dataDir: string): number {
+    const database = new DatabaseSync(join(dataDir, 'weir.db'), { readOnly: true })
+    try {
+      return Number(database.prepare("SELECT count(*) AS rows FROM ledger WHERE credit_note <> ''").get()?.['rows'])
+    } finally {
+      database.close()
+    }
+  }
+
+  async function killed(command: readonly string[], dataDir: string): Promise<void> {
+    const child = startCli(command)
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    try {
+      await eventually('some rows of the note are there', () => rowsOfNotes(dataDir) > 0, 30_000)
+    } finally {
+      child.kill('SIGKILL')
+      await ended
+    }
+    const added = rowsOfNotes(dataDir)
+    assert.ok(added > 0 && added < ROWS, `it was killed after ${added} of ${ROWS} rows`)
+  }
+
+  it('leaves books that reconcile, and is finished by the same command', async (t) => {
+    const { books, acme, credit } = await invoicedMonth(t)
+    await killed(credit, books.dataDir)
+    const before = await reconcileBooks(books.store)
+    assert.deepEqual([before.problems, before.rows, before.invoices], [[], ROWS, 1])
+    const total = await books.store.usageTotal({ workspaceId: acme.id, from: 0, to: Date.now(), groupBy: 'model' })
+    assert.deepEqual([total.rows, total.amount], [ROWS, BigInt(ROWS) * 200_000_000_000n])
+
+    assert.deepEqual((await cli(credit)).json()['number'], 'ADJ-000001')
+    const after = await reconcileBooks(books.store)
+    assert.deepEqual([after.problems, after.rows, after.invoices, after.amount], [[], 2 * ROWS, 2, 0n])
+  })
+
+  it('is finished by the service when that starts', async (t) => {
+    const { books, configFile, credit } = await invoicedMonth(t)
+    await killed(credit, books.dataDir)
+    const service = await startService(loadConfig({ config: configFile, data: books.dataDir }, {}))
+    t.after(() => service.stop())
+    await eventually('the note is issued', async () => (await books.store.invoices()).length === 2, 30_000)
+    const { problems, rows, amount } = await reconcileBooks(books.store)
+    assert.deepEqual([problems, rows, amount], [[], 2 * ROWS, 0n])
   })
 })
