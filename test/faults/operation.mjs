@@ -318,8 +318,8 @@ export default [
   {
     name: 'host-wire-prompt-counted-for-each-choice',
     file: 'src/embedded/host/wire/usage.ts',
-    find: 'else if (choice % count === 0) prompts.push',
-    replace: 'else prompts.push',
+    find: 'prompts.filter((_, choice) => choice % count === 0)',
+    replace: 'prompts',
     tests: ['embedded/host-server'],
   },
   {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chatStage, refusalOf, stageConfig, type StageOptions } from '../support/chat-stage.ts'
@@ -438,6 +439,28 @@ describe('engines: callers that disconnect', () => {
     )
     assert.equal((await weir.ledger()).length, 2)
   })
+})
+
+describe('engines: their place in the lane', () => {
+  for (const stream of [false, true]) {
+    it(`is free when the engine is done, before the row is durable${stream ? ', streaming' : ''}`, async (t) => {
+      const { opened, open } = gate()
+      const hold = { afterTokens: 0, until: opened }
+      const { weir, engine } = await chatStage(t, { script: { hold }, limits: { max_concurrent_requests: 1 } })
+      const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { timeout: 5000 })
+      t.after(() => database.close())
+      const client = await rawClient(weir.base)
+      client.send(rawChat(weir.key, { stream }))
+      await engine.arrived(1)
+      database.exec('BEGIN IMMEDIATE')
+      open()
+      await eventually('the lane is empty', async () => (await laneOf(weir))['in_flight_requests'] === 0)
+      assert.doesNotMatch(client.received, /\[DONE\]|"chat\.completion"/)
+      database.exec('ROLLBACK')
+      await client.sees(stream ? '[DONE]' : '"chat.completion"')
+      client.leave()
+    })
+  }
 })
 
 describe('engines: their error statuses', () => {

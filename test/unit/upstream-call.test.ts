@@ -10,9 +10,11 @@ import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
 const behaviours = [
   'refuses the connection',
   'never connects',
+  'connects late',
   'resets',
   'says nothing',
   'refuses slowly',
+  'refuses late',
   'answers',
   'starts an answer',
   401,
@@ -26,6 +28,8 @@ const behaviours = [
 type Behaviour = (typeof behaviours)[number]
 
 const DEADLINE_MS = 1000
+/** For what happens late, but within the deadline. */
+const LATE_MS = 600
 
 interface Staged {
   readonly call: RunningCall
@@ -51,7 +55,9 @@ function stage(plan: readonly Behaviour[]): Staged {
     pool: {
       dispatch(_options: unknown, handler: Dispatcher.DispatchHandler) {
         tried.push(index)
-        queueMicrotask(() => behave(behaviour, handler, () => sent.push(index)))
+        const start = (): void => behave(behaviour, handler, () => sent.push(index))
+        if (behaviour === 'connects late') setTimeout(start, LATE_MS)
+        else queueMicrotask(start)
         return true
       },
     } as unknown as Dispatcher,
@@ -87,15 +93,20 @@ function behave(behaviour: Behaviour, handler: Dispatcher.DispatchHandler, send:
   if (isOver) return
   send()
   if (behaviour === 'says nothing') return
+  const refuse = (status: number): void => {
+    if (isOver) return
+    respond(status)
+    isOver = true
+    handler.onResponseEnd?.(controller, {})
+  }
+  if (behaviour === 'refuses late') return void setTimeout(refuse, LATE_MS, 500)
   if (behaviour === 'starts an answer') return respond(200)
   if (behaviour === 'resets') return fail(new Error('ECONNRESET'))
   if (behaviour === 'refuses slowly') {
     respond(500)
     return fail(new errors.BodyTimeoutError())
   }
-  respond(behaviour === 'answers' ? 200 : behaviour)
-  isOver = true
-  handler.onResponseEnd?.(controller, {})
+  refuse(typeof behaviour === 'number' ? behaviour : 200)
 }
 
 const codeOf = (end: CallEnd | undefined): string =>
@@ -152,11 +163,13 @@ describe('a call to an engine with several addresses', () => {
   })
 
   it('has one deadline, whichever address has it when the time is over', async () => {
-    for (const last of ['says nothing', 'never connects'] as const) {
-      const staged = stage(['refuses the connection', 500, last, 'answers'])
+    for (const last of ['says nothing', 'never connects', 'refuses late'] as const) {
+      const staged = stage(['refuses the connection', 'refuses late', last, 'answers'])
       await staged.settle()
-      assert.deepEqual(staged.tried, [0, 1, 2])
-      mock.timers.tick(DEADLINE_MS)
+      mock.timers.tick(LATE_MS)
+      await staged.settle()
+      assert.deepEqual([staged.tried, codeOf(staged.end())], [[0, 1, 2], 'still running'])
+      mock.timers.tick(DEADLINE_MS - LATE_MS)
       await staged.settle()
       assert.deepEqual([staged.tried, codeOf(staged.end())], [[0, 1, 2], 'upstream_timeout'])
     }
@@ -181,6 +194,16 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[], false, 'aborted'])
   })
 
+  it('sends nothing when the connection comes after the caller has left', async () => {
+    const staged = stage(['connects late', 'answers'])
+    await staged.settle()
+    staged.call.abort()
+    mock.timers.tick(LATE_MS)
+    await staged.settle()
+    assert.deepEqual([staged.sent, staged.tried, codeOf(staged.end())], [[], [0], 'aborted'])
+    assert.equal(staged.addresses[0]?.inFlight, 0)
+  })
+
   it('keeps its rules whatever the addresses do and whenever the caller leaves', async () => {
     const plans = fc.array(fc.constantFrom(...behaviours), { maxLength: 6 })
     await fc.assert(
@@ -191,8 +214,10 @@ describe('a call to an engine with several addresses', () => {
           staged.call.abort()
         }
         await staged.settle()
-        mock.timers.tick(DEADLINE_MS)
-        await staged.settle()
+        for (const passedMs of [LATE_MS, DEADLINE_MS - LATE_MS, LATE_MS]) {
+          mock.timers.tick(passedMs)
+          await staged.settle()
+        }
         const { sent, tried } = staged
         if (plan[sent.at(-1) ?? -1] === 'starts an answer') staged.call.abort()
         await staged.settle()
@@ -208,7 +233,8 @@ describe('a call to an engine with several addresses', () => {
         }
         if (leavesAfter === null && tried.length < plan.length) {
           const last = plan[tried.at(-1) ?? 0]
-          assert.ok(isFinal(last) || sent.length === 2 || last === 'never connects', `gave up after ${last}`)
+          const isLate = last === 'never connects' || last === 'connects late' || last === 'refuses late'
+          assert.ok(isFinal(last) || sent.length === 2 || isLate, `gave up after ${last}`)
         }
       }),
       { numRuns: 500 },
