@@ -15,7 +15,9 @@ export const modelEntrySchema = Type.Object({
   name: Type.String(),
   context_length: Type.Integer(),
   max_completion_tokens: Type.Integer(),
-  default_max_tokens: Type.Integer({ description: 'The output limit of a request that does not set one.' }),
+  default_max_tokens: Type.Integer({
+    description: 'The output limit of a request that does not set one. Less if a long input leaves no room for it.',
+  }),
   architecture: Type.Object({
     modality: Type.String(),
     input_modalities: Type.Array(Type.String()),
