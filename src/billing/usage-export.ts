@@ -41,7 +41,7 @@ export const exportColumns = [
 export type ExportColumn = (typeof exportColumns)[number]
 
 /** Few enough that turning a page into text does not hold up the requests that the service serves meanwhile. */
-const PAGE_ROWS = 1000
+const PAGE_ROWS = 500
 
 /** Every row that matches a query, page by page. */
 export async function* eachPage(store: UsageStore, query: UsageQuery): AsyncGenerator<readonly LedgerRow[]> {

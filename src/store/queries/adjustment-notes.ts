@@ -1,7 +1,6 @@
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { AdjustmentNoteStore, UnfinishedNote } from '../../ports/invoices.ts'
 import { command, query, readRows, type Database, type Row, type Values } from '../database.ts'
-import type { SqlDialect } from '../fragments.ts'
 import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
 import { placeholders, ROW_COLUMNS } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
@@ -12,10 +11,9 @@ const NOTE_COLUMNS = [...INVOICE_COLUMNS, 'reason', 'request_ids', 'after_settle
 const BEGIN = `INSERT INTO unfinished_notes (slot, ${NOTE_COLUMNS.join(', ')}) SELECT 1, ${placeholders(NOTE_COLUMNS)}
   WHERE ${IS_NEXT} ON CONFLICT DO NOTHING RETURNING number`
 
-/** Whether nobody has continued the note meanwhile. */
-const IS_WHERE_IT_WAS = 'number = ? AND after_settled_at = ? AND after_request_id = ?'
-
-const MOVE_ON = `UPDATE unfinished_notes SET after_settled_at = ?, after_request_id = ? WHERE ${IS_WHERE_IT_WAS}`
+/** Only if nobody has continued the note meanwhile. */
+const MOVE_ON = `UPDATE unfinished_notes SET after_settled_at = ?, after_request_id = ?
+  WHERE number = ? AND after_settled_at = ? AND after_request_id = ?`
 
 /** The last of the next rows of a month. The rows of a closed month are always the same. */
 const END_OF_NEXT = `SELECT settled_at, request_id FROM (
@@ -33,10 +31,13 @@ const FINISH = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')})
 const FORGET = `DELETE FROM unfinished_notes
   WHERE EXISTS (SELECT 1 FROM invoices WHERE invoices.number = unfinished_notes.number)`
 
-/** Some rows of a month, and the last of them. */
-interface NextRows {
+/** A condition for rows of the ledger, and its values. */
+interface SomeRows {
   readonly where: string
   readonly values: Values
+}
+
+interface NextRows extends SomeRows {
   readonly last: UnfinishedNote['after']
 }
 
@@ -48,13 +49,8 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
     if (reversal.requestIds !== null) {
       const ids = reversal.requestIds.filter((id) => id > after.requestId).slice(0, rowsMax)
       const requestId = ids.at(-1)
-      return requestId === undefined
-        ? undefined
-        : {
-            where: inMonth(dialect, ids),
-            values: [workspaceId, periodFrom, periodTo, JSON.stringify(ids)],
-            last: { settledAt: after.settledAt, requestId },
-          }
+      if (requestId === undefined) return undefined
+      return { ...ofMonth(workspaceId, periodFrom, periodTo, ids), last: { settledAt: after.settledAt, requestId } }
     }
     const [end] = await readRows(
       database,
@@ -71,6 +67,18 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       where: 'workspace_id = ? AND (settled_at, request_id) > (?, ?) AND (settled_at, request_id) <= (?, ?)',
       values: [workspaceId, after.settledAt, after.requestId, last.settledAt, last.requestId],
       last,
+    }
+  }
+
+  /** The rows of a month, or some of them by their ids. */
+  function ofMonth(workspaceId: string, from: number, to: number, requestIds: readonly string[] | null): SomeRows {
+    const values = [workspaceId, from, to]
+    if (requestIds === null) return { where: 'workspace_id = ? AND settled_at >= ? AND settled_at < ?', values }
+    return {
+      // Expressions, so that the database looks up the ids instead of reading the whole month.
+      where: `workspace_id || '' = ? AND settled_at + 0 >= ? AND settled_at + 0 < ?
+        AND request_id IN (${dialect.selectTexts('?')})`,
+      values: [...values, JSON.stringify(requestIds)],
     }
   }
 
@@ -98,12 +106,12 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
     async continueNote(unfinished, rowsMax) {
       const next = await nextRows(unfinished, rowsMax)
       if (!next) return false
+      const { where, values, last } = next
       const { note, after } = unfinished
-      const whereItWas = [note.number, after.settledAt, after.requestId]
       await database.transact(
         addingRows([
-          command(reverse(next.where), ...reverseValues(unfinished), ...next.values, ...whereItWas),
-          command(MOVE_ON, next.last.settledAt, next.last.requestId, ...whereItWas),
+          command(reverse(where), ...reverseValues(unfinished), ...values),
+          command(MOVE_ON, last.settledAt, last.requestId, note.number, after.settledAt, after.requestId),
         ]),
       )
       return true
@@ -117,40 +125,30 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       return finished?.length === 1
     },
     async reversibleSums(workspaceId, from, to, requestIds) {
-      const where = `${inMonth(dialect, requestIds)} AND ${IS_REVERSIBLE}`
+      const { where, values } = ofMonth(workspaceId, from, to, requestIds)
+      const source = rowsAsSums(['model', 'price_version'], `${where} AND ${IS_REVERSIBLE}`, 'reversible')
       const rows = await readRows(
         database,
-        `SELECT model, price_version, ${sumColumns(dialect)}
-         FROM ${rowsAsSums(['model', 'price_version'], where, 'reversible')}
+        `SELECT model, price_version, ${sumColumns(dialect)} FROM ${source}
          GROUP BY model, price_version ORDER BY model, price_version`,
-        workspaceId,
-        from,
-        to,
-        ...(requestIds === null ? [] : [JSON.stringify(requestIds)]),
+        ...values,
       )
       return rows.map(toPricedSums)
     },
   }
 }
 
-/** The rows of a month, or some of them by their ids. */
-function inMonth({ selectTexts }: SqlDialect, requestIds: readonly string[] | null): string {
-  const isAsked = requestIds === null ? '' : ` AND request_id IN (${selectTexts('?')})`
-  return `workspace_id = ? AND settled_at >= ? AND settled_at < ?${isAsked}`
-}
-
 /** Not of a note itself, and not taken back yet. */
 const IS_REVERSIBLE = `credit_note = ''
   AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`
 
-/** Adds the opposite of each row, unless somebody has done so. */
+/** Adds the opposite of each row. Has no effect when somebody else has done so. */
 function reverse(where: string): string {
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
     SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
       -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, -amount_pico_aud,
       0, NULL, 0, -capacity_ms, request_id, ?, ?, ?, ?
-    FROM ledger WHERE ${where} AND ${IS_REVERSIBLE}
-      AND EXISTS (SELECT 1 FROM unfinished_notes WHERE ${IS_WHERE_IT_WAS})`
+    FROM ledger WHERE ${where} AND ${IS_REVERSIBLE}`
 }
 
 function reverseValues({ note, reversal }: UnfinishedNote): Values {
