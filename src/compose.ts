@@ -28,12 +28,14 @@ import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
+import type { Store } from './ports/store.ts'
 import { publishService, withdrawService } from './running-service.ts'
 import { groupCommit } from './ledger/group-commit.ts'
+import { retryRefusedRows } from './ledger/refused-rows.ts'
 import { settledReads } from './ledger/settled-reads.ts'
-import { openStore } from './store/open.ts'
+import { openStore, type DatabaseEvents } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
-import { createTelemetry } from './telemetry/telemetry.ts'
+import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 
 /** The only place that chooses the parts and wires them together. Whatever it opens is closed in reverse order. */
 export interface Service {
@@ -44,6 +46,8 @@ export interface Service {
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
   isUp(model: Model): boolean
+  /** Resolves when the service cannot go on: nothing can be recorded any more. */
+  readonly failed: Promise<Error>
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
   /** Lets running requests finish, then closes everything. Further calls wait for the first. */
@@ -75,14 +79,21 @@ async function assemble(
 ): Promise<Omit<Service, 'stop'>> {
   const telemetry = opened.adopt(createTelemetry(config.logLevel), (it) => it.close())
   const { log } = telemetry
-  const store = opened.adopt(await openStore({ dataDir: config.dataDir, exclusive: true }), (it) => it.close())
+  const failed = Promise.withResolvers<Error>()
+  const { dataDir } = config
+  const events = storeEvents(telemetry, failed.resolve)
+  const store = opened.adopt(await openStore({ dataDir, exclusive: true, events }), (it) => it.close())
   // Reports read through a connection of their own, so that a long one never delays the ledger.
-  const reader = opened.adopt(await openStore({ dataDir: config.dataDir, exclusive: false }), (it) => it.close())
-  const interrupted = await store.recoverIntents(clock.now())
-  if (interrupted > 0)
-    log.warn({ requests: interrupted }, 'settled requests that an earlier run left unfinished, at no charge')
+  const reader = opened.adopt(await openStore({ dataDir, exclusive: false, events }), (it) => it.close())
+  await settleEarlierRuns(store, clock, telemetry)
   const ledger = opened.adopt(
-    groupCommit((batch) => store.writeLedger(batch), clock),
+    groupCommit(store, clock, {
+      setAside({ requestId, workspaceId }, reason) {
+        telemetry.rowsSetAside(1)
+        const line = { request_id: requestId, workspace_id: workspaceId, reason }
+        log.error(line, 'the database refused a ledger row; it is set aside and not billed: see weir reconcile')
+      },
+    }),
     (it) => Promise.race([it.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
   )
   const books = settledReads(reader, ledger)
@@ -157,7 +168,7 @@ async function assemble(
   })
 
   let stopping = false
-  const isReady = (): boolean => !stopping && ledger.status().healthy
+  const isReady = (): boolean => !stopping && store.isUp() && reader.isUp() && ledger.status().healthy
   const isUp = (model: Model, workspace: string): boolean => {
     const deployment = deploymentFor(model, workspace)
     return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
@@ -266,8 +277,28 @@ async function assemble(
     firstKey,
     models: catalog.models(),
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
+    failed: failed.promise,
     reloadCatalog,
   }
+}
+
+function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): DatabaseEvents {
+  return {
+    ended: ({ message }) => log.error({ reason: message }, 'the store thread ended; starting another one'),
+    replaced: () => log.warn('the store is running again'),
+    lost,
+  }
+}
+
+async function settleEarlierRuns(store: Store, clock: Clock, { log, rowsSetAside }: Telemetry): Promise<void> {
+  const interrupted = await store.recoverIntents(clock.now())
+  if (interrupted > 0)
+    log.warn({ requests: interrupted }, 'settled requests that an earlier run left unfinished, at no charge')
+  const { added, refused } = await retryRefusedRows(store)
+  if (added > 0) log.warn({ rows: added }, 'added ledger rows that the database had refused before')
+  if (refused === 0) return
+  rowsSetAside(refused)
+  log.error({ rows: refused }, 'the database still refuses ledger rows; they are not billed: see weir reconcile')
 }
 
 function openFiles(config: Config, listenerUrl: () => string, clock: Clock): FileStore | undefined {

@@ -34,10 +34,10 @@ const rules: readonly Rule[] = [
   { part: 'store/queries', may: [...below, 'store'], packages: [] },
   {
     part: 'store/sqlite',
-    may: ['store', 'core/disk-failure.ts'],
+    may: ['store', 'core/disk-failure.ts', 'core/refused-write.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
   },
-  { part: 'store/open.ts', may: [...below, 'store/queries', 'store/sqlite/client.ts'] },
+  { part: 'store/open.ts', may: [...below, 'store/database.ts', 'store/queries', 'store/sqlite/client.ts'] },
   // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
 
@@ -251,6 +251,7 @@ describe('the test of the parts', () => {
     ['store/queries/usage.ts', "import { DatabaseSync } from 'node:sqlite'", 'imports node:sqlite'],
     ['store/queries/usage.ts', "import { openSqlite } from '../sqlite/client.ts'", 'imports store/sqlite/client.ts'],
     ['store/sqlite/worker.ts', "import { usageQueries } from '../queries/usage.ts'", 'imports store/queries/usage.ts'],
+    ['store/sqlite/thread.ts', "import { rate } from '../../core/money/rating.ts'", 'imports core/money/rating.ts'],
     ['compose.ts', "import { openSqlite } from './store/sqlite/client.ts'", 'imports store/sqlite/client.ts'],
     ['rate-limit/memory.ts', "const it = await import('../admission/memory.ts')", 'imports admission/memory.ts'],
     ['engines/upstream.ts', "import '../store/open.ts'", 'imports store/open.ts'],

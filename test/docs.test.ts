@@ -86,7 +86,7 @@ describe('the documentation', () => {
   }
 
   it('of this version is in the changelog, and the lock file agrees', () => {
-    assert.equal(/^## (\S+)/m.exec(textOf('CHANGELOG.md'))?.[1], version)
+    assert.equal(/^## (\d\S+)/m.exec(textOf('CHANGELOG.md'))?.[1], version)
     const lock = JSON.parse(textOf('package-lock.json')) as { version: string; packages: { '': { version: string } } }
     assert.deepEqual([lock.version, lock.packages[''].version], [version, version])
   })

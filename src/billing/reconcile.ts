@@ -8,6 +8,7 @@ import { parseMonth, sydneyMonth } from '../core/money/sydney-time.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { PriceVersion, Workspace } from '../ports/accounts.ts'
 import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
+import type { LedgerStore } from '../ports/ledger.ts'
 import type { AccountStore } from '../ports/store.ts'
 import type { UsageStore } from '../ports/usage.ts'
 import { eachPage } from './usage-export.ts'
@@ -25,7 +26,7 @@ export interface Reconciliation {
 }
 
 interface Discrepancy {
-  readonly check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number'
+  readonly check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
   readonly workspace: string | null
   /** The row, sum or invoice that is wrong. */
   readonly subject: string
@@ -34,7 +35,9 @@ interface Discrepancy {
 
 const MAX_PROBLEMS = 1000
 
-export async function reconcileBooks(store: AccountStore & UsageStore & InvoiceStore): Promise<Reconciliation> {
+type Books = AccountStore & UsageStore & InvoiceStore & Pick<LedgerStore, 'refusedRows'>
+
+export async function reconcileBooks(store: Books): Promise<Reconciliation> {
   const { workspaces, prices } = await store.accounts()
   const invoices = await store.invoices()
   const problems: Discrepancy[] = []
@@ -43,6 +46,11 @@ export async function reconcileBooks(store: AccountStore & UsageStore & InvoiceS
   }
   let rows = 0
   let amount = 0n
+  for (const { requestId, workspaceId, reason } of await store.refusedRows(MAX_PROBLEMS)) {
+    const workspace = workspaces.find(({ id }) => id === workspaceId)?.name ?? null
+    const message = `the database refused the row, so it is not billed: ${reason}`
+    report({ check: 'refused', workspace, subject: requestId, message })
+  }
   checkNumbers(invoices, report)
   for (const workspace of workspaces) {
     const own = invoices.filter(({ workspaceId }) => workspaceId === workspace.id)

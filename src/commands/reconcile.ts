@@ -12,7 +12,8 @@ Reads every row of the ledger and checks that
 - that price version was in effect for its model and workspace;
 - the stored sums by hour and day match the rows;
 - the lines and totals of every invoice match its rows;
-- no invoice number is missing.
+- no invoice number is missing;
+- the database has refused no row.
 
 Lists every mismatch and exits with status 1 if there is one. It is safe to run
 beside a running service.`,

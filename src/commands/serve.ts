@@ -9,7 +9,8 @@ export const serve: Command = {
 
 Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
 with Retry-After, and running requests finish. A second signal stops it at once.
-SIGHUP reloads the catalog, which also happens when its file changes.
+SIGHUP reloads the catalog, which also happens when its file changes. If usage
+can no longer be recorded, the service stops by itself, with status 1.
 
   --port N   port of the public API (default: $WEIR_PORT, or server.port in
              weir.yaml, or 8080)`,
@@ -25,10 +26,11 @@ SIGHUP reloads the catalog, which also happens when its file changes.
     process.stdout.write(banner(service))
     fetching.show()
     process.on('SIGHUP', () => service.reloadCatalog())
-    await stopSignal()
+    const failure = await Promise.race([stopSignal(), service.failed])
     process.once('SIGTERM', () => process.exit(1))
     process.once('SIGINT', () => process.exit(1))
     await service.stop()
+    if (failure) throw failure
   },
 }
 

@@ -8,6 +8,8 @@ import type { ArrivalStore, UsageStore } from './usage.ts'
  * processes may have the same store open; each write says what it promises then.
  */
 export interface Store extends AccountStore, LedgerStore, UsageStore, InvoiceStore, AdjustmentNoteStore, ArrivalStore {
+  /** False while nothing can be read or written. */
+  isUp(): boolean
   close(): Promise<void>
 }
 

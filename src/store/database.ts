@@ -8,10 +8,19 @@ export interface Database {
   readonly dialect: SqlDialect
   /**
    * Runs the statements in one transaction, in order. Resolves with the rows of each statement when it is durable.
-   * Rejects when it had no effect, or when its effect is unknown.
+   * Rejects when it had no effect, or when its effect is unknown; with a `RefusedWrite` when it had none and never
+   * will, because of its values.
    */
   transact(transaction: Transaction): Promise<readonly (readonly Row[])[]>
   close(): Promise<void>
+}
+
+/** What may happen to an open database. Until it is back, every transaction is rejected. */
+export interface DatabaseEvents {
+  ended(reason: Error): void
+  replaced(): void
+  /** It will not come back. */
+  lost(reason: Error): void
 }
 
 export type Transaction =

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../ports/store.ts'
+import type { DatabaseEvents } from './database.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
@@ -8,17 +9,20 @@ import { ledgerQueries } from './queries/ledger.ts'
 import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 
+export type { DatabaseEvents }
+
 export interface StoreOptions {
   readonly dataDir: string
   /** true for the service, of which a data directory has one at a time. Commands and readers share the directory. */
   readonly exclusive: boolean
   /** Whose intents this process writes and recovers; by default the data directory's. */
   readonly owner?: string
+  readonly events?: DatabaseEvents
 }
 
 /** Opens a store. This is the only place that chooses the database behind it. */
-export async function openStore({ dataDir, exclusive, owner }: StoreOptions): Promise<Store> {
-  const database = await openSqlite({ dataDir, exclusive })
+export async function openStore({ dataDir, exclusive, owner, events }: StoreOptions): Promise<Store> {
+  const database = await openSqlite({ dataDir, exclusive }, events)
   return {
     ...accountQueries(database),
     ...ledgerQueries(database, { owner: owner ?? database.directoryId, incarnation: randomUUID() }),
@@ -26,6 +30,7 @@ export async function openStore({ dataDir, exclusive, owner }: StoreOptions): Pr
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
     ...arrivalQueries(database),
+    isUp: () => database.isUp(),
     close: () => database.close(),
   }
 }

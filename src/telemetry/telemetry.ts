@@ -19,6 +19,8 @@ export interface Telemetry {
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** All metrics in the Prometheus text format. */
+  /** Counts ledger rows that are set aside. */
+  rowsSetAside(count: number): void
   metrics(): Promise<string>
   close(): Promise<void>
 }
@@ -41,6 +43,10 @@ export function createTelemetry(level: string): Telemetry {
   const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
   const breaches = metrics.counter('weir_engine_breaches_total', 'Answers with more than the request allowed, by model')
   const settled = settlementMetrics(metrics)
+  let setAside = 0
+  metrics.gauge('weir_ledger_refused_rows', 'Ledger rows that the database refuses, which are set aside', () => [
+    ['', setAside],
+  ])
   let lanes: ReadonlyMap<string, LaneStatus> = new Map()
   /** Reads the lanes once, for all of their gauges. */
   let readLanes = async (): Promise<void> => {}
@@ -68,6 +74,7 @@ export function createTelemetry(level: string): Telemetry {
       const line = { request_id: requestId, model, lane, max_tokens: maxTokens }
       log.warn(line, 'engine went past the limits of a request; the answer and its bill were cut')
     },
+    rowsSetAside: (count) => void (setAside += count),
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {
       await readLanes()

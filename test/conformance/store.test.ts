@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { documentOf } from '../../src/core/money/invoice-document.ts'
+import { RefusedWrite } from '../../src/core/refused-write.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
@@ -211,6 +212,61 @@ for (const adapter of storeAdapters) {
         assert.equal((await everyRow(store, workspaceId)).length, 1)
       })
 
+      it('are refused for good when no table can take them, and only then', async () => {
+        const workspaceId = await newWorkspace()
+        const base = { workspaceId, settledAt: october.from }
+        const impossible: Readonly<Record<string, Partial<LedgerRow>>> = {
+          'more cached tokens than input': { inputTokens: 1, cachedInputTokens: 2 },
+          'half a token': { outputTokens: 1.5 },
+          'no number': { outputTokens: Number.NaN },
+          'no end': { durationMs: Number.POSITIVE_INFINITY },
+          'a missing value': { keyId: null as unknown as string },
+          'a value of another kind': { lane: {} as string },
+          'a function': { lane: (() => '') as unknown as string },
+          'an amount of 65 bits': { amount: 2n ** 64n },
+          'an amount that overflows the sums': { amount: 2n ** 63n - 1n },
+          'no time': { settledAt: Number.NaN },
+        }
+        await settle(store, sampleRow('fills-the-sum', { ...base, amount: 2n ** 62n }))
+        for (const [what, changes] of Object.entries(impossible)) {
+          const row = sampleRow(what, { ...base, ...changes })
+          await assert.rejects(settle(store, row), RefusedWrite, what)
+          await store.setAside(row, what, october.from)
+        }
+        assert.deepEqual(
+          (await everyRow(other, workspaceId)).map(({ requestId }) => requestId),
+          ['fills-the-sum'],
+        )
+        const refused = (await other.refusedRows(100)).filter((it) => it.workspaceId === workspaceId)
+        assert.deepEqual(
+          Object.fromEntries(refused.map(({ requestId, reason }) => [requestId, reason])),
+          Object.fromEntries(Object.keys(impossible).map((what) => [what, what])),
+        )
+        const release = database.holdWriter()
+        const locked = settle(store, sampleRow('locked', base))
+        await assert.rejects(locked, (error) => !(error instanceof RefusedWrite))
+        release()
+        await settle(store, sampleRow('locked', base))
+      })
+
+      it('that were set aside can be added later, once', async () => {
+        const workspaceId = await newWorkspace()
+        const rows = ['aside-1', 'aside-2'].map((id) =>
+          sampleRow(id, { workspaceId, settledAt: october.from, amount: 7n, firstTokenMs: null }),
+        )
+        const isSetAside = async (): Promise<readonly (LedgerRow | undefined)[]> =>
+          (await other.refusedRows(100)).filter((it) => it.workspaceId === workspaceId).map(({ row }) => row)
+        for (const row of rows) await store.setAside(row, 'a mistake', october.from)
+        await store.setAside(rows[0]!, 'again', october.from)
+        assert.deepEqual(await isSetAside(), rows)
+        assert.deepEqual(await everyRow(other, workspaceId), [])
+        await store.addRefused(rows)
+        await store.addRefused(rows)
+        assert.deepEqual(await isSetAside(), [])
+        assert.deepEqual(await everyRow(other, workspaceId), rows)
+        assert.deepEqual(await store.wrongSums(workspaceId), [])
+      })
+
       it('of a month that is closed belong to the next one, also in the sums', async () => {
         const [closed, open] = [await newWorkspace(), await newWorkspace()]
         const at = october.to - 5
@@ -292,6 +348,42 @@ for (const adapter of storeAdapters) {
         const { rows, requests, amount } = await next.usageTotal({ workspaceId, ...always, groupBy: 'model' })
         assert.deepEqual([rows, requests, amount], [3, 3, 5n])
         assert.deepEqual(await next.wrongSums(workspaceId), [])
+      })
+
+      it('whose row is set aside are not open any more', async () => {
+        const workspaceId = await newWorkspace()
+        const owner = await database.open('refused')
+        const intents = ['kept', 'refused'].map((id) => sampleIntent(`${id}-intent`, { workspaceId }))
+        await owner.writeLedger({ intents, rows: [] })
+        await owner.setAside(sampleRow('refused-intent', { workspaceId }), 'a mistake', october.from)
+        assert.equal(await (await database.open('refused')).recoverIntents(october.from), 1)
+        assert.equal(await owner.usageRow('refused-intent'), undefined)
+        assert.equal((await owner.usageRow('kept-intent'))?.outcome, 'interrupted')
+      })
+
+      it('that cannot be settled are set aside, and the others are settled', async () => {
+        const workspaceId = await newWorkspace()
+        const owner = await database.open('unsettled')
+        const intents = ['one', 'two', 'three'].map((id) =>
+          sampleIntent(`unsettled-${id}`, { workspaceId, ...(id === 'two' ? { maxTokens: 1.5 } : {}) }),
+        )
+        await owner.writeLedger({ intents, rows: [] })
+        const next = await database.open('unsettled')
+        assert.equal(await next.recoverIntents(october.from), 3)
+        assert.equal(await next.recoverIntents(october.from), 0)
+        const rows = await everyRow(store, workspaceId)
+        assert.deepEqual(
+          rows.map(({ requestId, outcome }) => [requestId, outcome]),
+          [
+            ['unsettled-one', 'interrupted'],
+            ['unsettled-three', 'interrupted'],
+          ],
+        )
+        const refused = (await store.refusedRows(100)).filter((it) => it.workspaceId === workspaceId)
+        assert.deepEqual(
+          refused.map(({ requestId }) => requestId),
+          ['unsettled-two'],
+        )
       })
 
       it('are recovered by their owner alone', async () => {

@@ -435,12 +435,16 @@ describe('billing: nothing is charged when the service itself is at fault', () =
     const written: LedgerRow[] = []
     let broken = true
     const ledger = groupCommit(
-      async ({ rows }) => {
-        now += 6000
-        if (broken) throw new Error('the disk is full')
-        written.push(...rows)
+      {
+        async writeLedger({ rows }) {
+          now += 6000
+          if (broken) throw new Error('the disk is full')
+          written.push(...rows)
+        },
+        setAside: () => assert.fail('a full disk is no refusal'),
       },
       { now: () => now, monotonic: () => now },
+      { setAside: () => {} },
     )
     const row = { requestId: 'a', outcome: 'completed', amount: 7n } as LedgerRow
     await assert.rejects(ledger.settle(row, { ...row, ...noUsage, outcome: 'withheld', amount: 0n }))

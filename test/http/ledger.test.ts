@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
+import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import type { Store } from '../../src/ports/store.ts'
 import { openStore } from '../../src/store/open.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { laneHolds } from '../support/lane.ts'
@@ -14,6 +17,7 @@ import { openIntents } from '../support/open-intents.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
+import { weirProcess } from '../support/weir-process.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 
 // The prices of the model in test/support/weir.ts, in pico-AUD for each token.
@@ -491,9 +495,9 @@ describe('the ledger: open intents', () => {
 })
 
 describe('the ledger: a store that fails', { concurrency: true }, () => {
-  /** Every insert into the table fails, as on a full disk. */
+  /** Every insert into the table fails, as on a full disk: with an error that says nothing about the row. */
   const fill = (database: DatabaseSync, table: string): void =>
-    database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'disk is full'); END`)
+    database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT json('disk is full'); END`)
   const free = (database: DatabaseSync): void => database.exec('DROP TRIGGER full')
 
   it('[X1][X2] when intents cannot be written: 503, no call of the engine, and service again afterwards', async (t) => {
@@ -508,7 +512,7 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
         [refusal.status, refusal.code, refusal.type, refusal.retryAfter],
         [503, 'service_unavailable', 'server_error', '2'],
       )
-      assert.doesNotMatch(refusal.message, /disk/)
+      assert.doesNotMatch(refusal.message, /JSON/)
     }
     assert.equal(await readiness(), 503)
     assert.equal(engine.calls.length, 0)
@@ -573,6 +577,19 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
     assert.equal(openIntents(database), 0)
   })
 
+  it('when the disk is full for a moment, rows are kept and none is set aside', async (t) => {
+    const { weir, engine } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    const answers = [weir.chat({}), weir.chat({}), weir.chat({ stream: true })]
+    await engine.arrived(3)
+    await sleep(600)
+    free(database)
+    for (const answer of answers) assert.equal((await answer).status, 200)
+    await rowsOf(weir, 3)
+    assert.equal(database.prepare('SELECT count(*) AS count FROM ledger_refused').get()?.['count'], 0)
+  })
+
   it('a short failure only delays the answer', async (t) => {
     const { weir, engine } = await chatStage(t)
     const database = openDatabase(t, weir)
@@ -587,5 +604,71 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
       assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
     }
     assert.equal((await rowsOf(weir, 2)).filter(({ outcome }) => outcome === 'completed').length, 2)
+  })
+})
+
+describe('the ledger: a store thread that ends', () => {
+  /** Ends the threads of the stores that the service has used so far. */
+  async function endThreads(posted: { readonly calls: readonly { readonly this: unknown }[] }): Promise<void> {
+    const workers = new Set(posted.calls.map((call) => call.this as Worker))
+    await Promise.all([...workers].map((worker) => worker.terminate()))
+  }
+
+  it('is replaced, and no row of a running request is lost', async (t) => {
+    const { mock: posted } = t.mock.method(Worker.prototype, 'postMessage')
+    const held = gate()
+    const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: 1, until: held.opened } } })
+    await (await weir.admin('GET', '/admin/v1/usage?workspace=default')).text()
+    const answers = [weir.chat({}), weir.chat({ stream: true })]
+    await engine.arrived(2)
+    await endThreads(posted)
+    held.open()
+    for (const answer of answers) {
+      const response = await within(20_000, 'the answer', answer)
+      assert.equal(response.status, 200)
+      assert.match(await within(20_000, 'its end', response.text()), /\[DONE\]|"chat\.completion"/)
+    }
+    const readiness = async (): Promise<number> => (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
+    await eventually('it is ready again', async () => (await readiness()) === 200)
+    await eventually('it serves again', async () => (await weir.chat({})).status === 200)
+    const rows = await weir.ledger()
+    assert.ok(rows.length >= 3 && rows.every(({ outcome }) => outcome === 'completed'))
+    assert.equal(rows.length, engine.calls.length)
+    const usage = await weir.admin('GET', '/admin/v1/usage?workspace=default')
+    assert.equal(usage.status, 200, 'reports have a thread of their own, which is back as well')
+  })
+
+  it('serves nothing while it is gone, and the service ends when it stays gone', async (t) => {
+    const { mock: posted } = t.mock.method(Worker.prototype, 'postMessage')
+    const { weir, engine } = await chatStage(t)
+    await (await weir.chat({})).text()
+    await endThreads(posted)
+    // Another service has the directory now, so the thread cannot come back.
+    const other = takeServiceLock(weir.dataDir)
+    t.after(() => other.close())
+    const failure = await within(20_000, 'it gives up', weir.service.failed)
+    assert.match(failure.message, /another service is running/)
+    assert.equal((await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status, 503)
+    for (const stream of [false, true]) {
+      const refusal = await refusalOf(await within(5000, 'a refusal', weir.chat({ stream })))
+      assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
+    }
+    assert.equal(engine.calls.length, 1)
+    await within(20_000, 'it stops', weir.service.stop())
+  })
+
+  it('makes the process end with code 1 when the data directory is gone', async (t) => {
+    const engine = await scriptedEngine()
+    const preload = new URL('../support/end-threads-on-signal.mjs', import.meta.url)
+    const weir = await weirProcess(stageConfig([engine.url]), { NODE_OPTIONS: `--import=${preload.href}` })
+    t.after(async () => {
+      await weir.remove()
+      await engine.close()
+    })
+    assert.equal((await weir.chat({})).status, 200)
+    renameSync(weir.dataDir, `${weir.dataDir}-moved`)
+    weir.signal('SIGUSR2')
+    assert.equal(await within(30_000, 'it ends', weir.ended()), 1)
+    assert.match(weir.log(), /^weir: [^\n]*is not the data directory any more; restart the service\n$/m)
   })
 })

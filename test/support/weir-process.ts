@@ -31,8 +31,8 @@ export interface WeirProcess {
   remove(): Promise<void>
 }
 
-export function weirProcess(config: object): Promise<WeirProcess> {
-  return processIn(temporaryFolder(), config)
+export function weirProcess(config: object, environment: NodeJS.ProcessEnv = {}): Promise<WeirProcess> {
+  return processIn(temporaryFolder(), config, environment)
 }
 
 /** Without a configuration, as `npm start` runs on a fresh machine; the weights are those of `modelsDirectory`. */
@@ -40,19 +40,22 @@ export function unconfiguredWeirProcess(modelsDirectory: string): Promise<WeirPr
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'data'))
   symlinkSync(modelsDirectory, join(folder, 'data', 'models'))
-  return processIn(folder)
+  return processIn(folder, undefined, { WEIR_PORT: '0', WEIR_ADMIN_PORT: '0' })
 }
 
 function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), 'weir-process-'))
 }
 
-async function processIn(folder: string, config?: object): Promise<WeirProcess> {
+async function processIn(
+  folder: string,
+  config: object | undefined,
+  environment: NodeJS.ProcessEnv,
+): Promise<WeirProcess> {
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
   if (config) writeFileSync(configFile, stringify({ log: { level: 'silent' }, ...config }))
   const chosen = config ? ['--config', configFile] : []
-  const environment = config ? {} : { WEIR_PORT: '0', WEIR_ADMIN_PORT: '0' }
   let child: ChildProcess | undefined
   let over: Promise<number | NodeJS.Signals> = Promise.resolve(0)
   let base = ''

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import type { Ledger, LedgerBatch } from '../../src/ports/ledger.ts'
+import { RefusedWrite } from '../../src/core/refused-write.ts'
 import { groupCommit } from '../../src/ledger/group-commit.ts'
 import { sampleIntent as intent, sampleRow as row } from '../support/ledger-samples.ts'
 import { handClock, turn, type HandClock } from './hand-clock.ts'
@@ -12,25 +13,44 @@ interface Bench {
   readonly clock: HandClock
   /** Every batch the store was given, oldest first. */
   readonly batches: LedgerBatch[]
+  /** The ids of the rows that were set aside, and of those that were reported. */
+  readonly aside: string[]
+  readonly reported: string[]
   succeed(): Promise<void>
   fail(): Promise<void>
+  /** Ends the open write, and those that follow from it, as a store does that will never take these ids. */
+  refuse(...ids: string[]): Promise<void>
+  refuseOnce(): Promise<void>
 }
 
 function bench(t: TestContext): Bench {
   const clock = handClock(t.mock.timers)
   const batches: LedgerBatch[] = []
   const open: PromiseWithResolvers<void>[] = []
-  const ledger = groupCommit((batch) => {
-    assert.equal(open.length, 0, 'two batches at once')
-    batches.push(batch)
-    const write = Promise.withResolvers<void>()
-    open.push(write)
-    return write.promise
-  }, clock)
+  const aside: string[] = []
+  const reported: string[] = []
+  const ledger = groupCommit(
+    {
+      writeLedger(batch) {
+        assert.equal(open.length, 0, 'two batches at once')
+        batches.push(batch)
+        const write = Promise.withResolvers<void>()
+        open.push(write)
+        return write.promise
+      },
+      async setAside({ requestId }) {
+        aside.push(requestId)
+      },
+    },
+    clock,
+    { setAside: ({ requestId }) => reported.push(requestId) },
+  )
   return {
     ledger,
     clock,
     batches,
+    aside,
+    reported,
     succeed() {
       open.pop()?.resolve()
       return turn()
@@ -38,6 +58,17 @@ function bench(t: TestContext): Bench {
     fail() {
       open.pop()?.reject(new Error('disk is full'))
       return turn()
+    },
+    refuseOnce() {
+      open.pop()?.reject(new RefusedWrite('no such row'))
+      return turn()
+    },
+    async refuse(...ids) {
+      for (let write = open.pop(); write; write = open.pop()) {
+        if (idsOf(batches.at(-1)).some((id) => ids.includes(id))) write.reject(new RefusedWrite('no such row'))
+        else write.resolve()
+        await turn()
+      }
     },
   }
 }
@@ -215,7 +246,103 @@ describe('group commit', () => {
     assert.equal(readable.state, 'done')
   })
 
+  it('sets aside a row that the store refuses for good, and writes everything else', async (t) => {
+    const { ledger, aside, reported, succeed, refuse, clock } = bench(t)
+    const first = watch(ledger.note(intent('first')))
+    const others = ['a', 'b', 'c', 'bad', 'd', 'e'].map((id) => watch(ledger.settle(row(id))))
+    const opened = watch(ledger.note(intent('later')))
+    await succeed()
+    await refuse('bad')
+    assert.deepEqual([...others, first, opened].map(({ state }) => state).join(), Array(8).fill('done').join())
+    assert.deepEqual([aside, reported], [['bad'], ['bad']])
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 }, 'one row says nothing about the store')
+    // It is not tried again.
+    clock.advance(10_000)
+    await turn()
+    assert.deepEqual(ledger.status(), { healthy: true, waiting: 0, lagMs: 0 })
+  })
+
+  it('refuses only the intent that the store refuses', async (t) => {
+    const { ledger, aside, succeed, refuse } = bench(t)
+    watch(ledger.note(intent('first')))
+    const [bad, good] = [watch(ledger.note(intent('bad'))), watch(ledger.note(intent('good')))]
+    const settled = watch(ledger.settle(row('x')))
+    await succeed()
+    await refuse('bad')
+    assert.deepEqual([bad.state, good.state, settled.state, aside], ['refused', 'done', 'done', []])
+    assert.equal(ledger.status().healthy, true)
+  })
+
+  it('finds one refused row among 2,000 in a few writes', async (t) => {
+    const { ledger, batches, aside, succeed, refuse } = bench(t)
+    watch(ledger.settle(row('first')))
+    const all = Array.from({ length: 2000 }, (_, index) => watch(ledger.settle(row(`row-${index}`))))
+    await succeed()
+    await refuse('row-1234')
+    assert.ok(all.every(({ state }) => state === 'done'))
+    assert.deepEqual(aside, ['row-1234'])
+    assert.ok(batches.length < 30, `${batches.length} writes`)
+  })
+
+  it('keeps what is left of a refused batch when the store fails in the middle of it', async (t) => {
+    const { ledger, clock, batches, aside, succeed, fail, refuseOnce } = bench(t)
+    watch(ledger.settle(row('first')))
+    const all = ['bad', 'b', 'c', 'd'].map((id) => watch(ledger.settle(row(id))))
+    const noted = watch(ledger.note(intent('noted')))
+    await succeed()
+    for (const ids of [
+      ['noted', 'bad', 'b', 'c', 'd'],
+      ['noted', 'bad', 'b'],
+      ['noted', 'bad'],
+    ]) {
+      assert.deepEqual(idsOf(batches.at(-1)), ids)
+      await refuseOnce()
+    }
+    assert.deepEqual(idsOf(batches.at(-1)), ['noted'])
+    await succeed()
+    assert.deepEqual(idsOf(batches.at(-1)), ['bad'])
+    await refuseOnce()
+    assert.deepEqual([idsOf(batches.at(-1)), aside], [['b'], ['bad']])
+    await fail()
+    assert.equal(ledger.status().healthy, false)
+    assert.deepEqual(
+      [noted, ...all].map(({ state }) => state),
+      ['done', 'done', 'waiting', 'waiting', 'waiting'],
+    )
+    clock.advance(250)
+    assert.deepEqual(idsOf(batches.at(-1)), ['b', 'c', 'd'])
+    await succeed()
+    assert.ok(all.every(({ state }) => state === 'done'))
+    assert.deepEqual(aside, ['bad'])
+  })
+
+  it('keeps a refused row until it is set aside, however often that fails', async (t) => {
+    const clock = handClock(t.mock.timers)
+    let failures = 3
+    const aside: string[] = []
+    const ledger = groupCommit(
+      {
+        writeLedger: () => Promise.reject(new RefusedWrite('no such row')),
+        async setAside({ requestId }) {
+          if (failures-- > 0) throw new Error('disk is full')
+          aside.push(requestId)
+        },
+      },
+      clock,
+      { setAside: () => {} },
+    )
+    const settled = watch(ledger.settle(row('bad')))
+    for (let tries = 0; tries < 3; tries++) {
+      await turn()
+      assert.deepEqual([settled.state, ledger.status().healthy, aside], ['waiting', false, []])
+      clock.advance(250)
+    }
+    await turn()
+    assert.deepEqual([settled.state, ledger.status().healthy, aside], ['done', true, ['bad']])
+  })
+
   it('loses no row and reports no success that was none, whatever fails in whatever order', async () => {
+    const poisoned = (id: string): boolean => /^settle-\d*3$/.test(id)
     const step = fc.oneof(
       { weight: 3, arbitrary: fc.constant('settle' as const) },
       { weight: 3, arbitrary: fc.constant('open' as const) },
@@ -235,15 +362,29 @@ describe('group commit', () => {
         globalThis.setTimeout = ((run: () => void, ms: number) => due.push({ at: now + ms, run })) as never
         try {
           const clock = { now: () => now, monotonic: () => now }
-          const ledger = groupCommit((batch) => {
-            write = { batch, end: Promise.withResolvers<void>() }
-            return write.end.promise
-          }, clock)
+          const ledger = groupCommit(
+            {
+              writeLedger(batch) {
+                write = { batch, end: Promise.withResolvers<void>() }
+                return write.end.promise
+              },
+              async setAside({ requestId }) {
+                assert.ok(poisoned(requestId), `${requestId} was set aside`)
+                written.push(requestId)
+              },
+            },
+            clock,
+            { setAside: () => {} },
+          )
           const succeed = async (): Promise<void> => {
             const current = write
             write = undefined
-            written.push(...idsOf(current?.batch))
-            current?.end.resolve()
+            const ids = idsOf(current?.batch)
+            if (ids.some(poisoned)) current?.end.reject(new RefusedWrite('no such row'))
+            else {
+              written.push(...ids)
+              current?.end.resolve()
+            }
             await turn()
           }
           const pass = async (ms: number): Promise<void> => {
@@ -273,7 +414,7 @@ describe('group commit', () => {
             for (const it of heard) assert.ok(written.includes(it), `${it} was reported as written and was not`)
           }
           const flushed = watch(ledger.flush())
-          for (let tries = 0; tries < 20 && flushed.state === 'waiting'; tries++) {
+          for (let tries = 0; tries < 500 && flushed.state === 'waiting'; tries++) {
             await succeed()
             await pass(300)
           }

@@ -20,6 +20,7 @@ const released: Readonly<Record<string, string>> = {
   '0001-first-tables.sql': '02190142e0a18873eeb4f836783ec29f3f5d680e1101baf454e8f7d93eed418e',
   '0002-intents-with-owner.sql': '75c72f00919f442fab87d6399452fc3c114cc2f2a54099d7d0c4c06ce38e927e',
   '0003-unfinished-notes.sql': '8d5576020b7491dedbbc05e73429ca3597c80ac1357b14f4bab42fae4a00c530',
+  '0004-refused-rows.sql': '4546793aec0b32c58c2d08e88fa61279a163d6d1f8d802376f3b0e859d48a0ce',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

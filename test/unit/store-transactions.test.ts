@@ -52,6 +52,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   usageTotal: () => store.usageTotal(asked),
   pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
   wrongSums: () => store.wrongSums(workspaceId),
+  refusedRows: () => store.refusedRows(1),
   invoices: () => store.invoices(),
   lastSequence: () => store.lastSequence('tax_invoice'),
   sellers: () => store.sellers(),
@@ -70,6 +71,8 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
   'writeLedger of intents alone': [[], () => store.writeLedger({ intents: [intent], rows: [] })],
   'writeLedger of rows': [['usage_sums'], () => store.writeLedger({ intents: [intent], rows: [row] })],
+  setAside: [[], () => store.setAside(row, 'refused', 1)],
+  addRefused: [['usage_sums'], () => store.addRefused([row])],
   recoverIntents: [['usage_sums'], () => store.recoverIntents(1)],
   issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
   correctRow: [['usage_sums'], () => store.correctRow(row)],
@@ -107,7 +110,7 @@ describe('the transactions of the store', () => {
         [['write', locks]],
       )
       const { statements } = made[0]!
-      const addsRows = statements.some(({ sql }) => sql.startsWith('INSERT INTO ledger'))
+      const addsRows = statements.some(({ sql }) => sql.startsWith('INSERT INTO ledger '))
       assert.equal(addsRows, locks.includes('usage_sums'))
       assert.deepEqual(addsRows ? statements.slice(-addUpRows.length) : [], addsRows ? addUpRows : [])
     })

@@ -15,7 +15,7 @@ const reconciliationSchema = Type.Object({
   amount_pico_aud: Type.String({ description: 'The sum of all rows, in units of 10⁻¹² AUD.' }),
   problems: Type.Array(
     Type.Object({
-      check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number']),
+      check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number', 'refused']),
       workspace: nullable(Type.String()),
       subject: Type.String({ description: 'The row or the invoice that is wrong.' }),
       message: Type.String(),
@@ -29,7 +29,8 @@ export function reconciliationRoute({ store }: { readonly store: Store }): Opera
     path: '/admin/v1/reconcile',
     id: 'reconcile',
     summary: 'Reconcile the books',
-    description: 'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit.',
+    description:
+      'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused.',
     response: jsonResponse(reconciliationSchema),
     errors: [],
     async answer({ exchange }) {

@@ -1,4 +1,5 @@
 import type { Intent, LedgerRow, Outcome } from '../../core/money/ledger.ts'
+import { noUsage } from '../../core/money/rating.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Row, Values } from '../database.ts'
 
@@ -81,8 +82,22 @@ export function rowValues(it: LedgerRow): Values {
   ]
 }
 
-export function toLedgerRow(row: Row): LedgerRow {
-  const capacityMs = Number(row['capacity_ms'])
+/** The row of a request that was noted and never settled. */
+export function interruptedRow(intent: Row, at: number): LedgerRow {
+  return {
+    ...toIntent(intent),
+    ...noUsage,
+    estimated: false,
+    outcome: 'interrupted',
+    amount: 0n,
+    queueWaitMs: 0,
+    firstTokenMs: null,
+    durationMs: 0,
+    settledAt: at,
+  }
+}
+
+function toIntent(row: Row): Intent {
   return {
     requestId: String(row['request_id']),
     workspaceId: String(row['workspace_id']),
@@ -93,6 +108,25 @@ export function toLedgerRow(row: Row): LedgerRow {
     priceVersion: Number(row['price_version']),
     maxTokens: Number(row['max_tokens']),
     startedAt: Number(row['started_at']),
+  }
+}
+
+/** A row that no table takes, as text. */
+export function refusedText(row: LedgerRow): string {
+  return JSON.stringify(row, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
+}
+
+/** undefined when the amount is not a number. */
+export function readRefusedText(text: string): LedgerRow | undefined {
+  const row = JSON.parse(text) as Omit<LedgerRow, 'amount'> & { amount: unknown }
+  if (typeof row.amount !== 'string' || !/^-?\d+$/.test(row.amount)) return undefined
+  return { ...row, amount: BigInt(row.amount) }
+}
+
+export function toLedgerRow(row: Row): LedgerRow {
+  const capacityMs = Number(row['capacity_ms'])
+  return {
+    ...toIntent(row),
     inputTokens: Number(row['input_tokens']),
     cachedInputTokens: Number(row['cached_input_tokens']),
     outputTokens: Number(row['output_tokens']),

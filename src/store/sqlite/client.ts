@@ -1,59 +1,84 @@
-import { Worker } from 'node:worker_threads'
-import type { Database, Row } from '../database.ts'
+import type { Database, DatabaseEvents } from '../database.ts'
 import { sqliteDialect } from '../fragments.ts'
-import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker.ts'
+import { refusal } from './migrate.ts'
+import { startThread, type StoreThread } from './thread.ts'
+import type { WorkerOptions } from './worker.ts'
 
-/** The SQLite database in a data directory, on a thread of its own. */
+/** The SQLite database in a data directory, on a thread of its own. A thread that ends is replaced. */
 export interface SqliteDatabase extends Database {
   /** The same every time the directory is opened, and different for every directory. */
   readonly directoryId: string
+  /** False while no thread is running. Every transaction is rejected then. */
+  isUp(): boolean
 }
 
-interface Call {
-  resolve(results: readonly (readonly Row[])[]): void
-  reject(error: Error): void
-}
+const ATTEMPTS_MAX = 10
+const FIRST_PAUSE_MS = 100
+const PAUSE_MS_MAX = 5000
+/** Attempts are counted again from the beginning after a thread that lived this long. */
+const LONG_LIFE_MS = 60_000
 
-export async function openSqlite(options: WorkerOptions): Promise<SqliteDatabase> {
-  const worker = new Worker(new URL('worker.ts', import.meta.url), { workerData: options })
-  const opened = Promise.withResolvers<string>()
-  const calls = new Map<number, Call>()
-  let lastId = 0
-  let failure: Error | undefined
+export async function openSqlite(options: WorkerOptions, events?: DatabaseEvents): Promise<SqliteDatabase> {
+  const first = await startThread(options)
+  const { directoryId } = first
+  const closing = Promise.withResolvers<void>()
+  let isClosing = false
+  let thread: StoreThread | undefined = first
 
-  function fail(error: Error): void {
-    failure ??= error
-    opened.reject(failure)
-    for (const call of calls.values()) call.reject(failure)
-    calls.clear()
+  async function keepRunning(): Promise<void> {
+    let attempts = 0
+    while (thread) {
+      const startedAt = performance.now()
+      const reason = await thread.ended
+      thread = undefined
+      if (isClosing) return
+      events?.ended(reason)
+      if (performance.now() - startedAt > LONG_LIFE_MS) attempts = 0
+      let failure = reason
+      while (!thread && attempts < ATTEMPTS_MAX && !isFinal(failure)) {
+        await Promise.race([pause(Math.min(PAUSE_MS_MAX, FIRST_PAUSE_MS * 2 ** attempts++)), closing.promise])
+        if (isClosing) return
+        thread = await startAgain(options, directoryId).catch((error: Error) => void (failure = error))
+      }
+      if (!thread) return events?.lost(failure)
+      events?.replaced()
+      if (isClosing) thread.close()
+    }
   }
-  worker.on('message', (reply: WorkerReply) => {
-    if ('directoryId' in reply) return opened.resolve(reply.directoryId)
-    const call = calls.get(reply.id)
-    calls.delete(reply.id)
-    if ('error' in reply) call?.reject(Object.assign(new Error(reply.error), reply.code && { code: reply.code }))
-    else call?.resolve(reply.results)
-  })
-  worker.on('error', (error) => fail(error instanceof Error ? error : new Error(String(error))))
-  const ended = new Promise<void>((resolve) =>
-    worker.once('exit', () => {
-      fail(new Error('the store is closed'))
-      resolve()
-    }),
-  )
+  const over = keepRunning()
 
   return {
     dialect: sqliteDialect,
-    directoryId: await opened.promise,
-    transact(transaction) {
-      if (failure) return Promise.reject(failure)
-      const id = ++lastId
-      worker.postMessage({ id, transaction } satisfies WorkerRequest)
-      return new Promise((resolve, reject) => calls.set(id, { resolve, reject }))
-    },
+    directoryId,
+    isUp: () => thread !== undefined,
+    transact: (transaction) =>
+      thread?.transact(transaction) ??
+      Promise.reject(new Error(isClosing ? 'the store is closed' : 'the store is not running')),
     async close() {
-      worker.postMessage('close')
-      await ended
+      isClosing = true
+      closing.resolve()
+      thread?.close()
+      await over
     },
   }
+}
+
+/** The directory may have been moved away: then there is an empty one in its place, which must not be written to. */
+async function startAgain(options: WorkerOptions, directoryId: string): Promise<StoreThread> {
+  const thread = await startThread(options)
+  if (thread.directoryId === directoryId) return thread
+  thread.close()
+  await thread.ended
+  throw refusal('ERR_DATA_DIR_REPLACED', `${options.dataDir} is not the data directory any more; restart the service`)
+}
+
+/** Another service has the directory by now, for example: trying again is no use. A full disk or a lock may pass. */
+function isFinal({ code = '' }: NodeJS.ErrnoException): boolean {
+  return code.startsWith('ERR_DATA_DIR_') && code !== 'ERR_DATA_DIR_DISK' && code !== 'ERR_DATA_DIR_LOCKED'
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref()
+  })
 }

@@ -6,7 +6,12 @@ import { isServiceRunning } from './service-lock.ts'
  * The steps from an empty database to today's tables; `user_version` says how many were taken. A step never
  * changes once it is here, since databases out there have taken it: add a new one at the end.
  */
-export const steps = ['0001-first-tables.sql', '0002-intents-with-owner.sql', '0003-unfinished-notes.sql'] as const
+export const steps = [
+  '0001-first-tables.sql',
+  '0002-intents-with-owner.sql',
+  '0003-unfinished-notes.sql',
+  '0004-refused-rows.sql',
+] as const
 
 export const readStep = (step: string): string =>
   readFileSync(new URL(`../migrations/sqlite/${step}`, import.meta.url), 'utf8')

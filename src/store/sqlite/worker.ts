@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Row, Statement, Transaction } from '../database.ts'
 import { explained } from './failures.ts'
 import { lockForService, openDatabase } from './open-database.ts'
+import { refusesValues } from './refused-values.ts'
 import { statementCache } from './statement-cache.ts'
 
 /**
@@ -23,8 +24,11 @@ export type WorkerReply =
   /** The first one: the database is open. */
   | { readonly id: 0; readonly directoryId: string }
   | { readonly id: number; readonly results: readonly (readonly Row[])[] }
-  /** The code is there if the operator can do something about it. */
-  | { readonly id: number; readonly error: string; readonly code: string | undefined }
+  /**
+   * The code is there if the operator can do something about it; `isRefusal` if the values of the transaction were
+   * refused, as they would be again.
+   */
+  | { readonly id: number; readonly error: string; readonly code: string | undefined; readonly isRefusal: boolean }
 
 const PREPARED_MAX = 200
 
@@ -55,7 +59,7 @@ function answer({ id, transaction }: WorkerRequest): WorkerReply {
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
     const { message, code } = explained(error, options.dataDir) as NodeJS.ErrnoException
-    return { id, error: message, code }
+    return { id, error: message, code, isRefusal: refusesValues(error) }
   }
 }
 
