@@ -30,6 +30,7 @@ import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import type { Store } from './ports/store.ts'
 import { publishService, withdrawService } from './running-service.ts'
+import { clockDoubt } from './ledger/clock-doubt.ts'
 import { groupCommit } from './ledger/group-commit.ts'
 import { retryRefusedRows } from './ledger/refused-rows.ts'
 import { settledReads } from './ledger/settled-reads.ts'
@@ -85,6 +86,8 @@ async function assemble(
   const store = opened.adopt(await openStore({ dataDir, exclusive: true, events }), (it) => it.close())
   // Reports read through a connection of their own, so that a long one never delays the ledger.
   const reader = opened.adopt(await openStore({ dataDir, exclusive: false, events }), (it) => it.close())
+  const doubt = clockDoubt(clock.now(), await store.lastSettledAt())
+  if (doubt) log.warn({ now: new Date(clock.now()).toISOString() }, doubt)
   await settleEarlierRuns(store, clock, telemetry)
   const ledger = opened.adopt(
     groupCommit(store, clock, {

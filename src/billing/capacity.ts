@@ -25,7 +25,9 @@ export function capacityRows(
     versions.flatMap((version, index) => {
       const perHour = parseAud(version.prices?.per_hour ?? '')
       const from = Math.max(version.effectiveFrom, month.from, workspace.createdAt)
-      const to = Math.min(versions[index + 1]?.effectiveFrom ?? Infinity, month.to, now)
+      // Not only the next version: a clock that was ahead leaves versions whose times are out of order.
+      const later = versions.slice(index + 1).map(({ effectiveFrom }) => effectiveFrom)
+      const to = Math.min(...later, month.to, now)
       if (perHour === undefined || to <= from) return []
       return [
         capacityRow({

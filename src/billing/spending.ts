@@ -8,7 +8,8 @@ import type { UsageStore } from '../ports/usage.ts'
 
 /**
  * What each workspace has spent this month, and the most its running requests can still cost. Only one process
- * serves a data directory, so it decides from memory; it reads the ledger once, at the start.
+ * serves a data directory, so it decides from memory; it reads the ledger at the start and
+ * when a month begins.
  */
 export interface SpendControl extends Spending {
   /** Response headers for a workspace that has a limit. */
@@ -31,24 +32,50 @@ export interface SpendEvents {
 export async function openSpending(store: UsageStore, clock: Clock, events: SpendEvents): Promise<SpendControl> {
   let month: Month = sydneyMonth(clock.now())
   const accounts = new Map<string, Account>()
-  for (const { group, amount } of await store.usageSums({
-    from: month.from,
-    to: month.to,
-    groupBy: 'workspace',
-    limit: Number.MAX_SAFE_INTEGER,
-    creditNote: '',
-  })) {
-    accounts.set(String(group), { spent: amount, held: 0n, reportedLimit: undefined })
+  let isLoaded = false
+  let loading = load()
+  await loading
+
+  /** Adds what the ledger has for the month. */
+  async function load(): Promise<void> {
+    const { from, to } = month
+    const sums = await store.usageSums({
+      from,
+      to,
+      groupBy: 'workspace',
+      limit: Number.MAX_SAFE_INTEGER,
+      creditNote: '',
+    })
+    if (month.from !== from) return
+    for (const { group, amount } of sums) accountOf(String(group)).spent += amount
+    isLoaded = true
+  }
+
+  /** A clock that is set may lead into a month that has rows already, before or after this one. */
+  function followClock(): void {
+    const now = clock.now()
+    if (now >= month.from && now < month.to) return
+    month = sydneyMonth(now)
+    for (const account of accounts.values()) Object.assign(account, { spent: 0n, reportedLimit: undefined })
+    isLoaded = false
+    loading = load()
+    loading.catch(() => {})
   }
 
   function accountOf(id: string): Account {
-    if (clock.now() >= month.to) {
-      month = sydneyMonth(clock.now())
-      for (const account of accounts.values()) Object.assign(account, { spent: 0n, reportedLimit: undefined })
-    }
+    followClock()
     let account = accounts.get(id)
     if (!account) accounts.set(id, (account = { spent: 0n, held: 0n, reportedLimit: undefined }))
     return account
+  }
+
+  async function loaded(): Promise<void> {
+    try {
+      await loading
+    } catch {
+      // The store failed. Try again, and refuse the request if it fails again.
+      await (loading = load())
+    }
   }
 
   function reportLimit(workspace: Workspace, account: Account): void {
@@ -61,6 +88,7 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
   return {
     async hold(workspace, most): Promise<SpendingHold> {
       const account = accountOf(workspace.id)
+      if (!isLoaded) await loaded()
       const limit = workspace.spendLimit
       if (limit && !limit.isSoft && account.spent + account.held + most > limit.amount)
         throw refusal(limit.amount, account, most)

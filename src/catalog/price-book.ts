@@ -126,6 +126,17 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
     }
   }
 
+  /**
+   * The clock was ahead when these prices were stored, or is behind now. They apply all the same, so store them again
+   * with today's time: otherwise rows would be older than their price.
+   */
+  async function repeatFuturePrices(): Promise<void> {
+    const future = [...current.values()].flatMap((versions) => [...versions.values()])
+    for (const { model, workspaceId, prices, effectiveFrom } of future) {
+      if (effectiveFrom > clock.now()) await add(model, workspaceId, prices)
+    }
+  }
+
   changes.subscribe('prices', reload)
   await reload()
   return {
@@ -137,6 +148,7 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
     pricesFor: (model, workspaceId) => asModelPrices(listsIn(versionsFor(model, workspaceId))),
     firstPricedAt: (model) => firstAt.get(model.id) ?? 0,
     async syncListPrices(models) {
+      await repeatFuturePrices()
       for (const model of models) await replace(model.id, null, checked(listPrices(model)))
       await syncReservations(models)
       await changes.announce('prices')

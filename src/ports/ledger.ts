@@ -48,6 +48,8 @@ export interface LedgerStore {
    * refused.
    */
   recoverIntents(now: number): Promise<number>
+  /** The time of the row that was written last; undefined when there is none. */
+  lastSettledAt(): Promise<number | undefined>
 }
 
 /** A row that the store refuses for good. */
