@@ -113,6 +113,10 @@ export function ledgerQueries(database: Database, { owner, incarnation }: Intent
       await writeOne(database, CLEAR_ALL, owner)
       return open.length
     },
+    async lastSettledAt() {
+      const [last] = await readRows(database, 'SELECT settled_at FROM ledger ORDER BY position DESC LIMIT 1')
+      return last && Number(last['settled_at'])
+    },
   }
 }
 
