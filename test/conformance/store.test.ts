@@ -196,6 +196,14 @@ for (const adapter of storeAdapters) {
         assert.deepEqual([rows, amount], [2, 10n])
       })
 
+      it('say when the last of them was settled, also if an earlier one is of a later time', async () => {
+        const workspaceId = await newWorkspace()
+        await settle(store, sampleRow('later', { workspaceId, settledAt: november.from }))
+        assert.equal(await other.lastSettledAt(), november.from)
+        await settle(store, sampleRow('last', { workspaceId, settledAt: october.from }))
+        assert.equal(await other.lastSettledAt(), october.from)
+      })
+
       it('are written all or none, with their intents', async () => {
         const workspaceId = await newWorkspace()
         const impossible = sampleRow('impossible', { workspaceId, inputTokens: 1, cachedInputTokens: 2 })

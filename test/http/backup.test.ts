@@ -104,7 +104,8 @@ describe('weir backup', () => {
         // Between two steps of the copy, pages that it has and pages that it does not have yet change.
         seen++
         // They end at some point, because a copy that starts again after each of them would never end.
-        for (let count = 0; seen < 100 && count < 20; count++) write()
+        const writes = seen < 100 ? 20 : 0
+        for (let count = 0; count < writes; count++) write()
       },
     })
     const { description } = await taken

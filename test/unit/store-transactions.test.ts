@@ -56,6 +56,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   invoices: () => store.invoices(),
   lastSequence: () => store.lastSequence('tax_invoice'),
   sellers: () => store.sellers(),
+  lastSettledAt: () => store.lastSettledAt(),
   unfinishedNote: () => store.unfinishedNote(),
   reversibleSums: () => store.reversibleSums(workspaceId, 0, 1, ['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
