@@ -198,9 +198,9 @@ for (const adapter of storeAdapters) {
 
       it('say when the last of them was settled, also if an earlier one is of a later time', async () => {
         const workspaceId = await newWorkspace()
-        await settle(store, sampleRow('later', { workspaceId, settledAt: november.from }))
+        await settle(store, sampleRow('of-november', { workspaceId, settledAt: november.from }))
         assert.equal(await other.lastSettledAt(), november.from)
-        await settle(store, sampleRow('last', { workspaceId, settledAt: october.from }))
+        await settle(store, sampleRow('of-october', { workspaceId, settledAt: october.from }))
         assert.equal(await other.lastSettledAt(), october.from)
       })
 

@@ -213,7 +213,8 @@ describe('the amount spent', () => {
   it('is read from the ledger at the start, and resets with each month in Sydney', async () => {
     const { to } = sydneyMonth(Date.UTC(2026, 10, 15))
     let now = to - 1
-    const store = { usageSums: async () => [{ group: 'ws', amount: 60n }] } as unknown as UsageStore
+    const usageSums = async ({ from }: { from: number }) => (from < to ? [{ group: 'ws', amount: 60n }] : [])
+    const store = { usageSums } as unknown as UsageStore
     const told: bigint[] = []
     const spending = await openSpending(
       store,
