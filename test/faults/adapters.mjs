@@ -145,7 +145,7 @@ export default [
     file: 'src/engines/upstream.ts',
     find: 'if (retainers > 0) await',
     replace: 'if (retainers > 1) await',
-    tests: ['http/catalog', 'http/engine'],
+    tests: ['unit/upstream'],
   },
   {
     name: 'engine-abort-before-the-connection-forgotten',
