@@ -158,7 +158,7 @@ function firstFailure(tests, msMax) {
     const stop = (reason) => {
       failure ??= reason
       try {
-        process.kill(-child.pid, 'SIGKILL')
+        if (child.pid) process.kill(-child.pid, 'SIGKILL')
       } catch {
         // It has ended by itself.
       }

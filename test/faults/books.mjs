@@ -33,7 +33,7 @@ export default [
     file: 'src/store/queries/usage.ts',
     find: 'for (const table of [HOURS, DAYS]) {',
     replace: 'for (const table of [DAYS]) {',
-    tests: ['conformance/store', 'http/billing'],
+    tests: ['unit/wrong-sums'],
   },
   {
     name: 'store-corrections-counted-as-requests',
@@ -68,7 +68,7 @@ export default [
     file: 'src/store/queries/intent-batches.ts',
     find: 'if (batch.open === 0) allSettled.add(batch.name)',
     replace: 'if (batch.open <= 1) allSettled.add(batch.name)',
-    tests: ['conformance/store', 'http/crash', 'unit/store-transactions'],
+    tests: ['unit/intent-batches'],
   },
   {
     name: 'store-note-reverses-a-row-twice',

@@ -96,7 +96,7 @@ export default [
     file: 'src/commands/keys.ts',
     find: '!workspaceId || key.workspaceId === workspaceId',
     replace: '!workspaceId || key.workspaceId !== undefined',
-    tests: ['cli'],
+    tests: ['cli-keys'],
   },
   {
     name: 'command-usage-first-page-only',

@@ -22,7 +22,7 @@ describe('sums over a period', () => {
       )
       for (const from of times) {
         for (const to of [day + 12 * HOUR_MS, day + 26 * HOUR_MS, day + 60 * HOUR_MS]) {
-          const { requests } = await books.store.usageTotal({ workspaceId: workspace.id, from, to })
+          const { requests } = await books.store.usageTotal({ workspaceId: workspace.id, from, to, groupBy: 'model' })
           const expected = times.filter((at) => at >= from && at < to).length
           assert.equal(requests, expected, `${new Date(from).toISOString()} to ${new Date(to).toISOString()}`)
         }
