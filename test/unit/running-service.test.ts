@@ -80,6 +80,16 @@ describe('the note of a running service', () => {
   })
 })
 
+describe('the lock of a service', () => {
+  it('is for one service at a time, and free again when it is given back', (t) => {
+    const dataDir = emptyFolder(t)
+    const lock = takeServiceLock(dataDir)
+    assert.throws(() => takeServiceLock(dataDir), /locked/)
+    lock.close()
+    takeServiceLock(dataDir).close()
+  })
+})
+
 describe('an operator token that nobody configured', () => {
   it('is made once, hard to guess, in a file that only its owner can read', (t) => {
     const dataDir = emptyFolder(t)
