@@ -43,7 +43,11 @@ if (options.list) {
 }
 
 const copy = copyOfTree()
-process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+let endTests = () => {}
+process.on('exit', () => {
+  endTests()
+  rmSync(copy, { recursive: true, force: true })
+})
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
 await requirePassing([...new Set(faults.filter((fault) => !isStale(fault)).flatMap(({ tests }) => tests))])
@@ -86,7 +90,7 @@ function chosenFaults(all) {
 /** The text must occur exactly once, so that it is clear what breaks, and the tests must exist. */
 function isStale({ file, find, tests }) {
   const source = join(root, file)
-  if (![source, ...tests.map((test) => join(root, test))].every((path) => existsSync(path))) return true
+  if (!existsSync(source) || !tests.every((test) => existsSync(join(root, test)))) return true
   return readFileSync(source, 'utf8').split(find).length !== 2
 }
 
@@ -155,13 +159,16 @@ function firstFailure(tests, msMax) {
     })
     let output = ''
     let failure
-    const stop = (reason) => {
-      failure ??= reason
+    endTests = () => {
       try {
         if (child.pid) process.kill(-child.pid, 'SIGKILL')
       } catch {
-        // It has ended by itself.
+        // They have ended by themselves.
       }
+    }
+    const stop = (reason) => {
+      failure ??= reason
+      endTests()
     }
     const timer = setTimeout(() => stop(`timeout after ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
     child.stdout.setEncoding('utf8').on('data', (piece) => {

@@ -160,7 +160,7 @@ export default [
     find: "const abn = typeof change.buyer?.abn === 'string' ? abnIn(change.buyer.abn) : change.buyer?.abn\n  if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)\n",
     replace:
       "if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)\n  const abn = typeof change.buyer?.abn === 'string' ? abnIn(change.buyer.abn) : change.buyer?.abn\n",
-    tests: ['http/spend-limit'],
+    tests: ['unit/workspace-change'],
   },
   {
     name: 'accounts-limit-soft-by-default',
