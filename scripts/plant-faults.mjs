@@ -173,15 +173,8 @@ function firstFailure(tests, msMax) {
     const timer = setTimeout(() => stop(`timeout after ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
     child.stdout.setEncoding('utf8').on('data', (piece) => {
       output += piece
-      const [, title, location] =
-        /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '([^']*)'/m.exec(output) ?? []
-      if (location !== undefined)
-        stop(
-          `${location
-            .split('/tree/')
-            .at(-1)
-            .replace(/:\d+:\d+$/, '')} "${title}"`,
-        )
+      const failed = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '.*\/tree\/(.*?):/m.exec(output)
+      if (failed) stop(`${failed[2]} "${failed[1]}"`)
     })
     child.on('close', (code) => {
       clearTimeout(timer)

@@ -223,7 +223,7 @@ export default [
     file: 'src/catalog/catalog.ts',
     find: '`${file.mtimeMs} ${file.size} ${file.ino}`',
     replace: '`${file.size}`',
-    tests: ['http/catalog'],
+    tests: ['unit/watch-file'],
   },
   {
     name: 'prices-workspace-price-of-the-workspace-next-door',
