@@ -215,7 +215,7 @@ export default [
     file: 'src/engines/engine-set.ts',
     find: 'const keep = same?.description === text ? same : undefined',
     replace: 'const keep = same',
-    tests: ['http/catalog'],
+    tests: ['unit/engine-set'],
   },
   {
     name: 'engine-unix-prefix-lost',
