@@ -271,7 +271,7 @@ export default [
     file: 'src/files/s3.ts',
     find: 'addressOf(options.publicUrl ?? options.endpoint, key)',
     replace: 'addressOf(options.endpoint, key)',
-    tests: ['http/files', 'unit/files-config'],
+    tests: ['unit/s3-files'],
   },
   {
     name: 'spool-room-not-given-back',
