@@ -9,6 +9,7 @@ import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import { memoryChanges } from './changes/memory.ts'
 import type { Config } from './config.ts'
+import { byteBudget } from './core/byte-budget.ts'
 import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
 import { ConfigError } from './core/checked-yaml.ts'
 import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
@@ -101,7 +102,8 @@ async function assemble(
   )
   const books = settledReads(reader, ledger)
   const admission = memoryAdmission(clock)
-  telemetry.measure({ admission, ledger })
+  const memory = byteBudget(config.maxRequestMemoryBytes)
+  telemetry.measure({ admission, ledger, memory })
 
   const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
@@ -229,6 +231,7 @@ async function assemble(
     }),
     config.host,
     config.port,
+    { memory },
   )
   opened.defer(async () => {
     publicListener.drain()

@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { totalmem } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import Type, { type Static } from 'typebox'
 import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { defaultCatalog } from './embedded/service/default-catalog.ts'
+import { memoryToParse } from './core/json/json-body.ts'
 import { parseAbn } from './core/money/abn.ts'
 import { ConfigError, parseCheckedYaml } from './core/checked-yaml.ts'
 import type { Seller } from './core/money/invoice-document.ts'
@@ -28,6 +31,8 @@ export interface Config {
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
+  /** For the bodies and answers of all requests in flight. */
+  readonly maxRequestMemoryBytes: number
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
   /**
@@ -74,6 +79,7 @@ interface Overrides {
 const closed = { additionalProperties: false } as const
 const MAX_UPLOAD_BYTES = 25 * 2 ** 20
 const MAX_SPOOL_BYTES = 8 * 2 ** 30
+const MAX_BODY_BYTES = 20 * 2 ** 20
 const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
 /** Fits into an Authorization header and is hard to guess. */
@@ -129,6 +135,7 @@ const schema = Type.Object(
           admin_port: Type.Optional(port()),
           drain_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
           max_body_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
         },
         closed,
       ),
@@ -217,7 +224,8 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     seller: seller && sellerFrom(seller),
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
-    maxBodyBytes: server?.max_body_bytes ?? 20 * 1024 * 1024,
+    maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
+    maxRequestMemoryBytes: server?.max_request_memory_bytes ?? requestMemory(server?.max_body_bytes),
     imageHosts: content.images?.allowed_hosts ?? [],
     imageLimits: {
       maxBytes: content.images?.max_bytes ?? 20 * 1024 * 1024,
@@ -243,9 +251,28 @@ function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schem
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
     yaml.data.audio ?? {}
   if (spool < upload) throw yaml.errorAt(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
+  const { max_body_bytes: body = MAX_BODY_BYTES, max_request_memory_bytes: memory = Infinity } = yaml.data.server ?? {}
+  if (memory < leastRequestMemory(body)) {
+    throw yaml.errorAt(
+      ['server', 'max_request_memory_bytes'],
+      `must be at least ${leastRequestMemory(body)}, so that a workspace can send a body of max_body_bytes (${body})`,
+    )
+  }
   const catalogFile = catalog && resolve(dirname(file), catalog)
   if (catalogFile && !existsSync(catalogFile)) throw yaml.errorAt(['catalog'], `${catalogFile} does not exist`)
   return yaml
+}
+
+/** Enough for the largest body, which one workspace must be able to send with its half. */
+function leastRequestMemory(maxBodyBytes: number): number {
+  return 2 * memoryToParse(maxBodyBytes)
+}
+
+/** A quarter of the memory that the process may use, and half of what V8 may, because parsed bodies are in its heap. */
+function requestMemory(maxBodyBytes = MAX_BODY_BYTES): number {
+  const machine = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  const allowed = Math.min(machine / 4, getHeapStatistics().heap_size_limit / 2)
+  return Math.max(Math.floor(allowed), leastRequestMemory(maxBodyBytes))
 }
 
 function catalogSource(file: string | undefined, content: FileContent, base: string, secrets: Secrets): CatalogSource {

@@ -168,6 +168,8 @@ function timedOut(cause?: Error): ApiError {
 }
 
 function failureFrom(cause: Error, started: boolean): ApiError {
+  // Our own refusal: there was no room for the answer.
+  if (cause instanceof ApiError) return cause
   if (cause instanceof errors.BodyTimeoutError) return timedOut(cause)
   const message = started ? 'The engine broke off in the middle of its answer.' : 'The engine could not be reached.'
   return new ApiError('upstream_error', message, { cause })

@@ -1,12 +1,21 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { HEADROOM, parseJsonObject, type JsonBody } from '../core/json/json-body.ts'
+import { HEADROOM, memoryToParse, parseJsonObject, scanJson, type JsonBody } from '../core/json/json-body.ts'
+import type { SlicedWork } from '../core/sliced-work.ts'
 import type { Exchange } from './exchange.ts'
+import { inSlices } from './slices.ts'
 
 const FIRST_BYTES = 65_536
 
 export async function readJsonObject(exchange: Exchange, maxBytes: number): Promise<JsonBody> {
   requireJson(exchange)
-  return parseJsonObject(await readBody(exchange, maxBytes))
+  const bytes = await readBody(exchange, maxBytes)
+  return inSlices(exchange, parsed(exchange, bytes))
+}
+
+function* parsed(exchange: Exchange, bytes: Buffer): SlicedWork<JsonBody> {
+  const scan = yield* scanJson(bytes)
+  exchange.holdRequest(memoryToParse(bytes.length - HEADROOM, scan.values))
+  return yield* parseJsonObject(bytes, scan)
 }
 
 function requireJson(exchange: Exchange): void {
@@ -22,46 +31,64 @@ function requireJson(exchange: Exchange): void {
   }
 }
 
-/** Reads the whole body before anything else happens: an unread body hides that the caller has disconnected. */
+/**
+ * Reads the whole body before anything else happens: an unread body hides that the caller has disconnected. Its memory
+ * is counted as it arrives, because a declared length is only a claim.
+ */
 function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
   const { request } = exchange
   const declared = Number(request.headers['content-length'] ?? Number.NaN)
-  const tooLarge = (): ApiError =>
-    new ApiError('request_too_large', `The body is too large: at most ${maxBytes} bytes are allowed.`)
-  if (declared > maxBytes) return Promise.reject(tooLarge())
+  if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes))
   return new Promise((resolve, reject) => {
-    // The declared length is only a claim, so memory is allocated as the bytes arrive.
-    let bytes: Buffer = Buffer.allocUnsafe(HEADROOM + Math.min(declared || FIRST_BYTES, FIRST_BYTES))
+    let bytes: Buffer = Buffer.allocUnsafe(HEADROOM)
     let end = HEADROOM
     const take = (chunk: Buffer): void => {
-      if (end + chunk.length - HEADROOM > maxBytes) {
-        request.off('data', take)
+      try {
+        const arrived = end + chunk.length - HEADROOM
+        if (arrived > maxBytes) throw tooLarge(maxBytes)
+        exchange.holdRequest(memoryToParse(arrived, 0))
+      } catch (refusal) {
+        stop()
         request.resume()
-        return reject(tooLarge())
+        reject(refusal as Error)
+        return
       }
-      if (end + chunk.length > bytes.length) bytes = grown(bytes, end, chunk.length)
+      if (end + chunk.length > bytes.length) bytes = grown(bytes, end, chunk.length, declared)
       end += chunk.copy(bytes, end)
     }
     const finish = (): void => {
-      // A listener left behind would retain the first buffer, and the request may wait for minutes.
-      request.off('data', take).off('end', finish).off('close', cutOff)
-      stopWatching()
+      stop()
       resolve(fitted(bytes, end))
     }
     /** A request that closes before its end was cut off, and has already been answered with 408. */
-    const cutOff = (): void => reject(new CallerLeft())
+    const cutOff = (): void => {
+      stop()
+      reject(new CallerLeft())
+    }
+    /** A listener left behind would retain the first buffer, and the request may wait for minutes. */
+    const stop = (): void => {
+      request.off('data', take).off('end', finish).off('close', cutOff)
+      stopWatching()
+    }
+    let stopWatching = (): void => {}
     request.on('data', take).on('end', finish).on('close', cutOff)
-    const stopWatching = exchange.onGone(cutOff)
+    stopWatching = exchange.onGone(cutOff)
   })
 }
 
-/** The first buffer may be much larger than the body, and lives as long as the request. */
+/** The last buffer may be much larger than the body, and lives as long as the request. */
 function fitted(bytes: Buffer, used: number): Buffer {
   return used > bytes.length / 2 ? bytes.subarray(0, used) : Buffer.from(bytes.subarray(0, used))
 }
 
-function grown(bytes: Buffer, used: number, more: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.max(bytes.length * 2, used + more))
+/** Grows by doubling, but to no more than the declared length. */
+function grown(bytes: Buffer, used: number, more: number, declared: number): Buffer {
+  const doubled = Math.max(2 * (used + more), FIRST_BYTES)
+  const larger = Buffer.allocUnsafe(Math.max(used + more, Math.min(doubled, HEADROOM + (declared || Infinity))))
   bytes.copy(larger, 0, 0, used)
   return larger
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError('request_too_large', `The body is too large: at most ${maxBytes} bytes are allowed.`)
 }

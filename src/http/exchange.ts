@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream/promises'
+import type { ByteBudget, HeldBytes } from '../core/byte-budget.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { OpenedFile } from '../ports/files.ts'
@@ -8,8 +8,10 @@ import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
 import { readTarget } from './request-target.ts'
 
-/** A caller that reads nothing for this long is treated as gone, even if its socket is still open. */
-const STALL_MS = 60_000
+/** Answers leave in pieces of this size, so that it can be seen whether the caller takes them. */
+const PIECE_BYTES = 65_536
+/** Callers without a valid key share the memory of one owner. */
+const STRANGERS = ''
 
 /** One request and its response. Every response is sent through `#head`. */
 export class Exchange implements Reply {
@@ -22,7 +24,13 @@ export class Exchange implements Reply {
   readonly #listener: ExchangeListener
   readonly #goneListeners = new Set<() => void>()
   #drained: (() => void) | undefined
+  /** Runs while the caller takes nothing. */
   #stall: NodeJS.Timeout | undefined
+  /** Something was written that the caller has not taken yet. */
+  #isUnsent = false
+  #body: HeldBytes | undefined
+  #answer: HeldBytes | undefined
+  #rest: Rest | undefined
   isGone = false
   isCut = false
   isOver = false
@@ -48,6 +56,11 @@ export class Exchange implements Reply {
     return this.request.socket.remoteAddress ?? ''
   }
 
+  /** Whose memory the request uses, and whose turn it takes: its workspace. */
+  get owner(): string {
+    return this.caller?.workspace.id ?? STRANGERS
+  }
+
   get hasReplied(): boolean {
     return this.#response.headersSent
   }
@@ -60,58 +73,69 @@ export class Exchange implements Reply {
 
   /** The connection closed under the exchange. */
   leave(): void {
-    if (this.isGone || this.isOver) return
+    if (this.isOver) return this.#allTaken()
     this.isGone = true
     for (const listener of this.#goneListeners) listener()
     this.#goneListeners.clear()
-    this.#finish()
+    this.isOver = true
+    this.#listener.exchangeOver(this)
+    this.#allTaken()
+  }
+
+  /** Counts the memory that the request takes until it is over. Throws if there is no room for it. */
+  holdRequest(bytes: number): void {
+    this.#body ??= this.#listener.memory.open(this.owner)
+    requireRoom(this.#body.hold(bytes))
+  }
+
+  holdAnswer(bytes: number): void {
+    this.#answer ??= this.#listener.memory.open(this.owner)
+    requireRoom(this.#answer.hold(bytes))
+  }
+
+  /** Nothing works on the request any more. Only the part of its answer that the caller has not taken yet is left. */
+  release(): void {
+    this.#body?.release()
+    if (!this.#isUnsent) this.#answer?.release()
   }
 
   sendJson(body: string, status = 200): void {
     this.send(status, 'application/json', body)
   }
 
-  sendAnswer(contentType: string, body: string | Buffer | readonly Buffer[], headers: Record<string, string>): void {
+  sendAnswer(contentType: string, body: Body, headers: Record<string, string>): void {
     if (this.isGone || this.isOver) return
-    if (this.hasReplied) return this.#endWith(body)
-    if (typeof body === 'string' || Buffer.isBuffer(body)) return this.send(200, contentType, body, headers)
-    const length = body.reduce((sum, piece) => sum + piece.length, 0)
-    this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(length), ...headers })
-    // Corked, the pieces leave in one write.
-    this.#response.cork()
-    this.#endWith(body)
-  }
-
-  #endWith(body: string | Buffer | readonly Buffer[]): void {
-    if (typeof body === 'string' || Buffer.isBuffer(body)) this.#response.end(body)
-    else {
-      for (const piece of body) this.#response.write(piece)
-      this.#response.end()
+    if (!this.hasReplied) {
+      this.#head(200, { 'Content-Type': contentType, 'Content-Length': String(lengthOf(body)), ...headers })
     }
-    this.#finish()
+    this.#endWith(body)
   }
 
   send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
     if (this.isGone || this.isOver) return
-    const bytes = Buffer.byteLength(body)
-    this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(bytes), ...headers })
-    this.#response.end(this.method === 'HEAD' ? undefined : body)
-    this.#finish()
+    this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(lengthOf(body)), ...headers })
+    this.#endWith(this.method === 'HEAD' ? '' : body)
   }
 
   /** Sends something too large to hold in memory, as fast as the caller reads. Resolves when it ends, even if it fails. */
   async sendStream(stream: OpenedFile['stream'], headers: Record<string, string>): Promise<void> {
     if (this.isGone || this.isOver) return void stream.destroy()
     this.#head(200, headers)
-    if (this.method === 'HEAD') {
-      stream.destroy()
-      this.#response.end()
-    } else {
-      // Without a listener for the timeout, Node closes the connection.
-      this.#response.setTimeout(STALL_MS)
-      await pipeline(stream, this.#response).catch(() => this.request.socket.destroy())
+    if (this.method === 'HEAD') stream.destroy()
+    else {
+      try {
+        for await (const chunk of stream) {
+          for (const piece of piecesOf(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
+            if (!this.write(piece)) await this.#drain()
+          }
+          if (this.isGone) break
+        }
+      } catch {
+        this.request.socket.destroy()
+        return
+      }
     }
-    if (!this.isGone) this.#finish()
+    this.end('')
   }
 
   sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
@@ -133,13 +157,12 @@ export class Exchange implements Reply {
   openAnswer(contentType: string, headers: Record<string, string>): void {
     if (this.isGone || this.isOver) return
     this.#head(200, { 'Content-Type': contentType, ...headers })
-    this.#response.on('drain', () => this.#resume())
   }
 
   write(piece: string | Buffer): boolean {
     if (this.isGone || this.isOver) return true
     const flowing = this.#response.write(piece, 'latin1')
-    if (!flowing) this.#stall ??= setTimeout(() => this.request.socket.destroy(), STALL_MS).unref()
+    if (!flowing) this.#awaitReader(this.#response.writableLength)
     return flowing
   }
 
@@ -153,10 +176,72 @@ export class Exchange implements Reply {
     this.#finish()
   }
 
-  #resume(): void {
+  /** Sends the last of the response: at once if it is small, else as fast as the caller takes it. */
+  #endWith(body: Body): void {
+    const length = lengthOf(body)
+    if (length <= PIECE_BYTES) {
+      this.#response.end(Array.isArray(body) ? Buffer.concat(body) : body)
+      this.#finish()
+      return
+    }
+    this.#rest = { pieces: piecesOf(typeof body === 'string' ? Buffer.from(body) : body), length }
+    this.#pour(this.#rest)
+  }
+
+  #pour({ pieces, length }: Rest): void {
+    for (let piece = pieces.next(); !piece.done; piece = pieces.next()) {
+      if (!this.#response.write(piece.value)) return this.#awaitReader(length)
+    }
+    this.#rest = undefined
+    this.#response.end()
+    this.#finish()
+  }
+
+  /** Resolves when the caller has taken what was written, or has gone. */
+  #drain(): Promise<void> {
+    return new Promise((resolve) => {
+      const stopWatching = this.onGone(resolve)
+      this.#drained = () => {
+        stopWatching()
+        resolve()
+      }
+    })
+  }
+
+  /** The caller has not taken everything yet, so that many bytes stay in memory. It gets a while to take some of them. */
+  #awaitReader(bytes: number): void {
+    if (!this.#isUnsent) {
+      this.#isUnsent = true
+      this.#response.on('drain', () => this.#taken()).once('finish', () => this.#allTaken())
+    }
+    this.#answer ??= this.#listener.memory.open(this.owner)
+    this.#answer.keep(bytes)
+    // Before its turn on the connection has come, a response waits for the one before it and not for the caller.
+    if (this.#response.socket) this.#startStall()
+    else this.#response.once('socket', () => this.#startStall())
+  }
+
+  #startStall(): void {
+    if (this.#isUnsent) this.#stall ??= setTimeout(() => this.request.socket.destroy(), this.#listener.stallMs).unref()
+  }
+
+  /** The caller has taken what was written. */
+  #taken(): void {
     clearTimeout(this.#stall)
     this.#stall = undefined
+    if (this.#rest) return this.#pour(this.#rest)
+    if (this.isOver) return
+    this.#answer?.release()
     this.#drained?.()
+  }
+
+  /** Nothing is left to take, or there is nobody to take it. */
+  #allTaken(): void {
+    clearTimeout(this.#stall)
+    this.#isUnsent = false
+    this.#rest = undefined
+    this.#answer?.release()
+    this.#listener.exchangeSent(this)
   }
 
   #head(status: number, headers: Record<string, string>): void {
@@ -169,10 +254,12 @@ export class Exchange implements Reply {
     this.#response.writeHead(status, flat)
   }
 
+  /** Nothing is left to say. */
   #finish(): void {
     this.isOver = true
-    clearTimeout(this.#stall)
     this.#listener.exchangeOver(this)
+    if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)
+    else this.#allTaken()
   }
 }
 
@@ -180,9 +267,45 @@ export class Exchange implements Reply {
 export type ResponseContext = Pick<Exchange, 'rate' | 'caller'>
 
 export interface ExchangeListener {
+  /** What all requests together may hold in memory. */
+  readonly memory: ByteBudget
+  /** A caller that takes nothing of its answer for this long is treated as gone, even if its socket is still open. */
+  readonly stallMs: number
   /** The headers that every response of the listener carries, computed now. */
   commonHeaders(exchange: Exchange): Record<string, string>
+  /** Everything has been said, or the caller has gone. */
   exchangeOver(exchange: Exchange): void
+  /** The caller has taken everything, or has gone. */
+  exchangeSent(exchange: Exchange): void
+}
+
+type Body = string | Buffer | readonly Buffer[]
+
+/** What is left of a large answer, and how long all of it is. */
+interface Rest {
+  readonly pieces: Iterator<Buffer, void>
+  readonly length: number
+}
+
+function requireRoom(full: ReturnType<HeldBytes['hold']>): void {
+  if (full === undefined) return
+  throw new ApiError(
+    'service_unavailable',
+    full === 'share'
+      ? 'This workspace has too much data in flight: requests that wait or run, and answers that were not read. Try again when some of them have finished, or send smaller requests.'
+      : 'The service has too much data in flight. Try again shortly, or send smaller requests.',
+  )
+}
+
+function lengthOf(body: Body): number {
+  if (typeof body === 'string') return Buffer.byteLength(body)
+  return Buffer.isBuffer(body) ? body.length : body.reduce((sum, { length }) => sum + length, 0)
+}
+
+function* piecesOf(body: Buffer | readonly Buffer[]): Generator<Buffer, void> {
+  for (const bytes of Buffer.isBuffer(body) ? [body] : body) {
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) yield bytes.subarray(from, from + PIECE_BYTES)
+  }
 }
 
 /** Ids sort by time, so that new ledger rows are added at the end of the index. */

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
+import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import { Exchange, newRequestId, type ResponseContext } from './exchange.ts'
@@ -33,22 +34,27 @@ const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
 
-/** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
-export interface Patience {
+export interface ListenOptions {
+  /** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
   readonly requestMs: number
   /** How often Node checks. */
   readonly lookMs: number
+  /** How long a caller may take nothing of its answer. */
+  readonly stallMs: number
+  /** What all requests together may hold in memory. */
+  readonly memory: ByteBudget
 }
 
-/** Enough for an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
-const usualPatience: Patience = { requestMs: 300_000, lookMs: 5000 }
+/** A request may take as long as an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
+const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000 }
 
 export async function listen(
   application: Application,
   host: string,
   port: number,
-  patience: Patience = usualPatience,
+  options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
+  const { requestMs, lookMs, stallMs, memory } = { ...usual, memory: byteBudget(Infinity), ...options }
   const exchanges = new Map<Socket, Set<Exchange>>()
   /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
   const readUpTo = new WeakMap<Socket, number>()
@@ -62,9 +68,9 @@ export async function listen(
     // TCP itself then detects a peer that vanished silently, within about 15 s.
     keepAlive: true,
     keepAliveInitialDelay: 5000,
-    headersTimeout: Math.min(20_000, patience.requestMs),
-    requestTimeout: patience.requestMs,
-    connectionsCheckingInterval: patience.lookMs,
+    headersTimeout: Math.min(20_000, requestMs),
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: lookMs,
     keepAliveTimeout: 75_000,
     maxHeaderSize: 16_384,
     // Node would refuse a request without Host itself, without our headers and error format.
@@ -74,17 +80,14 @@ export async function listen(
   function receive(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const exchange = new Exchange(request, response, {
+      memory,
+      stallMs,
       commonHeaders(it) {
         const headers = application.headers(it)
         return draining ? { ...headers, ...CLOSE_HEADER } : headers
       },
-      exchangeOver(it) {
-        readUpTo.set(socket, socket.bytesRead)
-        // A streamed response has already closed here; any other one has not.
-        if (draining && !response.closed) response.once('close', () => forget(it, socket))
-        else if (draining) forget(it, socket)
-        else exchanges.get(socket)?.delete(it)
-      },
+      exchangeOver: () => void readUpTo.set(socket, socket.bytesRead),
+      exchangeSent: (it) => forget(it, socket),
     })
     exchanges.get(socket)?.add(exchange)
     live++
@@ -102,6 +105,7 @@ export async function listen(
     } catch (error) {
       if (!(error instanceof CallerLeft || exchange.isGone)) failure = await replyWithError(exchange, error)
     }
+    exchange.release()
     // No status was ever sent: the caller had disconnected.
     exchange.status ||= 499
     application.over(exchange, failure)
@@ -177,7 +181,7 @@ export async function listen(
   /** While draining, the connection closes after its last response. */
   function forget(exchange: Exchange, socket: Socket): void {
     exchanges.get(socket)?.delete(exchange)
-    if (exchanges.get(socket)?.size === 0) socket.destroySoon()
+    if (draining && exchanges.get(socket)?.size === 0) socket.destroySoon()
   }
 
   return {

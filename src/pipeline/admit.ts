@@ -1,5 +1,6 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { Job } from '../core/job.ts'
+import { tokenBudgetExceeded } from '../core/token-budget.ts'
 import type { Decision, Ticket } from '../ports/admission.ts'
 import type { Reply } from '../ports/reply.ts'
 import type { PipelineParts } from './parts.ts'
@@ -33,7 +34,7 @@ type Refusal = Exclude<Decision, { kind: 'admitted' }>
 
 function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
   const { model, deployment } = job
-  const { maxWaitMs, tokenBudget } = deployment.limits
+  const { maxWaitMs } = deployment.limits
   switch (kind) {
     case 'queue_full':
       // Clients sleep exactly this long. If all slept the same, they would all come back together.
@@ -47,17 +48,8 @@ function refusal({ kind }: Refusal, job: Job, random: () => number): ApiError {
         `${model.id} is busy: the request waited ${maxWaitMs} ms without being admitted.`,
         { param: 'model' },
       )
-    case 'too_large': {
-      const [parts, advice] =
-        job.maxTokens > 0
-          ? [' (input and max_tokens)', 'Lower max_tokens or shorten the input.']
-          : ['', 'Ask for less at a time.']
-      return new ApiError(
-        'token_budget_exceeded',
-        `The request needs about ${job.cost} tokens${parts}, more than the ${tokenBudget} that ${model.id} admits at once. ${advice}`,
-        job.maxTokens > 0 ? { param: 'max_tokens' } : {},
-      )
-    }
+    case 'too_large':
+      return tokenBudgetExceeded(job)
     case 'closed':
       return new ApiError('service_unavailable', 'The service is shutting down. Try again.')
     case 'unavailable':

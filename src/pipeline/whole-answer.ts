@@ -33,7 +33,10 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
         if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
         const piece = passThrough?.push(chunk)
         if (piece) sendOn(piece)
-        else body.push(chunk)
+        else {
+          reply.holdAnswer(bytes)
+          body.push(chunk)
+        }
       },
     }
   }

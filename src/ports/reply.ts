@@ -10,6 +10,11 @@ export interface Reply {
    * Returns a function that removes this one.
    */
   onGone(listener: () => void): () => void
+  /**
+   * Counts the bytes of an answer that is being collected. Throws if the requests in flight hold too much memory: then
+   * the answer cannot be delivered.
+   */
+  holdAnswer(bytes: number): void
   /** Opens an answer that is sent in pieces, with status 200. */
   openAnswer(contentType: string, headers: Record<string, string>): void
   /** Sends a whole answer with status 200, or the rest of one that was opened. */

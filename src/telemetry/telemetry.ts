@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pino, type Logger } from 'pino'
 import type { LaneStatus } from '../core/admission/lane.ts'
+import type { ByteBudget } from '../core/byte-budget.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import { logDestination } from './log-destination.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
@@ -11,7 +12,7 @@ import type { Ledger } from '../ports/ledger.ts'
 export interface Telemetry {
   readonly log: Logger
   /** Adds the gauges of these parts to the metrics. */
-  measure(parts: { readonly admission: Admission; readonly ledger: Ledger }): void
+  measure(parts: { readonly admission: Admission; readonly ledger: Ledger; readonly memory: ByteBudget }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
@@ -63,10 +64,13 @@ export function createTelemetry(level: string): Telemetry {
       // Written without pino, which would take ten times as long, because every request logs this line.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line))
     },
-    measure({ admission, ledger }) {
+    measure({ admission, ledger, memory }) {
       readLanes = async () => void (lanes = await admission.status())
       laneGauges(metrics, () => lanes)
       ledgerGauges(metrics, ledger)
+      metrics.gauge('weir_held_bytes', 'Memory for bodies and for answers that were not read yet', () => [
+        ['', memory.held()],
+      ])
     },
     settled,
     pastLimit({ requestId, model, lane, maxTokens }) {

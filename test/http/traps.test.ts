@@ -9,6 +9,7 @@ import { CallerLeft } from '../../src/core/errors.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import { listen } from '../../src/http/server.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { exchangeListener } from '../support/exchange-listener.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -218,11 +219,11 @@ describe('trap 5: slow readers', () => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let destroyed = 0
     const socket = { destroy: () => destroyed++ }
-    const response = Object.assign(new EventEmitter(), { writeHead() {}, write: () => false, end() {} })
+    const response = Object.assign(new EventEmitter(), { socket, writeHead() {}, write: () => false, end() {} })
     const exchange = new Exchange(
       { socket, method: 'POST', url: '/' } as unknown as IncomingMessage,
       response as unknown as ServerResponse,
-      { commonHeaders: () => ({}), exchangeOver() {} },
+      exchangeListener(),
     )
     exchange.openStream({})
     assert.equal(exchange.write('data: 1\n\n'), false)

@@ -10,6 +10,7 @@ import { Exchange } from '../../src/http/exchange.ts'
 import { withUpload } from '../../src/http/upload.ts'
 import { openSpool } from '../../src/media/spool.ts'
 import type { Spool } from '../../src/ports/uploads.ts'
+import { exchangeListener } from '../support/exchange-listener.ts'
 import { rawClient, type RawClient } from '../support/raw-client.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 
@@ -53,7 +54,7 @@ async function uploads(t: TestContext) {
     },
   }
   const server = createServer((request, response) => {
-    const exchange = new Exchange(request, response, { commonHeaders: () => ({}), exchangeOver() {} })
+    const exchange = new Exchange(request, response, exchangeListener())
     connections.add(request.socket)
     request.socket.once('close', () => {
       exchange.leave()
@@ -124,10 +125,9 @@ describe('an upload that is aborted', () => {
   }
 
   it('does not wait for ever if the caller left before the form was read', async () => {
-    const listeners = { commonHeaders: () => ({}), exchangeOver() {} }
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const server = createServer((request, response) => {
-      const exchange = new Exchange(request, response, listeners)
+      const exchange = new Exchange(request, response, exchangeListener())
       request.on('error', () => {})
       request.socket.once('close', () => exchange.leave())
       request.once('close', () => {

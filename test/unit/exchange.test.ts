@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, it } from 'node:test'
 import { Exchange } from '../../src/http/exchange.ts'
+import { exchangeListener } from '../support/exchange-listener.ts'
 
 function openExchange(): Exchange {
   const request = { method: 'POST', url: '/' } as IncomingMessage
-  return new Exchange(request, {} as ServerResponse, { commonHeaders: () => ({}), exchangeOver() {} })
+  return new Exchange(request, {} as ServerResponse, exchangeListener())
 }
 
 describe('a caller that goes away', () => {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { forwardBody } from '../../src/core/json/forward.ts'
-import { hasRepeatedName, scanObject } from '../../src/core/json/json-scan.ts'
+import { scanObject } from '../../src/core/json/json-scan.ts'
+import { hasRepeatedName } from '../../src/core/json/json-tree.ts'
+import { finish } from '../../src/core/sliced-work.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -172,7 +174,7 @@ describe('a forwarded body', () => {
         const bytes = behind(headroom, text)
         const { fields } = scanObject(bytes, headroom)
         const keeps = (name: string): boolean => keep(name) && !Object.hasOwn(front, name)
-        const forwarded = forwardBody(bytes, headroom, fields, keeps, front).toString('utf8')
+        const forwarded = finish(forwardBody(bytes, headroom, fields, keeps, front)).toString('utf8')
         const kept = Object.entries(JSON.parse(text) as object).filter(([name]) => keeps(name))
         assert.deepEqual(
           entriesOf(JSON.parse(forwarded) as object),
@@ -188,7 +190,9 @@ describe('a forwarded body', () => {
     const text = '{"seed":12345678901234567890,"x":1.10,"drop":[1,{"a":","}],"messages":[{"content":"\\u00e9\\/"}]}'
     const bytes = behind(100, text)
     const { fields } = scanObject(bytes, 100)
-    const forwarded = forwardBody(bytes, 100, fields, (name) => name !== 'drop', { model: 'm' }).toString('utf8')
+    const forwarded = finish(forwardBody(bytes, 100, fields, (name) => name !== 'drop', { model: 'm' })).toString(
+      'utf8',
+    )
     assert.equal(
       forwarded.replaceAll(' ', ''),
       '{"model":"m","seed":12345678901234567890,"x":1.10,"messages":[{"content":"\\u00e9\\/"}]}',
@@ -198,10 +202,10 @@ describe('a forwarded body', () => {
   it('is copied only when the new fields do not fit into the headroom', () => {
     const bytes = behind(64, '{"a":1}')
     const { fields } = scanObject(bytes, 64)
-    const inPlace = forwardBody(bytes, 64, fields, () => true, { model: 'm' })
+    const inPlace = finish(forwardBody(bytes, 64, fields, () => true, { model: 'm' }))
     assert.equal(inPlace.buffer, bytes.buffer)
     const tight = behind(4, '{"a":1}')
-    const copied = forwardBody(tight, 4, scanObject(tight, 4).fields, () => true, { model: 'm' })
+    const copied = finish(forwardBody(tight, 4, scanObject(tight, 4).fields, () => true, { model: 'm' }))
     assert.deepEqual(JSON.parse(copied.toString('utf8')), { model: 'm', a: 1 })
   })
 })

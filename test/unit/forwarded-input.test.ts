@@ -4,13 +4,14 @@ import * as fc from 'fast-check'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf, type Deployment, type Model } from '../../src/core/catalog.ts'
 import type { Job } from '../../src/core/job.ts'
-import { HEADROOM, parseJsonObject, type JsonBody } from '../../src/core/json/json-body.ts'
+import type { JsonBody } from '../../src/core/json/json-body.ts'
 import { textTokens } from '../../src/core/token-estimate.ts'
 import { chatJob } from '../../src/endpoints/chat/job.ts'
 import { chatRequestSchema } from '../../src/endpoints/chat/schema.ts'
 import { completionsJob } from '../../src/endpoints/completions/job.ts'
 import { completionsRequestSchema } from '../../src/endpoints/completions/schema.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
+import { finished, parsedBody } from '../support/sliced.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -38,18 +39,19 @@ const [model] = parseCatalog(
 const where: [Model, Deployment] = [model!, deploymentsOf(model!)[0]!]
 
 function bodyOf(value: object): JsonBody {
-  const text = Buffer.from(JSON.stringify({ model: 'meta/a', max_tokens: 1, ...value }))
-  return parseJsonObject(Buffer.concat([Buffer.alloc(HEADROOM), text]))
+  return parsedBody(JSON.stringify({ model: 'meta/a', max_tokens: 1, ...value }))
 }
 
 const hello = { role: 'user', content: 'Hello' }
-const chat = (value: object): Promise<Job> => chatJob(bodyOf({ messages: [hello], ...value }), ...where, parts)
+const chat = (value: object): Promise<Job> =>
+  finished(chatJob(bodyOf({ messages: [hello], ...value }), ...where, parts))
+const complete = (value: object): Promise<Job> => finished(completionsJob(bodyOf(value), ...where))
 const say = (...messages: readonly object[]): Promise<Job> => chat({ messages: [hello, ...messages] })
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
 const tool = { type: 'function', function: { name: 'f' } }
 
 /** Everywhere that a caller can put text of any length, and a request with the text there. */
-const places: Readonly<Record<string, (text: string) => Promise<Job> | Job>> = {
+const places: Readonly<Record<string, (text: string) => Promise<Job>>> = {
   content: (text) => say({ role: 'user', content: text }),
   'a content part': (text) => say({ role: 'user', content: [{ type: 'text', text }] }),
   reasoning_content: (text) => say({ role: 'assistant', content: '', reasoning_content: text }),
@@ -73,10 +75,10 @@ const places: Readonly<Record<string, (text: string) => Promise<Job> | Job>> = {
   'a name in chat_template_kwargs': (text) => chat({ chat_template_kwargs: { [text]: true } }),
   stop: (text) => chat({ stop: text }),
   logit_bias: (text) => chat({ logit_bias: { [text]: 1 } }),
-  'a prompt': (text) => completionsJob(bodyOf({ prompt: text }), ...where),
-  'one of several prompts': (text) => completionsJob(bodyOf({ prompt: ['Hello', text] }), ...where),
-  suffix: (text) => completionsJob(bodyOf({ prompt: 'Hello', suffix: text }), ...where),
-  'the stop of a completion': (text) => completionsJob(bodyOf({ prompt: 'Hello', stop: ['.', text] }), ...where),
+  'a prompt': (text) => complete({ prompt: text }),
+  'one of several prompts': (text) => complete({ prompt: ['Hello', text] }),
+  suffix: (text) => complete({ prompt: 'Hello', suffix: text }),
+  'the stop of a completion': (text) => complete({ prompt: 'Hello', stop: ['.', text] }),
 }
 
 describe('what is forwarded to an engine is charged', () => {
@@ -98,8 +100,7 @@ describe('what is forwarded to an engine is charged', () => {
 
   it('[Q1] a number with thousands of digits', async () => {
     const numbers = `{"model":"meta/a","messages":[{"role":"user","content":"Hello"}],"chat_template_kwargs":{"a":${'7'.repeat(4000)}}}`
-    const body = parseJsonObject(Buffer.concat([Buffer.alloc(HEADROOM), Buffer.from(numbers)]))
-    assert.ok((await chatJob(body, ...where, parts)).cost > 2000)
+    assert.ok((await finished(chatJob(parsedBody(numbers), ...where, parts))).cost > 2000)
   })
 
   it('[Q1] but not the base64 of an image, which counts by itself', async () => {

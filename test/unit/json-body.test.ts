@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/core/errors.ts'
-import { HEADROOM, parseJsonObject } from '../../src/core/json/json-body.ts'
-
-const parse = (text: string) => parseJsonObject(Buffer.concat([Buffer.alloc(HEADROOM), Buffer.from(text)]))
+import { parsedBody as parse } from '../support/sliced.ts'
 
 const isRefused = (words: RegExp) => (error: unknown) =>
   error instanceof ApiError && error.code === 'invalid_json' && words.test(error.message)

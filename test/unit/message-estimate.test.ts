@@ -4,12 +4,13 @@ import type { Model } from '../../src/core/catalog.ts'
 import { checkMessages } from '../../src/endpoints/chat/messages.ts'
 import type { ChatRequest } from '../../src/endpoints/chat/schema.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
+import { finished } from '../support/sliced.ts'
 
 const model = { id: 'x/y', categories: ['llm', 'vision'], tokenizer: undefined } as unknown as Model
 const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1_000_000, maxSidePx: 1000 } }
 
 async function tokens(request: object): Promise<{ readonly charged: number; readonly likely: number }> {
-  return (await checkMessages(request as unknown as ChatRequest, model, images)).input
+  return (await finished(checkMessages(request as unknown as ChatRequest, model, images))).input
 }
 
 const text = 'word '.repeat(1000)

@@ -7,7 +7,7 @@ import { deploymentsOf, type Deployment, type Model } from '../../src/core/catal
 import type { ApiError } from '../../src/core/errors.ts'
 import { estimatedUsage, streamedUsage } from '../../src/core/estimated-usage.ts'
 import type { AnswerHead, Job, Price } from '../../src/core/job.ts'
-import { HEADROOM, parseJsonObject, type JsonBody } from '../../src/core/json/json-body.ts'
+import type { JsonBody } from '../../src/core/json/json-body.ts'
 import { maximumCharge } from '../../src/core/money/maximum-charge.ts'
 import { noUsage, rate, type Usage } from '../../src/core/money/rating.ts'
 import { CHAT_TEMPLATE_TOKENS, clampUsage, mostInputTokens, usageBounds } from '../../src/core/money/usage-bounds.ts'
@@ -19,6 +19,7 @@ import { embeddingsJob } from '../../src/endpoints/embeddings/job.ts'
 import { imagesJob } from '../../src/endpoints/images/job.ts'
 import { rerankingJob, rerankJob } from '../../src/endpoints/rerank/job.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
+import { finished, parsedBody } from '../support/sliced.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -48,8 +49,7 @@ function modelOf(categories: readonly string[], kind: string, more: object = {})
 }
 
 function bodyOf(value: object): JsonBody {
-  const text = Buffer.from(JSON.stringify({ model: 'meta/a', ...value }))
-  return parseJsonObject(Buffer.concat([Buffer.alloc(HEADROOM), text]))
+  return parsedBody(JSON.stringify({ model: 'meta/a', ...value }))
 }
 
 async function readAnswer({ answer }: Job, ...answers: readonly object[]): Promise<Usage | undefined> {
@@ -82,7 +82,7 @@ const chat = fc
   .map(({ texts: contents, n, maxTokens, stream }) => async (): Promise<Case> => {
     const messages = contents.map((content) => ({ role: 'user', content }))
     const body = bodyOf({ messages, n, max_tokens: maxTokens, stream })
-    const job = await chatJob(body, ...modelOf(['llm'], 'vllm'), noImages)
+    const job = await finished(chatJob(body, ...modelOf(['llm'], 'vllm'), noImages))
     const choices = Array.from({ length: n }, (_, index) => ({ index, finish_reason: 'stop' }))
     const reported = async (input: number, output: number): Promise<Usage | undefined> => {
       const usage = { prompt_tokens: input, completion_tokens: output }
@@ -102,7 +102,7 @@ const completions = fc
   .record({ prompts: texts, n: several, more: fc.nat(2), maxTokens: several })
   .map(({ prompts, n, more, maxTokens }) => async (): Promise<Case> => {
     const body = bodyOf({ prompt: prompts, n, best_of: n + more, max_tokens: maxTokens })
-    const job = completionsJob(body, ...modelOf(['llm'], 'vllm'))
+    const job = await finished(completionsJob(body, ...modelOf(['llm'], 'vllm')))
     const choices = Array.from({ length: prompts.length * n }, (_, index) => ({
       index,
       text: 'x',
@@ -117,7 +117,7 @@ const completions = fc
   })
 
 const embeddings = texts.map((input) => async (): Promise<Case> => {
-  const job = await embeddingsJob(bodyOf({ input }), ...modelOf(['embedding'], 'openai'))
+  const job = await finished(embeddingsJob(bodyOf({ input }), ...modelOf(['embedding'], 'openai')))
   const data = input.map((_, index) => ({ index, embedding: [0.5] }))
   return { job, read: input, reported: (count) => readAnswer(job, { data, usage: { prompt_tokens: count } }) }
 })
@@ -129,9 +129,11 @@ const ranking = fc
     const passages = documents.map((it) => ({ text: it }))
     const schema = { rerank_schema: nvidia ? 'passages' : 'documents' }
     const where = modelOf(['reranker'], 'nim', schema)
-    const job = nvidia
-      ? rerankingJob(bodyOf({ query: { text: query }, passages, truncate: 'END' }), ...where)
-      : rerankJob(bodyOf({ query, documents }), ...where)
+    const job = await finished(
+      nvidia
+        ? rerankingJob(bodyOf({ query: { text: query }, passages, truncate: 'END' }), ...where)
+        : rerankJob(bodyOf({ query, documents }), ...where),
+    )
     const rankings = documents.map((_, index) => ({ index, logit: 0.5 }))
     return {
       job,
@@ -229,7 +231,7 @@ describe('the most that a request can be billed for', () => {
   it('is a whole context for a chat with an image, which has few bytes and many pixels', async () => {
     const content = [{ type: 'image_url', image_url: { url: dataUrl('png', png()) } }]
     const body = bodyOf({ messages: [{ role: 'user', content }], max_tokens: 1 })
-    const job = await chatJob(body, ...modelOf(['llm', 'vision'], 'vllm'), noImages)
+    const job = await finished(chatJob(body, ...modelOf(['llm', 'vision'], 'vllm'), noImages))
     assert.equal(job.maxInputTokens, CONTEXT)
   })
 })

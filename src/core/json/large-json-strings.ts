@@ -1,4 +1,4 @@
-import { endOfString } from './json-scan.ts'
+import { endOfString } from './json-strings.ts'
 
 /**
  * Parsed JSON whose long strings (images in base64) stay in the original bytes. The parsed value has a short

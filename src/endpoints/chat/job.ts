@@ -11,20 +11,27 @@ import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
-import { parameterTokens } from '../parameter-tokens.ts'
+import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
 const required = new Set(['messages'])
 
 /** POST /chat/completions: checks the request and makes it a job. */
-export async function chatJob(body: JsonBody, model: Model, deployment: Deployment, images: ImageParts): Promise<Job> {
+export async function* chatJob(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  images: ImageParts,
+): AsyncGenerator<void, Job, void> {
   const dialect = operationOf(model, deployment, 'chat')
   requireValid(chatRequestSchema, body.value)
+  yield
   const request = body.value as ChatRequest
   requireConsistent(request)
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
-  const checked = await checkMessages(request, model, images)
+  requireSmallParameters(body, accepted)
+  const checked = yield* checkMessages(request, model, images)
   const { images: imageCount, rewritten } = checked
   const input = sumOf([checked.input, parameterTokens(body, accepted, model.tokenizer)])
   const choices = request.n ?? 1
@@ -42,7 +49,7 @@ export async function chatJob(body: JsonBody, model: Model, deployment: Deployme
     ...(rewritten ? { messages: rewritten } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || (name === 'messages' && !rewritten)
-  const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     endpoint: CHAT_PATH,
     model,

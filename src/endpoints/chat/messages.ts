@@ -1,7 +1,9 @@
 import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { ImageLimits } from '../../core/image-header.ts'
-import { imageTokens, messageTokens, sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
+import type { SlicedWork } from '../../core/sliced-work.ts'
+import { imageTokens, messageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
+import { tokensIn } from '../text-in-slices.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './schema.ts'
 import { requireDataUrl } from './data-url.ts'
 
@@ -34,37 +36,39 @@ export interface ImageParts {
 }
 
 /** Checks the rules a schema cannot express and estimates the tokens, in one pass. */
-export async function checkMessages(
+export async function* checkMessages(
   { messages }: ChatRequest,
   model: Model,
   parts: ImageParts,
-): Promise<CheckedMessages> {
+): AsyncGenerator<void, CheckedMessages, void> {
   const estimates: TokenEstimate[] = [messageTokens(messages.length)]
-  const addText = (text: string): void => void estimates.push(textTokens(text, model.tokenizer))
+  function* addText(text: string): SlicedWork<void> {
+    estimates.push(yield* tokensIn(text, model.tokenizer))
+  }
   // Many chat templates leave these out. The context check must not refuse a request that fits without them.
-  const addLabel = (text: string): void => {
-    estimates.push({ charged: textTokens(text, model.tokenizer).charged, likely: 0 })
+  function* addLabel(text: string): SlicedWork<void> {
+    estimates.push({ charged: (yield* tokensIn(text, model.tokenizer)).charged, likely: 0 })
   }
   let images = 0
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
 
-  messages.forEach((message, index) => {
+  for (const [index, message] of messages.entries()) {
     const param = `messages[${index}]`
     requireRoleFields(message, param)
     if (message.role === 'developer') rewrite = true
     for (const name in message) {
       const value = message[name as keyof ChatMessage]
       if (!MESSAGE_FIELDS.has(name)) rewrite = true
-      else if (typeof value === 'string' && name !== 'role' && name !== 'content') addLabel(value)
+      else if (typeof value === 'string' && name !== 'role' && name !== 'content') yield* addLabel(value)
     }
-    if (typeof message.content === 'string') addText(message.content)
+    if (typeof message.content === 'string') yield* addText(message.content)
     else if (Array.isArray(message.content)) {
-      message.content.forEach((part, position) => {
+      for (const [position, part] of message.content.entries()) {
         if (part.type === 'text') {
-          addText(part.text)
+          yield* addText(part.text)
           if (hasMore(part, 2)) rewrite = true
-          return
+          continue
         }
         const where = `${param}.content[${position}]`
         requireVision(message, model, where)
@@ -73,15 +77,16 @@ export async function checkMessages(
         const url = urlOf(part)
         if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
         else requireDataUrl(url, parts.imageLimits, `${where}.image_url.url`)
-      })
+      }
     }
     for (const call of message.tool_calls ?? []) {
-      addLabel(call.id)
-      addText(call.function.name)
-      addText(call.function.arguments)
+      yield* addLabel(call.id)
+      yield* addText(call.function.name)
+      yield* addText(call.function.arguments)
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
-  })
+    yield
+  }
   const inlined = await inline(remote, parts.fetchImages)
   return {
     input: sumOf([...estimates, imageTokens(images)]),

@@ -3,22 +3,24 @@ import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
-import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
+import type { SlicedWork } from '../../core/sliced-work.ts'
+import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
-import { parameterTokens } from '../parameter-tokens.ts'
+import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
 import { acceptedParameters } from '../parameters.ts'
+import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
 const SUFFIX: ReadonlySet<string> = new Set(['suffix'])
 
 /** POST /completions: checks the request and makes it a job. */
-export function completionsJob(body: JsonBody, model: Model, deployment: Deployment): Job {
+export function* completionsJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
   const dialect = operationOf(model, deployment, 'completions')
   requireValid(completionsRequestSchema, body.value)
   const request = body.value as CompletionsRequest
@@ -27,9 +29,11 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
   // The model reads the suffix with every prompt.
   const suffix = request.suffix ?? ''
-  const suffixTokens = textTokens(suffix, model.tokenizer)
-  const inputs = prompts.map((prompt) => sumOf([textTokens(prompt, model.tokenizer), suffixTokens]))
-  const parameters = parameterTokens(body, accepted.difference(SUFFIX), model.tokenizer)
+  const suffixTokens = yield* tokensIn(suffix, model.tokenizer)
+  const inputs = (yield* tokensOfEach(prompts, model.tokenizer)).map((prompt) => sumOf([prompt, suffixTokens]))
+  const others = accepted.difference(SUFFIX)
+  requireSmallParameters(body, others)
+  const parameters = parameterTokens(body, others, model.tokenizer)
   const input = sumOf([...inputs, parameters])
   const maxTokens = allowedOutputTokens(model, {
     name: 'max_tokens',
@@ -45,7 +49,7 @@ export function completionsJob(body: JsonBody, model: Model, deployment: Deploym
     ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
   }
   const keep = (name: string): boolean => accepted.has(name) || name === 'prompt'
-  const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   return {
     endpoint: '/completions',
     model,

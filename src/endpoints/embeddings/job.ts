@@ -1,36 +1,48 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { Job } from '../../core/job.ts'
+import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
+import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
+import type { SlicedWork } from '../../core/sliced-work.ts'
+import { requireBudget } from '../../core/token-budget.ts'
+import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
 import { acceptedParameters } from '../parameters.ts'
+import { tokensOfEach } from '../text-in-slices.ts'
 import { embeddingsAnswer } from './answer.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './schema.ts'
 
 const alwaysAccepted = new Set(['input', 'encoding_format'])
 
 /** POST /embeddings: one vector for each text, in several calls when the engine takes fewer texts at a time. */
-export async function embeddingsJob(body: JsonBody, model: Model, deployment: Deployment): Promise<Job> {
+export async function* embeddingsJob(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+): AsyncGenerator<void, Job, void> {
   const dialect = operationOf(model, deployment, 'embeddings')
   requireValid(embeddingsRequestSchema, body.value)
+  yield
   const request = body.value as EmbeddingsRequest
   acceptedParameters(request, embeddingsRequestSchema.properties, alwaysAccepted, model)
   const texts = await textsOf(request.input)
-  const input = inputTokens(texts, model)
+  yield
+  const input = yield* inputTokens(texts, model)
+  requireBudget({ model, deployment, cost: input.charged, maxTokens: 0 })
   const encoding = request.encoding_format ?? 'float'
   const batches = inBatches(texts, dialect.batchSize)
-  const calls = batches.map((batch) => {
+  const calls: EngineRequest[] = []
+  for (const batch of batches) {
     const call = dialect.request({
       model: deployment.engine?.model ?? model.id,
       texts: batch,
       dimensions: request.dimensions ?? undefined,
       base64: encoding === 'base64',
     })
-    return jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'input')
-  })
+    calls.push(jsonRequest(call.path, yield* jsonBytes(call.body), 'input'))
+  }
   return {
     endpoint: '/embeddings',
     model,
@@ -58,18 +70,18 @@ async function textsOf(input: EmbeddingsRequest['input']): Promise<readonly stri
   return lists.map((tokens, index) => {
     try {
       return decode(tokens)
-    } catch (cause) {
+    } catch {
+      // The decoder's own message quotes the input, which must not get into the log.
       throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {
         param: lists.length === 1 ? 'input' : `input[${index}]`,
-        cause,
       })
     }
   })
 }
 
 /** The tokens of all texts together. Each text by itself must fit into the model's context. */
-function inputTokens(texts: readonly string[], model: Model): TokenEstimate {
-  const estimates = texts.map((text) => textTokens(text, model.tokenizer))
+function* inputTokens(texts: readonly string[], model: Model): SlicedWork<TokenEstimate> {
+  const estimates = yield* tokensOfEach(texts, model.tokenizer)
   for (const [index, { likely: tokens }] of estimates.entries()) {
     if (tokens > model.contextLength) {
       throw new ApiError(

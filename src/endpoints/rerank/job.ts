@@ -2,16 +2,20 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
+import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { mostInputTokens, type InputSize } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import { firstTokens, sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
+import type { SlicedWork } from '../../core/sliced-work.ts'
+import { requireBudget } from '../../core/token-budget.ts'
+import { firstTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../dialects/dialect.ts'
 import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
+import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
 import { rankingAnswer, renderRerank, renderReranking, type RenderRanking } from './answer.ts'
 import { rerankingRequestSchema, rerankRequestSchema, type RerankingRequest, type RerankRequest } from './schema.ts'
 
 /** POST /rerank, Cohere's schema. Documents that are too long are truncated. */
-export function rerankJob(body: JsonBody, model: Model, deployment: Deployment): Job {
+export function* rerankJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
   requireValid(rerankRequestSchema, body.value)
   const request = body.value as RerankRequest
   const documents = request.documents.map((it) => (typeof it === 'string' ? it : it.text))
@@ -23,11 +27,11 @@ export function rerankJob(body: JsonBody, model: Model, deployment: Deployment):
     maxTokensPerDocument: request.max_tokens_per_doc ?? undefined,
   }
   const render = renderRerank(request.top_n ?? undefined, request.return_documents ? documents : undefined)
-  return rankingJob('/rerank', 'documents', input, model, deployment, render)
+  return yield* rankingJob('/rerank', { query: 'query', documents: 'documents' }, input, model, deployment, render)
 }
 
 /** POST /reranking, NVIDIA's schema. Passages that are too long are refused, or truncated with truncate: "END". */
-export function rerankingJob(body: JsonBody, model: Model, deployment: Deployment): Job {
+export function* rerankingJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
   requireValid(rerankingRequestSchema, body.value)
   const request = body.value as RerankingRequest
   const input: RankingInput = {
@@ -37,23 +41,36 @@ export function rerankingJob(body: JsonBody, model: Model, deployment: Deploymen
     truncate: request.truncate === 'END',
     maxTokensPerDocument: undefined,
   }
-  if (!input.truncate) requireFit(input, model)
+  if (!input.truncate) yield* requireFit(input, model)
   const render = renderReranking(request.top_n ?? undefined)
-  return rankingJob('/reranking', 'passages', input, model, deployment, render)
+  return yield* rankingJob(
+    '/reranking',
+    { query: 'query.text', documents: 'passages' },
+    input,
+    model,
+    deployment,
+    render,
+  )
 }
 
-function rankingJob(
+function* rankingJob(
   endpoint: string,
-  inputName: string,
+  /** What the parameters are called. */
+  names: { readonly query: string; readonly documents: string },
   input: RankingInput,
   model: Model,
   deployment: Deployment,
   render: RenderRanking,
-): Job {
+): SlicedWork<Job> {
   const dialect = operationOf(model, deployment, 'ranking')
-  const batches = inBatches(documentsFor(dialect, input, model), dialect.batchSize)
-  const tokens = inputTokens(input, model)
-  const calls = batches.map((documents) => engineCall(dialect, { ...input, documents }, inputName))
+  // Checked before the calls are made, because each of them repeats the query.
+  const query = yield* tokensIn(input.query, model.tokenizer)
+  requireShortQuery(query, names.query, model)
+  const tokens = yield* inputTokens(input, query, model)
+  requireBudget({ model, deployment, cost: tokens.charged, maxTokens: 0 })
+  const batches = inBatches(yield* documentsFor(dialect, input, model), dialect.batchSize)
+  const calls: EngineRequest[] = []
+  for (const documents of batches) calls.push(yield* engineCall(dialect, { ...input, documents }, names.documents))
   return {
     endpoint,
     model,
@@ -79,19 +96,24 @@ function sizeOf({ query, documents }: RankingInput, calls: readonly EngineReques
 }
 
 /** Truncates the documents here when the engine has no limit per document. */
-function documentsFor(
+function* documentsFor(
   dialect: RankingDialect,
   { documents, maxTokensPerDocument: limit }: RankingInput,
   model: Model,
-): readonly string[] {
+): SlicedWork<readonly string[]> {
   if (limit === undefined || dialect.cutsDocuments) return documents
-  return documents.map((text) => firstTokens(text, limit, model.tokenizer))
+  const shortened: string[] = []
+  for (const text of documents) {
+    shortened.push(firstTokens(text, limit, model.tokenizer))
+    yield
+  }
+  return shortened
 }
 
-function engineCall(dialect: RankingDialect, input: RankingInput, inputName: string): EngineRequest {
+function* engineCall(dialect: RankingDialect, input: RankingInput, inputName: string): SlicedWork<EngineRequest> {
   const { path, body } = dialect.request(input)
   return {
-    ...jsonRequest(path, Buffer.from(JSON.stringify(body)), inputName),
+    ...jsonRequest(path, yield* jsonBytes(body), inputName),
     fallback({ message }) {
       const other = dialect.fallback?.(input, message)
       return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
@@ -100,10 +122,11 @@ function engineCall(dialect: RankingDialect, input: RankingInput, inputName: str
 }
 
 /** Throws for a passage that does not fit into the model's context. */
-function requireFit(input: RankingInput, model: Model): void {
-  const query = textTokens(input.query, model.tokenizer)
+function* requireFit(input: RankingInput, model: Model): SlicedWork<void> {
+  const query = yield* tokensIn(input.query, model.tokenizer)
   for (const [index, document] of input.documents.entries()) {
-    const tokens = query.likely + textTokens(document, model.tokenizer).likely
+    const tokens = query.likely + (yield* tokensIn(document, model.tokenizer)).likely
+    yield
     if (tokens <= model.contextLength) continue
     throw new ApiError(
       'context_length_exceeded',
@@ -113,18 +136,25 @@ function requireFit(input: RankingInput, model: Model): void {
   }
 }
 
+/** Throws for a query that leaves no room for a document. */
+function requireShortQuery({ likely: tokens }: TokenEstimate, param: string, { contextLength }: Model): void {
+  if (tokens <= contextLength) return
+  throw new ApiError(
+    'context_length_exceeded',
+    `This model's maximum context length is ${contextLength} tokens, but the query has about ${tokens}. Shorten the query.`,
+    { param },
+  )
+}
+
 /** The model reads the query with every document: no more of a document than the limit, and no more than its context. */
-function inputTokens(input: RankingInput, model: Model): TokenEstimate {
+function* inputTokens(input: RankingInput, query: TokenEstimate, model: Model): SlicedWork<TokenEstimate> {
   const { contextLength, tokenizer } = model
   const limit = input.maxTokensPerDocument ?? Infinity
-  const query = textTokens(input.query, tokenizer)
+  const documents = yield* tokensOfEach(input.documents, tokenizer)
   return sumOf(
-    input.documents.map((text) => {
-      const document = textTokens(text, tokenizer)
-      return {
-        charged: Math.min(query.charged + Math.min(document.charged, limit), contextLength),
-        likely: Math.min(query.likely + Math.min(document.likely, limit), contextLength),
-      }
-    }),
+    documents.map((document) => ({
+      charged: Math.min(query.charged + Math.min(document.charged, limit), contextLength),
+      likely: Math.min(query.likely + Math.min(document.likely, limit), contextLength),
+    })),
   )
 }

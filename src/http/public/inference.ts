@@ -3,6 +3,7 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
+import type { SlicedWork } from '../../core/sliced-work.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import { chatJob } from '../../endpoints/chat/job.ts'
 import type { ImageParts } from '../../endpoints/chat/messages.ts'
@@ -24,6 +25,7 @@ import type { Caller } from '../../ports/accounts.ts'
 import type { FileStore } from '../../ports/files.ts'
 import { readJsonObject } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
+import { inSlices } from '../slices.ts'
 import { textSchema } from '../common-schema.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 import { inferenceErrors, queueHeaders, resolveFor, runJob, type InferenceEndpoint, type JobParts } from './run-job.ts'
@@ -36,7 +38,13 @@ export interface InferenceParts extends JobParts, ImageParts {
   readonly limits: { readonly maxBodyBytes: number }
 }
 
-type MakeJob = (body: JsonBody, model: Model, deployment: Deployment, parts: InferenceParts) => Job | Promise<Job>
+/** Makes a job in slices, or at once if that never takes long. */
+type MakeJob = (
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  parts: InferenceParts,
+) => SlicedWork<Job> | AsyncGenerator<void, Job, void> | Job
 
 interface JsonEndpoint extends InferenceEndpoint {
   readonly id: string
@@ -150,7 +158,15 @@ async function readJob(
 ): Promise<Job> {
   const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
   const { model, deployment } = resolveFor(parts, endpoint, modelName(body.value), caller)
-  return endpoint.makeJob(body, model, deployment, parts)
+  const made = endpoint.makeJob(body, model, deployment, parts)
+  const job = 'next' in made ? await inSlices(exchange, made) : made
+  exchange.holdRequest(Math.max(body.bytes.length, bytesToSend(job)))
+  return job
+}
+
+/** The parsed body is gone when its job waits and runs. What the job sends to the engine stays. */
+function bytesToSend({ calls }: Job): number {
+  return calls.reduce((sum, { body }) => sum + (Buffer.isBuffer(body) ? body.length : 0), 0)
 }
 
 function modelName(body: Readonly<Record<string, unknown>>): string {

@@ -45,6 +45,9 @@ export class FakeReply implements Reply {
     this.#stage.demand(this.#seen.place !== 'waiting', 'capacity', this.#seen, 'a caller that left still waits')
   }
 
+  /** There is always room. */
+  holdAnswer(): void {}
+
   openAnswer(): void {
     if (!this.#takes('opens')) return
     this.#stage.demand(!this.#seen.isOpen, 'end', this.#seen, 'an answer is opened twice')

@@ -1,0 +1,25 @@
+import type { SlicedWork } from '../core/sliced-work.ts'
+import { sumOf, textTokens, type TokenEstimate } from '../core/token-estimate.ts'
+
+const SLICE_CHARACTERS = 262_144
+
+/** The tokens of a text. A long one is estimated in slices. */
+export function* tokensIn(text: string, tokenizer: string | undefined): SlicedWork<TokenEstimate> {
+  if (text.length <= SLICE_CHARACTERS) return textTokens(text, tokenizer)
+  const estimates: TokenEstimate[] = []
+  for (let from = 0; from < text.length; from += SLICE_CHARACTERS) {
+    estimates.push(textTokens(text.slice(from, from + SLICE_CHARACTERS), tokenizer))
+    yield
+  }
+  return sumOf(estimates)
+}
+
+/** The tokens of each text. */
+export function* tokensOfEach(texts: readonly string[], tokenizer: string | undefined): SlicedWork<TokenEstimate[]> {
+  const estimates: TokenEstimate[] = []
+  for (const text of texts) {
+    estimates.push(yield* tokensIn(text, tokenizer))
+    yield
+  }
+  return estimates
+}

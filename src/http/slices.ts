@@ -1,0 +1,74 @@
+import { CallerLeft } from '../core/errors.ts'
+import type { SlicedWork } from '../core/sliced-work.ts'
+
+/**
+ * Runs the work of large requests in slices, so that no body holds up the other callers. The first slice runs at once;
+ * most requests need no other. After that, all requests together get one slice in each turn of the event loop. Owners
+ * take turns, and the oldest request of an owner goes first, so that few of them are half done at any time.
+ */
+const SLICE_MS = 8
+
+/** Whom the work is for. */
+interface Client {
+  readonly owner: string
+  readonly isGone: boolean
+}
+
+/** Rejects with CallerLeft if the caller goes away before the work is done. */
+export async function inSlices<Result>(
+  client: Client,
+  work: SlicedWork<Result> | AsyncGenerator<void, Result, void>,
+): Promise<Result> {
+  const age = nextAge++
+  for (;;) {
+    const until = performance.now() + SLICE_MS
+    do {
+      const next = work.next()
+      const step = next instanceof Promise ? await next : next
+      if (step.done) return step.value
+    } while (performance.now() < until)
+    await turn(client.owner, age)
+    if (client.isGone) throw new CallerLeft()
+  }
+}
+
+interface Waiting {
+  readonly age: number
+  go(): void
+}
+
+// One queue for the process, because it has one event loop.
+const waiting = new Map<string, Waiting[]>()
+let nextAge = 0
+let isScheduled = false
+
+function turn(owner: string, age: number): Promise<void> {
+  return new Promise((go) => {
+    const own = waiting.get(owner) ?? []
+    own.push({ age, go })
+    waiting.set(owner, own)
+    schedule()
+  })
+}
+
+function schedule(): void {
+  if (isScheduled || waiting.size === 0) return
+  isScheduled = true
+  setImmediate(() => {
+    isScheduled = false
+    giveTurn()
+    schedule()
+  })
+}
+
+/** To the owner whose last turn is longest ago, which is the first in the map. */
+function giveTurn(): void {
+  for (const [owner, own] of waiting) {
+    waiting.delete(owner)
+    const oldest = own.reduce((first, it) => (it.age < first.age ? it : first))
+    const others = own.filter((it) => it !== oldest)
+    if (others.length > 0) waiting.set(owner, others)
+    oldest.go()
+    return
+  }
+}

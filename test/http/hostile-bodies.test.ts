@@ -1,0 +1,335 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { png } from '../support/image-samples.ts'
+import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { watchedWeir, type WatchedWeir } from '../support/watched-weir.ts'
+import { modelEntry } from '../support/weir.ts'
+
+/**
+ * Bodies made to keep the event loop busy, on every endpoint that takes JSON. Whatever a body contains, other callers
+ * must not wait for it longer than for JSON.parse on a plain body of the largest size, times three: 50 ms on the
+ * machine this was written on. Every way that was found to take longer has its place in this list.
+ */
+const MAX_BYTES = 20 * 1024 * 1024
+/** Room for the rest of a body around its largest part. */
+const ROOM = MAX_BYTES - 1000
+const TURNS_PER_PLAIN_PARSE = 3
+
+/** As many copies as fit into `bytes`. */
+function fill(piece: string, bytes = ROOM, separator = ''): string {
+  const count = Math.floor(bytes / (Buffer.byteLength(piece) + separator.length))
+  return separator === '' ? piece.repeat(count) : Array.from({ length: count }, () => piece).join(separator)
+}
+
+function list(count: number, make: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => make(index)).join(',')
+}
+
+/** Any JSON value that is hard on a scanner, a parser or a walk over the result. */
+const values: Readonly<Record<string, () => string>> = {
+  'a plain string': () => `"${fill('plain ')}"`,
+  'a Cyrillic string': () => `"${fill('ж')}"`,
+  'a string of emoji with some ASCII': () => `"${fill('aaaaaaaaaaaa😀')}"`,
+  'a string of escaped quotes': () => `"${fill('\\"')}"`,
+  'a string of backslashes': () => `"${fill('\\\\')}"`,
+  'a string of \\u escapes': () => `"${fill('\\u0436')}"`,
+  'white space': () => `${fill(' ')}0`,
+  'one long number': () => fill('1'),
+  'long numbers': () => `[${fill('1'.repeat(20_000), ROOM, ',')}]`,
+  'as many short strings as are allowed': () => `[${list(240_000, () => `"${'x'.repeat(80)}"`)}]`,
+  'as many numbers as are allowed': () => `[${list(240_000, (index) => String(index))}]`,
+  'more values than are allowed': () => `[${fill('0', ROOM, ',')}]`,
+  'as many different names as are allowed': () =>
+    `[${list(24, (object) => `{${list(9_900, (index) => `"name ${object} ${index}":0`)}}`)}]`,
+  'one object with very many names': () => `{${list(240_000, (index) => `"name ${index}":${index}`)}}`,
+  'very many small objects': () => `[${list(80_000, (index) => `{"a":"xxxxxxxxxx","b":${index}}`)}]`,
+  'nested arrays': () => `[${list(2500, () => '['.repeat(95) + ']'.repeat(95))}]`,
+  'deeper arrays than are allowed': () => '['.repeat(ROOM / 2) + ']'.repeat(ROOM / 2),
+  'arrays that are never closed': () => '['.repeat(ROOM),
+  'a string that is never closed': () => `"${fill('x')}`,
+  'an enormous name': () => `{"${fill('x')}":0}`,
+  'a long text after which the JSON is broken': () => `["${fill('x', ROOM - 10)}" 0]`,
+}
+
+/** The smallest valid request of each endpoint, and the field that the hostile value takes the place of. */
+const endpoints: Readonly<Record<string, { readonly body: object; readonly field: string }>> = {
+  '/chat/completions': { body: { model: 'big/chat', messages: [{ role: 'user', content: 'Hi' }] }, field: 'messages' },
+  '/completions': { body: { model: 'big/chat', prompt: 'Hi' }, field: 'prompt' },
+  '/embeddings': { body: { model: 'big/embedder', input: 'Hi' }, field: 'input' },
+  '/rerank': { body: { model: 'big/reranker', query: 'q', documents: ['a'] }, field: 'query' },
+  '/reranking': { body: { model: 'big/ranker', query: { text: 'q' }, passages: [{ text: 'a' }] }, field: 'passages' },
+  '/images/generations': { body: { model: 'big/painter', prompt: 'A weir' }, field: 'prompt' },
+}
+
+/** Requests that only one endpoint understands, and the status of their answers. */
+const special: readonly (readonly [name: string, path: string, status: number, body: () => string])[] = [
+  ...(['big', 'small'] as const).flatMap((size) => {
+    const status = size === 'big' ? 200 : 400
+    const chat = (messages: string, rest = ''): string => `{"model":"${size}/chat","messages":[${messages}]${rest}}`
+    const ranking = (query: string, documents: string, rest = ''): string =>
+      `{"model":"${size}/reranker","query":"${query}","documents":[${documents}]${rest}}`
+    const passages = (query: string, texts: string, rest = ''): string =>
+      `{"model":"${size}/ranker","query":{"text":"${query}"},"passages":[${texts}]${rest}}`
+    return [
+      [
+        `a long message to a ${size} model`,
+        '/chat/completions',
+        status,
+        () => chat(`{"role":"user","content":"${fill('plain ')}"}`),
+      ],
+      [
+        `a long message that has to be rewritten, to a ${size} model`,
+        '/chat/completions',
+        status,
+        () => chat(`{"role":"developer","content":"${fill('plain ')}"}`),
+      ],
+      [
+        `as many messages as are allowed, to a ${size} model`,
+        '/chat/completions',
+        status,
+        () => chat(list(10_000, () => `{"role":"user","content":"${'word '.repeat(400)}"}`)),
+      ],
+      [
+        `many messages that have to be rewritten, to a ${size} model`,
+        '/chat/completions',
+        status,
+        () => chat(list(10_000, () => `{"role":"developer","content":"${'word '.repeat(400)}","x":1}`)),
+      ],
+      [
+        `a long text to complete by a ${size} model`,
+        '/completions',
+        status,
+        () => `{"model":"${size}/chat","prompt":"${fill('plain ')}"}`,
+      ],
+      [
+        `many texts to complete by a ${size} model`,
+        '/completions',
+        status,
+        () => `{"model":"${size}/chat","prompt":[${list(128, () => `"${fill('plain ', 160_000)}"`)}]}`,
+      ],
+      [
+        `many texts to embed by a ${size} model`,
+        '/embeddings',
+        status,
+        () => `{"model":"${size}/embedder","input":[${list(2048, () => `"${fill('plain ', 10_000)}"`)}]}`,
+      ],
+      [
+        `one long text to embed by a ${size} model`,
+        '/embeddings',
+        status,
+        () => `{"model":"${size}/embedder","input":"${fill('plain ')}"}`,
+      ],
+      [
+        `many documents to rerank by a ${size} model`,
+        '/rerank',
+        status,
+        () =>
+          ranking(
+            'q',
+            list(1000, () => `"${fill('plain ', 20_000)}"`),
+            ',"return_documents":true,"top_n":1',
+          ),
+      ],
+      [
+        `documents to shorten for a ${size} model`,
+        '/rerank',
+        status,
+        () =>
+          ranking(
+            'q',
+            list(1000, () => `"${fill('plain ', 20_000)}"`),
+            ',"max_tokens_per_doc":4000',
+          ),
+      ],
+      [
+        `passages to rerank by a ${size} model`,
+        '/reranking',
+        status,
+        () =>
+          passages(
+            'q',
+            list(512, () => `{"text":"${fill('plain ', 40_000)}"}`),
+          ),
+      ],
+    ] as const
+  }),
+  [
+    'a query of 19 MB for a thousand documents',
+    '/rerank',
+    400,
+    () => `{"model":"small/reranker","query":"${fill('plain ', 19e6)}","documents":[${list(1000, () => '"a"')}]}`,
+  ],
+  [
+    'the same query on an engine that takes few documents at a time',
+    '/rerank',
+    400,
+    () => `{"model":"small/batches","query":"${fill('plain ', 19e6)}","documents":[${list(1000, () => '"a"')}]}`,
+  ],
+  [
+    'a query of 19 MB for 512 passages',
+    '/reranking',
+    400,
+    () =>
+      `{"model":"small/ranker","truncate":"END","query":{"text":"${fill('plain ', 19e6)}"},"passages":[${list(512, () => '{"text":"a"}')}]}`,
+  ],
+  [
+    'as many parts as are allowed',
+    '/chat/completions',
+    200,
+    () =>
+      `{"model":"big/chat","messages":[${list(250, () => `{"role":"user","content":[${list(150, () => '{"type":"text","text":"x"}')}]}`)}]}`,
+  ],
+  [
+    'as many tool calls as are allowed',
+    '/chat/completions',
+    200,
+    () =>
+      `{"model":"big/chat","messages":[${list(240, () => `{"role":"assistant","tool_calls":[${list(100, () => '{"id":"","type":"function","function":{"name":"","arguments":""}}')}]}`)}]}`,
+  ],
+  [
+    'more parts than are allowed',
+    '/chat/completions',
+    400,
+    () =>
+      `{"model":"big/chat","messages":[${list(10_000, () => `{"role":"user","content":[${list(8, () => '{"type":"text","text":"x"}')}]}`)}]}`,
+  ],
+  [
+    'a large image',
+    '/chat/completions',
+    200,
+    () =>
+      `{"model":"big/chat","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${image()}"}}]}]}`,
+  ],
+  [
+    'a large image whose part has to be rewritten',
+    '/chat/completions',
+    200,
+    () => `{"model":"big/chat","messages":[{"role":"user","content":[{"type":"image_url","image_url":"${image()}"}]}]}`,
+  ],
+  [
+    'a tool with an enormous schema',
+    '/chat/completions',
+    400,
+    () =>
+      `{"model":"big/chat","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"description":"${fill('plain ')}"}}}]}`,
+  ],
+  [
+    'an answer with an enormous schema',
+    '/chat/completions',
+    400,
+    () =>
+      `{"model":"big/chat","messages":[{"role":"user","content":"Hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"f","schema":{"description":"${fill('plain ')}"}}}}`,
+  ],
+  [
+    'very many biases',
+    '/chat/completions',
+    200,
+    () =>
+      `{"model":"big/chat","messages":[{"role":"user","content":"Hi"}],"logit_bias":{${list(9_900, (index) => `"${index}":1`)}}}`,
+  ],
+  [
+    'as many token ids as are allowed',
+    '/embeddings',
+    200,
+    () => `{"model":"big/embedder","input":[${list(1900, () => `[${list(128, (index) => String(index * 100))}]`)}]}`,
+  ],
+]
+
+/** A picture followed by nothing, in base64: as long as a body may be. */
+function image(): string {
+  return `data:image/png;base64,${Buffer.concat([png(), Buffer.alloc(((ROOM - 1000) / 4) * 3)])
+    .toString('base64')
+    .slice(0, -4)}AAAA`
+}
+
+let engine: ScriptedEngine
+let weir: WatchedWeir
+let limitMs = 0
+
+before(async () => {
+  engine = await scriptedEngine()
+  engine.script = honestAnswer
+  const entry = (id: string, categories: string[], kind = 'openai', changes: object = {}): object => {
+    const isBig = id.startsWith('big/')
+    return modelEntry([], {
+      id,
+      aliases: [],
+      categories,
+      context_length: isBig ? 100_000_000 : 131_072,
+      supported_parameters: ['tools', 'response_format', 'logit_bias'],
+      pricing: { input_per_million: '0.20', output_per_million: '0.60', per_image: '0.04' },
+      serverless: {
+        engine: { kind, urls: [engine.url], model: 'engine-name' },
+        limits: { token_budget: isBig ? 1_000_000_000 : 200_000, max_concurrent_requests: 8 },
+      },
+      ...changes,
+    })
+  }
+  weir = await watchedWeir({
+    rate_limit: { requests_per_minute: 1_000_000 },
+    models: ['big', 'small'].flatMap((size) => [
+      entry(`${size}/chat`, ['llm', 'vision']),
+      entry(`${size}/embedder`, ['embedding']),
+      entry(`${size}/reranker`, ['reranker'], 'openai', { rerank_schema: 'documents' }),
+      entry(`${size}/batches`, ['reranker'], 'tei', { rerank_schema: 'documents' }),
+      entry(`${size}/ranker`, ['reranker'], 'nim', { rerank_schema: 'passages' }),
+      entry(`${size}/painter`, ['image']),
+    ]),
+  })
+  // The first requests of a process compile its code and load its tables, once.
+  for (const [path, { body }] of Object.entries(endpoints)) await post(path, JSON.stringify(body))
+  await post('/embeddings', '{"model":"big/embedder","input":[1,2,3]}')
+  limitMs = TURNS_PER_PLAIN_PARSE * (await weir.calibrate())
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+/** An engine that always answers correctly. */
+function honestAnswer(call: EngineCallSeen): Script {
+  const { input, documents, texts, passages } = call.body as Record<string, unknown[]>
+  const answer =
+    (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
+    (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
+    (texts && texts.map((_, index) => ({ index, score: 0.5 }))) ??
+    (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) })
+  return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
+}
+
+async function post(path: string, body: string): Promise<{ status: number; text: string }> {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${weir.key}` }
+  const response = await fetch(weir.base + path, { method: 'POST', headers, body })
+  return { status: response.status, text: await response.text() }
+}
+
+/** Sends the body and checks that no turn of the event loop took too long. */
+async function harmless(path: string, body: string, ...statuses: number[]): Promise<void> {
+  assert.ok(body.length <= MAX_BYTES, `${body.length} bytes`)
+  let answer = { status: 0, text: '' }
+  const turnMs = await weir.longestTurn(async () => {
+    answer = await post(path, body)
+  })
+  engine.calls.length = 0
+  assert.ok(statuses.includes(answer.status), `${answer.status}: ${answer.text.slice(0, 300)}`)
+  assert.ok(turnMs <= limitMs, `a turn took ${turnMs.toFixed(1)} ms of CPU time; the limit is ${limitMs.toFixed(1)} ms`)
+}
+
+for (const [path, { body, field }] of Object.entries(endpoints)) {
+  describe(`a hostile body to ${path} does not hold up other callers`, () => {
+    for (const [name, value] of Object.entries(values)) {
+      for (const place of [field, 'strange']) {
+        it(`${name} as ${place}`, async () => {
+          const { [place]: _, ...rest } = body as Record<string, unknown>
+          await harmless(path, `${JSON.stringify(rest).slice(0, -1)},"${place}":${value()}}`, 200, 400)
+        })
+      }
+    }
+  })
+}
+
+describe('a large request does not hold up other callers', () => {
+  for (const [name, path, status, body] of special) {
+    it(`${name} (${path}: ${status})`, () => harmless(path, body(), status))
+  }
+})
