@@ -312,6 +312,7 @@ async function harmless(path: string, body: string, ...statuses: number[]): Prom
   })
   engine.calls.length = 0
   assert.ok(statuses.includes(answer.status), `${answer.status}: ${answer.text.slice(0, 300)}`)
+  if (process.env['SHOW']) console.log('TURN', turnMs.toFixed(1), limitMs.toFixed(1), path, body.slice(0, 60))
   assert.ok(turnMs <= limitMs, `a turn took ${turnMs.toFixed(1)} ms of CPU time; the limit is ${limitMs.toFixed(1)} ms`)
 }
 

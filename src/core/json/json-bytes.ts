@@ -9,10 +9,10 @@ export function* jsonBytes(value: unknown, pieceCharacters = PIECE_CHARACTERS): 
   let text = ''
 
   function* write(it: unknown): SlicedWork<void> {
-    if (typeof it === 'string' && it.length > pieceCharacters) yield* writeLong(it)
+    if (isSmall(it, pieceCharacters)) text += JSON.stringify(it ?? null)
+    else if (typeof it === 'string') yield* writeLong(it)
     else if (Array.isArray(it)) yield* writeArray(it)
-    else if (typeof it === 'object' && it !== null) yield* writeObject(it as Readonly<Record<string, unknown>>)
-    else text += JSON.stringify(it ?? null)
+    else yield* writeObject(it as Readonly<Record<string, unknown>>)
     if (text.length > pieceCharacters) yield* encode()
   }
 
@@ -34,7 +34,7 @@ export function* jsonBytes(value: unknown, pieceCharacters = PIECE_CHARACTERS): 
       separator = ','
       yield* write(item)
     }
-    text += items.length === 0 ? '[]' : ']'
+    text += ']'
   }
 
   function* writeObject(object: Readonly<Record<string, unknown>>): SlicedWork<void> {
@@ -54,9 +54,32 @@ export function* jsonBytes(value: unknown, pieceCharacters = PIECE_CHARACTERS): 
     yield
   }
 
+  if (isSmall(value, pieceCharacters)) return Buffer.from(JSON.stringify(value))
   yield* write(value)
   pieces.push(Buffer.from(text))
   return pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces)
+}
+
+/** Whether data has at most about that many characters. It looks at no more than that. */
+function isSmall(value: unknown, characters: number): boolean {
+  return typeof value !== 'string' && (typeof value !== 'object' || value === null)
+    ? true
+    : roomAfter(value, characters) >= 0
+}
+
+function roomAfter(value: unknown, room: number): number {
+  if (typeof value === 'string') return room - value.length
+  if (typeof value !== 'object' || value === null) return room - 4
+  let left = room - 2
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length && left >= 0; index++) left = roomAfter(value[index], left)
+    return left
+  }
+  for (const name in value) {
+    left = roomAfter((value as Readonly<Record<string, unknown>>)[name], left - name.length)
+    if (left < 0) break
+  }
+  return left
 }
 
 /** A surrogate pair is one character. */

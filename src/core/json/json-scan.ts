@@ -98,6 +98,9 @@ const CLOSE_BRACE = 0x7d
 const structural = new Uint8Array(256)
 for (const byte of [QUOTE, COMMA, COLON, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE]) structural[byte] = 1
 
+const UNDECIDED = -1
+const OVER = -2
+
 /** An array or object whose end has not been found yet. */
 interface OpenContainer {
   isObject: boolean
@@ -128,76 +131,77 @@ export function* scanInSlices(
   limits: ScanLimits,
   pieceBytes = PIECE_BYTES,
 ): SlicedWork<Scan> {
-  const scanner = openScanner(bytes, start, limits, pieceBytes)
+  const scanner = new Scanner(bytes, start, limits, pieceBytes)
   for (let until = start + pieceBytes; !scanner.scanTo(Math.min(until, bytes.length)); until += pieceBytes) yield
   return scanner.result()
 }
 
-function openScanner(bytes: Buffer, start: number, limits: ScanLimits, pieceBytes: number) {
-  const fields: ScannedField[] = []
+/** A class, because one is made for every request, and that many closures would cost more than the scan. */
+class Scanner {
+  readonly #bytes: Buffer
+  readonly #limits: ScanLimits
+  readonly #pieceBytes: number
+  readonly #fields: ScannedField[] = []
   /** By depth. Kept when a container closes, for the next one at that depth. */
-  const open: OpenContainer[] = [emptyContainer()]
-  open[0]!.pieceStart = start
-  let index = start
-  let depth = 0
-  let deepest = 0
-  let values = 0
-  let containers = 0
-  let names = 0
+  readonly #open: OpenContainer[]
+  #index: number
+  #depth = 0
+  #deepest = 0
+  #values = 0
+  #containers = 0
+  #names = 0
   /** The opening quote of a string whose end has not been found, and where to look on; -1 outside a string. */
-  let stringStart = -1
-  let searchFrom = 0
-  let lastStructural = start
-  let valueStart = -1
-  let exceeded: keyof ScanLimits | undefined
-  let malformedAt: number | undefined
+  #stringStart = -1
+  #searchFrom = 0
+  #lastStructural: number
+  /** Of a field of the outermost object; -1 before its colon. */
+  #valueStart = -1
+  #exceeded: keyof ScanLimits | undefined
+  #malformedAt: number | undefined
+
+  constructor(bytes: Buffer, start: number, limits: ScanLimits, pieceBytes: number) {
+    this.#bytes = bytes
+    this.#limits = limits
+    this.#pieceBytes = pieceBytes
+    this.#open = [openContainer(false, start - 1, 0)]
+    this.#index = start
+    this.#lastStructural = start
+  }
 
   /** Returns true when the scan is over. It may go a little beyond `until`. */
-  function scanTo(until: number): boolean {
-    let container = open[depth]!
+  scanTo(until: number): boolean {
+    const bytes = this.#bytes
+    const limits = this.#limits
+    let container = this.#open[this.#depth]!
+    let index = this.#index
     while (index < until) {
-      if (stringStart < 0) {
+      if (this.#stringStart < 0) {
         index = skipPlain(bytes, index, until)
-        if (index - lastStructural > limits.gapBytes) return stop('gapBytes')
+        if (index - this.#lastStructural > limits.gapBytes) return this.#stop('gapBytes')
         if (index >= until) break
-        lastStructural = index
+        this.#lastStructural = index
       }
       switch (bytes[index]) {
         case QUOTE: {
-          if (stringStart < 0) {
-            stringStart = index
-            searchFrom = index + 1
-          }
-          const end = findStringEnd(bytes, searchFrom, until)
+          const end = this.#endOfString(index, until, container)
           if (end < 0) {
-            searchFrom = -end
-            return false
+            this.#index = index
+            return end === OVER
           }
-          if (end > bytes.length) return malformed(stringStart)
-          if (container.isObject && !container.hasColon) {
-            if (end - stringStart > limits.nameBytes) return stop('nameBytes')
-            container.nameStart = stringStart
-            container.nameEnd = end
-          } else if (end - stringStart > pieceBytes) {
-            const large: LargeValue = { kind: 'string', start: stringStart, end, pieces: [] }
-            cutBefore(container, large, names)
-          }
-          stringStart = -1
           index = end
-          lastStructural = end
           continue
         }
         case COLON:
-          names++
-          if (++container.names > limits.names) return stop('names')
+          this.#names++
+          if (++container.names > limits.names) return this.#stop('names')
           container.hasColon = true
-          if (depth === 1 && container.nameStart >= 0 && valueStart < 0) valueStart = index + 1
+          if (this.#depth === 1 && container.nameStart >= 0 && this.#valueStart < 0) this.#valueStart = index + 1
           break
         case COMMA:
-          if (++values > limits.values) return stop('values')
-          if (depth === 1) closeField(index)
-          if (index - container.pieceStart > pieceBytes) {
-            cut(container, index, undefined, names)
+          if (++this.#values > limits.values) return this.#stop('values')
+          if (this.#depth === 1) this.#closeField(index)
+          if (index - container.pieceStart > this.#pieceBytes) {
+            cut(container, index, undefined, this.#names)
             container.pieceStart = index + 1
           }
           container.hasColon = false
@@ -205,96 +209,127 @@ function openScanner(bytes: Buffer, start: number, limits: ScanLimits, pieceByte
           break
         case OPEN_BRACE:
         case OPEN_BRACKET:
-          if (++values > limits.values) return stop('values')
-          if (++containers > limits.containers) return stop('containers')
-          container = enter(bytes[index] === OPEN_BRACE)
-          if (depth > deepest) deepest = depth
-          if (depth > limits.depth) return stop('depth')
+          if (++this.#values > limits.values) return this.#stop('values')
+          if (++this.#containers > limits.containers) return this.#stop('containers')
+          container = this.#enter(bytes[index] === OPEN_BRACE, index)
+          if (this.#depth > limits.depth) return this.#stop('depth')
           break
         default:
           // A closing bracket.
-          if (depth === 0 || container.isObject !== (bytes[index] === CLOSE_BRACE)) return malformed(index)
-          if (depth === 1) closeField(index)
-          container = leave(container)
+          if (this.#depth === 0 || container.isObject !== (bytes[index] === CLOSE_BRACE)) return this.#malformed(index)
+          if (this.#depth === 1) this.#closeField(index)
+          container = this.#leave(container, index)
       }
       index++
     }
+    this.#index = index
     if (index < bytes.length) return false
-    if (depth > 0) malformedAt = index
-    else cut(container, index, undefined, names)
+    if (this.#depth > 0) return this.#malformed(index)
+    cut(container, index, undefined, this.#names)
     return true
   }
 
-  function stop(limit: keyof ScanLimits): true {
-    exceeded = limit
+  result(): Scan {
+    return {
+      fields: this.#fields,
+      depth: this.#deepest,
+      values: this.#values,
+      containers: this.#containers,
+      names: this.#names,
+      exceeded: this.#exceeded,
+      malformedAt: this.#malformedAt,
+      pieces: this.#open[0]?.pieces ?? [],
+    }
+  }
+
+  #stop(limit: keyof ScanLimits): true {
+    this.#exceeded = limit
     return true
   }
 
-  function malformed(at: number): true {
-    malformedAt = at
+  #malformed(at: number): true {
+    this.#malformedAt = at
     return true
   }
 
-  function closeField(end: number): void {
-    const { nameStart, nameEnd } = open[1]!
-    if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })
-    valueStart = -1
+  /** The end of the string that opens at `start`; UNDECIDED if it is beyond `until`, OVER if the scan ends here. */
+  #endOfString(start: number, until: number, container: OpenContainer): number {
+    if (this.#stringStart < 0) this.#searchFrom = start + 1
+    this.#stringStart = start
+    const end = findStringEnd(this.#bytes, this.#searchFrom, until)
+    if (end < 0) {
+      this.#searchFrom = -end
+      return UNDECIDED
+    }
+    if (end > this.#bytes.length) {
+      this.#malformedAt = start
+      return OVER
+    }
+    if (container.isObject && !container.hasColon) {
+      if (end - start > this.#limits.nameBytes) {
+        this.#exceeded = 'nameBytes'
+        return OVER
+      }
+      container.nameStart = start
+      container.nameEnd = end
+    } else if (end - start > this.#pieceBytes) {
+      this.#cutBefore(container, { kind: 'string', start, end, pieces: [] }, this.#names)
+    }
+    this.#stringStart = -1
+    this.#lastStructural = end
+    return end
   }
 
-  function enter(isObject: boolean): OpenContainer {
-    depth++
-    const container = (open[depth] ??= emptyContainer())
+  #closeField(end: number): void {
+    const { nameStart, nameEnd } = this.#open[1]!
+    const valueStart = this.#valueStart
+    if (valueStart < 0) return
+    this.#fields.push({ name: decodeName(this.#bytes, nameStart, nameEnd), start: nameStart, valueStart, end })
+    this.#valueStart = -1
+  }
+
+  #enter(isObject: boolean, start: number): OpenContainer {
+    const depth = ++this.#depth
+    if (depth > this.#deepest) {
+      this.#deepest = depth
+      return (this.#open[depth] = openContainer(isObject, start, this.#names))
+    }
+    const container = this.#open[depth]!
     container.isObject = isObject
-    container.start = index
-    container.namesBefore = names
+    container.start = start
+    container.namesBefore = this.#names
     container.names = 0
     container.hasColon = false
     container.nameStart = -1
-    container.pieceStart = index + 1
-    container.pieceNames = names
+    container.pieceStart = start + 1
+    container.pieceNames = this.#names
     container.pieces = undefined
     return container
   }
 
-  function leave(container: OpenContainer): OpenContainer {
-    depth--
-    const parent = open[depth]!
-    if (container.pieces || index + 1 - container.start > pieceBytes) {
-      cut(container, index, undefined, names)
-      const { isObject, start: from, pieces = [] } = container
-      const large: LargeValue = { kind: isObject ? 'object' : 'array', start: from, end: index + 1, pieces }
-      cutBefore(parent, large, container.namesBefore)
+  #leave(container: OpenContainer, index: number): OpenContainer {
+    const parent = this.#open[--this.#depth]!
+    if (container.pieces || index + 1 - container.start > this.#pieceBytes) {
+      cut(container, index, undefined, this.#names)
+      const { isObject, start, namesBefore, pieces = [] } = container
+      this.#cutBefore(parent, { kind: isObject ? 'object' : 'array', start, end: index + 1, pieces }, namesBefore)
     }
     return parent
   }
 
-  /** Ends a piece of the container. */
-  function cut(container: OpenContainer, end: number, next: LargeValue | undefined, namesSoFar: number): void {
-    const { pieceStart, pieceNames, nameStart, nameEnd } = container
-    container.pieces ??= []
-    container.pieces.push({ start: pieceStart, end, names: namesSoFar - pieceNames, next, nameStart, nameEnd })
-    container.pieceNames = namesSoFar
-  }
-
-  function cutBefore(container: OpenContainer, large: LargeValue, namesBefore: number): void {
+  #cutBefore(container: OpenContainer, large: LargeValue, namesBefore: number): void {
     cut(container, large.start, large, namesBefore)
     container.pieceStart = large.end
-    container.pieceNames = names
+    container.pieceNames = this.#names
   }
+}
 
-  return {
-    scanTo,
-    result: (): Scan => ({
-      fields,
-      depth: deepest,
-      values,
-      containers,
-      names,
-      exceeded,
-      malformedAt,
-      pieces: open[0]?.pieces ?? [],
-    }),
-  }
+/** Ends a piece of the container. */
+function cut(container: OpenContainer, end: number, next: LargeValue | undefined, names: number): void {
+  const { pieceStart, pieceNames, nameStart, nameEnd } = container
+  container.pieces ??= []
+  container.pieces.push({ start: pieceStart, end, names: names - pieceNames, next, nameStart, nameEnd })
+  container.pieceNames = names
 }
 
 function skipPlain(bytes: Buffer, from: number, until: number): number {
@@ -303,17 +338,17 @@ function skipPlain(bytes: Buffer, from: number, until: number): number {
   return index
 }
 
-function emptyContainer(): OpenContainer {
+function openContainer(isObject: boolean, start: number, namesBefore: number): OpenContainer {
   return {
-    isObject: false,
-    start: 0,
-    namesBefore: 0,
+    isObject,
+    start,
+    namesBefore,
     names: 0,
     hasColon: false,
     nameStart: -1,
     nameEnd: -1,
-    pieceStart: 0,
-    pieceNames: 0,
+    pieceStart: start + 1,
+    pieceNames: namesBefore,
     pieces: undefined,
   }
 }

@@ -8,6 +8,8 @@ import { cutInString } from './json-strings.ts'
  */
 export function* parseInPieces(bytes: Buffer, scan: Scan, pieceBytes = PIECE_BYTES): SlicedWork<unknown> {
   if (scan.malformedAt !== undefined) throw new JsonSyntaxError(scan.malformedAt)
+  const [only, ...others] = scan.pieces
+  if (only && others.length === 0) return parsePiece(bytes, only.start, only)
   const items = yield* arrayOf(bytes, scan.pieces, pieceBytes)
   // One value, and no comma beside it.
   if (items.length !== 1) throw new JsonSyntaxError(bytes.length)
@@ -104,20 +106,28 @@ function isSpace(byte: number): boolean {
 }
 
 /** With a placeholder for the large value after the piece, JSON.parse sees whether all commas and colons are there. */
-function parsePiece(bytes: Buffer, start: number, { end, names, next }: Piece, brackets: '[]' | '{}'): unknown {
-  const members = bytes.toString('utf8', start, end) + (next ? PLACEHOLDER : '')
-  const value = parseText(brackets[0] + members + brackets[1], start)
+function parsePiece(
+  bytes: Buffer,
+  start: number,
+  { end, names, next }: Piece,
+  brackets: '[]' | '{}' | '' = '',
+): unknown {
+  const members = bytes.toString('utf8', start, end)
+  const value =
+    brackets === ''
+      ? parseText(members, start)
+      : parseText(brackets[0] + members + (next ? PLACEHOLDER : '') + brackets[1], start - 1)
   if (hasRepeatedName(value, names)) throw new RepeatedNameError()
   return value
 }
 
+/** `start` is the offset of the text in the body. */
 function parseText(text: string, start: number): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    // In front of the piece is an opening bracket or quote that is not in the body.
-    const position = Number(/position (\d+)/.exec((error as Error).message)?.[1] ?? text.length) - 1
-    throw new JsonSyntaxError(start + Math.max(0, position))
+    const position = Number(/position (\d+)/.exec((error as Error).message)?.[1] ?? text.length)
+    throw new JsonSyntaxError(start + position)
   }
 }
 
@@ -127,7 +137,7 @@ function* textOf(bytes: Buffer, { start, end }: LargeValue, pieceBytes: number):
   const last = end - 1
   for (let from = start + 1; from < last;) {
     const to = from + pieceBytes < last ? cutInString(bytes, from, from + pieceBytes) : last
-    parts.push(String(parseText(`"${bytes.toString('utf8', from, to)}"`, from)))
+    parts.push(String(parseText(`"${bytes.toString('utf8', from, to)}"`, from - 1)))
     from = to
     yield
   }
