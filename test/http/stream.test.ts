@@ -527,7 +527,9 @@ describe('streaming: engines that go on past max_tokens', () => {
     chunks
       .flatMap(({ choices }) => choices)
       .filter((choice) => choice.index === index)
-      .map(({ delta }) => `${delta['content'] ?? ''}${delta['reasoning_content'] ?? ''}`)
+      .map(({ delta }) =>
+        [delta['content'], delta['reasoning_content']].filter((it) => typeof it === 'string').join(''),
+      )
       .join('')
 
   const reasonsOf = (chunks: readonly Chunk[], index = 0): (string | null)[] =>
@@ -625,7 +627,7 @@ describe('streaming: engines that go on past max_tokens', () => {
     assert.equal(row?.outputTokens, 5)
     assert.ok(row.inputTokens > 0 && row.inputTokens <= 8192, `${row.inputTokens} input tokens`)
     assert.equal(row.estimated, true)
-    const { prompt_tokens: input, completion_tokens: output } = last?.usage as Record<string, number>
+    const { prompt_tokens: input, completion_tokens: output } = (last?.usage ?? {}) as Record<string, number>
     assert.deepEqual([input, output], [row.inputTokens, row.outputTokens])
   })
 
