@@ -87,19 +87,25 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
 
   return {
     async hold(workspace, most): Promise<SpendingHold> {
-      const account = accountOf(workspace.id)
+      followClock()
       if (!isLoaded) await loaded()
-      const limit = workspace.spendLimit
-      if (limit && !limit.isSoft && account.spent + account.held + most > limit.amount)
-        throw refusal(limit.amount, account, most)
-      account.held += most
+      let held = 0n
       let open = true
+      const raise = (amount: PicoAud): void => {
+        if (!open || amount <= held) return
+        const account = accountOf(workspace.id)
+        requireRoom(workspace, { ...account, held: account.held - held }, amount)
+        account.held += amount - held
+        held = amount
+      }
+      raise(most)
       return {
+        raise: async (amount) => raise(amount),
         settle(amount) {
           if (!open) return
           open = false
           const current = accountOf(workspace.id)
-          current.held -= most
+          current.held -= held
           current.spent += amount
           reportLimit(workspace, current)
         },
@@ -117,6 +123,12 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
     },
     spent: (workspaceId) => accountOf(workspaceId).spent,
   }
+}
+
+/** Throws if a hard limit has no room for a request that may cost this much. */
+function requireRoom({ spendLimit }: Workspace, account: Account, most: PicoAud): void {
+  if (!spendLimit || spendLimit.isSoft || account.spent + account.held + most <= spendLimit.amount) return
+  throw refusal(spendLimit.amount, account, most)
 }
 
 function refusal(limit: PicoAud, { spent, held }: Account, most: PicoAud): ApiError {

@@ -51,6 +51,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     try {
       // Read again, because it may have changed while the request waited.
       const price = parts.priceOf(job, caller)
+      await hold.raise(maximumCharge(job, price))
       const intent = await noteIntent(job, caller, reply, price)
       const admittedAt = parts.clock.monotonic()
       answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })

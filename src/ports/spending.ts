@@ -8,6 +8,11 @@ export interface Spending {
 }
 
 export interface SpendingHold {
+  /**
+   * Holds at least this much from now on, because the price has risen. Rejects like `hold` if there is no room; then the
+   * hold stays as it was.
+   */
+  raise(most: PicoAud): Promise<void>
   /** Replaces the hold with what the request cost. Only the first call counts. */
   settle(amount: PicoAud): void
 }

@@ -422,7 +422,10 @@ describe('billing: nothing is charged when the service itself is at fault', () =
     engine.script = { hold: { afterTokens: 2, until: gate().opened }, continuousUsage: true }
     const config = stageConfig([engine.url], { config: { server: { port: 0, admin_port: 0, drain_ms: 1 } } })
     const weir = await startWeir(config)
-    t.after(() => engine.close())
+    t.after(async () => {
+      await weir.stop()
+      await engine.close()
+    })
     const client = await rawClient(weir.base)
     client.send(rawChat(weir.key, { stream: true }))
     await client.sees('there')

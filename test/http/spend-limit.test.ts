@@ -7,11 +7,11 @@ import type { Job } from '../../src/core/job.ts'
 import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
 import type { UsageStore } from '../../src/ports/usage.ts'
-import { chatStage, refusalOf } from '../support/chat-stage.ts'
+import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
-import { gate } from '../support/waiting.ts'
+import { eventually, gate } from '../support/waiting.ts'
 
 /** One cent per output token, so that every request costs whole cents. */
 const expensive = { input_per_million: '0', output_per_million: '10000' }
@@ -176,6 +176,42 @@ describe('a hard spend limit holds the most that one request can cost', () => {
   })
 })
 
+describe('a price that rises while a request waits in the queue', () => {
+  it('is held before the request is served, and refuses it if there is no room', async (t) => {
+    const { opened, open } = gate()
+    const pricing = { input_per_million: '0', output_per_million: '1000' }
+    const { weir, engine } = await chatStage(t, {
+      model: { pricing },
+      limits: { max_concurrent_requests: 1 },
+      script: { tokens: ['a'], hold: { afterTokens: 0, until: opened } },
+    })
+    // A tenth of a cent for each token now, and a cent later.
+    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '0.05' })
+    const first = weir.chat({ max_tokens: 1 })
+    await engine.arrived(1)
+    const waiting = [weir.chat({ max_tokens: 10 }), weir.chat({ max_tokens: 2 })]
+    await eventually('two wait', async () => {
+      const { data } = (await (await weir.call('/queue/status')).json()) as { data: { queue_depth: number }[] }
+      return data[0]?.queue_depth === 2
+    })
+    weir.writeConfig(
+      stageConfig([engine.url], { model: { pricing: expensive }, limits: { max_concurrent_requests: 1 } }),
+    )
+    assert.equal((await weir.reload()).status, 200)
+    open()
+    const [dear, cheap] = await Promise.all(waiting)
+    assert.equal((await first).status, 200)
+    const { status, code, message } = await refusalOf(dear!)
+    assert.deepEqual([status, code], [402, 'spend_limit_exceeded'])
+    assert.match(message, /this request may cost up to A\$0\.10/)
+    assert.equal(cheap?.status, 200)
+    assert.deepEqual(
+      (await weir.ledger()).map(({ amount }) => amount),
+      [PER_TOKEN / 10n, PER_TOKEN],
+    )
+  })
+})
+
 describe('a soft spend limit', () => {
   it('is reported in a header and in the metrics, and refuses nothing', async (t) => {
     const { weir } = await chatStage(t, { model: { pricing: expensive } })
@@ -223,8 +259,11 @@ describe('the amount spent', () => {
     )
     await assert.rejects(spending.hold(workspace, 41n), /spend limit/)
     const first = await spending.hold(workspace, 40n)
+    await assert.rejects(first.raise(41n), /spend limit/)
+    await first.raise(30n)
     first.settle(40n)
     first.settle(40n)
+    await first.raise(1000n)
     assert.deepEqual([spending.spent('ws'), told], [100n, [100n]])
     now = to
     assert.equal(spending.spent('ws'), 0n)

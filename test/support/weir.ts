@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -61,9 +61,21 @@ export function modelEntry(urls: readonly string[], changes: object = {}): objec
   }
 }
 
+/** A test file fails if it ends without having stopped every service, which removes its folder. */
+const folders = new Set<string>()
+process.once('exit', () => {
+  for (const folder of folders) {
+    if (!existsSync(folder)) continue
+    rmSync(folder, { recursive: true, force: true })
+    process.stderr.write(`A test left ${folder} behind: it did not call stop().\n`)
+    process.exitCode = 1
+  }
+})
+
 /** `variables`: of its environment, besides the usual. */
 export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {}): Promise<TestWeir> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-test-'))
+  folders.add(folder)
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
   const writeConfig = (content: object): void =>

@@ -21,7 +21,10 @@ export function fakeSpending(stage: Stage): Spending {
             reject(new ApiError('spend_limit_exceeded', 'no room'))
           } else {
             seen.hold = 'granted'
-            resolve({ settle: (amount) => settleHold(stage, seen, amount) })
+            resolve({
+              raise: (amount) => raiseHold(stage, seen, amount),
+              settle: (amount) => settleHold(stage, seen, amount),
+            })
           }
           stage.log(seen, `hold ${seen.hold}`)
           return false
@@ -31,6 +34,16 @@ export function fakeSpending(stage: Stage): Spending {
       })
     },
   }
+}
+
+/** A hold that grows because the price has risen may be refused, too. */
+async function raiseHold(stage: Stage, seen: RequestSeen, amount: bigint): Promise<void> {
+  if (amount <= seen.held) return
+  seen.isRaiseRefused = stage.chance(0.2)
+  stage.log(seen, `hold raised to ${amount}: ${seen.isRaiseRefused ? 'refused' : 'granted'}`)
+  stage.count(seen.isRaiseRefused ? 'raised hold refused' : 'hold raised')
+  if (seen.isRaiseRefused) throw new ApiError('spend_limit_exceeded', 'no room')
+  seen.held = amount
 }
 
 function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {

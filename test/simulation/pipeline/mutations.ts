@@ -81,6 +81,20 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     breaks: 'hold',
   },
   {
+    name: 'the hold stays the same when the price has risen',
+    file: 'pipeline.ts',
+    find: 'await hold.raise(maximumCharge(job, price))\n',
+    replace: '\n',
+    breaks: 'hold',
+  },
+  {
+    name: 'a stream whose row is late counts as nothing',
+    file: 'settle.ts',
+    find: 'hold.settle(ifLate ? 0n : row.amount)',
+    replace: 'hold.settle(0n)',
+    breaks: 'hold',
+  },
+  {
     name: 'the hold of a durable row is not settled',
     file: 'settle.ts',
     find: 'hold.settle(row.amount)\n  return row',

@@ -59,6 +59,7 @@ export class RequestSeen {
   letGo = 0
   hold: 'none' | 'pending' | 'granted' | 'refused' = 'none'
   held = 0n
+  isRaiseRefused = false
   holdSettledWith: bigint | undefined
   place: 'outside' | 'waiting' | 'admitted' | 'refused' | 'left the queue' | 'released' = 'outside'
   waitMs = 0

@@ -28,6 +28,8 @@ export const happenings = [
   'caller_left',
   'interrupted',
   'spend limit reached',
+  'hold raised',
+  'raised hold refused',
   'intent failed',
   'row late',
   'limits changed',

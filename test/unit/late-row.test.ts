@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openSpending } from '../../src/billing/spending.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { deploymentsOf } from '../../src/core/catalog.ts'
+import { HEADROOM, parseJsonObject } from '../../src/core/json/json-body.ts'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import { freeRates } from '../../src/core/money/rating.ts'
+import { chatJob } from '../../src/endpoints/chat/job.ts'
+import { groupCommit } from '../../src/ledger/group-commit.ts'
+import { createPipeline } from '../../src/pipeline/pipeline.ts'
+import type { Caller } from '../../src/ports/accounts.ts'
+import type { Engine } from '../../src/ports/engine.ts'
+import type { Reply } from '../../src/ports/reply.ts'
+import type { UsageStore } from '../../src/ports/usage.ts'
+
+/** The row of a request that the store does not take in time, and the spend limit. */
+
+const [model] = parseCatalog(
+  JSON.stringify({
+    models: [
+      {
+        id: 'meta/a',
+        categories: ['llm'],
+        context_length: 1000,
+        serverless: { engine: { kind: 'vllm', urls: ['http://127.0.0.1:1'] } },
+      },
+    ],
+  }),
+  'catalog.yaml',
+  () => undefined,
+)
+const usage = { prompt_tokens: 5, completion_tokens: 3 }
+const stream = [
+  { choices: [{ index: 0, delta: { role: 'assistant', content: 'Hi' }, finish_reason: null }] },
+  { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  { choices: [], usage },
+]
+const whole = { choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage }
+const PRICE = 3n
+
+function engineThatSays(text: string): Engine {
+  return {
+    usable: () => true,
+    retain: () => () => {},
+    run({ receiver }) {
+      receiver.start({})
+      receiver.data(Buffer.from(text))
+      return {
+        ended: Promise.resolve({ kind: 'ended' }),
+        isWithEngine: () => true,
+        abort() {},
+        pause() {},
+        resume() {},
+      }
+    },
+    close: async () => {},
+  }
+}
+
+/** Serves a chat while the store takes no rows. Returns what was spent, and the row that is written in the end. */
+async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: LedgerRow | undefined }> {
+  let now = Date.UTC(2026, 10, 15)
+  let isBroken = true
+  const written: LedgerRow[] = []
+  const clock = { now: () => now, monotonic: () => now, after: () => () => {} }
+  const ledger = groupCommit(async ({ rows }) => {
+    if (rows.length > 0 && isBroken) {
+      now += 6000
+      throw new Error('the disk is full')
+    }
+    written.push(...rows)
+  }, clock)
+  const store = { usageSums: async () => [] } as unknown as UsageStore
+  const spending = await openSpending(store, clock, { limitReached() {} })
+  const answer = isStream
+    ? [...stream.map((it) => JSON.stringify(it)), '[DONE]'].map((it) => `data: ${it}\n\n`).join('')
+    : JSON.stringify(whole)
+  const pipeline = createPipeline({
+    ledger,
+    spending,
+    clock,
+    admission: {
+      enter(_lane, _cost, decided) {
+        const ticket = { leave() {} }
+        decided({ kind: 'admitted', waitMs: 0 }, ticket)
+        return ticket
+      },
+    } as Parameters<typeof createPipeline>[0]['admission'],
+    engineOf: () => engineThatSays(answer),
+    priceOf: () => ({ version: 1, rates: { ...freeRates, outputPerToken: PRICE } }),
+    settled() {},
+    pastLimit() {},
+    random: () => 0,
+  })
+  const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10, stream: isStream }
+  const bytes = Buffer.concat([Buffer.alloc(HEADROOM), Buffer.from(JSON.stringify(body))])
+  const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
+  const job = await chatJob(parseJsonObject(bytes), model!, deploymentsOf(model!)[0]!, images)
+  const reply: Reply = {
+    requestId: 'a',
+    isGone: false,
+    isCut: false,
+    onGone: () => () => {},
+    openAnswer() {},
+    sendAnswer() {},
+    openStream() {},
+    write: () => true,
+    onDrain() {},
+    end() {},
+  }
+  const workspace = { id: 'ws', name: 'w', spendLimit: { amount: 1000n, isSoft: false } }
+  await assert.rejects(pipeline(job, { workspace, keyId: 'key' } as Caller, reply), /cannot be recorded/)
+  isBroken = false
+  await ledger.flush()
+  return { spent: spending.spent('ws'), row: written[0] }
+}
+
+describe('a row that the store does not take in time', () => {
+  it('counts against the spend limit if it is of a stream, which the caller has seen but for its end', async () => {
+    const { spent, row } = await serveLate(true)
+    assert.deepEqual([row?.outcome, row?.amount, spent], ['completed', 3n * PRICE, 3n * PRICE])
+  })
+
+  it('counts as nothing if it is of a whole answer, which the caller does not get', async () => {
+    const { spent, row } = await serveLate(false)
+    assert.deepEqual([row?.outcome, row?.amount, spent], ['withheld', 0n, 0n])
+  })
+})
