@@ -139,6 +139,8 @@ describe('the log', () => {
     await chat({ messages })
     engine.script = { tokens: ['ANSWER-OF-AN-ENGINE', 'x'], breakAfter: { tokens: 1, how: 'reset' } }
     await chat({ messages, stream: true })
+    engine.script = { tokens: Array.from({ length: 20 }, () => 'ANSWER-OF-AN-ENGINE ') }
+    for (const stream of [false, true]) assert.equal((await chat({ messages, stream, max_tokens: 2 })).status, 200)
     await fetch(`${service.adminUrl}/admin/v1/keys`, { headers: { authorization: `Bearer ${prompt}` } })
 
     const { stdout, stderr } = await service.stop()
@@ -148,6 +150,12 @@ describe('the log', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>)
     const requests = lines.filter(({ msg }) => msg === 'request' || msg === 'request failed')
     assert.equal(requests.length, service.calls())
+    const breaches = lines.filter(({ msg }) => String(msg).startsWith('engine went past the limits'))
+    assert.equal(breaches.length, 2)
+    for (const { level, request_id: id, model, lane, max_tokens: allowed } of breaches) {
+      assert.deepEqual([level, model, lane, allowed], [40, 'meta/test-8b', 'meta/test-8b', 2])
+      assert.ok(requests.some((line) => line['request_id'] === id))
+    }
     const first = requests.find(({ outcome }) => outcome === 'completed')
     for (const name of ['request_id', 'time', 'method', 'path', 'status', 'workspace', 'key_id', 'model', 'lane']) {
       assert.ok(first?.[name] !== undefined, name)
