@@ -245,7 +245,7 @@ export default [
     file: 'src/catalog/price-book.ts',
     find: '!reserved.has(version.model)) await add(version.model, null, null)',
     replace: 'reserved.has(version.model)) await add(version.model, null, null)',
-    tests: ['unit/price-book', 'http/billing'],
+    tests: ['unit/reserved-capacity'],
   },
   {
     name: 'prices-tokens-on-reserved-capacity-cost',
@@ -259,14 +259,14 @@ export default [
     file: 'src/billing/capacity.ts',
     find: 'month.to, now)',
     replace: 'month.to)',
-    tests: ['unit/invoicing'],
+    tests: ['unit/reserved-capacity'],
   },
   {
     name: 'capacity-of-a-workspace-with-a-longer-name',
     file: 'src/billing/capacity.ts',
     find: 'model.endsWith(`@${workspace.name}`)',
     replace: 'model.endsWith(workspace.name)',
-    tests: ['unit/invoicing'],
+    tests: ['unit/reserved-capacity'],
   },
   {
     name: 'invoice-of-a-month-that-is-not-over',
@@ -280,14 +280,14 @@ export default [
     file: 'src/billing/invoices.ts',
     find: "if (invoice || (row.correction?.creditNote ?? '') !== '') {",
     replace: "if ((row.correction?.creditNote ?? '') !== '') {",
-    tests: ['unit/invoicing'],
+    tests: ['unit/corrections'],
   },
   {
     name: 'invoice-credit-of-a-row-named-twice',
     file: 'src/billing/invoices.ts',
     find: 'rows !== new Set(requestIds).size',
     replace: 'rows !== requestIds.length',
-    tests: ['unit/invoicing'],
+    tests: ['unit/corrections'],
   },
   {
     name: 'invoice-second-seller-in-the-same-books',
