@@ -306,7 +306,7 @@ export default [
     file: 'src/telemetry/telemetry.ts',
     find: 'row.firstTokenMs / 1000)',
     replace: 'row.firstTokenMs)',
-    tests: ['http/telemetry'],
+    tests: ['unit/metrics'],
   },
   {
     name: 'log-lines-lost-at-exit',

@@ -33,7 +33,7 @@ export default [
     file: 'src/store/queries/usage.ts',
     find: 'for (const table of [HOURS, DAYS]) {',
     replace: 'for (const table of [DAYS]) {',
-    tests: ['unit/wrong-sums'],
+    tests: ['unit/wrong-books'],
   },
   {
     name: 'store-corrections-counted-as-requests',
@@ -336,7 +336,7 @@ export default [
     file: 'src/billing/usage-report.ts',
     find: 'const last = rows.length > limit ? rows[limit - 1] : undefined',
     replace: 'const last = rows.length >= limit ? rows[limit - 1] : undefined',
-    tests: ['http/usage'],
+    tests: ['unit/usage-report'],
   },
   {
     name: 'reconcile-gap-in-the-numbers',
@@ -357,6 +357,6 @@ export default [
     file: 'src/billing/reconcile.ts',
     find: '.model === priced && isForWorkspace && isInEffect) return',
     replace: '.model === priced && isInEffect) return',
-    tests: ['unit/invoicing'],
+    tests: ['unit/wrong-books'],
   },
 ]

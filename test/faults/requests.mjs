@@ -154,7 +154,7 @@ export default [
     file: 'src/pipeline/admit.ts',
     find: 'retryAfter: 2 + Math.floor(random() * 7),',
     replace: 'retryAfter: 2,',
-    tests: ['http/admission'],
+    tests: ['unit/queue-full'],
   },
   {
     name: 'pipeline-waiting-caller-never-leaves',

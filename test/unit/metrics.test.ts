@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createMetrics, labels } from '../../src/telemetry/metrics.ts'
+import { createTelemetry } from '../../src/telemetry/telemetry.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 
 describe('metrics in the Prometheus format', () => {
   it('escape quotes, backslashes and line ends in a label', () => {
@@ -20,5 +22,23 @@ describe('metrics in the Prometheus format', () => {
       'seconds_sum{model="x"} 17',
       'seconds_count{model="x"} 5',
     ])
+  })
+})
+
+describe('the metrics of a settled request', () => {
+  it('are in seconds, as their names say', async (t) => {
+    const telemetry = createTelemetry('silent')
+    t.after(() => telemetry.close())
+    telemetry.settled(sampleRow('a', { model: 'm', queueWaitMs: 250, firstTokenMs: 1500, durationMs: 4000 }))
+    telemetry.settled(sampleRow('b', { model: 'm', queueWaitMs: 250, firstTokenMs: null, durationMs: 4000 }))
+    const text = await telemetry.metrics()
+    for (const line of [
+      'weir_queue_wait_seconds_sum{model="m"} 0.5',
+      'weir_first_token_seconds_sum{model="m"} 1.5',
+      'weir_first_token_seconds_count{model="m"} 1',
+      'weir_engine_seconds_sum{model="m"} 8',
+    ]) {
+      assert.ok(text.includes(`${line}\n`), line)
+    }
   })
 })

@@ -88,6 +88,8 @@ describe('the period of a usage query', () => {
 
   it('is refused, naming the parameter, when a bound is not a date', () => {
     const wrong = ['yesterday', '2026-1-1', '2026-10-04T09:00:00', '20261004', '2026-13-01', '2026-02-30', '2026-00-10']
+    // A year that JavaScript can write, but whose days do not all exist in Sydney.
+    wrong.push('+275760-09-12T00:00:00Z')
     for (const text of wrong) {
       for (const name of ['from', 'to'] as const) {
         assert.throws(

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { emptySums } from '../../src/billing/priced-sums.ts'
+import { ownGroupings, usageReport } from '../../src/billing/usage-report.ts'
+import type { UsageQuery, UsageStore } from '../../src/ports/usage.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+
+/** A store with so many rows, and as many models. */
+function storeOf(count: number): UsageStore {
+  const names = Array.from({ length: count }, (_, index) => `name-${index}`)
+  const sums = emptySums('', 0)
+  return {
+    usage: async ({ limit }: UsageQuery) => names.slice(0, limit).map((name) => sampleRow(name)),
+    usageSums: async ({ limit }: { limit: number }) => names.slice(0, limit).map((group) => ({ ...sums, group })),
+    usageTotal: async () => sums,
+  } as unknown as UsageStore
+}
+
+type Page = { readonly data: readonly unknown[]; readonly has_more: boolean; readonly next: string | null }
+
+describe('a page of usage', () => {
+  for (const grouping of ['', '&group_by=model']) {
+    it(`is the last one when nothing is left: limit=3${grouping}`, async () => {
+      const page = (count: number): Promise<Page> =>
+        usageReport(
+          storeOf(count),
+          { workspaceId: 'ws_1', groupings: ownGroupings },
+          new URLSearchParams(`limit=3${grouping}`),
+        ) as Promise<Page>
+      for (const count of [0, 1, 2, 3]) {
+        const { data, has_more: hasMore, next } = await page(count)
+        assert.deepEqual([data.length, hasMore, next], [count, false, null])
+      }
+      const { data, has_more: hasMore, next } = await page(4)
+      assert.deepEqual([data.length, hasMore], [3, true])
+      assert.match(next ?? '', /name-2$/)
+    })
+  }
+})
