@@ -38,15 +38,15 @@ export default [
   {
     name: 'compose-ready-while-stopping',
     file: 'src/compose.ts',
-    find: '!stopping && ledger.status().healthy',
-    replace: 'ledger.status().healthy',
+    find: '!stopping && store.isUp()',
+    replace: 'store.isUp()',
     tests: ['http/shutdown', 'http/start'],
   },
   {
     name: 'compose-ready-without-a-ledger',
     file: 'src/compose.ts',
-    find: '!stopping && ledger.status().healthy',
-    replace: '!stopping',
+    find: 'reader.isUp() && ledger.status().healthy',
+    replace: 'reader.isUp()',
     tests: ['http/ledger', 'http/start', 'http/shutdown'],
   },
   {

@@ -194,7 +194,7 @@ export default [
   {
     name: 'chat-tool-calls-not-counted',
     file: 'src/endpoints/chat/messages.ts',
-    find: '      addText(call.function.arguments)\n',
+    find: '      yield* addText(call.function.arguments)\n',
     replace: '',
     tests: ['unit/message-estimate'],
   },
@@ -530,15 +530,15 @@ export default [
   {
     name: 'exchange-stalled-reader-kept',
     file: 'src/http/exchange.ts',
-    find: 'if (!flowing) this.#stall ??= setTimeout(() => this.request.socket.destroy(), STALL_MS).unref()\n',
+    find: 'if (this.#isUnsent) this.#stall ??= setTimeout(() => this.request.socket.destroy(), this.#listener.stallMs).unref()\n',
     replace: '',
     tests: ['http/traps'],
   },
   {
     name: 'exchange-stall-not-cleared-by-a-drain',
     file: 'src/http/exchange.ts',
-    find: '  #resume(): void {\n    clearTimeout(this.#stall)\n',
-    replace: '  #resume(): void {\n',
+    find: '  #taken(): void {\n    clearTimeout(this.#stall)\n',
+    replace: '  #taken(): void {\n',
     tests: ['http/traps'],
   },
   {
@@ -551,8 +551,8 @@ export default [
   {
     name: 'exchange-head-with-a-body',
     file: 'src/http/exchange.ts',
-    find: "this.#response.end(this.method === 'HEAD' ? undefined : body)",
-    replace: 'this.#response.end(body)',
+    find: "this.#endWith(this.method === 'HEAD' ? '' : body)",
+    replace: 'this.#endWith(body)',
     tests: ['http/openapi', 'http/traps'],
   },
   {
@@ -643,8 +643,8 @@ export default [
   {
     name: 'public-rate-limit-for-each-key',
     file: 'src/http/public/public-api.ts',
-    find: 'rateLimiter.take(caller.workspace.id, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)',
-    replace: 'rateLimiter.take(caller.keyId, caller.workspace.requestsPerMinute ?? limits.requestsPerMinute)',
+    find: "{ kind: 'workspace', id: caller.workspace.id }",
+    replace: "{ kind: 'workspace', id: caller.keyId }",
     tests: ['http/rate-limit'],
   },
   {
