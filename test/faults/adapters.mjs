@@ -155,11 +155,11 @@ export default [
     tests: ['unit/upstream-call', 'http/engine', 'http/disconnects'],
   },
   {
-    name: 'engine-resume-does-nothing',
+    name: 'engine-never-pauses',
     file: 'src/engines/upstream-call.ts',
-    find: 'resume: () => controller?.resume(),',
-    replace: 'resume: () => controller?.pause(),',
-    tests: ['http/stream', 'http/embeddings'],
+    find: 'pause: () => controller?.pause(),',
+    replace: 'pause: () => controller?.resume(),',
+    tests: ['http/stream'],
   },
   {
     name: 'engine-refusal-of-weir-reaches-the-caller',

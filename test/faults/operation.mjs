@@ -103,7 +103,7 @@ export default [
     file: 'src/commands/prices.ts',
     find: "const [size = '', quality] = kind.split(':')",
     replace: "const [size = '', quality] = kind.split('/')",
-    tests: ['http/images'],
+    tests: ['cli-prices'],
   },
   {
     name: 'command-replay-in-absolute-time',
@@ -117,7 +117,7 @@ export default [
     file: 'src/core/admission/queue-simulation.ts',
     find: 'Math.min(sorted.length - 1, Math.floor(sorted.length * share))',
     replace: 'Math.max(0, Math.floor(sorted.length * share) - 1)',
-    tests: ['unit/queue-simulation'],
+    tests: ['unit/queue-spread'],
   },
   {
     name: 'simulation-slowed-by-itself',

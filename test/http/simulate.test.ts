@@ -50,6 +50,7 @@ describe('weir simulate --replay', () => {
     const [two, three] = report.runs
     assert.equal(report.duration_ms, Date.parse(to) - Date.parse(from))
     assert.deepEqual([two?.['requests'], two?.['admitted_after_wait']], [3, 1])
+    assert.ok((two?.['concurrency_use'] ?? 0) > 0, 'they arrive within the period')
     assert.deepEqual([three?.['requests'], three?.['admitted_at_once']], [3, 3])
 
     // The largest request costs 10 + 256 tokens, more than this budget.
