@@ -3,7 +3,6 @@ import { describe, it } from 'node:test'
 import { openSpending } from '../../src/billing/spending.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf } from '../../src/core/catalog.ts'
-import { HEADROOM, parseJsonObject } from '../../src/core/json/json-body.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { freeRates } from '../../src/core/money/rating.ts'
 import { chatJob } from '../../src/endpoints/chat/job.ts'
@@ -11,8 +10,10 @@ import { groupCommit } from '../../src/ledger/group-commit.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Caller } from '../../src/ports/accounts.ts'
 import type { Engine } from '../../src/ports/engine.ts'
+import type { LedgerBatch } from '../../src/ports/ledger.ts'
 import type { Reply } from '../../src/ports/reply.ts'
 import type { UsageStore } from '../../src/ports/usage.ts'
+import { finished, parsedBody } from '../support/sliced.ts'
 
 /** The row of a request that the store does not take in time, and the spend limit. */
 
@@ -64,13 +65,17 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Ledge
   let isBroken = true
   const written: LedgerRow[] = []
   const clock = { now: () => now, monotonic: () => now, after: () => () => {} }
-  const ledger = groupCommit(async ({ rows }) => {
-    if (rows.length > 0 && isBroken) {
-      now += 6000
-      throw new Error('the disk is full')
-    }
-    written.push(...rows)
-  }, clock)
+  const failingStore = {
+    async writeLedger({ rows }: LedgerBatch) {
+      if (rows.length > 0 && isBroken) {
+        now += 6000
+        throw new Error('the disk is full')
+      }
+      written.push(...rows)
+    },
+    setAside: () => assert.fail('a full disk refuses no row for good'),
+  }
+  const ledger = groupCommit(failingStore, clock, { setAside() {} })
   const store = { usageSums: async () => [] } as unknown as UsageStore
   const spending = await openSpending(store, clock, { limitReached() {} })
   const answer = isStream
@@ -94,14 +99,14 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Ledge
     random: () => 0,
   })
   const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10, stream: isStream }
-  const bytes = Buffer.concat([Buffer.alloc(HEADROOM), Buffer.from(JSON.stringify(body))])
   const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
-  const job = await chatJob(parseJsonObject(bytes), model!, deploymentsOf(model!)[0]!, images)
+  const job = await finished(chatJob(parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!, images))
   const reply: Reply = {
     requestId: 'a',
     isGone: false,
     isCut: false,
     onGone: () => () => {},
+    holdAnswer() {},
     openAnswer() {},
     sendAnswer() {},
     openStream() {},
