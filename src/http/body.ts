@@ -50,7 +50,7 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
       } catch (refusal) {
         stop()
         request.resume()
-        reject(refusal as Error)
+        reject(refusal)
         return
       }
       if (end + chunk.length > bytes.length) bytes = grown(bytes, end, chunk.length, declared)

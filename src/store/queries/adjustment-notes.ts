@@ -157,11 +157,11 @@ function reverseValues({ note, reversal }: UnfinishedNote): Values {
 }
 
 function toUnfinishedNote(row: Row): UnfinishedNote {
-  const ids = row['request_ids']
+  const ids = row['request_ids'] as string | null
   return {
     note: toInvoice(row),
     reversal: {
-      requestIds: ids === null ? null : (JSON.parse(String(ids)) as string[]),
+      requestIds: ids === null ? null : (JSON.parse(ids) as string[]),
       reason: String(row['reason']),
     },
     after: { settledAt: Number(row['after_settled_at']), requestId: String(row['after_request_id']) },
