@@ -3,6 +3,9 @@ import { describe, it } from 'node:test'
 import { embeddedEngine } from '../../src/embedded/service/embedded-engine.ts'
 import type { EngineSupervisor } from '../../src/embedded/service/supervisor.ts'
 import type { CallEnd, Engine, EngineCall, RunningCall } from '../../src/ports/engine.ts'
+import { within } from '../support/waiting.ts'
+
+const endOf = ({ ended }: RunningCall): Promise<CallEnd> => within(10_000, 'the call ends', ended)
 
 /** A model whose host starts when the test says so, and whose calls end when they are aborted. */
 function stage() {
@@ -38,7 +41,7 @@ describe('a call of a model that the service runs itself', () => {
     assert.equal(running.isWithEngine(), false)
     running.abort()
     started.resolve('')
-    assert.deepEqual(await running.ended, { kind: 'aborted' })
+    assert.deepEqual(await endOf(running), { kind: 'aborted' })
     assert.equal(calls.length, 0)
   })
 
@@ -49,7 +52,7 @@ describe('a call of a model that the service runs itself', () => {
     await started.promise
     assert.equal(running.isWithEngine(), true)
     running.abort()
-    assert.deepEqual(await running.ended, { kind: 'aborted' })
+    assert.deepEqual(await endOf(running), { kind: 'aborted' })
     assert.deepEqual(calls, [{ aborted: true }])
   })
 
@@ -57,7 +60,7 @@ describe('a call of a model that the service runs itself', () => {
     const { started, calls, run } = stage()
     const running = run()
     started.reject(new Error('it keeps crashing'))
-    const end = await running.ended
+    const end = await endOf(running)
     assert.ok(end.kind === 'failed' && !end.started)
     assert.equal(end.error.code, 'upstream_error')
     assert.doesNotMatch(end.error.message, /crashing/, 'the reason is for the log')

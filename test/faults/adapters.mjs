@@ -131,7 +131,7 @@ export default [
     file: 'src/engines/upstream-call.ts',
     find: '      onResponseEnd() {\n        address.inFlight--\n',
     replace: '      onResponseEnd() {\n',
-    tests: ['unit/upstream-call', 'http/engine'],
+    tests: ['unit/upstream'],
   },
   {
     name: 'engine-retries-after-the-answer-began',
