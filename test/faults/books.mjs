@@ -299,7 +299,7 @@ export default [
   {
     name: 'spending-held-twice-after-settling',
     file: 'src/billing/spending.ts',
-    find: '          current.held -= most\n',
+    find: '          current.held -= held\n',
     replace: '',
     tests: ['http/spend-limit'],
   },

@@ -203,7 +203,7 @@ export default [
     file: 'src/endpoints/chat/messages.ts',
     find: "if (message.role !== 'user') {",
     replace: "if (message.role === 'assistant') {",
-    tests: ['http/vision'],
+    tests: ['unit/image-places'],
   },
   {
     name: 'chat-one-remote-image-too-many',
