@@ -176,13 +176,6 @@ export default [
     tests: ['embedded/download'],
   },
   {
-    name: 'download-cut-off-taken-for-complete',
-    file: 'src/embedded/files/download.ts',
-    find: "  if (total !== undefined && received < total) throw new Error('the connection closed early')\n",
-    replace: '',
-    tests: ['embedded/download'],
-  },
-  {
     name: 'download-gives-up-on-429',
     file: 'src/embedded/files/download.ts',
     find: 'error.status < 500 && error.status !== 429',

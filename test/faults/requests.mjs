@@ -266,7 +266,7 @@ export default [
     file: 'src/endpoints/parameters.ts',
     find: 'top_k: (value) => value === -1,',
     replace: 'top_k: (value) => value === 0,',
-    tests: ['http/chat'],
+    tests: ['unit/default-parameters'],
   },
   {
     name: 'completions-best-of-not-charged',
