@@ -224,7 +224,7 @@ export default [
     file: 'src/endpoints/chat/stream.ts',
     find: 'Boolean(choice.finish_reason) && !finished.has(index)',
     replace: 'Boolean(choice.finish_reason)',
-    tests: ['unit/chat-stream'],
+    tests: ['unit/finish-once'],
   },
   {
     name: 'stream-bracket-inside-a-string',
@@ -280,7 +280,7 @@ export default [
     file: 'src/endpoints/completions/stream.ts',
     find: 'if (finishes) finished.add(index)\n',
     replace: '',
-    tests: ['http/completions', 'unit/chat-stream'],
+    tests: ['unit/finish-once'],
   },
   {
     name: 'embeddings-big-endian',
