@@ -257,7 +257,8 @@ describe('the three rate limit headers', () => {
     'HTTP/1.0': [401, () => request(['GET /api/v1/models HTTP/1.0'])],
     'an absolute address': [
       404,
-      () => request(['GET http://x/ HTTP/1.1', 'Host: x', `Authorization: Bearer ${weir.key}`, 'Connection: close']),
+      () =>
+        request(['GET http://x/nowhere HTTP/1.1', 'Host: x', `Authorization: Bearer ${weir.key}`, 'Connection: close']),
     ],
   }
   for (const [name, [status, text]] of Object.entries(bytes)) {

@@ -64,7 +64,8 @@ export async function orderedEngine(options: {
     response.once('close', () => running.delete(call))
     options.begun(call)
     await sleep(options.workMs())
-    answer(response, call.content, body.stream === true)
+    // The first word alone, which keeps even max_tokens: 1.
+    answer(response, call.content.slice(0, call.content.indexOf(' ') + 1), body.stream === true)
   }
 
   const server = createServer((request, response) => void take(request, response))

@@ -15,10 +15,10 @@ async function tokens(request: object): Promise<{ readonly charged: number; read
 
 const text = 'word '.repeat(1000)
 const user = (content: unknown) => ({ role: 'user', content })
-const tool = { type: 'function', function: { name: 'f', description: text } }
 const call = (name: string, given: string) => ({ id: 'a', type: 'function', function: { name, arguments: given } })
 
-describe('the tokens of a chat request', () => {
+// Everything beside the messages, such as tools, is counted from its bytes: see forwarded-input.test.ts.
+describe('the tokens of the messages of a chat', () => {
   const places: readonly [place: string, request: object][] = [
     ['a message', { messages: [user(text)] }],
     [
@@ -34,8 +34,6 @@ describe('the tokens of a chat request', () => {
     ],
     ['the name of a called tool', { messages: [{ role: 'assistant', tool_calls: [call(text, '{}')] }] }],
     ['the arguments of a called tool', { messages: [{ role: 'assistant', tool_calls: [call('f', text)] }] }],
-    ['a tool', { messages: [user('')], tools: [tool] }],
-    ['a response format', { messages: [user('')], response_format: { type: 'json_schema', json_schema: { text } } }],
   ]
   for (const [place, request] of places) {
     it(`include the text of ${place}`, async () => {
