@@ -98,15 +98,10 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
     await store.addPriceVersion({ model: name, workspaceId, prices, effectiveFrom: clock.now() })
   }
 
-  /**
-   * Stores new versions of prices that changed, and ends those that are gone. The main price ('') comes last: whether a
-   * workspace has its own prices depends on it.
-   */
+  /** Stores new versions of prices that changed, and ends those that are gone. */
   async function replace(model: string, workspaceId: string | null, lists: PricesByKind): Promise<void> {
     const before = current.get(address(model, workspaceId))
-    const kinds = new Set([...(before?.keys() ?? []), ...lists.keys()])
-    kinds.delete('')
-    for (const kind of [...kinds, '']) {
+    for (const kind of writingOrder(lists, before)) {
       const [last, next] = [before?.get(kind)?.prices ?? null, lists.get(kind) ?? null]
       if (!samePrices(last, next)) await add(pricedName(model, kind), workspaceId, next)
     }
@@ -168,6 +163,21 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
       return own
     },
   }
+}
+
+/**
+ * Versions are written one after the other, and somebody may read them in between, or the process may end there. In this
+ * order, every kind of image has either its old price or its new one: kinds that have a price, the closest match first;
+ * then the main price (''), which everything else falls back to; then kinds whose price ends, the closest match last.
+ * Whether a workspace has its own prices depends on the main price, so nobody uses any of them before that is written.
+ */
+function writingOrder(lists: PricesByKind, before: Versions | undefined): readonly string[] {
+  const kinds = [...new Set([...lists.keys(), ...(before?.keys() ?? [])])].filter((kind) => kind !== '')
+  if (!before?.get('')?.prices) return [...kinds, '']
+  const closestFirst = kinds.toSorted((one, other) => closestKinds(other).length - closestKinds(one).length)
+  const priced = closestFirst.filter((kind) => lists.has(kind))
+  const ended = closestFirst.toReversed().filter((kind) => !lists.has(kind))
+  return [...priced, '', ...ended]
 }
 
 function listsIn(versions: Versions): PricesByKind {

@@ -225,6 +225,50 @@ describe('an adjustment note', () => {
   })
 })
 
+describe('an invoice', () => {
+  it('has a row that came while it was drafted, or the row is of the next month', async () => {
+    const buyer = await books.workspace('busy')
+    const version = await books.price('meta/busy', { input_per_million: '1' }, september())
+    const request = (at: number) => books.row(buyer, 'meta/busy', version, at, { inputTokens: 1_000_000 })
+    await books.settle([await request(october.from)])
+    let reads = 0
+    const meanwhile = {
+      ...books.store,
+      async pricedSums(...asked: Parameters<typeof books.store.pricedSums>) {
+        const sums = await books.store.pricedSums(...asked)
+        // A row that was settled in October, and that a slow disk writes only now.
+        if (reads++ === 0) await books.settle([await request(october.to - 1)])
+        return sums
+      },
+    }
+    const invoicing = openInvoicing(meanwhile, { now: () => books.now, monotonic: () => 0 }, seller)
+    const { ledger_rows: rows, subtotal, number } = await invoicing.issue(buyer, october)
+    assert.deepEqual([rows, subtotal, reads], [2, '2.00', 2], 'it was drafted again')
+    assert.deepEqual((await books.invoicing.byNumber(number!)).ledger_rows, 2)
+    const late = await request(october.to - 1)
+    await books.settle([late])
+    assert.equal((await books.store.usageRow(late.requestId))?.settledAt, october.to)
+    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+  })
+})
+
+describe('reserved capacity', () => {
+  it('[C5] is billed from the moment the workspace exists, though the catalog named it before', async () => {
+    const before = books.now
+    await books.price('meta/reserved@latecomer', { per_hour: '1.00' }, september())
+    books.now = october.from + 10 * HOUR_MS
+    const latecomer = await books.workspace('latecomer')
+    books.now = before
+    const { lines } = await books.invoicing.preview(latecomer, october)
+    assert.deepEqual(
+      lines.map(({ unit, quantity, amount }) => [unit, quantity, amount]),
+      [['capacity_hours', '733', '733.00']],
+    )
+    const { lines: none } = await books.invoicing.preview(latecomer, parseMonth('2026-09')!)
+    assert.deepEqual(none, [])
+  })
+})
+
 describe('images priced by size', () => {
   it('[M3] get a line for each size and quality that links to only its own rows, and reconcile', async () => {
     const buyer = await books.workspace('painters')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
 import { openPriceBook, type PriceBook } from '../../src/catalog/price-book.ts'
 import { memoryChanges } from '../../src/changes/memory.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
@@ -13,20 +14,26 @@ function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
   return [...parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)]
 }
 
+fc.configureGlobal({ seed: 1 })
+
 /** A price book over a store that has only prices, with a clock that advances each time it is read. */
 async function emptyBook() {
   const versions: PriceVersion[] = []
+  let afterEach: (() => Promise<unknown>) | undefined
   const store = {
     accounts: async () => ({ workspaces: [], keys: [], prices: [...versions] }),
     async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
       versions.push({ ...version, id: versions.length + 1 })
+      await afterEach?.()
       return versions.length
     },
   } as unknown as Store
   let now = 1000
   const clock = { now: () => now++, monotonic: () => 0 }
   const open = (): Promise<PriceBook> => openPriceBook(store, clock, memoryChanges())
-  return { book: await open(), again: open, versions }
+  /** What to do after each version that is written, when the others are not there yet. */
+  const onVersion = (react: typeof afterEach): void => void (afterEach = react)
+  return { book: await open(), again: open, versions, onVersion }
 }
 
 const expensive = { input_per_million: '2.00', output_per_million: '4.00' }
@@ -159,6 +166,48 @@ describe('image prices by size and quality', () => {
     assert.deepEqual([before.rates.perImage, price.rates.perImage], [8n * CENT, 9n * CENT])
     assert.equal(book.priceFor(model!, 'ws_1', 'auto hd').rates.perImage, 4n * CENT, 'no longer listed')
     assert.deepEqual((await again()).priceFor(model!, 'ws_1', '1024x1792 hd'), price)
+  })
+
+  it('[M6] cost the old price or the new one, and never something else, while a change is being written', async () => {
+    const kinds = ['512x512', '512x512 hd', '1024x1792', '1024x1792 hd', 'auto hd']
+    const cents = fc.integer({ min: 1, max: 9 }).map((it) => `0.0${it}`)
+    const anyPrices: fc.Arbitrary<ModelPrices> = fc
+      .record({ general: cents, own: fc.dictionary(fc.constantFrom(...kinds), cents) })
+      .map(({ general, own }) => ({
+        per_image: general,
+        image_prices: Object.entries(own).map(([kind, per_image]) => {
+          const [size = '', quality] = kind.split(' ')
+          return { size, ...(quality ? { quality } : {}), per_image }
+        }),
+      }))
+    const change = fc.record({ list: fc.boolean(), prices: fc.option(anyPrices) })
+    await fc.assert(
+      fc.asyncProperty(anyPrices, fc.array(change, { minLength: 1, maxLength: 4 }), async (first, changes) => {
+        const { book, again, onVersion } = await emptyBook()
+        const [model] = catalogOf(first)
+        await book.syncListPrices([model!])
+        const pricesIn = (it: PriceBook): (bigint | null)[] =>
+          kinds.map((kind) => it.priceFor(model!, 'ws_1', kind).rates.perImage)
+        let current = model!
+        for (const { list, prices } of changes) {
+          const before = pricesIn(book)
+          const between: (bigint | null)[][] = []
+          onVersion(async () => between.push(pricesIn(await again())))
+          if (list && prices) {
+            current = catalogOf(prices)[0]!
+            await book.syncListPrices([current])
+          } else await book.setWorkspacePrice(current, 'ws_1', prices)
+          onVersion(undefined)
+          const after = pricesIn(book)
+          for (const seen of between) {
+            for (const [index, price] of seen.entries()) {
+              assert.ok(price === before[index] || price === after[index], `${kinds[index]} costs ${price}`)
+            }
+          }
+        }
+      }),
+      { numRuns: 300 },
+    )
   })
 
   it('[M6] follow the list for a workspace with its own price, unless it sets its own image prices', async () => {
