@@ -13,7 +13,8 @@ import { modelEntry } from '../support/weir.ts'
 const MAX_BYTES = 20 * 1024 * 1024
 /** Room for the rest of a body around its largest part. */
 const ROOM = MAX_BYTES - 1000
-const TURNS_PER_PLAIN_PARSE = 3
+const PLAIN_PARSES = 3
+const TRIES = 4
 
 /** As many copies as fit into `bytes`. */
 function fill(piece: string, bytes = ROOM, separator = ''): string {
@@ -50,6 +51,16 @@ const values: Readonly<Record<string, () => string>> = {
   'an enormous name': () => `{"${fill('x')}":0}`,
   'a long text after which the JSON is broken': () => `["${fill('x', ROOM - 10)}" 0]`,
 }
+
+/** Those that an endpoint may take for a text or a list, so that it goes on to count and to rewrite them. */
+const accepted = [
+  'a plain string',
+  'a string of emoji with some ASCII',
+  'a string of escaped quotes',
+  'as many short strings as are allowed',
+  'as many numbers as are allowed',
+  'very many small objects',
+]
 
 /** The smallest valid request of each endpoint, and the field that the hostile value takes the place of. */
 const endpoints: Readonly<Record<string, { readonly body: object; readonly field: string }>> = {
@@ -279,7 +290,7 @@ before(async () => {
   // The first requests of a process compile its code and load its tables, once.
   for (const [path, { body }] of Object.entries(endpoints)) await post(path, JSON.stringify(body))
   await post('/embeddings', '{"model":"big/embedder","input":[1,2,3]}')
-  limitMs = TURNS_PER_PLAIN_PARSE * (await weir.calibrate())
+  limitMs = PLAIN_PARSES * (await weir.calibrate())
 })
 after(async () => {
   await weir.stop()
@@ -297,37 +308,49 @@ function honestAnswer(call: EngineCallSeen): Script {
   return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
 }
 
-async function post(path: string, body: string): Promise<{ status: number; text: string }> {
+async function post(path: string, body: string | Buffer<ArrayBuffer>): Promise<{ status: number; text: string }> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${weir.key}` }
   const response = await fetch(weir.base + path, { method: 'POST', headers, body })
   return { status: response.status, text: await response.text() }
 }
 
-/** Sends the body and checks that no turn of the event loop took too long. */
+/**
+ * Sends the body and checks that no turn of the event loop took too long. On a busy machine everything takes longer for
+ * a while, so it is measured again before it counts as a failure.
+ */
 async function harmless(path: string, body: string, ...statuses: number[]): Promise<void> {
-  assert.ok(body.length <= MAX_BYTES, `${body.length} bytes`)
-  let answer = { status: 0, text: '' }
-  const turnMs = await weir.longestTurn(async () => {
-    answer = await post(path, body)
-  })
-  engine.calls.length = 0
-  assert.ok(statuses.includes(answer.status), `${answer.status}: ${answer.text.slice(0, 300)}`)
-  if (process.env['SHOW']) console.log('TURN', turnMs.toFixed(1), limitMs.toFixed(1), path, body.slice(0, 60))
-  assert.ok(turnMs <= limitMs, `a turn took ${turnMs.toFixed(1)} ms of CPU time; the limit is ${limitMs.toFixed(1)} ms`)
+  const bytes = Buffer.from(body)
+  assert.ok(bytes.length <= MAX_BYTES, `${bytes.length} bytes`)
+  const tries: string[] = []
+  while (tries.length < TRIES) {
+    let answer = { status: 0, text: '' }
+    const turnMs = await weir.longestTurn(async () => {
+      answer = await post(path, bytes)
+    })
+    engine.calls.length = 0
+    assert.ok(statuses.includes(answer.status), `${answer.status}: ${answer.text.slice(0, 300)}`)
+    if (turnMs <= limitMs) return
+    tries.push(`${turnMs.toFixed(1)} ms, with a limit of ${limitMs.toFixed(1)} ms`)
+    limitMs = PLAIN_PARSES * (await weir.calibrate())
+  }
+  assert.fail(`the longest turns took ${tries.join('; ')} of CPU time`)
 }
 
-for (const [path, { body, field }] of Object.entries(endpoints)) {
-  describe(`a hostile body to ${path} does not hold up other callers`, () => {
-    for (const [name, value] of Object.entries(values)) {
-      for (const place of [field, 'strange']) {
-        it(`${name} as ${place}`, async () => {
-          const { [place]: _, ...rest } = body as Record<string, unknown>
-          await harmless(path, `${JSON.stringify(rest).slice(0, -1)},"${place}":${value()}}`, 200, 400)
-        })
+describe('a hostile body does not hold up other callers', () => {
+  for (const [name, value] of Object.entries(values)) {
+    it(`${name}, in a field that is ignored`, () =>
+      harmless('/completions', `{"model":"big/chat","prompt":"Hi","strange":${value()}}`, 200, 400))
+  }
+  for (const name of accepted) {
+    it(`${name}, in the field that each endpoint is about`, async () => {
+      const value = values[name]?.() ?? ''
+      for (const [path, { body, field }] of Object.entries(endpoints)) {
+        const { [field]: _, ...rest } = body as Record<string, unknown>
+        await harmless(path, `${JSON.stringify(rest).slice(0, -1)},"${field}":${value}}`, 200, 400)
       }
-    }
-  })
-}
+    })
+  }
+})
 
 describe('a large request does not hold up other callers', () => {
   for (const [name, path, status, body] of special) {
