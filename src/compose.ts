@@ -27,10 +27,11 @@ import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
+import type { Reloads } from './ports/changes.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import type { Store } from './ports/store.ts'
-import { publishService, withdrawService } from './running-service.ts'
+import { listenForCommands, publishService, withdrawService } from './running-service.ts'
 import { clockDoubt } from './ledger/clock-doubt.ts'
 import { groupCommit } from './ledger/group-commit.ts'
 import { retryRefusedRows } from './ledger/refused-rows.ts'
@@ -190,14 +191,26 @@ async function assemble(
     .finishCredit()
     .catch((error: Error) => log.warn({ reason: error.message }, 'an adjustment note is left for the next start'))
 
-  opened.defer(() => withdrawService(config.dataDir))
+  const reloads: Reloads = {
+    accounts: async () => void (await Promise.all([changes.announce('accounts'), changes.announce('prices')])),
+    async catalog({ force }) {
+      // The announcement reads the file once more, and finds that nothing is lost by now.
+      if (force) await catalog.reload({ force })
+      await changes.announce('catalog')
+      return catalog.models().length
+    },
+  }
+  withdrawService(dataDir)
+  opened.defer(() => withdrawService(dataDir))
+  const commands = await listenForCommands(dataDir, reloads)
+  opened.defer(() => commands.close())
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
   const adminListener = await listen(
     adminApi({
       accounts,
       prices,
       catalog,
-      changes,
+      reloads,
       store: books,
       invoicing,
       telemetry,
@@ -241,7 +254,7 @@ async function assemble(
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
   const adminUrl = urlOf(adminListener)
-  publishService(config.dataDir, { url, adminUrl, operatorToken, pid: process.pid })
+  publishService(dataDir, { url, adminUrl, socket: commands.socket, pid: process.pid })
 
   changes.subscribe('catalog', async () => {
     await catalog.reload()
@@ -270,11 +283,9 @@ async function assemble(
   }
 
   function reloadCatalog(): void {
-    changes
-      .announce('catalog')
-      .catch((error: Error) =>
-        log.error({ reason: error.message }, 'catalog not reloaded because of a mistake; keeping the old one'),
-      )
+    reloads
+      .catalog({ force: false })
+      .catch((error: Error) => log.error({ reason: error.message }, 'catalog not reloaded; keeping the old one'))
   }
 
   return {

@@ -11,6 +11,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   workspaces: async () => (await import('./commands/workspaces.ts')).workspaces,
   keys: async () => (await import('./commands/keys.ts')).keys,
   models: async () => (await import('./commands/models.ts')).models,
+  reload: async () => (await import('./commands/reload.ts')).reload,
   prices: async () => (await import('./commands/prices.ts')).prices,
   usage: async () => (await import('./commands/usage.ts')).usage,
   invoice: async () => (await import('./commands/invoice.ts')).invoice,

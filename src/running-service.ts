@@ -1,19 +1,33 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { request } from 'undici'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'undici'
+import type { Reloads } from './ports/changes.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
 
 /**
- * How commands and the service that runs on the same data directory find each other: the service leaves
- * a note there, and a command that changed something asks it to look again before the command ends. So a
- * key that was revoked is refused from the moment `weir keys revoke` returns.
+ * How commands reach the service that runs on the same data directory. The service listens on a unix socket, which
+ * only its own user can open, and leaves a note that says where. A command that changed something asks the service to
+ * look again before it ends, so a key that was revoked is refused from the moment `weir keys revoke` returns.
  */
 export interface ServiceNote {
   readonly url: string
   readonly adminUrl: string
-  readonly operatorToken: string
+  readonly socket: string
   readonly pid: number
 }
+
+/** The answer to a command. */
+export type ReloadAnswer = { readonly reloaded: true; readonly models?: number } | { readonly error: string }
+
+const SOCKET = 'weir.sock'
+/** A service that starts or stops is given this long to answer, or to be gone. */
+const PATIENCE_MS = 30_000
+const LOOK_MS = 100
+const ANSWER_MS = 20_000
 
 const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
 
@@ -21,39 +35,138 @@ export function publishService(dataDir: string, note: ServiceNote): void {
   writeFileSync(noteIn(dataDir), JSON.stringify(note), { mode: 0o600 })
 }
 
+/** Also removes the socket, in case the service was killed. */
 export function withdrawService(dataDir: string): void {
+  const socket = readNote(dataDir)?.socket
+  if (socket !== undefined) removeSocket(socket, dataDir)
   rmSync(noteIn(dataDir), { force: true })
 }
 
-/**
- * The note of the service that runs on a data directory. One that was killed leaves its own behind, and whoever
- * listens at its address by now must not get the operator's token.
- */
+/** The note of the service that runs on a data directory. A service that was killed leaves a note, but no lock. */
 export function findService(dataDir: string): ServiceNote | undefined {
-  if (!isServiceRunning(dataDir)) return undefined
+  return isServiceRunning(dataDir) ? readNote(dataDir) : undefined
+}
+
+/** Listens for commands. Only for the service that holds the lock of the directory. */
+export async function listenForCommands(
+  dataDir: string,
+  reloads: Reloads,
+): Promise<{ readonly socket: string; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    request.resume()
+    void answer(`${request.method} ${request.url}`, reloads).then(({ status, body }) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
+    )
+  })
+  const socket = await listenInPrivate(server, dataDir)
+  return {
+    socket,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+      removeSocket(socket, dataDir)
+    },
+  }
+}
+
+/**
+ * Asks the service to reload. Resolves with its answer when it has done so, and with undefined when no service is
+ * running. A service that is just starting may have read the old state, so it is waited for.
+ */
+export async function askService(
+  dataDir: string,
+  reload: 'accounts' | 'catalog',
+  { force } = { force: false },
+): Promise<ReloadAnswer | undefined> {
+  const until = performance.now() + PATIENCE_MS
+  while (isServiceRunning(dataDir)) {
+    const socket = readNote(dataDir)?.socket
+    const answered = socket === undefined ? undefined : await post(socket, `/${reload}${force ? '?force=true' : ''}`)
+    if (answered) return answered
+    if (performance.now() > until) throw new Error('the running service does not answer; restart it')
+    await sleep(LOOK_MS)
+  }
+  return undefined
+}
+
+/** Resolves when a running service has seen the change, or when none is running. */
+export async function refreshService(dataDir: string): Promise<void> {
+  const answered = await askService(dataDir, 'accounts')
+  if (answered && 'error' in answered) {
+    throw new Error(`the running service did not take the change (${answered.error}); restart it`)
+  }
+}
+
+async function answer(request: string, reloads: Reloads): Promise<{ status: number; body: ReloadAnswer }> {
+  try {
+    switch (request) {
+      case 'POST /accounts':
+        await reloads.accounts()
+        return { status: 200, body: { reloaded: true } }
+      case 'POST /catalog':
+      case 'POST /catalog?force=true':
+        return {
+          status: 200,
+          body: { reloaded: true, models: await reloads.catalog({ force: request.includes('?') }) },
+        }
+      default:
+        return { status: 404, body: { error: `there is nothing at ${request}` } }
+    }
+  } catch (error) {
+    return { status: 500, body: { error: (error as Error).message } }
+  }
+}
+
+/** undefined when nobody is listening. */
+async function post(socket: string, path: string): Promise<ReloadAnswer | undefined> {
+  const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: ANSWER_MS })
+  try {
+    const { body } = await client.request({ method: 'POST', path })
+    return (await body.json()) as ReloadAnswer
+  } catch {
+    return undefined
+  } finally {
+    await client.destroy()
+  }
+}
+
+/**
+ * In the data directory, if possible. A path of more than about 100 bytes is too long for a socket, and some file
+ * systems have no sockets; then it gets a private directory of its own.
+ */
+async function listenInPrivate(server: Server, dataDir: string): Promise<string> {
+  const usual = join(dataDir, SOCKET)
+  // Whoever has the lock owns the directory, so this is the socket of a service that was killed.
+  rmSync(usual, { force: true })
+  try {
+    return await listenAt(server, usual)
+  } catch {
+    return listenAt(server, join(mkdtempSync(join(tmpdir(), 'weir-')), SOCKET))
+  }
+}
+
+async function listenAt(server: Server, path: string): Promise<string> {
+  server.listen(path)
+  await once(server, 'listening')
+  chmodSync(path, 0o600)
+  return path
+}
+
+function removeSocket(socket: string, dataDir: string): void {
+  rmSync(socket, { force: true })
+  if (dirname(socket) === dataDir) return
+  try {
+    rmdirSync(dirname(socket))
+  } catch {
+    // It is gone already, or somebody else's.
+  }
+}
+
+function readNote(dataDir: string): ServiceNote | undefined {
   try {
     return JSON.parse(readFileSync(noteIn(dataDir), 'utf8')) as ServiceNote
   } catch {
     return undefined
   }
-}
-
-/** Resolves when a running service has seen the change, or when none is running. */
-export async function refreshService(dataDir: string): Promise<void> {
-  const note = findService(dataDir)
-  if (!note) return
-  let status: number
-  try {
-    const response = await request(`${note.adminUrl}/admin/v1/accounts/reload`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${note.operatorToken}` },
-      headersTimeout: 10_000,
-    })
-    status = response.statusCode
-    await response.body.dump()
-  } catch {
-    // It ended meanwhile: there is nobody to tell.
-    return
-  }
-  if (status !== 200) throw new Error(`the running service did not take the change (status ${status}); restart it`)
 }

@@ -79,7 +79,7 @@ const rules: readonly Rule[] = [
   { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
   { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
-  { part: 'running-service.ts', may: ['store/sqlite/service-lock.ts'] },
+  { part: 'running-service.ts', may: ['ports/changes.ts', 'store/sqlite/service-lock.ts'] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/service/default-catalog.ts'] },
@@ -270,6 +270,7 @@ describe('the test of the parts', () => {
     ['store/sqlite/worker.ts', "import { rate } from '../../core/money/rating.ts'", 'imports core/money/rating.ts'],
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
+    ['running-service.ts', "import { listen } from './http/server.ts'", 'imports http/server.ts'],
     ['http/public/audio.ts', "import { openai } from '../../dialects/openai.ts'", 'imports dialects/openai.ts'],
     ['http/public/models.ts', "const port = process.env['PORT']", 'reads the environment'],
     ['engines/upstream.ts', 'const response = await fetch(url)', 'calls fetch'],

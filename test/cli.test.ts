@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -218,22 +218,25 @@ describe('a command', () => {
     assert.deepEqual([code, stderr()], [0, ''])
   })
 
-  it('ignores the service.json of a killed service, and sends no token to whoever uses its port now', async (t) => {
+  it('ignores the service.json of a killed service, and tells nothing to whoever listens there now', async (t) => {
     let calls = 0
-    const stranger = createServer((socket) => {
+    const answer = (socket: Socket): void => {
       calls++
       socket.destroy()
-    }).listen(0, '127.0.0.1')
-    t.after(() => stranger.close())
-    await once(stranger, 'listening')
+    }
     const data = join(folder, 'killed')
     mkdirSync(data)
-    const adminUrl = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
-    const note = { adminUrl, operatorToken: 'x'.repeat(16), pid: 1 }
+    const socket = join(data, 'weir.sock')
+    const strangers = [createServer(answer).listen(0, '127.0.0.1'), createServer(answer).listen(socket)] as const
+    t.after(() => strangers.forEach((stranger) => stranger.close()))
+    await Promise.all(strangers.map((stranger) => once(stranger, 'listening')))
+    const adminUrl = `http://127.0.0.1:${(strangers[0].address() as AddressInfo).port}`
+    // Notes of earlier versions had the token in them.
+    const note = { url: adminUrl, adminUrl, socket, operatorToken: 'x'.repeat(16), pid: 1 }
     writeFileSync(join(data, 'service.json'), JSON.stringify(note))
     const result = await weir('workspaces', 'create', 'after', '--json', '--data', data)
     assert.equal(result.json()['name'], 'after')
-    assert.equal(calls, 0, "a stranger was sent the operator's token")
+    assert.equal(calls, 0, 'a stranger was told')
   })
 })
 

@@ -1,8 +1,11 @@
 import { statSync, type Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ConfigError } from '../core/checked-yaml.ts'
 import { deploymentFor, isVisible, type Deployment, type Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { CatalogSource } from './file.ts'
+import { lossesIn } from './lost-prices.ts'
 
 /** The models on offer now. A reload replaces all of them at once; running requests keep the model they started with. */
 export interface Catalog {
@@ -11,9 +14,20 @@ export interface Catalog {
   find(name: string, workspace: string): Model | undefined
   /** The model and the deployment that serves the workspace; throws an `ApiError` when there is none. */
   resolve(name: string, workspace: string): { readonly model: Model; readonly deployment: Deployment }
-  /** Reads the file again. Throws on a mistake in the file, and keeps the old catalog. */
-  reload(): Promise<void>
+  /**
+   * Reads the file again, once nobody is writing it any more. Throws on a mistake in the file, and keeps the old
+   * catalog. Unless forced, it also refuses a catalog without models, and one that has lost prices.
+   */
+  reload(options?: { readonly force: boolean }): Promise<void>
 }
+
+/** How to see that a file is complete: when two looks at it find the same. */
+export interface Looks {
+  readonly lookMs: number
+  readonly looksMax: number
+}
+
+const usualLooks: Looks = { lookMs: 200, looksMax: 50 }
 
 /**
  * `prepare` runs before a new catalog is visible (it stores prices) and returns a function that runs at the moment
@@ -22,13 +36,22 @@ export interface Catalog {
 export async function openCatalog(
   source: CatalogSource,
   prepare: (models: readonly Model[]) => Promise<() => void>,
+  looks = usualLooks,
 ): Promise<Catalog> {
   let models: readonly Model[] = []
   let byName = new Map<string, Model>()
   let reloading: Promise<void> = Promise.resolve()
 
-  async function load(): Promise<void> {
-    const loaded = source.read()
+  async function reload(force: boolean): Promise<void> {
+    const loaded = await readComplete(source, looks)
+    const losses = force ? [] : lossesIn(models, loaded)
+    if (losses.length > 0) {
+      throw new ConfigError(`${source.file}: ${losses.join('; ')}. If that is intended, run weir reload --force`)
+    }
+    await take(loaded)
+  }
+
+  async function take(loaded: readonly Model[]): Promise<void> {
     const switchOver = await prepare(loaded)
     switchOver()
     models = loaded
@@ -40,7 +63,7 @@ export async function openCatalog(
     return model && isVisible(model, workspace) ? model : undefined
   }
 
-  await load()
+  await take(source.read())
   return {
     models: () => models,
     find,
@@ -68,29 +91,48 @@ export async function openCatalog(
       }
       throw new ApiError('model_not_configured', `${model.id} has no engine yet. Try again later.`, { param: 'model' })
     },
-    reload() {
-      const next = reloading.catch(() => {}).then(load)
+    reload({ force } = { force: false }) {
+      const next = reloading.then(() => reload(force))
       reloading = next.catch(() => {})
       return next
     },
   }
 }
 
+async function readComplete({ file, read }: CatalogSource, { lookMs, looksMax }: Looks): Promise<readonly Model[]> {
+  if (file === undefined) return read()
+  let seen = await look(file)
+  for (let looks = 1; looks < looksMax; looks++) {
+    await sleep(lookMs)
+    const now = await look(file)
+    if (now === seen) {
+      const models = read()
+      if ((await look(file)) === seen) return models
+    }
+    seen = now
+  }
+  throw new ConfigError(`${file}: is still being written`)
+}
+
 const POLL_MS = 500
 
 /**
  * Watches a file by polling, which works on every file system, with editors that rename, and with the symbolic links
- * of mounted volumes. Call it before reading the file, so that no change is missed.
+ * of mounted volumes. Reports a change when two looks have found the same. Call it before reading the file, so that no
+ * change is missed.
  */
 export function watchFile(file: string): { onChange(changed: () => void): () => void } {
-  let last = fingerprint(statSync(file, { throwIfNoEntry: false }))
+  let reported = fingerprint(statSync(file, { throwIfNoEntry: false }))
+  let seen = reported
   return {
     onChange(changed) {
       async function poll(): Promise<void> {
-        const current = fingerprint(await stat(file).catch(() => undefined))
+        const now = await look(file)
+        const isComplete = now === seen
+        seen = now
         // The file is missing for a moment while an editor replaces it.
-        if (current === undefined || current === last) return
-        last = current
+        if (now === undefined || !isComplete || now === reported) return
+        reported = now
         changed()
       }
       const timer = setInterval(() => void poll(), POLL_MS)
@@ -98,6 +140,10 @@ export function watchFile(file: string): { onChange(changed: () => void): () => 
       return () => clearInterval(timer)
     },
   }
+}
+
+async function look(file: string): Promise<string | undefined> {
+  return fingerprint(await stat(file).catch(() => undefined))
 }
 
 function fingerprint(file: Stats | undefined): string | undefined {

@@ -1,6 +1,7 @@
 import type { Model } from '../core/catalog.ts'
 import { fetchDisplay } from './fetch-display.ts'
 import { startService, type Service } from '../compose.ts'
+import type { Config } from '../config.ts'
 import { configOf, parseFlags, type Command } from './command.ts'
 
 export const serve: Command = {
@@ -9,8 +10,9 @@ export const serve: Command = {
 
 Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
 with Retry-After, and running requests finish. A second signal stops it at once.
-SIGHUP reloads the catalog, which also happens when its file changes. If usage
-can no longer be recorded, the service stops by itself, with status 1.
+SIGHUP reloads the catalog, which also happens when its file changes; see weir
+reload. If usage can no longer be recorded, the service stops by itself, with
+status 1.
 
   --port N   port of the public API (default: $WEIR_PORT, or server.port in
              weir.yaml, or 8080)`,
@@ -21,9 +23,10 @@ can no longer be recorded, the service stops by itself, with status 1.
       const model = running?.models.find(({ id, categories }) => id === slug && categories.includes('llm'))
       return running && model && tryChat(running, model)
     })
-    const service = await startService(configOf(flags), fetching.events)
+    const config = configOf(flags)
+    const service = await startService(config, fetching.events)
     running = service
-    process.stdout.write(banner(service))
+    process.stdout.write(banner(service, config))
     fetching.show()
     process.on('SIGHUP', () => service.reloadCatalog())
     const failure = await Promise.race([stopSignal(), service.failed])
@@ -41,10 +44,11 @@ function stopSignal(): Promise<void> {
   })
 }
 
-function banner(service: Service): string {
+function banner(service: Service, { operatorToken }: Config): string {
   const model = service.models.find((it) => it.categories.includes('llm') && service.isUp(it))
   const lines = ['', `  Weir is running.`, '', `  API       ${service.url}/api/v1`, `  Docs      ${service.url}/docs`]
-  lines.push(`  Operator  ${service.adminUrl} (the token is in operator-token in the data directory)`)
+  const token = operatorToken === undefined ? 'the token is in operator-token in the data directory' : 'with your token'
+  lines.push(`  Operator  ${service.adminUrl} (${token})`)
   if (service.firstKey) lines.push('', `  Your first API key (it is not shown again):`, `    ${service.firstKey}`)
   lines.push('', '  Try it:')
   if (model) lines.push(`    ${tryChat(service, model)}`)

@@ -11,3 +11,11 @@ export interface ChangeFeed {
   /** `takeIn` reads again what has changed. Returns a function that ends the subscription. */
   subscribe(change: Change, takeIn: () => Promise<void>): () => void
 }
+
+/** Takes in what was changed outside of the service: by a command, or in a file. */
+export interface Reloads {
+  /** Workspaces, keys and prices. */
+  accounts(): Promise<void>
+  /** Returns the number of models. Rejects when the file has a mistake, or would lose something and is not forced. */
+  catalog(options: { readonly force: boolean }): Promise<number>
+}

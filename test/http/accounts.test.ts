@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { stringify } from 'yaml'
 import { startService } from '../../src/compose.ts'
@@ -10,6 +10,7 @@ import { loadConfig } from '../../src/config.ts'
 import { cli } from '../support/cli.ts'
 import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { weirProcess } from '../support/weir-process.ts'
 import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
 
 interface KeyMade {
@@ -237,6 +238,67 @@ describe('workspaces and keys by the command line, while the service runs', () =
     const response = await weir.call('/models/detail?slug=test-8b', { key })
     const { pricing } = (await response.json()) as { pricing: { per_million_tokens: object } }
     assert.deepEqual(pricing.per_million_tokens, { input: '0.10', output: '0.30', cached_input: '0.05' })
+  })
+})
+
+describe('how commands reach the running service', () => {
+  it('an operator token of the environment is in no file', async () => {
+    await (await weir.admin('GET', '/admin/v1/workspaces')).text()
+    for (const entry of readdirSync(weir.dataDir, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const content = readFileSync(join(entry.parentPath, entry.name))
+      assert.ok(!content.includes(weir.operatorToken), entry.name)
+    }
+    assert.equal(statSync(join(weir.dataDir, 'weir.sock')).mode & 0o777, 0o600)
+  })
+
+  it('[K3] a revoked key stops at once, also if the path of the data directory is too long for a socket', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-long-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const data = join(folder, 'd'.repeat(100), 'd'.repeat(100))
+    const config = join(folder, 'weir.yaml')
+    writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, models: [] }))
+    const service = await startService(loadConfig({ config, data }, {}))
+    t.after(() => service.stop())
+    const here = ['--json', '--config', config, '--data', data]
+    const get = async (key: string): Promise<number> => {
+      const response = await fetch(`${service.url}/api/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+      await response.arrayBuffer()
+      return response.status
+    }
+    const { id, key } = (await cli(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
+    assert.equal(await get(key), 200)
+    await cli(['keys', 'revoke', id, ...here])
+    assert.equal(await get(key), 401)
+    const { socket } = JSON.parse(readFileSync(join(data, 'service.json'), 'utf8')) as { socket: string }
+    assert.ok(existsSync(socket))
+    await service.stop()
+    assert.ok(!existsSync(dirname(socket)))
+  })
+
+  it('[K3] a revoked key stops at once, also after the service was killed and started again', async (t) => {
+    const killed = await weirProcess({ server: { port: 0, admin_port: 0 }, models: [] })
+    t.after(() => killed.remove())
+    const get = async (key: string): Promise<number> => {
+      const response = await fetch(`${killed.base}/models`, { headers: { authorization: `Bearer ${key}` } })
+      await response.arrayBuffer()
+      return response.status
+    }
+    killed.signal('SIGKILL')
+    await killed.ended()
+    assert.ok(existsSync(join(killed.dataDir, 'weir.sock')), 'the socket is left behind')
+    const here = ['--json', '--data', killed.dataDir]
+    const { id, key } = (await cli(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
+    await killed.start()
+    assert.equal(await get(key), 200)
+    await cli(['keys', 'revoke', id, ...here])
+    assert.equal(await get(key), 401)
+    killed.signal('SIGTERM')
+    assert.equal(await killed.ended(), 0)
+    assert.deepEqual(
+      ['weir.sock', 'service.json'].filter((name) => existsSync(join(killed.dataDir, name))),
+      [],
+    )
   })
 })
 

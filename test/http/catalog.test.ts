@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
+import { openCatalog, type Looks } from '../../src/catalog/catalog.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
 import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
+import { cli } from '../support/cli.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -418,6 +422,117 @@ describe('the catalog while the service runs', () => {
     await eventually('the mended file is read', async () => (await ids()).join() === 'meta/mended')
   })
 
+  it('[C9] does not lose all of its models to a file that was cut off, unless it is told to', async (t) => {
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
+    const whole = readFileSync(it.configFile, 'utf8')
+    writeFileSync(it.configFile, whole.split('\n').slice(0, 5).join('\n'))
+    const refusal = await refusalOf(await it.reload())
+    assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_value'])
+    assert.match(refusal.message, /weir\.yaml: .*has no models.*weir reload --force/)
+    // Neither the watcher, which has seen the file by now, nor SIGHUP takes it.
+    it.service.reloadCatalog()
+    await sleep(1500)
+    assert.deepEqual(await ids(), ['meta/test-8b', 'meta/other'])
+    assert.equal((await it.chat({})).status, 200)
+
+    const forced = await it.admin('POST', '/admin/v1/catalog/reload?force=true')
+    assert.deepEqual(await forced.json(), { reloaded: true, models: 0 })
+    assert.deepEqual(await ids(), [])
+    writeFileSync(it.configFile, whole)
+    await eventually('the whole file is read', async () => (await ids()).length === 2)
+  })
+
+  const charged = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
+  const reservedFor = (perHour: object): object => ({ dedicated: [{ workspace: 'acme', ...perHour }] })
+  for (const [what, before, after, lost] of [
+    ['all prices', { pricing: charged }, { pricing: undefined }, 'input_per_million, output_per_million'],
+    [
+      'one price',
+      { pricing: charged },
+      { pricing: { ...charged, output_per_million: undefined } },
+      'output_per_million',
+    ],
+    [
+      'a price to nothing',
+      { pricing: charged },
+      { pricing: { ...charged, input_per_million: '0' } },
+      'input_per_million',
+    ],
+    ['the price of an image', { pricing: { per_image: '0.04' } }, { pricing: {} }, 'per_image'],
+    ['the price of an hour', reservedFor({ per_hour: '12.50' }), reservedFor({}), 'per_hour for acme'],
+  ] as const) {
+    it(`[C9] does not lose ${what}, unless it is told to`, async (t) => {
+      const { weir: it, ids } = await serve(t, [modelEntry([shared.url], before)])
+      it.writeConfig({ models: [modelEntry([shared.url], after), other()] })
+      const refusal = await refusalOf(await it.reload())
+      assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_value'])
+      assert.ok(refusal.message.includes(`meta/test-8b would lose ${lost}`), refusal.message)
+      assert.deepEqual(await ids(), ['meta/test-8b'])
+      const forced = await it.admin('POST', '/admin/v1/catalog/reload?force=true')
+      assert.deepEqual(await forced.json(), { reloaded: true, models: 2 })
+      assert.deepEqual(await ids(), ['meta/test-8b', 'meta/other'])
+    })
+  }
+
+  it('[C9] is reloaded by weir reload, which says what is wrong, and forces it when asked to', async (t) => {
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
+    const reload = (...flags: string[]) => cli(['reload', '--config', it.configFile, '--data', it.dataDir, ...flags])
+    const renamed = other('meta/renamed')
+    it.writeConfig({ models: [renamed, modelEntry([shared.url])] })
+    assert.deepEqual((await reload('--json')).json(), { reloaded: true, models: 2 })
+    assert.deepEqual(await ids(), ['meta/renamed', 'meta/test-8b'])
+    it.writeConfig({ models: [renamed, modelEntry([shared.url], { pricing: undefined })] })
+    const refused = await reload()
+    assert.deepEqual([refused.code, refused.stdout], [1, ''])
+    assert.match(
+      refused.stderr,
+      /^weir: \S+weir\.yaml: meta\/test-8b would lose input_per_million, output_per_million\. .*\n$/,
+    )
+    const forced = await reload('--force')
+    assert.deepEqual([forced.code, forced.stdout], [0, 'Reloaded: 2 models.\n'])
+    await it.service.stop()
+    const alone = await reload()
+    assert.equal(alone.code, 2)
+    assert.match(alone.stderr, /no service is running on this data directory/)
+  })
+
+  it('[C9] takes new prices, and models that come and go with theirs, without being forced', async (t) => {
+    const { weir: it, ids } = await serve(t, [modelEntry([shared.url], { pricing: charged })])
+    // Without a price of their own, cached tokens cost as much as others.
+    const dearer = { input_per_million: '0.30', output_per_million: '0.90' }
+    it.writeConfig({ models: [modelEntry([shared.url], { pricing: dearer }), other()] })
+    assert.equal((await it.reload()).status, 200)
+    it.writeConfig({ models: [modelEntry([shared.url], { id: 'meta/free', aliases: [], pricing: undefined })] })
+    assert.equal((await it.reload()).status, 200)
+    assert.deepEqual(await ids(), ['meta/free'])
+  })
+
+  it('[C9] takes a file that is written slowly only when it is complete', async (t) => {
+    const { file, write, catalog } = await catalogFile(t, [modelEntry([shared.url])], { lookMs: 200, looksMax: 100 })
+    const models = [modelEntry([shared.url]), ...['a', 'b', 'c', 'd'].map((id) => other(`meta/${id}`))]
+    // Every part of it is a valid file, with some of the models.
+    const [head = '', ...parts] = stringify({ models }).split(/(?=^ {2}- id:)/m)
+    assert.equal(parts.length, 5)
+    write(`${head}${parts.shift()}`)
+    const reload = catalog.reload()
+    for (const part of parts) {
+      // Shorter than a look, on the same timers: however slow the machine is, the next part comes before the look.
+      await sleep(20)
+      assert.equal(catalog.models().length, 1)
+      appendFileSync(file, part)
+    }
+    await reload
+    assert.equal(catalog.models().length, 5)
+  })
+
+  it('[C9] says so when a file is never complete', async (t) => {
+    const { file, catalog } = await catalogFile(t, [modelEntry([shared.url])], { lookMs: 20, looksMax: 5 })
+    const writer = setInterval(() => appendFileSync(file, '#\n'), 2)
+    await assert.rejects(catalog.reload(), /catalog\.yaml: is still being written/)
+    clearInterval(writer)
+    await catalog.reload()
+  })
+
   it('[C9] drops no request when engines, limits, prices or other models change under load', async (t) => {
     const { weir: it } = await serve(t, [modelEntry([shared.url])])
     const traffic = { isOn: true }
@@ -504,8 +619,19 @@ describe('the catalog while the service runs', () => {
   })
 })
 
-function other(): object {
-  return modelEntry([shared.url], { id: 'meta/other', aliases: [] })
+function other(id = 'meta/other'): object {
+  return modelEntry([shared.url], { id, aliases: [] })
+}
+
+/** A catalog without a service, in a file of its own. */
+async function catalogFile(t: TestContext, models: object[], looks: Looks) {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-catalog-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'catalog.yaml')
+  const write = (text: string): void => writeFileSync(file, text)
+  write(stringify({ models }))
+  const read = () => parseCatalog(readFileSync(file, 'utf8'), file, () => undefined)
+  return { file, write, catalog: await openCatalog({ file, read }, async () => () => {}, looks) }
 }
 
 /** One request at a time. */

@@ -1,12 +1,32 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'undici'
 import { keptOperatorToken } from '../../src/accounts/operator-token.ts'
-import { findService, publishService, refreshService, withdrawService } from '../../src/running-service.ts'
+import type { Reloads } from '../../src/ports/changes.ts'
+import {
+  askService,
+  findService,
+  listenForCommands,
+  publishService,
+  refreshService,
+  withdrawService,
+} from '../../src/running-service.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -17,66 +37,209 @@ function emptyFolder(t: TestContext): string {
 
 const modeOf = (file: string): number => statSync(file).mode & 0o777
 
-/** A service that answers every request of a command with this status. */
-async function service(t: TestContext, status: number) {
-  const dataDir = emptyFolder(t)
-  const requests: IncomingMessage[] = []
-  const server = createServer((request, response) => {
-    requests.push(request)
-    response.writeHead(status).end()
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  publishService(dataDir, { url, adminUrl: url, operatorToken: 'the-token', pid: process.pid })
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { dataDir, requests }
+interface Running {
+  readonly dataDir: string
+  readonly socket: string
+  /** What it was asked to do. */
+  readonly asked: string[]
+  /** Leaves its note, as a service does when everything else is open. */
+  publish(): void
+  stop(): Promise<void>
 }
 
-function runOn(t: TestContext, dataDir: string): void {
+/** Runs a service on the directory, as far as commands can see. */
+async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = {}): Promise<Running> {
   const lock = takeServiceLock(dataDir)
-  t.after(() => lock.close())
+  const asked: string[] = []
+  const { socket, close } = await listenForCommands(dataDir, {
+    async accounts() {
+      asked.push('accounts')
+    },
+    async catalog({ force }) {
+      asked.push(force ? 'catalog by force' : 'catalog')
+      return 7
+    },
+    ...changes,
+  })
+  let stopped: Promise<void> | undefined
+  const stop = (): Promise<void> =>
+    (stopped ??= close().then(() => {
+      withdrawService(dataDir)
+      lock.close()
+    }))
+  t.after(stop)
+  const url = 'http://127.0.0.1:9'
+  return {
+    dataDir,
+    socket,
+    asked,
+    publish: () => publishService(dataDir, { url, adminUrl: url, socket, pid: process.pid }),
+    stop,
+  }
+}
+
+async function runPublished(t: TestContext, dataDir: string, changes?: Partial<Reloads>): Promise<Running> {
+  const service = await run(t, dataDir, changes)
+  service.publish()
+  return service
+}
+
+/** Leaves the file of a socket, but nobody who listens, as a process that is killed does. */
+async function leaveSocket(path: string): Promise<void> {
+  const server = createServer().listen(`${path}.listening`)
+  await once(server, 'listening')
+  renameSync(`${path}.listening`, path)
+  server.close()
+  await once(server, 'close')
+  assert.ok(statSync(path).isSocket())
 }
 
 describe('the note of a running service', () => {
-  it('is only for its owner, since it has the operator token', async (t) => {
-    const { dataDir } = await service(t, 200)
-    assert.equal(modeOf(join(dataDir, 'service.json')), 0o600)
+  it('has no secret, and is only for its owner all the same', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t))
+    const file = join(dataDir, 'service.json')
+    assert.equal(modeOf(file), 0o600)
+    const note = JSON.parse(readFileSync(file, 'utf8')) as object
+    assert.deepEqual(Object.keys(note), ['url', 'adminUrl', 'socket', 'pid'])
   })
 
   it('counts only while the service holds its lock, and until it is withdrawn', async (t) => {
-    const { dataDir } = await service(t, 200)
+    const service = await runPublished(t, emptyFolder(t))
+    const { dataDir } = service
+    assert.equal(findService(dataDir)?.socket, service.socket)
+    const note = readFileSync(join(dataDir, 'service.json'))
+    await service.stop()
     assert.equal(findService(dataDir), undefined)
-    runOn(t, dataDir)
-    assert.equal(findService(dataDir)?.operatorToken, 'the-token')
+    writeFileSync(join(dataDir, 'service.json'), note)
+    assert.equal(findService(dataDir), undefined, 'a service that was killed leaves its note behind')
     withdrawService(dataDir)
-    assert.equal(findService(dataDir), undefined)
+    assert.ok(!existsSync(join(dataDir, 'service.json')))
+  })
+})
+
+describe('the socket for commands', () => {
+  it('is in the data directory, only for its owner, even if others can enter the directory', async (t) => {
+    const dataDir = emptyFolder(t)
+    chmodSync(dataDir, 0o755)
+    const { socket } = await run(t, dataDir)
+    assert.equal(socket, join(dataDir, 'weir.sock'))
+    assert.ok(statSync(socket).isSocket())
+    assert.equal(modeOf(socket), 0o600)
   })
 
-  it('lets a command tell the service about a change', async (t) => {
-    const { dataDir, requests } = await service(t, 200)
-    runOn(t, dataDir)
+  it('is in a private directory of its own when the path would be too long, and leaves nothing behind', async (t) => {
+    const dataDir = join(emptyFolder(t), 'x'.repeat(150))
+    mkdirSync(dataDir)
+    const service = await runPublished(t, dataDir)
+    assert.notEqual(dirname(service.socket), dataDir)
+    assert.deepEqual([modeOf(dirname(service.socket)), modeOf(service.socket)], [0o700, 0o600])
     await refreshService(dataDir)
-    assert.deepEqual(
-      requests.map(({ method, url, headers }) => [method, url, headers.authorization]),
-      [['POST', '/admin/v1/accounts/reload', 'Bearer the-token']],
-    )
+    assert.deepEqual(service.asked, ['accounts'])
+    await service.stop()
+    assert.ok(!existsSync(dirname(service.socket)))
   })
 
-  for (const status of [401, 404, 500]) {
-    it(`makes a command fail if the service refuses the change with ${status}`, async (t) => {
-      const { dataDir } = await service(t, status)
-      runOn(t, dataDir)
-      await assert.rejects(refreshService(dataDir), new RegExp(`did not take the change \\(status ${status}\\)`))
+  it('replaces the socket that a killed service left behind, wherever it was', async (t) => {
+    const dataDir = emptyFolder(t)
+    const elsewhere = mkdtempSync(join(tmpdir(), 'weir-'))
+    for (const stale of [join(dataDir, 'weir.sock'), join(elsewhere, 'weir.sock')]) {
+      await leaveSocket(stale)
+      const note = { url: '', adminUrl: '', socket: stale, pid: 1 }
+      writeFileSync(join(dataDir, 'service.json'), JSON.stringify(note))
+      withdrawService(dataDir)
+      const service = await runPublished(t, dataDir)
+      await refreshService(dataDir)
+      assert.deepEqual(service.asked, ['accounts'])
+      await service.stop()
+    }
+    assert.ok(!existsSync(elsewhere))
+  })
+
+  it('removes nothing but the socket if the note of a killed service names a place with other files', (t) => {
+    const [dataDir, other] = [emptyFolder(t), emptyFolder(t)]
+    writeFileSync(join(other, 'precious'), '')
+    writeFileSync(join(dataDir, 'service.json'), JSON.stringify({ socket: join(other, 'weir.sock') }))
+    withdrawService(dataDir)
+    assert.ok(existsSync(join(other, 'precious')))
+  })
+
+  it('takes nothing but reloads', async (t) => {
+    const { socket, asked } = await run(t, emptyFolder(t))
+    const client = new Client('http://weir', { connect: { socketPath: socket } })
+    t.after(() => client.close())
+    for (const [method, path] of [
+      ['GET', '/accounts'],
+      ['POST', '/'],
+      ['POST', '/catalog?force=false'],
+      ['POST', '/admin/v1/keys'],
+      ['GET', '/admin/v1/workspaces'],
+      ['GET', '/metrics'],
+    ] as const) {
+      const { statusCode, body } = await client.request({ method, path })
+      await body.dump()
+      assert.equal(statusCode, 404, `${method} ${path}`)
+    }
+    assert.deepEqual(asked, [])
+  })
+})
+
+describe('a command', () => {
+  it('tells the running service about a change, and waits until it has taken it in', async (t) => {
+    const events: string[] = []
+    const { dataDir } = await runPublished(t, emptyFolder(t), {
+      async accounts() {
+        await sleep(200)
+        events.push('taken in')
+      },
     })
-  }
-
-  it('keeps no command waiting when the service has gone', async (t) => {
-    const { dataDir, requests } = await service(t, 500)
     await refreshService(dataDir)
-    assert.equal(requests.length, 0)
+    events.push('the command ends')
+    assert.deepEqual(events, ['taken in', 'the command ends'])
+  })
+
+  it('makes it read the catalog again, by force only if asked to', async (t) => {
+    const { dataDir, asked } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await askService(dataDir, 'catalog'), { reloaded: true, models: 7 })
+    assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), { reloaded: true, models: 7 })
+    assert.deepEqual(asked, ['catalog', 'catalog by force'])
+  })
+
+  it('fails if the service cannot take the change in', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t), {
+      accounts: () => Promise.reject(new Error('the disk is broken')),
+    })
+    await assert.rejects(refreshService(dataDir), /did not take the change \(the disk is broken\); restart it/)
+  })
+
+  it('does not wait when no service is running', async (t) => {
+    const dataDir = emptyFolder(t)
+    await refreshService(dataDir)
+    const service = await runPublished(t, dataDir)
+    const note = readFileSync(join(dataDir, 'service.json'))
+    await service.stop()
+    writeFileSync(join(dataDir, 'service.json'), note)
+    await refreshService(dataDir)
+    assert.deepEqual(service.asked, [])
+  })
+
+  it('waits for a service that is starting, since it may have read the old state', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    let isOver = false
+    const told = refreshService(service.dataDir).then(() => (isOver = true))
+    await sleep(300)
+    assert.equal(isOver, false)
+    service.publish()
+    await told
+    assert.deepEqual(service.asked, ['accounts'])
+  })
+
+  it('waits for a service that is stopping, and then has nobody to tell', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    const told = refreshService(service.dataDir)
+    await sleep(100)
+    await service.stop()
+    await told
+    assert.deepEqual(service.asked, [])
   })
 })
 

@@ -1,29 +1,25 @@
 import Type from 'typebox'
-import type { Catalog } from '../../catalog/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { ChangeFeed } from '../../ports/changes.ts'
+import type { Reloads } from '../../ports/changes.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
-/** Takes in what was changed outside of the service: by a command, or in a file. */
-
 export interface ReloadParts {
-  readonly changes: ChangeFeed
-  readonly catalog: Catalog
+  readonly reloads: Reloads
 }
 
-export function reloadRoutes({ changes, catalog }: ReloadParts): readonly OperatorRoute[] {
+export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[] {
   return [
     operatorRoute({
       method: 'POST',
       path: '/admin/v1/accounts/reload',
       id: 'reloadAccounts',
       summary: 'Reload accounts',
-      description: 'Reads workspaces, keys and prices again. The commands of weir call this after every change.',
+      description: 'Reads workspaces, keys and prices again, after another program has changed the database.',
       response: jsonResponse(Type.Object({ reloaded: Type.Literal(true) })),
       errors: [],
       async answer({ exchange }) {
-        await Promise.all([changes.announce('accounts'), changes.announce('prices')])
+        await reloads.accounts()
         exchange.sendJson('{"reloaded":true}')
       },
     }),
@@ -32,14 +28,22 @@ export function reloadRoutes({ changes, catalog }: ReloadParts): readonly Operat
       path: '/admin/v1/catalog/reload',
       id: 'reloadCatalog',
       summary: 'Reload the catalog',
-      description: 'Reads the catalog file again. If it has a mistake, the error names it and the old catalog stays.',
+      description:
+        'Reads the catalog file again, once nobody is writing it any more. If it has a mistake, no models, or has lost a price that a model is charged for, the error says so and the old catalog stays.',
+      query: Type.Object({
+        force: Type.Optional(
+          Type.Enum(['true', 'false'], {
+            description: 'true: take the catalog even if it has no models or has lost prices.',
+          }),
+        ),
+      }),
       response: jsonResponse(Type.Object({ reloaded: Type.Literal(true), models: Type.Integer() })),
       errors: ['invalid_value'],
-      async answer({ exchange }) {
-        await changes.announce('catalog').catch((error: Error) => {
+      async answer({ exchange, query }) {
+        const models = await reloads.catalog({ force: query.force === 'true' }).catch((error: Error) => {
           throw new ApiError('invalid_value', error.message)
         })
-        exchange.sendJson(JSON.stringify({ reloaded: true, models: catalog.models().length }))
+        exchange.sendJson(JSON.stringify({ reloaded: true, models }))
       },
     }),
   ]
