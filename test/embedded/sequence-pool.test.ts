@@ -83,6 +83,25 @@ describe('the sequences of a context', () => {
     await within(5000, 'both are served', Promise.all(all))
   })
 
+  it('are not lost when one cannot be prepared for its request', async () => {
+    const small = context(1)
+    const sequence = small.getSequence()
+    const prepare = sequence.adaptStateToTokens
+    sequence.adaptStateToTokens = () => Promise.reject(new Error('no memory'))
+    const pool = sequencePool({ totalSequences: 1, getSequence: () => sequence } as unknown as LlamaContext)
+    await assert.rejects(pool.acquire(tokens(1), true, never), /no memory/)
+    sequence.adaptStateToTokens = prepare
+    await within(5000, 'the next one is served', pool.acquire(tokens(1), true, never))
+  })
+
+  it('evaluate the last token of a prompt again, even if they remember all of it', async () => {
+    const pool = sequencePool(context(1))
+    const { sequence } = await pool.acquire(tokens(1, 2, 3), true, never)
+    evaluated(sequence, tokens(1, 2, 3))
+    pool.release(sequence)
+    assert.equal((await pool.acquire(tokens(1, 2, 3), true, never)).cachedTokens, 2)
+  })
+
   it('are chosen by how much of the prompt they remember, and forget it without reuse', async () => {
     const pool = sequencePool(context(2))
     const remember = async (prompt: Token[]) => {

@@ -218,13 +218,6 @@ export default [
     tests: ['embedded/loaded-models'],
   },
   {
-    name: 'loaded-models-unload-one-in-use',
-    file: 'src/embedded/host/loaded-models.ts',
-    find: 'filter(([, slot]) => slot.users === 0)',
-    replace: 'filter(([, slot]) => slot.users <= 1)',
-    tests: ['embedded/loaded-models'],
-  },
-  {
     name: 'loaded-models-remember-a-failed-load',
     file: 'src/embedded/host/loaded-models.ts',
     find: '      slots.delete(wanted.slug)\n      reject(error)',
@@ -250,21 +243,21 @@ export default [
     file: 'src/embedded/host/llama/json-grammar.ts',
     find: '${repeat(Math.max(0, min - 1), max - 1)}`\n    return define(min === 0',
     replace: '${repeat(Math.max(0, min - 1), max)}`\n    return define(min === 0',
-    tests: ['embedded/json-grammar'],
+    tests: ['embedded/grammar-language'],
   },
   {
     name: 'grammar-exclusive-maximum-included',
     file: 'src/embedded/host/llama/json-grammar.ts',
     find: '(high !== undefined && high === highExclusive ? 1 : 0)',
     replace: '0',
-    tests: ['embedded/json-grammar'],
+    tests: ['embedded/grammar-language'],
   },
   {
     name: 'grammar-quote-in-a-name',
     file: 'src/embedded/host/llama/json-grammar.ts',
     find: '.replaceAll(\'"\', String.raw`\\"`)}"`',
     replace: '}"`',
-    tests: ['embedded/json-grammar'],
+    tests: ['embedded/grammar-language'],
   },
   {
     name: 'grammar-negative-range-reversed',
@@ -285,7 +278,7 @@ export default [
     file: 'src/embedded/host/runtime/stop-text.ts',
     find: 'if (index >= 0 && index < end)',
     replace: 'if (index >= 0)',
-    tests: ['embedded/answer-text'],
+    tests: ['embedded/stop-text'],
   },
   {
     name: 'thread-pace-counts-idle-time',

@@ -245,14 +245,14 @@ export default [
     file: 'src/endpoints/generation-usage.ts',
     find: 'const cachedInputTokens = Math.min(\n    inputTokens,\n',
     replace: 'const cachedInputTokens = Math.min(\n    Infinity,\n',
-    tests: ['unit/rating', 'unit/chat-stream'],
+    tests: ['unit/reported-usage'],
   },
   {
     name: 'usage-zeros-are-billed',
     file: 'src/endpoints/generation-usage.ts',
     find: 'if (inputTokens === 0 && outputTokens === 0) return undefined\n',
     replace: '',
-    tests: ['unit/chat-stream', 'http/stream'],
+    tests: ['unit/reported-usage'],
   },
   {
     name: 'output-limit-one-token-less',
