@@ -97,6 +97,12 @@ describe('the bill for reserved capacity', () => {
     ])
   })
 
+  it('does not cover the time before the workspace existed', () => {
+    const late = { ...workspace, createdAt: month.to - 2 * HOUR_MS }
+    const [row] = capacityRows([version(1, 'meta/a@acme', 0, '1')], late, month, month.to)
+    assert.equal(row?.capacityMs, 2 * HOUR_MS)
+  })
+
   it('is for its workspace alone, however similar the names are', () => {
     const others = ['meta/a@not-acme', 'meta/a@acme2', 'meta/a@ACME', 'meta/acme']
     assert.deepEqual(billed(others.map((lane, index) => version(index + 1, lane, 0, '1'))), [])
