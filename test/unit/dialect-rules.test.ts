@@ -28,7 +28,7 @@ describe('a ranking that vLLM refuses as too long', () => {
 
   it('is asked for again with truncation only if documents may be truncated', () => {
     const again = vllm.ranking?.fallback?.({ ...input, truncate: true }, tooLong)
-    assert.deepEqual((again?.body as Record<string, unknown>)['truncate_prompt_tokens'], -1)
+    assert.equal(Object.entries(again?.body ?? {}).find(([name]) => name === 'truncate_prompt_tokens')?.[1], -1)
     assert.equal(vllm.ranking?.fallback?.({ ...input, truncate: false }, tooLong), undefined)
   })
 })
