@@ -200,7 +200,8 @@ export default [
     name: 'engine-deadline-for-each-address',
     file: 'src/engines/upstream-call.ts',
     find: '    latestUrl = address.url\n',
-    replace: '    latestUrl = address.url\n    deadline.refresh()\n',
+    replace:
+      '    latestUrl = address.url\n    clearTimeout(deadline)\n    setTimeout(timeOut, upstream.firstByteTimeoutMs)\n',
     tests: ['unit/upstream-call'],
   },
   {
