@@ -820,7 +820,18 @@ for (const adapter of storeAdapters) {
             outputTokens: index * 2,
           }),
         )
-        await settle(store, ...rows, sampleRow('arrival-elsewhere', { workspaceId, lane: 'lane/b', startedAt: at }))
+        const others = { workspaceId, lane: 'lane/a', startedAt: at + 5 }
+        await settle(
+          store,
+          ...rows,
+          sampleRow('arrival-elsewhere', { workspaceId, lane: 'lane/b', startedAt: at }),
+          sampleRow('arrival-capacity', { ...others, capacityMs: 1000 }),
+          sampleRow('arrival-taken-back', {
+            ...others,
+            inputTokens: -1,
+            correction: { of: 'arrival-1', reason: 'Twice.', creditNote: '' },
+          }),
+        )
         const asked = { lane: 'lane/a', from: at, to: at + 27, limit: 2, offset: 0 }
         const first = await other.arrivals(asked)
         const second = await other.arrivals({ ...asked, offset: 2 })

@@ -279,7 +279,10 @@ describe('a credit whose process is killed', () => {
   it('is finished by the service when that starts', async (t) => {
     const { books, configFile, credit } = await invoicedMonth(t)
     await killed(credit, books.dataDir)
-    const service = await startService(loadConfig({ config: configFile, data: books.dataDir }, {}))
+    const start = () => startService(loadConfig({ config: configFile, data: books.dataDir }, {}))
+    // Also if that is stopped before it gets there.
+    await (await start()).stop()
+    const service = await start()
     t.after(() => service.stop())
     await eventually('the note is issued', async () => (await books.store.invoices()).length === 2, 30_000)
     const { problems, rows, amount } = await reconcileBooks(books.store)

@@ -76,11 +76,11 @@ describe('a credit of a large month', () => {
   it('adds its rows a few at a time, and other rows get their turn in between', async (t) => {
     const { books, acme, version } = await invoicedMonth(t, 12_000)
     const { store, added } = await watchedStore(t, books.dataDir)
-    const over = new AbortController()
+    const crediting = { isOver: false }
     let written = 0
     let longestMs = 0
     const writing = (async () => {
-      while (!over.signal.aborted) {
+      while (!crediting.isOver) {
         const startedAt = performance.now()
         await books.settle([await books.row(acme, 'meta/a', version, books.now, { inputTokens: 1 })])
         longestMs = Math.max(longestMs, performance.now() - startedAt)
@@ -89,7 +89,7 @@ describe('a credit of a large month', () => {
       }
     })()
     const note = await openInvoicing(store, clock(books), seller).credit(acme, october, null, 'All of it.')
-    over.abort()
+    crediting.isOver = true
     await writing
 
     assert.equal(note.ledger_rows, 12_000)
@@ -210,7 +210,7 @@ describe('several credits at once', () => {
       rows.map(({ requestId }) => books.invoicing.credit(acme, october, [requestId], `No ${requestId}.`)),
     )
     assert.deepEqual(
-      notes.map(({ number }) => String(number)).toSorted((one, other) => one.localeCompare(other)),
+      notes.map(({ number }) => String(number)).toSorted(),
       rows.map((_, index) => `ADJ-00000${index + 1}`),
     )
     assert.deepEqual((await reconcileBooks(books.store)).problems, [])

@@ -42,7 +42,7 @@ const audioEndpoints: readonly AudioEndpoint[] = [
 ]
 
 const audioRules =
-  'Every model takes file, model, and response_format json or text. language, prompt, temperature, timestamp_granularities and the other formats need a model that lists them in supported_parameters (response_format for srt, vtt and verbose_json). Speakers are not told apart. The length of the recording is measured before the request is queued, and is what is billed; in the queue, each second counts as 15 tokens. A file over the limit (25 MiB unless the operator changed it) gets 413: split long recordings, preferably at silence.'
+  'Every model takes file, model, and response_format json or text. language, prompt, temperature, timestamp_granularities and the other formats need a model that lists them in supported_parameters (response_format for srt, vtt and verbose_json). Speakers are not told apart. The length of the recording is measured before the request is queued, and is what is billed; in the queue, each second counts as 15 tokens, and the prompt as its text. A file over the limit (25 MiB unless the operator changed it) gets 413: split long recordings, preferably at silence.'
 
 export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
   const { spool, maxUploadBytes, measure } = parts.audio

@@ -1,9 +1,10 @@
 import type { ArrivalStore } from '../../ports/usage.ts'
 import { readRows, type Database } from '../database.ts'
+import { IS_REQUEST } from './usage-sums.ts'
 
 // Nobody is admitted before arriving, so the bound on started_at is safe, and it lets the index find the rows.
 const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
-  WHERE lane = ? AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?
+  WHERE lane = ? AND ${IS_REQUEST} AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?
   ORDER BY started_at, request_id LIMIT ? OFFSET ?`
 
 export function arrivalQueries(database: Database): ArrivalStore {
