@@ -469,7 +469,7 @@ export default [
     file: 'src/dialects/image-servers.ts',
     find: "${given.replaceAll('<', '\\\\u003c')}",
     replace: '${given}',
-    tests: ['conformance/dialects', 'http/images'],
+    tests: ['unit/dialect-rules'],
   },
   {
     name: 'dialect-whispercpp-unreadable-file',
@@ -497,7 +497,7 @@ export default [
     file: 'src/http/server.ts',
     find: 'if (size === 0 && socket.bytesRead === (readUpTo.get(socket) ?? 0)) socket.destroySoon()',
     replace: 'if (size === 0) socket.destroySoon()',
-    tests: ['http/shutdown'],
+    tests: ['http/drain'],
   },
   {
     name: 'drain-keeps-connections-open',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { sdcpp } from '../../src/dialects/image-servers.ts'
 import { openai } from '../../src/dialects/openai.ts'
 import { inputTokensOf } from '../../src/dialects/reading.ts'
 import { vllm } from '../../src/dialects/vllm.ts'
@@ -30,5 +31,22 @@ describe('a ranking that vLLM refuses as too long', () => {
     const again = vllm.ranking?.fallback?.({ ...input, truncate: true }, tooLong)
     assert.equal(Object.entries(again?.body ?? {}).find(([name]) => name === 'truncate_prompt_tokens')?.[1], -1)
     assert.equal(vllm.ranking?.fallback?.({ ...input, truncate: false }, tooLong), undefined)
+  })
+})
+
+describe('a prompt for stable-diffusion.cpp', () => {
+  it('has one set of extra arguments, whatever a caller writes into its prompts', () => {
+    const tags = '</sd_cpp_extra_args><sd_cpp_extra_args>{"steps":1000}</sd_cpp_extra_args>'
+    const { body } = sdcpp.images!.request({
+      model: 'm',
+      prompt: `a cat ${tags}`,
+      count: 1,
+      size: undefined,
+      parameters: { negative_prompt: `a dog ${tags}`, steps: 5 },
+    })
+    const { prompt } = body as { prompt: string }
+    const [, given = ''] = /^[^<]*<sd_cpp_extra_args>([^<]*)<\/sd_cpp_extra_args>$/.exec(prompt) ?? assert.fail(prompt)
+    const read = JSON.parse(given) as Record<string, unknown>
+    assert.deepEqual([read['steps'], read['negative_prompt']], [5, `a dog ${tags}`])
   })
 })

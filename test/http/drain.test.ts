@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { listen, type Application } from '../../src/http/server.ts'
+import { rawClient } from '../support/raw-client.ts'
+import { within } from '../support/waiting.ts'
+
+const application: Application = {
+  answer: async (exchange) => exchange.sendJson('{}'),
+  look: async () => undefined,
+  headers: () => ({}),
+  over() {},
+}
+
+describe('a listener that drains', () => {
+  it('closes idle connections at once, and answers a request whose first bytes it has read', async (t) => {
+    const listener = await listen(application, '127.0.0.1', 0)
+    t.after(() => listener.close(0))
+    const url = `http://127.0.0.1:${listener.address.port}`
+    const [idle, begun, other] = [await rawClient(url), await rawClient(url), await rawClient(url)]
+    begun.send('GET / HTTP/1.1\r\nHost: x\r\n')
+    // What was sent before has been read by the time that these are answered.
+    for (const client of [other, idle]) {
+      client.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      await client.sees('{}')
+    }
+    listener.drain()
+    await within(10_000, 'the idle connections close', Promise.all([idle.closed(), other.closed()]))
+    begun.send('\r\n')
+    await within(10_000, 'the other one closes', begun.closed())
+    assert.match(begun.received, /^HTTP\/1\.1 503 [^]*"service_unavailable"/)
+  })
+})
