@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import type { TestContext } from 'node:test'
+import { beforeEach, describe, it, type TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/admission/memory.ts'
 import type { LaneLimits } from '../../src/core/admission/lane.ts'
 import type { Decision, Ticket } from '../../src/ports/admission.ts'
@@ -8,6 +7,19 @@ import { systemClock } from '../../src/system-clock.ts'
 import { handClock, turn } from './hand-clock.ts'
 
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 100_000, maxWaitMs: 500 }
+
+/**
+ * Far more turns of the event loop than any test needs. A wrong outbox could go on delivering for ever: then the test
+ * that runs must fail, and the file must end.
+ */
+const TURNS_MAX = 5000
+const { setImmediate: nextTurn } = globalThis
+let turns = 0
+globalThis.setImmediate = Object.assign((callback: () => void) => {
+  if (++turns > TURNS_MAX) throw new Error(`more than ${TURNS_MAX} turns of the event loop`)
+  return nextTurn(callback)
+}, nextTurn)
+beforeEach(() => (turns = 0))
 
 /** An admission with one lane, and the decisions its callers have heard, in order. */
 function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
@@ -184,7 +196,7 @@ describe('a burst of freed capacity', () => {
     change({ maxConcurrentRequests: 100 })
     assert.deepEqual(await figures(), [100, 100, 0])
     const counts = [heard.length]
-    while (heard.length < crowd.length) {
+    for (let turns = 0; turns < 3; turns += 1) {
       await turn()
       counts.push(heard.length)
     }

@@ -7,14 +7,21 @@ export interface HandClock extends AlarmClock {
   advance(ms: number): void
 }
 
+/** Far more than any test needs. A timer that sets itself again at once would otherwise never let time pass. */
+const ALARMS_MAX = 10_000
+
 /** A clock that is moved by hand, and the timers with it. */
 export function handClock(timers: MockTimers): HandClock {
   timers.enable({ apis: ['setTimeout'] })
   let nowMs = 1000
+  let alarms = 0
   return {
     now: () => Date.UTC(2026, 0),
     monotonic: () => nowMs,
-    after: systemClock.after,
+    after(ms, ring) {
+      if (++alarms > ALARMS_MAX) throw new Error(`more than ${ALARMS_MAX} timers were set`)
+      return systemClock.after(ms, ring)
+    },
     advance(ms) {
       nowMs += ms
       timers.tick(ms)
