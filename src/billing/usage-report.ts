@@ -8,6 +8,8 @@ import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 /** Usage as both APIs return it: pages of rows or of sums. */
 
 const HOUR_MS = 3_600_000
+/** How many entries become text at a time. */
+const PAGE_ENTRIES = 500
 const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
 
 export interface ReportScope {
@@ -22,7 +24,8 @@ export interface ReportScope {
 /** The groupings for a caller who sees only one workspace. */
 export const ownGroupings: readonly Grouping[] = groupings.filter((it) => it !== 'workspace')
 
-export function usageReport(store: UsageStore, scope: ReportScope, query: URLSearchParams): Promise<object> {
+/** The JSON of a report, in pieces: a caller may ask for so much that it would hold up others to make it at once. */
+export function usageReport(store: UsageStore, scope: ReportScope, query: URLSearchParams): AsyncGenerator<string> {
   return query.has('group_by') ? groupedReport(store, scope, query) : rowReport(store, scope, query)
 }
 
@@ -36,7 +39,11 @@ export function rowsQuery(workspaceId: string, query: URLSearchParams): UsageQue
   })
 }
 
-async function rowReport(store: UsageStore, { workspaceId }: ReportScope, query: URLSearchParams): Promise<object> {
+async function* rowReport(
+  store: UsageStore,
+  { workspaceId }: ReportScope,
+  query: URLSearchParams,
+): AsyncGenerator<string> {
   if (workspaceId === undefined) {
     throw new ApiError(
       'missing_required_parameter',
@@ -50,22 +57,17 @@ async function rowReport(store: UsageStore, { workspaceId }: ReportScope, query:
   const after = query.get('after')
   const cursor = CURSOR.exec(after ?? '')
   if (after !== null && !cursor) throw invalid('after', "the 'next' value of the previous page")
-  const rows = await store.usage({
-    ...rowsQuery(workspaceId, query),
-    // One extra row shows whether there is another page.
-    limit: limit + 1,
-    after: cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined,
+  const rowsAsked = rowsQuery(workspaceId, query)
+  const pages = inPages(limit, cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined, {
+    read: (count, from) => store.usage({ ...rowsAsked, limit: count, after: from }),
+    cursorOf: ({ settledAt, requestId }) => ({ settledAt, requestId }),
   })
-  const last = rows.length > limit ? rows[limit - 1] : undefined
-  return {
-    object: 'list',
-    data: rows.slice(0, limit).map(usageView),
-    has_more: last !== undefined,
-    next: last ? `${last.settledAt}_${last.requestId}` : null,
-  }
+  yield '{"object":"list","data":['
+  const next = yield* listed(pages, usageView)
+  yield `],${end(next && `${next.settledAt}_${next.requestId}`)}`
 }
 
-async function groupedReport(store: UsageStore, scope: ReportScope, query: URLSearchParams): Promise<object> {
+async function* groupedReport(store: UsageStore, scope: ReportScope, query: URLSearchParams): AsyncGenerator<string> {
   const groupBy = scope.groupings.find((it) => it === query.get('group_by'))
   if (!groupBy) throw invalid('group_by', `one of ${scope.groupings.join(', ')}`)
   const period = periodOf({ from: query.get('from'), to: query.get('to') })
@@ -80,19 +82,54 @@ async function groupedReport(store: UsageStore, scope: ReportScope, query: URLSe
   const after = cursor !== undefined && groupBy === 'day' ? Number(cursor) : cursor
   if (Number.isNaN(after)) throw invalid('after', "the 'next' value of the previous page")
   const sumsQuery = { workspaceId: scope.workspaceId, ...period, groupBy }
-  const [groups, total] = await Promise.all([
-    store.usageSums({ ...sumsQuery, limit: limit + 1, after }),
-    store.usageTotal(sumsQuery),
-  ])
-  const last = groups.length > limit ? groups[limit - 1] : undefined
-  return {
-    object: 'list',
-    group_by: groupBy,
-    data: groups.slice(0, limit).map((it) => Object.assign({ [groupBy]: nameOf(it, groupBy, scope) }, sumsView(it))),
-    total: sumsView(total),
-    has_more: last !== undefined,
-    next: last ? String(last.group) : null,
+  const pages = inPages(limit, after, {
+    read: (count, from) => store.usageSums({ ...sumsQuery, limit: count, after: from }),
+    cursorOf: ({ group }) => group,
+  })
+  yield `{"object":"list","group_by":"${groupBy}","data":[`
+  const next = yield* listed(pages, (it) => Object.assign({ [groupBy]: nameOf(it, groupBy, scope) }, sumsView(it)))
+  yield `],"total":${JSON.stringify(sumsView(await store.usageTotal(sumsQuery)))},${end(next && String(next.group))}`
+}
+
+/** Reads up to `limit` entries, some at a time. Returns the last one if there are more. */
+async function* inPages<Entry, Cursor>(
+  limit: number,
+  start: Cursor | undefined,
+  source: {
+    read(count: number, after: Cursor | undefined): Promise<readonly Entry[]>
+    cursorOf(entry: Entry): Cursor
+  },
+): AsyncGenerator<readonly Entry[], Entry | undefined> {
+  let after = start
+  for (let left = limit; ;) {
+    const count = Math.min(left, PAGE_ENTRIES)
+    // One extra entry shows whether there is another page.
+    const entries = await source.read(count + 1, after)
+    yield entries.slice(0, count)
+    if (entries.length <= count) return undefined
+    const last = entries[count - 1]
+    left -= count
+    if (left === 0 || last === undefined) return last
+    after = source.cursorOf(last)
   }
+}
+
+/** The items of a JSON array, page by page. Returns what the pages return. */
+async function* listed<Entry>(
+  pages: AsyncGenerator<readonly Entry[], Entry | undefined>,
+  view: (entry: Entry) => object,
+): AsyncGenerator<string, Entry | undefined> {
+  let separator = ''
+  for (;;) {
+    const page = await pages.next()
+    if (page.done) return page.value
+    if (page.value.length > 0) yield separator + page.value.map((it) => JSON.stringify(view(it))).join(',')
+    separator = ','
+  }
+}
+
+function end(next: string | undefined): string {
+  return `"has_more":${next !== undefined},"next":${JSON.stringify(next ?? null)}}`
 }
 
 function nameOf({ group }: GroupedSums, groupBy: Grouping, scope: ReportScope): string {

@@ -15,7 +15,8 @@ export async function sendUsage(
   scope: ReportScope,
 ): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  if (format === 'json') return exchange.sendJson(JSON.stringify(await usageReport(store, scope, query)))
+  if (format === 'json')
+    return exchange.sendAnswer('application/json', await reportOf(exchange, store, scope, query), {})
   if (scope.workspaceId === undefined) {
     throw new ApiError('invalid_value', "A download is for one workspace: add 'workspace'.", { param: 'workspace' })
   }
@@ -24,6 +25,23 @@ export async function sendUsage(
     'Content-Type': exportTypes[format],
     'Content-Disposition': `attachment; filename="usage.${format}"`,
   })
+}
+
+async function reportOf(
+  exchange: Exchange,
+  store: UsageStore,
+  scope: ReportScope,
+  query: URLSearchParams,
+): Promise<readonly Buffer[]> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const text of usageReport(store, scope, query)) {
+    const piece = Buffer.from(text)
+    bytes += piece.length
+    exchange.holdAnswer(bytes)
+    pieces.push(piece)
+  }
+  return pieces
 }
 
 /** Sends one row, by the X-Request-Id of its response. With a workspace, rows of other workspaces are not found. */

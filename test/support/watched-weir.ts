@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url'
 /** The service in a process of its own, which measures how long a turn of its event loop takes. */
 export interface WatchedWeir {
   readonly base: string
-  readonly adminUrl: string
-  readonly operatorToken: string
+  readonly dataDir: string
   readonly key: string
   readonly pid: number
   /** How long the process needs to parse a plain body of 20 MB, in milliseconds of CPU time. */
@@ -27,7 +26,7 @@ export async function watchedWeir(config: object): Promise<WatchedWeir> {
     child.send(question)
     return Number(await heard())
   }
-  const where = (await heard()) as Pick<WatchedWeir, 'base' | 'adminUrl' | 'operatorToken' | 'key'>
+  const where = (await heard()) as Pick<WatchedWeir, 'base' | 'dataDir' | 'key'>
   return {
     ...where,
     pid: child.pid ?? 0,
