@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { withUpload } from '../../src/http/upload.ts'
+import type { Spool, SpooledFile } from '../../src/ports/uploads.ts'
+
+/** A form with one file, which arrives at once, and a disk that takes its time. */
+function stage() {
+  const events: string[] = []
+  const request = Object.assign(new PassThrough(), { headers: { 'content-type': 'multipart/form-data; boundary=b' } })
+  request.end('--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nsound\r\n--b--\r\n')
+  const file = {
+    length: 0,
+    async append(chunks: readonly Buffer[]) {
+      events.push('write')
+      await sleep(50)
+      file.length += chunks.reduce((sum, { length }) => sum + length, 0)
+      events.push('written')
+    },
+    async close() {
+      events.push('closed')
+    },
+  }
+  const spool: Spool = { open: async () => file as unknown as SpooledFile }
+  return { events, spool, exchange: { request } as unknown as Exchange }
+}
+
+describe('an upload', () => {
+  it('is used only when its last bytes are on disk, and closed afterwards', async () => {
+    const { events, spool, exchange } = stage()
+    await withUpload(exchange, spool, 1000, async (upload) => {
+      events.push(`used with ${upload.file?.length} bytes`)
+    })
+    assert.deepEqual(events, ['write', 'written', 'used with 5 bytes', 'closed'])
+  })
+
+  it('is closed when its use fails', async () => {
+    const { events, spool, exchange } = stage()
+    await assert.rejects(
+      withUpload(exchange, spool, 1000, () => Promise.reject(new Error('no'))),
+      /no/,
+    )
+    assert.equal(events.at(-1), 'closed')
+  })
+})
