@@ -687,7 +687,7 @@ export default [
     file: 'src/http/admin/prices.ts',
     find: 'it.id === slug || it.aliases.includes(slug)',
     replace: 'it.id === slug',
-    tests: ['http/billing', 'http/accounts', 'http/admin-openapi'],
+    tests: ['http/workspace-price'],
   },
   {
     name: 'admin-body-not-checked',

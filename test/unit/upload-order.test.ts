@@ -24,7 +24,7 @@ function stage() {
     },
   }
   const spool: Spool = { open: async () => file as unknown as SpooledFile }
-  return { events, spool, exchange: { request } as unknown as Exchange }
+  return { events, spool, exchange: { request, onGone: () => () => {} } as unknown as Exchange }
 }
 
 describe('an upload', () => {
