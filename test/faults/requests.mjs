@@ -708,7 +708,7 @@ export default [
     file: 'src/media/remote-image.ts',
     find: 'addresses.filter(({ address }) => !isPrivateAddress(address))',
     replace: 'addresses.filter(({ address }) => isPrivateAddress(address) || true)',
-    tests: ['http/vision'],
+    tests: ['unit/remote-image'],
   },
   {
     name: 'remote-image-limit-for-each',
