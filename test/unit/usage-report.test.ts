@@ -21,12 +21,11 @@ type Page = { readonly data: readonly unknown[]; readonly has_more: boolean; rea
 describe('a page of usage', () => {
   for (const grouping of ['', '&group_by=model']) {
     it(`is the last one when nothing is left: limit=3${grouping}`, async () => {
-      const page = (count: number): Promise<Page> =>
-        usageReport(
-          storeOf(count),
-          { workspaceId: 'ws_1', groupings: ownGroupings },
-          new URLSearchParams(`limit=3${grouping}`),
-        ) as Promise<Page>
+      const page = async (count: number): Promise<Page> => {
+        const scope = { workspaceId: 'ws_1', groupings: ownGroupings }
+        const query = new URLSearchParams(`limit=3${grouping}`)
+        return JSON.parse((await Array.fromAsync(usageReport(storeOf(count), scope, query))).join('')) as Page
+      }
       for (const count of [0, 1, 2, 3]) {
         const { data, has_more: hasMore, next } = await page(count)
         assert.deepEqual([data.length, hasMore, next], [count, false, null])
