@@ -7,6 +7,8 @@ import type { SlicedWork } from '../core/sliced-work.ts'
  * take turns, and the oldest request of an owner goes first, so that few of them are half done at any time.
  */
 const SLICE_MS = 8
+/** Small requests need no more steps than this. They never wait for a turn, even on a slow machine: others would overtake. */
+const LEAST_STEPS = 4
 
 /** Whom the work is for. */
 interface Client {
@@ -22,11 +24,13 @@ export async function inSlices<Result>(
   const age = nextAge++
   for (;;) {
     const until = performance.now() + SLICE_MS
+    let steps = 0
     do {
+      steps++
       const next = work.next()
       const step = next instanceof Promise ? await next : next
       if (step.done) return step.value
-    } while (performance.now() < until)
+    } while (steps < LEAST_STEPS || performance.now() < until)
     await turn(client.owner, age)
     if (client.isGone) throw new CallerLeft()
   }
