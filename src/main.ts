@@ -29,12 +29,18 @@ Options of every command:
   --json          print one JSON object
   --help          show this help`
 
-// It is not an error when the reader stops early, as in `weir usage | head`.
-process.stdout.on('error', () => {})
+// It is not an error when the reader stops early, as in `weir usage | head`. A full disk is one.
+let unwritten: Error | undefined
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') unwritten ??= error
+})
 const code = await main(process.argv.slice(2))
 // A failed command may have left something open that would keep the process alive, so exit explicitly. The callback
 // waits until a slow reader has received all output.
-process.stdout.write('', () => process.exit(code))
+process.stdout.write('', () => {
+  if (unwritten) process.stderr.write(`weir: the output could not be written: ${unwritten.message}\n`)
+  process.exit(unwritten ? 1 : code)
+})
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const load = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { stringify } from 'yaml'
 import { UsageError, type Command } from '../src/commands/command.ts'
 import { keys } from '../src/commands/keys.ts'
@@ -15,6 +17,7 @@ import { workspaces } from '../src/commands/workspaces.ts'
 import { ApiError } from '../src/core/errors.ts'
 import { sydneyDate } from '../src/core/money/sydney-time.ts'
 import { openStore } from '../src/store/open.ts'
+import { testBooks } from './support/books.ts'
 import { stageConfig } from './support/chat-stage.ts'
 import { cli, collect, startCli, type CliResult } from './support/cli.ts'
 import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
@@ -237,6 +240,80 @@ describe('a command', () => {
     const result = await weir('workspaces', 'create', 'after', '--json', '--data', data)
     assert.equal(result.json()['name'], 'after')
     assert.equal(calls, 0, 'a stranger was told')
+  })
+})
+
+describe('the exit code', () => {
+  it('is 2 for an unknown option, whatever the command', async () => {
+    const { stdout } = await cli(['--help'])
+    const named = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map((match) => match[1] ?? '')
+    assert.ok(named.length > 10)
+    await threeAtATime(named, async (name) => {
+      const result = await weir(name, '--nonsense')
+      assert.deepEqual([result.code, result.stdout], [2, ''], name)
+      assert.equal(result.stderr, `weir: Unknown option '--nonsense'. See: weir ${name} --help\n`)
+    })
+  })
+
+  it('of weir reconcile is 1 as long as something does not fit', async (t) => {
+    const books = await testBooks(Date.UTC(2026, 10, 15))
+    t.after(() => books.close())
+    const acme = await books.workspace('acme')
+    const version = await books.price('meta/x', { input_per_million: '1' }, 0)
+    const row = await books.row(acme, 'meta/x', version, books.now, { inputTokens: 5 })
+    await books.settle([row])
+    const reconcile = (...flags: string[]) => weir('reconcile', '--data', books.dataDir, ...flags)
+    const fits = await reconcile()
+    assert.deepEqual([fits.code, fits.stderr], [0, ''])
+    assert.match(fits.stdout, /^1 rows in 1 workspaces, [^]*\nEverything agrees\.\n$/)
+
+    await books.settle([{ ...row, requestId: 'wrong', amount: row.amount + 1n }])
+    const [text, json] = await Promise.all([reconcile(), reconcile('--json')])
+    assert.deepEqual([text.code, json.code], [1, 1])
+    assert.match(text.stdout, /\nCHECK +WORKSPACE +SUBJECT +MESSAGE\namount +acme +wrong /)
+    const { fits: isFitting, problems } = JSON.parse(json.stdout) as { fits: boolean; problems: { subject: string }[] }
+    assert.deepEqual([isFitting, problems.map(({ subject }) => subject)], [false, ['wrong']])
+    for (const { stderr } of [text, json]) assert.equal(stderr, 'weir: problems found; see above\n')
+  })
+
+  it('of weir doctor is 1 as long as there is a problem', async (t) => {
+    interface Findings {
+      readonly findings: readonly { name: string; state: string; detail: string; advice?: string }[]
+    }
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const file = join(folder, 'doctor.yaml')
+    const examine = async (...urls: string[]): Promise<{ code: number | null; findings: Findings['findings'] }> => {
+      writeFileSync(file, stringify({ server, models: [modelEntry(urls)] }))
+      const result = await cli(['doctor', '--json', '--config', file, '--data', join(folder, 'doctor')])
+      return { code: result.code, ...(JSON.parse(result.stdout) as Findings) }
+    }
+    const dead = await examine(engine.url, 'http://127.0.0.1:9/v1')
+    assert.equal(dead.code, 1)
+    assert.deepEqual(
+      dead.findings.filter(({ name }) => name === 'engine').map(({ state, detail }) => [state, detail]),
+      [
+        ['ok', engine.url],
+        ['problem', 'http://127.0.0.1:9/v1 does not answer'],
+      ],
+    )
+    const text = await cli(['doctor', '--config', file, '--data', join(folder, 'doctor')])
+    assert.equal(text.code, 1)
+    assert.match(text.stdout, /^✖ engine: http:\/\/127\.0\.0\.1:9\/v1 does not answer\n {4}→ start the engine/m)
+    assert.equal(text.stderr, 'weir: problems found; see above\n')
+    // The machine may have other problems, such as a disk that is nearly full.
+    const well = await examine(engine.url)
+    assert.equal(well.code, well.findings.some(({ state }) => state === 'problem') ? 1 : 0)
+    assert.ok(well.findings.every(({ name, state }) => name !== 'engine' || state === 'ok'))
+  })
+
+  it('is 1 when the output cannot be written', { skip: !existsSync('/dev/full') }, async () => {
+    const bin = fileURLToPath(new URL('../bin/weir.mjs', import.meta.url))
+    const command = [process.execPath, bin, 'workspaces', 'list', '--config', config]
+    const child = spawn('sh', ['-c', '"$0" "$@" > /dev/full', ...command], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const stderr = collect(child.stderr)
+    assert.equal(await new Promise((resolve) => child.once('close', resolve)), 1)
+    assert.match(stderr(), /^weir: the output could not be written: ENOSPC[^\n]*\n$/)
   })
 })
 

@@ -37,9 +37,9 @@ async function freePort(t: TestContext): Promise<number> {
   return port
 }
 
-function accepts(port: number): Promise<boolean> {
+function accepts(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, host)
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
   })
@@ -97,6 +97,40 @@ describe('a service', () => {
     t.after(() => service.stop())
     assert.match(service.url, /^http:\/\/\[::1\]:\d+$/)
     assert.equal((await fetch(`${service.url}/healthz`)).status, 200)
+  })
+})
+
+describe('the operator listener', () => {
+  it('stays on loopback when the public one listens on every address', async (t) => {
+    const folder = emptyFolder(t)
+    const file = join(folder, 'weir.yaml')
+    for (const [host, environment] of [
+      [undefined, { WEIR_HOST: '0.0.0.0' }],
+      ['0.0.0.0', {}],
+    ] as const) {
+      const server = { port: 0, admin_port: 0, ...(host === undefined ? {} : { host }) }
+      writeFileSync(file, stringify({ server, log: { level: 'silent' }, models: [] }))
+      const service = await startService(loadConfig({ config: file, data: join(folder, 'data') }, environment))
+      t.after(() => service.stop())
+      assert.equal(new URL(service.url).hostname, '0.0.0.0')
+      assert.equal(new URL(service.adminUrl).hostname, '127.0.0.1')
+      const ports = [service.url, service.adminUrl].map((url) => Number(new URL(url).port))
+      // All of 127.0.0.0/8 is this machine, on Linux at least: an address other than the one it listens on.
+      if (process.platform === 'linux') {
+        assert.deepEqual(await Promise.all(ports.map((port) => accepts(port, '127.0.0.2'))), [true, false])
+      }
+      assert.deepEqual(await Promise.all(ports.map((port) => accepts(port))), [true, true])
+      await service.stop()
+    }
+  })
+
+  it('is where server.admin_host says', async (t) => {
+    if (process.platform !== 'linux') return t.skip('only Linux has all of 127.0.0.0/8')
+    const service = await start(emptyFolder(t), { port: 0, admin_port: 0, admin_host: '127.0.0.2' })
+    t.after(() => service.stop())
+    const { hostname, port } = new URL(service.adminUrl)
+    assert.equal(hostname, '127.0.0.2')
+    assert.deepEqual([await accepts(Number(port), '127.0.0.2'), await accepts(Number(port))], [true, false])
   })
 })
 

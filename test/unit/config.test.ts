@@ -294,6 +294,7 @@ describe('the environment', () => {
       ['10.0.0.2', 3, 4, '/from-environment'],
     )
     assert.equal(fromEnvironment.operatorToken, 'a-token-of-the-environment')
+    assert.equal(fromEnvironment.adminHost, '127.0.0.1', 'the operator listener does not follow WEIR_HOST')
     const fromFlags = loadConfig({ port: '5', data: '/from-flags' }, environment)
     assert.deepEqual([fromFlags.port, fromFlags.dataDir, fromFlags.host], [5, '/from-flags', '10.0.0.2'])
   })
