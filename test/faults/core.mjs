@@ -129,8 +129,8 @@ export default [
   {
     name: 'estimate-leaves-out-what-templates-may-ignore',
     file: 'src/endpoints/chat/messages.ts',
-    find: "else if (typeof value === 'string' && name !== 'role' && name !== 'content') addLabel(value)",
-    replace: "else if (typeof value === 'string' && name === 'name') addLabel(value)",
+    find: "else if (typeof value === 'string' && name !== 'role' && name !== 'content') yield* addLabel(value)",
+    replace: "else if (typeof value === 'string' && name === 'name') yield* addLabel(value)",
     tests: ['unit/forwarded-input'],
   },
   {
