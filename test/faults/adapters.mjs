@@ -197,14 +197,6 @@ export default [
     tests: ['unit/upstream-call', 'http/engine'],
   },
   {
-    name: 'engine-deadline-for-each-address',
-    file: 'src/engines/upstream-call.ts',
-    find: '    latestUrl = address.url\n',
-    replace:
-      '    latestUrl = address.url\n    clearTimeout(deadline)\n    setTimeout(timeOut, upstream.firstByteTimeoutMs)\n',
-    tests: ['unit/upstream-call'],
-  },
-  {
     name: 'engine-has-a-request-that-is-not-sent',
     file: 'src/engines/upstream-call.ts',
     find: '    isWithEngine = false\n',
