@@ -718,13 +718,6 @@ export default [
     tests: ['http/vision'],
   },
   {
-    name: 'private-address-mapped-into-ipv6',
-    file: 'src/media/private-address.ts',
-    find: "  privateRanges.addSubnet(`::ffff:${network}`, 96 + prefix, 'ipv6')\n",
-    replace: '',
-    tests: ['http/vision'],
-  },
-  {
     name: 'private-address-link-local',
     file: 'src/media/private-address.ts',
     find: "  ['169.254.0.0', 16],\n",
