@@ -255,7 +255,7 @@ describe('the three rate limit headers', () => {
       () => request(['GET /api/v1/models HTTP/1.1', 'Host: x', 'Connection: Upgrade, close', 'Upgrade: websocket']),
     ],
     'HTTP/1.0': [401, () => request(['GET /api/v1/models HTTP/1.0'])],
-    'an absolute address': [
+    'an absolute address with an unknown path': [
       404,
       () =>
         request(['GET http://x/nowhere HTTP/1.1', 'Host: x', `Authorization: Bearer ${weir.key}`, 'Connection: close']),

@@ -126,6 +126,19 @@ describe('the log', () => {
     await chat({ messages, [prompt]: 1, user: prompt })
     await chat({ messages: [{ role: prompt, content: prompt }] })
     await service.call('/chat/completions', service.key, `{"messages": "${prompt}`)
+    // V8 quotes a few characters around a mistake.
+    for (const broken of [
+      `{"messages": ${prompt}}`,
+      `["${prompt}" ${prompt}]`,
+      `{"${prompt}" 1}`,
+      `${prompt}`,
+      `"${prompt}\n"`,
+    ]) {
+      const { status, text } = await service.call('/chat/completions', service.key, broken)
+      assert.equal(status, 400)
+      requireNone(text, prompt)
+    }
+    await service.call('/embeddings', service.key, { model: 'meta/embedder', input: [100_999] })
     await service.call(`/models?scope=${prompt}`, service.key)
     await service.call(`/models?api_key=${service.key}`, service.key)
     await chat({ messages }, `${service.key}x`)
@@ -163,16 +176,9 @@ describe('the log', () => {
     for (const name of ['queue_wait_ms', 'first_token_ms', 'duration_ms', 'input_tokens', 'output_tokens']) {
       assert.equal(typeof first?.[name], 'number', name)
     }
-    for (const secret of [
-      prompt,
-      'ANSWER-OF-AN-ENGINE',
-      service.key,
-      service.firstKey,
-      OPERATOR_TOKEN,
-      'engine-secret',
-    ]) {
-      const at = stderr.indexOf(secret)
-      assert.equal(at, -1, `in the log: ${stderr.slice(Math.max(0, at - 200), at + 100)}`)
+    for (const secret of [prompt, 'ANSWER-OF-AN-ENGINE', '100999']) requireNone(stderr, secret)
+    for (const secret of [service.key, service.firstKey, OPERATOR_TOKEN, 'engine-secret']) {
+      assert.ok(!stderr.includes(secret), `${secret} is in the log`)
     }
     // The first key is printed once on the first start. No other secret is printed.
     const printed = stdout.replaceAll(service.firstKey, '')
@@ -208,6 +214,14 @@ describe('the log', () => {
   })
 })
 
+/** Not even six characters of the secret in a row are in the text. */
+function requireNone(text: string, secret: string): void {
+  for (let start = 0; start + 6 <= secret.length; start++) {
+    const at = text.indexOf(secret.slice(start, start + 6))
+    assert.equal(at, -1, `part of ${secret}: ${text.slice(Math.max(0, at - 200), at + 100)}`)
+  }
+}
+
 /** Runs `weir serve` in its own process and captures its output. */
 async function childService(
   t: TestContext,
@@ -216,16 +230,17 @@ async function childService(
   const folder = mkdtempSync(join(tmpdir(), 'weir-log-'))
   const engine = await scriptedEngine()
   const config = join(folder, 'weir.yaml')
-  const serverless = {
-    engine: { kind: 'openai', urls: [engine.url], model: 'engine-name', api_key_env: 'ENGINE_KEY' },
-    ...lanes.serverless,
-  }
+  const behind = { engine: { kind: 'openai', urls: [engine.url], model: 'engine-name', api_key_env: 'ENGINE_KEY' } }
+  const serverless = { ...behind, ...lanes.serverless }
   writeFileSync(
     config,
     stringify({
       server: { port: 0, admin_port: 0, drain_ms: 1000 },
       log: { level: 'debug' },
-      models: [modelEntry([], { serverless, dedicated: lanes.dedicated ?? [] })],
+      models: [
+        modelEntry([], { serverless, dedicated: lanes.dedicated ?? [] }),
+        modelEntry([], { id: 'meta/embedder', aliases: [], categories: ['embedding'], serverless: behind }),
+      ],
     }),
   )
   const environment = { ENGINE_KEY: 'engine-secret', WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { loadConfig, type Config } from '../../src/config.ts'
 import { ConfigError } from '../../src/core/checked-yaml.ts'
+import { memoryToParse } from '../../src/core/json/json-body.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -70,6 +71,16 @@ describe('a mistake in weir.yaml is reported with the file, the line, the key an
       'a spool smaller than one upload',
       'audio:\n  max_upload_bytes: 2000000\n  max_spool_bytes: 1000000',
       'weir.yaml:3: audio.max_spool_bytes: must be at least max_upload_bytes (2000000)',
+    ],
+    [
+      'too little memory for one body',
+      'server:\n  max_body_bytes: 1048576\n  max_request_memory_bytes: 1000000',
+      'weir.yaml:3: server.max_request_memory_bytes: must be at least 40390656, so that a workspace can send a body of max_body_bytes (1048576)',
+    ],
+    [
+      'too little memory for a body of the usual size',
+      'server: { max_request_memory_bytes: 50000000 }',
+      'weir.yaml:1: server.max_request_memory_bytes: must be at least 199774208, so that a workspace can send a body of max_body_bytes (20971520)',
     ],
     [
       'an upload limit of 0 bytes',
@@ -337,6 +348,14 @@ describe('a config', () => {
     )
     assert.deepEqual(config.catalog.read(), [])
     assert.ok(Object.isFrozen(config))
+  })
+
+  it('gives requests a quarter of the memory by default, and enough for two bodies of any size', () => {
+    const { maxRequestMemoryBytes: usual } = load('')
+    assert.ok(usual <= totalmem() / 4 && usual >= 2 * memoryToParse(20 * 2 ** 20), `${usual} bytes`)
+    const large = load('server: { max_body_bytes: 1073741824 }').maxRequestMemoryBytes
+    assert.equal(large, 2 * memoryToParse(2 ** 30))
+    assert.equal(load('server: { max_request_memory_bytes: 200000000 }').maxRequestMemoryBytes, 200_000_000)
   })
 
   it('[C6] reads a model with every documented field', () => {
