@@ -549,6 +549,13 @@ export default [
     tests: ['http/rate-limit', 'http/admission'],
   },
   {
+    name: 'exchange-head-with-a-body',
+    file: 'src/http/exchange.ts',
+    find: "this.#endWith(this.method === 'HEAD' ? '' : body)",
+    replace: 'this.#endWith(body)',
+    tests: ['http/openapi', 'http/traps'],
+  },
+  {
     name: 'router-open-route-shows-its-method',
     file: 'src/http/router.ts',
     find: "candidates.filter(({ route }) => route.access !== 'open')",

@@ -5,6 +5,7 @@ import { Client } from 'undici'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { simulationSeed } from '../simulation/seed.ts'
 import { stageConfig } from '../support/chat-stage.ts'
+import { nothingIsHeld } from '../support/held-bytes.ts'
 import { chargeOf, laneOf, type LaneView } from '../support/lane.ts'
 import { orderedEngine, type OrderedCall, type OrderedEngine } from '../support/ordered-engine.ts'
 import { rawChat } from '../support/raw-client.ts'
@@ -86,6 +87,7 @@ it('[Q1][Q2][Q5][Q8] 2,000 callers on a lane of 8: in order, within the limits, 
     const lane = await laneOf(weir)
     return lane.in_flight_requests === 0 && lane.queue_depth === 0 && lane.committed_tokens === 0
   })
+  await nothingIsHeld(weir)
 
   const left = (how: Visitor['left']): number => visitors.filter((visitor) => visitor.left === how).length
   t.diagnostic(`${left('no')} served, ${left('from the queue')} left the queue, ${left('from the engine')} the engine`)

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { stageConfig } from '../support/chat-stage.ts'
+import { nothingIsHeld } from '../support/held-bytes.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type EngineCallSeen, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -89,6 +90,7 @@ describe('a thousand streams that end early', () => {
       difference += Math.abs(row.outputTokens - call.tokensProduced)
     }
     assert.deepEqual([engine.calls.length, rows.size, difference], [STREAMS, STREAMS, 0])
+    await nothingIsHeld(weir)
   })
 
   it('while the engine goes on: never more than it produced, never less than the caller saw', async () => {
@@ -113,5 +115,6 @@ describe('a thousand streams that end early', () => {
         `${received} ≤ ${outputTokens} ≤ ${call.tokensProduced}`,
       )
     }
+    await nothingIsHeld(weir)
   })
 })

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, it, type TestContext } from 'node:test'
 import { memoryToParse } from '../../src/core/json/json-body.ts'
 import { chatStage, refusalOf, type ChatStage, type StageOptions } from '../support/chat-stage.ts'
+import { heldBytes, nothingIsHeld } from '../support/held-bytes.ts'
 import { laneOf } from '../support/lane.ts'
 import { rawChat, rawClient, type RawClient } from '../support/raw-client.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -30,15 +31,6 @@ async function stage(
   await made.weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
   const response = await made.weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })
   return { ...made, otherKey: ((await response.json()) as { key: string }).key }
-}
-
-async function heldBytes(weir: TestWeir): Promise<number> {
-  const text = await (await weir.admin('GET', '/metrics')).text()
-  return Number(/^weir_held_bytes (\d+)$/m.exec(text)?.[1] ?? Number.NaN)
-}
-
-async function nothingIsHeld(weir: TestWeir): Promise<void> {
-  await eventually('nothing is held', async () => (await heldBytes(weir)) === 0)
 }
 
 /** A message that makes the body almost as large as it may be. */

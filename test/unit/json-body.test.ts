@@ -19,4 +19,31 @@ describe('a JSON body', () => {
     assert.equal((parse(list(249_998)).value['a'] as unknown[]).length, 249_999)
     assert.throws(() => parse(list(249_999)), isRefused(/more than 250000 values/))
   })
+
+  it('may have 50,000 objects and arrays, and not one more', () => {
+    // The body and the list are the first two.
+    const list = (objects: number): string => `{"a":[${'{},'.repeat(objects - 3)}{}]}`
+    assert.equal((parse(list(50_000)).value['a'] as unknown[]).length, 49_998)
+    assert.throws(() => parse(list(50_001)), isRefused(/more than 50000 objects and arrays/))
+  })
+
+  it('may have 10,000 fields in one object, and not one more', () => {
+    const fields = (count: number): string => Array.from({ length: count }, (_, index) => `"${index}":0`).join(',')
+    assert.equal(Object.keys(parse(`{"a":{${fields(10_000)}}}`).value['a'] as object).length, 10_000)
+    assert.equal(Object.keys(parse(`{"a":[{${fields(9000)}},{${fields(9000)}}]}`).value).length, 1)
+    assert.throws(() => parse(`{"a":{${fields(10_001)}}}`), isRefused(/more than 10000 fields/))
+  })
+
+  it('may have names of 4 MiB, and not one byte more', () => {
+    const name = 'x'.repeat(4_194_302)
+    assert.deepEqual(Object.keys(parse(`{"${name}":0}`).value), [name])
+    assert.throws(() => parse(`{"${name}x":0}`), isRefused(/longer than 4194304 bytes/))
+  })
+
+  it('may have 128 KiB of white space or digits in a row, and not one byte more', () => {
+    assert.deepEqual(parse(`{"a":${' '.repeat(131_070)}0}`).value, { a: 0 })
+    assert.throws(() => parse(`{"a":${' '.repeat(131_072)}0}`), isRefused(/more than 131072 bytes of white space/))
+    assert.throws(() => parse(`{"a":[${'1'.repeat(131_074)}]}`), isRefused(/more than 131072 bytes of white space/))
+    assert.throws(() => parse(`{}${' '.repeat(200_000)}`), isRefused(/more than 131072 bytes of white space/))
+  })
 })
