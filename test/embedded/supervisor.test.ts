@@ -69,6 +69,17 @@ describe('the supervisor', () => {
     await supervisor.stop()
   })
 
+  it('takes a host that ended by itself for no crash: the next request starts it at once', async () => {
+    const supervisor = supervise()
+    const before = crashes()
+    const pid = await startedHost(supervisor)
+    process.kill(pid, 'SIGTERM')
+    await eventually('the host is gone', () => processesNaming(supervisor.socketPath('onnx')).length === 0)
+    assert.notEqual(await startedHost(supervisor), pid)
+    assert.equal(crashes(), before)
+    await supervisor.stop()
+  })
+
   it('leaves the GPU alone once a host has aborted twice in a row', async () => {
     const killed = 'engine host ended (SIGKILL); can start again in 1000 ms'
     assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')

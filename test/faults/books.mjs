@@ -235,8 +235,8 @@ export default [
   {
     name: 'catalog-failed-reload-blocks-the-next',
     file: 'src/catalog/catalog.ts',
-    find: 'const next = reloading.catch(() => {}).then(load)\n      reloading = next.catch(() => {})',
-    replace: 'const next = reloading.then(load)\n      reloading = next',
+    find: 'reloading = next.catch(() => {})',
+    replace: 'reloading = next',
     tests: ['http/catalog'],
   },
   {
@@ -411,8 +411,8 @@ export default [
   {
     name: 'report-next-page-without-an-extra-row',
     file: 'src/billing/usage-report.ts',
-    find: 'const last = rows.length > limit ? rows[limit - 1] : undefined',
-    replace: 'const last = rows.length >= limit ? rows[limit - 1] : undefined',
+    find: 'if (entries.length <= count) return undefined',
+    replace: 'if (entries.length < count) return undefined',
     tests: ['unit/usage-report'],
   },
   {

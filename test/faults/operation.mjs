@@ -73,9 +73,9 @@ export default [
   {
     name: 'note-of-a-dead-service-is-trusted',
     file: 'src/running-service.ts',
-    find: '  if (!isServiceRunning(dataDir)) return undefined\n',
-    replace: '',
-    tests: ['unit/running-service', 'cli'],
+    find: 'return isServiceRunning(dataDir) ? readNote(dataDir) : undefined',
+    replace: 'return readNote(dataDir)',
+    tests: ['unit/running-service'],
   },
   {
     name: 'note-readable-by-all',
@@ -87,8 +87,8 @@ export default [
   {
     name: 'service-that-refused-the-change-is-believed',
     file: 'src/running-service.ts',
-    find: 'if (status !== 200) throw',
-    replace: 'if (status >= 500) throw',
+    find: "if (answered && 'error' in answered) {",
+    replace: 'if (answered === undefined) {',
     tests: ['unit/running-service'],
   },
   {

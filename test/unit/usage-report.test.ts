@@ -9,14 +9,29 @@ import { sampleRow } from '../support/ledger-samples.ts'
 function storeOf(count: number): UsageStore {
   const names = Array.from({ length: count }, (_, index) => `name-${index}`)
   const sums = emptySums('', 0)
+  const pageAfter = (name: string | undefined, limit: number): readonly string[] => {
+    const start = name === undefined ? 0 : names.indexOf(name) + 1
+    return names.slice(start, start + limit)
+  }
   return {
-    usage: async ({ limit }: UsageQuery) => names.slice(0, limit).map((name) => sampleRow(name)),
-    usageSums: async ({ limit }: { limit: number }) => names.slice(0, limit).map((group) => ({ ...sums, group })),
+    usage: async ({ limit, after }: UsageQuery) => pageAfter(after?.requestId, limit).map((name) => sampleRow(name)),
+    usageSums: async ({ limit, after }: { limit: number; after: string | undefined }) =>
+      pageAfter(after, limit).map((group) => ({ ...sums, group })),
     usageTotal: async () => sums,
   } as unknown as UsageStore
 }
 
-type Page = { readonly data: readonly unknown[]; readonly has_more: boolean; readonly next: string | null }
+interface Page {
+  readonly data: readonly Readonly<Record<string, unknown>>[]
+  readonly has_more: boolean
+  readonly next: string | null
+}
+
+async function report(count: number, query: string): Promise<Page> {
+  const scope = { workspaceId: 'ws_1', groupings: ownGroupings }
+  const pieces = await Array.fromAsync(usageReport(storeOf(count), scope, new URLSearchParams(query)))
+  return JSON.parse(pieces.join('')) as Page
+}
 
 describe('a page of usage', () => {
   for (const grouping of ['', '&group_by=model']) {
