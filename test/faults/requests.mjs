@@ -645,7 +645,7 @@ export default [
     file: 'src/http/public/public-api.ts',
     find: "{ kind: 'workspace', id: caller.workspace.id }",
     replace: "{ kind: 'workspace', id: caller.keyId }",
-    tests: ['http/rate-limit'],
+    tests: ['http/shared-limit'],
   },
   {
     name: 'public-bearer-in-lower-case',
