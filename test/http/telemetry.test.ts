@@ -131,7 +131,7 @@ describe('the log', () => {
       `{"messages": ${prompt}}`,
       `["${prompt}" ${prompt}]`,
       `{"${prompt}" 1}`,
-      `${prompt}`,
+      prompt,
       `"${prompt}\n"`,
     ]) {
       const { status, text } = await service.call('/chat/completions', service.key, broken)

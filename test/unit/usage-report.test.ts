@@ -34,20 +34,22 @@ async function report(count: number, query: string): Promise<Page> {
 }
 
 describe('a page of usage', () => {
-  for (const grouping of ['', '&group_by=model']) {
-    it(`is the last one when nothing is left: limit=3${grouping}`, async () => {
-      const page = async (count: number): Promise<Page> => {
-        const scope = { workspaceId: 'ws_1', groupings: ownGroupings }
-        const query = new URLSearchParams(`limit=3${grouping}`)
-        return JSON.parse((await Array.fromAsync(usageReport(storeOf(count), scope, query))).join('')) as Page
-      }
-      for (const count of [0, 1, 2, 3]) {
-        const { data, has_more: hasMore, next } = await page(count)
-        assert.deepEqual([data.length, hasMore, next], [count, false, null])
-      }
-      const { data, has_more: hasMore, next } = await page(4)
-      assert.deepEqual([data.length, hasMore], [3, true])
-      assert.match(next ?? '', /name-2$/)
-    })
+  for (const [grouping, name] of [
+    ['', 'request_id'],
+    ['&group_by=model', 'model'],
+  ] as const) {
+    for (const limit of [3, 500, 1200]) {
+      const query = `limit=${limit}${grouping}`
+      it(`has every entry once, and is the last one when nothing is left: ${query}`, async () => {
+        for (const count of [0, 1, limit - 1, limit]) {
+          const { data, has_more: hasMore, next } = await report(count, query)
+          assert.deepEqual([new Set(data.map((it) => it[name])).size, data.length], [count, count])
+          assert.deepEqual([hasMore, next], [false, null])
+        }
+        const { data, has_more: hasMore, next } = await report(limit + 1, query)
+        assert.deepEqual([data.length, hasMore], [limit, true])
+        assert.match(next ?? '', new RegExp(`name-${limit - 1}$`))
+      })
+    }
   }
 })
