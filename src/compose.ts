@@ -15,7 +15,9 @@ import { ConfigError } from './core/checked-yaml.ts'
 import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
 import { findModel } from './embedded/manifest/manifest.ts'
 import { formatAud } from './core/money/money.ts'
+import { healthCheckOf } from './dialects/health-check.ts'
 import { engineSet } from './engines/engine-set.ts'
+import { serverActivities } from './engines/server-activity.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
@@ -128,13 +130,15 @@ async function assemble(
     }),
     (it) => it.close(),
   )
+  const servers = serverActivities()
   const engines = opened.adopt(
     engineSet((description) =>
       description.kind === 'embedded'
         ? local.engine(description.model, (socketPath) =>
-            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, { watch: false }),
+            // Its host only starts with the first call, so there may be nothing to watch.
+            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, servers, undefined),
           )
-        : openUpstream(description, engineEvents),
+        : openUpstream(description, engineEvents, servers, healthCheckOf(description)),
     ),
     (it) => it.close(),
   )

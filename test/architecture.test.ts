@@ -96,6 +96,8 @@ const rules: readonly Rule[] = [
       'http/public/public-api.ts',
       'http/admin/admin-api.ts',
       'pipeline',
+      // How to ask an engine whether it is well. Endpoints know the rest of the dialects.
+      'dialects/health-check.ts',
       'config.ts',
       'running-service.ts',
       'system-clock.ts',
@@ -110,6 +112,7 @@ const rules: readonly Rule[] = [
       'embedded/files',
       'embedded/manifest',
       'engines/address.ts',
+      'dialects/health-check.ts',
       'store/open.ts',
       // A backup is a copy of files, whatever is in them.
       'store/sqlite/backup.ts',
@@ -290,6 +293,7 @@ describe('the test of the parts', () => {
       'imports endpoints/generation-usage.ts',
     ],
     ['commands/chat.ts', "import { dialects } from '../dialects/index.ts'", 'imports dialects/index.ts'],
+    ['compose.ts', "import { dialects } from './dialects/index.ts'", 'imports dialects/index.ts'],
     ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
     ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
     ['embedded/service/supervisor.ts', "import '../host/wire/chat.ts'", 'imports embedded/host/wire/chat.ts'],
@@ -327,6 +331,7 @@ describe('the test of the parts', () => {
       ['store/queries/usage.ts', "import type { Database } from '../database.ts'"],
       ['compose.ts', "import { openStore } from './store/open.ts'\nimport { listen } from './http/server.ts'"],
       ['commands/command.ts', "import { openStore } from '../store/open.ts'"],
+      ['commands/doctor.ts', "import { healthCheckOf } from '../dialects/health-check.ts'"],
       ['config.ts', 'const port = process.env.PORT'],
       ['http/public/chat.ts', 'await parts.fetch(url); fetchImage(url); agent.fetch(it)'],
     ]

@@ -53,6 +53,21 @@ const engineSchema = Type.Object(
     scores: Type.Optional(Type.Enum(['probability', 'logit'])),
     first_byte_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
     idle_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
+    health: Type.Optional(
+      Type.Object(
+        {
+          path: Type.Optional(
+            Type.String({
+              pattern: '^/[!-~]*$',
+              maxLength: 1000,
+              expected: 'a path on the server that begins with "/", such as /health',
+            }),
+          ),
+          interval_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 3_600_000 })),
+        },
+        { additionalProperties: false },
+      ),
+    ),
   },
   { additionalProperties: false },
 )
@@ -241,6 +256,9 @@ function toEngine(
   if (engine.kind !== 'embedded' && urls.length === 0) {
     throw yaml.errorAt([...path, 'urls'], 'is required: a non-empty array of URLs')
   }
+  if (engine.kind === 'embedded' && engine.health) {
+    throw yaml.errorAt([...path, 'health'], 'is not allowed for kind embedded: Weir watches that engine itself')
+  }
   urls.forEach((url, index) => {
     if (!url.startsWith('unix:') && !URL.canParse(url)) {
       throw yaml.errorAt([...path, 'urls', index], 'is not a valid URL')
@@ -255,6 +273,7 @@ function toEngine(
     // Generous, because an answer that is not streamed arrives late, and a model may pause while it thinks.
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
     idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,
+    health: { path: engine.health?.path, intervalMs: engine.health?.interval_ms ?? 5000 },
   }
 }
 

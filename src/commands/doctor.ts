@@ -3,10 +3,11 @@ import { access, mkdir, statfs } from 'node:fs/promises'
 import { availableParallelism, freemem, totalmem } from 'node:os'
 import { request } from 'undici'
 import type { Config } from '../config.ts'
-import { deploymentsOf, type Model } from '../core/catalog.ts'
+import { deploymentsOf, type EngineDescription, type Model } from '../core/catalog.ts'
 import { findModel } from '../embedded/manifest/manifest.ts'
 import { modelFiles } from '../embedded/files/model-files.ts'
-import { parseAddress } from '../engines/address.ts'
+import { healthCheckOf } from '../dialects/health-check.ts'
+import { parseAddress, pathAt } from '../engines/address.ts'
 import { findService } from '../running-service.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
 
@@ -118,11 +119,13 @@ async function runtimes(): Promise<readonly Finding[]> {
 }
 
 async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
-  const urls = new Set(models.flatMap(deploymentsOf).flatMap(({ engine }) => engine?.urls ?? []))
+  const known = models.flatMap(deploymentsOf).flatMap(({ engine }) => engine ?? [])
+  const paths = new Map(known.flatMap((engine) => engine.urls.map((url) => [url, harmlessPath(engine)])))
   return Promise.all(
-    [...urls].map(async (url): Promise<Finding> => {
+    [...paths].map(async ([url, path]): Promise<Finding> => {
       const { origin, prefix, socketPath } = parseAddress(url)
-      const isThere = socketPath === undefined ? await answers(`${origin}${prefix}/models`) : existsSync(socketPath)
+      const isThere =
+        socketPath === undefined ? await answers(origin + pathAt({ prefix }, path)) : existsSync(socketPath)
       if (isThere) return { name: 'engine', state: 'ok', detail: url }
       return {
         name: 'engine',
@@ -132,6 +135,12 @@ async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
       }
     }),
   )
+}
+
+/** The engine may be at work, so it is asked nothing that could disturb it. Any answer at all will do. */
+function harmlessPath(engine: EngineDescription): string {
+  const { isCheap, path } = healthCheckOf(engine)
+  return isCheap ? path : '//'
 }
 
 function localModels(config: Config, models: readonly Model[]): readonly Finding[] {

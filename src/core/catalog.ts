@@ -38,6 +38,17 @@ export interface EngineDescription {
   readonly scores: 'probability' | 'logit' | undefined
   readonly firstByteTimeoutMs: number
   readonly idleTimeoutMs: number
+  /** `path` is on the server itself, whatever the path in its address; undefined: the usual one of its kind. */
+  readonly health: { readonly path: string | undefined; readonly intervalMs: number }
+}
+
+/** How an engine is asked whether it is well. */
+export interface HealthCheck {
+  /** Relative to the engine's base address, or to its root when it starts with two slashes. */
+  readonly path: string
+  /** Whether the server answers at once, even while it generates, and does not interrupt what it generates. */
+  readonly isCheap: boolean
+  readonly intervalMs: number
 }
 
 /** One place where a model runs, with its own queue. */

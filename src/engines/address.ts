@@ -1,4 +1,5 @@
 import { Pool, type Dispatcher } from 'undici'
+import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
 /** One address of an engine: its connections, how busy it is, and whether it answers. */
 export interface EngineAddress {
@@ -8,6 +9,8 @@ export interface EngineAddress {
   readonly pool: Dispatcher
   inFlight: number
   healthy: boolean
+  readonly activity: ServerActivity
+  close(): Promise<void>
 }
 
 /** Accepts `unix:/run/engine.sock`, `unix:/run/engine.sock:/v1` and http(s) URLs. */
@@ -20,7 +23,7 @@ export function parseAddress(url: string): { origin: string; prefix: string; soc
   return { origin, prefix: trimSlash(pathname) }
 }
 
-export function openAddress(url: string, idleTimeoutMs: number): EngineAddress {
+export function openAddress(url: string, idleTimeoutMs: number, servers: ServerActivities): EngineAddress {
   const { origin, prefix, socketPath } = parseAddress(url)
   const pool = new Pool(origin, {
     ...(socketPath === undefined ? {} : { socketPath }),
@@ -32,7 +35,42 @@ export function openAddress(url: string, idleTimeoutMs: number): EngineAddress {
     keepAliveTimeout: 4000,
     allowH2: false,
   })
-  return { url, prefix, pool, inFlight: 0, healthy: true }
+  const { activity, leave } = servers.join(socketPath ?? origin)
+  return {
+    url,
+    prefix,
+    pool,
+    inFlight: 0,
+    healthy: true,
+    activity,
+    async close() {
+      leave()
+      await pool.close()
+    },
+  }
+}
+
+/** Some servers have operations outside their OpenAI-compatible path. Two slashes mean the root. */
+export function pathAt(address: Pick<EngineAddress, 'prefix'>, path: string): string {
+  return path.startsWith('//') ? path.slice(1) : address.prefix + path
+}
+
+export function callStarts(address: EngineAddress): void {
+  address.inFlight++
+  address.activity.inFlight++
+}
+
+/** The server said something in a good answer. */
+export function callSpeaks({ activity }: EngineAddress): void {
+  activity.signsOfLife++
+  activity.isInDoubt = false
+}
+
+/** `isFailure`: the server gave no answer, or broke it off. */
+export function callEnds(address: EngineAddress, isFailure: boolean): void {
+  address.inFlight--
+  address.activity.inFlight--
+  if (isFailure) address.activity.isInDoubt = true
 }
 
 function trimSlash(path: string): string {

@@ -1,56 +1,88 @@
-import type { EngineAddress } from './address.ts'
+import { errors } from 'undici'
+import type { HealthCheck } from '../core/catalog.ts'
+import { pathAt, type EngineAddress } from './address.ts'
 
-const INTERVAL_MS = 5000
 const INTERVAL_DOWN_MS = 1000
 const PROBE_TIMEOUT_MS = 5000
 const FAILURES_UNTIL_DOWN = 2
 
+/** `unknown`: there is no telling, so nothing changes. */
+type Verdict = 'alive' | 'down' | 'unknown'
+
 /**
- * Probes an address regularly. Any status below 500 counts as healthy: not every server has GET /models, but
- * one that answers 404 is alive. Returns a function that stops the probes.
+ * Looks regularly whether an address works. Calls in flight that get their answers say so better than any probe, and a
+ * server that works on one call at a time may have no time for a probe, or stop the call for it. So an address is
+ * probed while it has no calls; while they are silent, only if a probe does no harm, or if one of them has failed.
+ * Returns a function that stops the looks.
  */
 export function watchHealth(
   address: EngineAddress,
+  check: HealthCheck,
   headers: Record<string, string>,
   changed: (healthy: boolean) => void,
 ): () => void {
+  const { activity } = address
+  let signsSeen = activity.signsOfLife
   let failures = 0
   let stopped = false
   let timer: NodeJS.Timeout
 
-  async function probe(): Promise<void> {
-    const alive = await answers(address, headers)
+  async function look(): Promise<void> {
+    const verdict = await judge()
     if (stopped) return
-    failures = alive ? 0 : failures + 1
-    const healthy = alive || (address.healthy && failures < FAILURES_UNTIL_DOWN)
-    if (healthy !== address.healthy) {
-      address.healthy = healthy
-      changed(healthy)
-    }
-    // Probe again soon after a failure.
-    timer = setTimeout(() => void probe(), failures === 0 ? INTERVAL_MS : INTERVAL_DOWN_MS)
+    if (verdict !== 'unknown') take(verdict === 'alive')
+    // Look again soon after a failure.
+    const waitMs = failures === 0 ? check.intervalMs : Math.min(check.intervalMs, INTERVAL_DOWN_MS)
+    timer = setTimeout(() => void look(), waitMs)
     timer.unref()
   }
 
-  void probe()
+  function take(isAlive: boolean): void {
+    failures = isAlive ? 0 : failures + 1
+    const healthy = isAlive || (address.healthy && failures < FAILURES_UNTIL_DOWN)
+    if (healthy === address.healthy) return
+    address.healthy = healthy
+    changed(healthy)
+  }
+
+  async function judge(): Promise<Verdict> {
+    const hasSpoken = activity.signsOfLife > signsSeen
+    signsSeen = activity.signsOfLife
+    const isTrusted = activity.inFlight > 0 && !activity.isInDoubt
+    if (isTrusted && hasSpoken) return 'alive'
+    if (isTrusted && !check.isCheap) return 'unknown'
+    const answer = await probe(address, check.path, headers)
+    if (answer !== 'silent') return answer
+    // It may be busy with a call that came before the probe.
+    const isBusy = activity.inFlight > 0 || activity.signsOfLife > signsSeen
+    return isBusy && !activity.isInDoubt ? 'unknown' : 'down'
+  }
+
+  void look()
   return () => {
     stopped = true
     clearTimeout(timer)
   }
 }
 
-async function answers(address: EngineAddress, headers: Record<string, string>): Promise<boolean> {
+/** Any status below 500 is a sign of life: not every server has the path, but one that answers 404 is there. */
+async function probe(
+  address: EngineAddress,
+  path: string,
+  headers: Record<string, string>,
+): Promise<'alive' | 'down' | 'silent'> {
   try {
     const response = await address.pool.request({
       method: 'GET',
-      path: `${address.prefix}/models`,
+      path: pathAt(address, path),
       headers,
       headersTimeout: PROBE_TIMEOUT_MS,
       bodyTimeout: PROBE_TIMEOUT_MS,
     })
     await response.body.dump({ limit: 65_536 })
-    return response.statusCode < 500
-  } catch {
-    return false
+    return response.statusCode < 500 ? 'alive' : 'down'
+  } catch (error) {
+    const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
+    return isTimeout ? 'silent' : 'down'
   }
 }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { errors, type Dispatcher } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
-import type { EngineAddress } from './address.ts'
+import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
 import { refusalFrom, worthAnotherAddress } from './refusal.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
@@ -61,7 +61,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     latestUrl = address.url
     controller = undefined
     isWithEngine = false
-    address.inFlight++
+    callStarts(address)
     address.pool.dispatch(
       {
         method: 'POST',
@@ -101,15 +101,19 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         if (status >= 300) return
         started = true
         clearTimeout(deadline)
+        callSpeaks(address)
         call.receiver.start(answerHeaders)
       },
       onResponseData(_controller, chunk) {
-        if (started) return call.receiver.data(chunk)
+        if (started) {
+          callSpeaks(address)
+          return call.receiver.data(chunk)
+        }
         if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push(chunk)
         refusalBytes += chunk.length
       },
       onResponseEnd() {
-        address.inFlight--
+        callEnds(address, false)
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
         refusal = []
@@ -118,7 +122,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         else finish({ kind: 'failed', error, started })
       },
       onResponseError(_controller, cause) {
-        address.inFlight--
+        callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
         fail(failureFrom(cause, started), cause.message, started || cause instanceof errors.BodyTimeoutError)
       },
@@ -133,11 +137,6 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     pause: () => controller?.pause(),
     resume: () => controller?.resume(),
   }
-}
-
-/** Some servers have operations outside their OpenAI-compatible path. Two slashes mean the root. */
-function pathAt(address: EngineAddress, path: string): string {
-  return path.startsWith('//') ? path.slice(1) : address.prefix + path
 }
 
 function bodyHeaders({ contentType, body }: EngineCall): Record<string, string> {

@@ -1,7 +1,8 @@
-import type { EngineDescription } from '../core/catalog.ts'
+import type { EngineDescription, HealthCheck } from '../core/catalog.ts'
 import type { Engine } from '../ports/engine.ts'
 import { openAddress } from './address.ts'
 import { watchHealth } from './health.ts'
+import type { ServerActivities } from './server-activity.ts'
 import { runCall } from './upstream-call.ts'
 
 export interface UpstreamEvents {
@@ -15,16 +16,19 @@ export interface UpstreamEvents {
 export function openUpstream(
   description: EngineDescription,
   events: UpstreamEvents,
-  /** Whether to probe the addresses. Not for a host that only starts with its first call. */
-  options = { watch: true },
+  servers: ServerActivities,
+  /** undefined: its health is not watched. */
+  check: HealthCheck | undefined,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
-  const addresses = urls.map((url) => openAddress(url, idleTimeoutMs))
+  const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers))
   const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
-  const unwatch = (options.watch ? addresses : []).map((address) =>
-    watchHealth(address, headers, (healthy) => events.healthChanged(address.url, healthy)),
-  )
+  const unwatch = check
+    ? addresses.map((address) =>
+        watchHealth(address, check, headers, (healthy) => events.healthChanged(address.url, healthy)),
+      )
+    : []
   const { callFailed } = events
   let retainers = 0
   let onReleased: (() => void) | undefined
@@ -41,7 +45,7 @@ export function openUpstream(
     async close() {
       for (const stop of unwatch) stop()
       if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))
-      await Promise.all(addresses.map((address) => address.pool.close()))
+      await Promise.all(addresses.map((address) => address.close()))
     },
   }
 }

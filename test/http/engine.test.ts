@@ -313,6 +313,45 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
     )
   })
 
+  it('an engine is not probed while it streams, at its usual path or at any other', async (t) => {
+    for (const engineOptions of [{ kind: 'openai' }, { kind: 'vllm' }, { kind: 'openai', health: { path: '/ping' } }]) {
+      const health = { ...('health' in engineOptions ? engineOptions.health : {}), interval_ms: 1000 }
+      const { weir, engine } = await chatStage(t, {
+        script: { tokens: Array.from({ length: 60 }, () => 'x'), tokenMs: 50 },
+        engine: { ...engineOptions, health },
+      })
+      await eventually('the first probe', () => engine.probes.length > 0)
+      assert.match(await (await weir.chat({ stream: true, max_tokens: 100 })).text(), /\[DONE\]/)
+      assert.deepEqual(
+        engine.probes.filter(({ running }) => running > 0),
+        [],
+      )
+      const path = health.path ?? (engineOptions.kind === 'vllm' ? '/health' : '/v1/models')
+      assert.ok(engine.probes.every((probe) => probe.path === path))
+      await eventually('the probes go on', () => engine.probes.length > 2, 20_000)
+    }
+  })
+
+  it('an engine is not down while its only call is silent, although it would answer no probe', async (t) => {
+    const held = gate()
+    const { weir, engine } = await chatStage(t, { script: heldBy(held), engine: { health: { interval_ms: 1000 } } })
+    await eventually('the first probe', () => engine.probes.length > 0)
+    const first = weir.chat({})
+    await engine.arrived(1)
+    engine.healthStatus = 503
+    const second = weir.chat({})
+    await engine.arrived(2)
+    await sleep(4000)
+    assert.deepEqual(
+      engine.probes.filter(({ running }) => running > 0),
+      [],
+    )
+    const third = weir.chat({})
+    await engine.arrived(3)
+    held.open()
+    for (const answer of [first, second, third]) assert.equal((await answer).status, 200)
+  })
+
   it('[Q9][X2] all down: model_not_configured at once; served again when one is back', async (t) => {
     const url = await deadUrl()
     const weir = await startWeir(stageConfig([url]))

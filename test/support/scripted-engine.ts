@@ -63,6 +63,8 @@ export interface ScriptedEngine {
   script: Script | ((call: EngineCallSeen) => Script)
   /** What a look at its health is answered with. */
   healthStatus: number
+  /** The looks at its health, and how many calls ran at the time of each. */
+  readonly probes: { readonly path: string; readonly running: number }[]
   readonly running: number
   readonly maxRunning: number
   /** How many connections were made to it, ever. */
@@ -94,6 +96,8 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
 
   const server = createServer((request, response) => {
     if (request.method === 'GET') {
+      engine.probes.push({ path: request.url ?? '', running })
+      look()
       response.writeHead(engine.healthStatus, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}')
       return
     }
@@ -136,6 +140,7 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     calls,
     script: {},
     healthStatus: 200,
+    probes: [],
     get connections() {
       return connections
     },

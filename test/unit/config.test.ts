@@ -250,6 +250,21 @@ describe('a mistake in weir.yaml is reported with the file, the line, the key an
       'weir.yaml:11: models[0].dedicated[1].workspace: "acme" already has a deployment of this model',
     ],
     [
+      'a health path that is not a path',
+      model.replace(' }\n', ', health: { path: health } }\n'),
+      'weir.yaml:8: models[0].serverless.engine.health.path: must be a path on the server that begins with "/", such as /health, but is "health"',
+    ],
+    [
+      'probes that come too often',
+      model.replace(' }\n', ', health: { interval_ms: 10 } }\n'),
+      'weir.yaml:8: models[0].serverless.engine.health.interval_ms: must be',
+    ],
+    [
+      'an unknown key for the health of an engine',
+      model.replace(' }\n', ', health: { url: /health } }\n'),
+      'weir.yaml:8: models[0].serverless.engine.health.url: is not a known key; allowed here: path, interval_ms',
+    ],
+    [
       'an API key variable that is not set',
       model.replace(' }\n', ', api_key_env: MISSING_KEY }\n'),
       'weir.yaml:8: models[0].serverless.engine.api_key_env: the environment variable MISSING_KEY is not set',
@@ -372,7 +387,7 @@ models:
     supported_parameters: [temperature, top_p, stop, seed, tools, tool_choice, response_format]
     pricing: { input_per_million: "0.20", output_per_million: "0.60", cached_input_per_million: "0.05" }
     serverless:
-      engine: { kind: openai, urls: [http://127.0.0.1:9000/v1], model: upstream-name, api_key_env: UPSTREAM_KEY }
+      engine: { kind: openai, urls: [http://127.0.0.1:9000/v1], model: upstream-name, api_key_env: UPSTREAM_KEY, health: { path: /health, interval_ms: 2000 } }
       limits: { token_budget: 200000, max_concurrent_requests: 32, max_queue_depth: 256, max_wait_ms: 120000 }
     dedicated:
       - workspace: acme
@@ -389,6 +404,8 @@ models:
       maxQueueDepth: 256,
       maxWaitMs: 120_000,
     })
+    assert.deepEqual(llama?.serverless?.engine?.health, { path: '/health', intervalMs: 2000 })
+    assert.deepEqual(llama?.dedicated[0]?.engine?.health, { path: undefined, intervalMs: 5000 })
     assert.equal(llama?.dedicated[0]?.workspace, 'acme')
     assert.equal(llama?.dedicated[0]?.perHour, '12.50')
     assert.notEqual(llama?.dedicated[0]?.lane, llama?.serverless?.lane)

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import type { Dispatcher } from 'undici'
-import type { EngineAddress } from '../../src/engines/address.ts'
+import { errors, type Dispatcher } from 'undici'
+import { engineKinds, type EngineDescription, type HealthCheck } from '../../src/core/catalog.ts'
+import { healthCheckOf } from '../../src/dialects/health-check.ts'
+import { callEnds, callSpeaks, callStarts, openAddress, type EngineAddress } from '../../src/engines/address.ts'
 import { watchHealth } from '../../src/engines/health.ts'
+import { noActivity, serverActivities } from '../../src/engines/server-activity.ts'
 import { turn } from './hand-clock.ts'
 
 interface Probe {
@@ -10,17 +13,24 @@ interface Probe {
   readonly headers: Record<string, string>
 }
 
-/** An address whose probes are answered with the status that is set; 0 means that nothing answers. */
-function stage(t: TestContext, headers: Record<string, string> = {}) {
+/** What a probe gets: a status, or nothing at all. */
+type Answer = number | 'refused' | 'timeout'
+
+const costly: HealthCheck = { path: '/models', isCheap: false, intervalMs: 5000 }
+const cheap: HealthCheck = { path: '//health', isCheap: true, intervalMs: 5000 }
+
+/** An address whose probes get the answer that is set. */
+function stage(t: TestContext, check = costly, headers: Record<string, string> = {}) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const engine = { status: 200 }
+  const engine: { answer: Answer } = { answer: 200 }
   const probes: Probe[] = []
   const changes: boolean[] = []
   const pool = {
     async request(probe: Probe) {
       probes.push(probe)
-      if (engine.status === 0) throw new Error('nothing listens')
-      return { statusCode: engine.status, body: { dump: async () => {} } }
+      if (engine.answer === 'refused') throw new Error('nothing listens')
+      if (engine.answer === 'timeout') throw new errors.HeadersTimeoutError()
+      return { statusCode: engine.answer, body: { dump: async () => {} } }
     },
   }
   const address: EngineAddress = {
@@ -29,20 +39,28 @@ function stage(t: TestContext, headers: Record<string, string> = {}) {
     pool: pool as unknown as Dispatcher,
     inFlight: 0,
     healthy: true,
+    activity: noActivity(),
+    close: () => Promise.resolve(),
   }
-  const stop = watchHealth(address, headers, (healthy) => changes.push(healthy))
+  const stop = watchHealth(address, check, headers, (healthy) => changes.push(healthy))
   t.after(stop)
-  /** The next probe, however long it is until then. */
-  async function next(status: number): Promise<boolean> {
-    engine.status = status
-    const before = probes.length
-    for (let waitedMs = 0; probes.length === before && waitedMs < 60_000; waitedMs += 1000) {
+
+  async function pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 1000) {
       t.mock.timers.tick(1000)
       await turn()
     }
+  }
+
+  /** The next probe, however long it is until then. */
+  async function next(answer: Answer): Promise<boolean> {
+    engine.answer = answer
+    const before = probes.length
+    for (let waitedMs = 0; probes.length === before && waitedMs < 60_000; waitedMs += 1000) await pass(1000)
     return address.healthy
   }
-  return { probes, changes, next, stop }
+
+  return { address, engine, probes, changes, next, pass, stop }
 }
 
 describe('the probes of an engine', () => {
@@ -53,9 +71,9 @@ describe('the probes of an engine', () => {
       assert.equal(await next(status), true)
       assert.equal(await next(status), true, `status ${status}`)
     }
-    for (const status of [500, 503, 0]) {
-      await next(status)
-      assert.equal(await next(status), false, `status ${status}`)
+    for (const answer of [500, 503, 'refused', 'timeout'] as const) {
+      await next(answer)
+      assert.equal(await next(answer), false, `${answer}`)
       assert.equal(await next(200), true)
     }
   })
@@ -69,10 +87,22 @@ describe('the probes of an engine', () => {
   })
 
   it('carry the key, so that an engine that wants one does not refuse them', async (t) => {
-    const { probes } = stage(t, { authorization: 'Bearer secret' })
+    const { probes } = stage(t, costly, { authorization: 'Bearer secret' })
     await turn()
     assert.equal(probes[0]?.path, '/v1/models')
     assert.equal(probes[0]?.headers['authorization'], 'Bearer secret')
+  })
+
+  it('come at the interval that was set, and sooner after a failure', async (t) => {
+    const { engine, probes, pass } = stage(t, { ...costly, intervalMs: 20_000 })
+    await turn()
+    await pass(19_000)
+    assert.equal(probes.length, 1)
+    engine.answer = 500
+    await pass(1000)
+    assert.equal(probes.length, 2)
+    await pass(2000)
+    assert.equal(probes.length, 4)
   })
 
   it('end when the engine is closed', async (t) => {
@@ -81,5 +111,150 @@ describe('the probes of an engine', () => {
     stop()
     await next(500)
     assert.equal(probes.length, 1)
+  })
+})
+
+describe('an engine with calls in flight', () => {
+  it('is not probed, and counts as alive, while they get their answers', async (t) => {
+    for (const check of [costly, cheap]) {
+      const { address, engine, probes, pass } = stage(t, check)
+      await turn()
+      engine.answer = 500
+      callStarts(address)
+      for (let seconds = 0; seconds < 60; seconds++) {
+        callSpeaks(address)
+        await pass(1000)
+      }
+      assert.equal(probes.length, 1)
+      assert.equal(address.healthy, true)
+      t.mock.timers.reset()
+    }
+  })
+
+  it('is back when one of them gets its answer', async (t) => {
+    const { address, changes, next, pass } = stage(t)
+    await turn()
+    await next(500)
+    await next(500)
+    assert.equal(address.healthy, false)
+    callStarts(address)
+    callSpeaks(address)
+    await pass(1000)
+    assert.equal(address.healthy, true)
+    assert.deepEqual(changes, [false, true])
+  })
+
+  it('is not probed while they are silent, if a probe might stop them', async (t) => {
+    const { address, engine, probes, pass } = stage(t)
+    await turn()
+    engine.answer = 500
+    callStarts(address)
+    await pass(60_000)
+    assert.equal(probes.length, 1)
+    assert.equal(address.healthy, true)
+    callEnds(address, false)
+    await pass(10_000)
+    assert.equal(address.healthy, false, 'it is probed again when they are over')
+  })
+
+  it('is probed while they are silent, if that does no harm; no answer proves nothing', async (t) => {
+    const { address, probes, next } = stage(t, cheap)
+    await turn()
+    callStarts(address)
+    for (let probe = 0; probe < 5; probe++) assert.equal(await next('timeout'), true)
+    assert.equal(probes.length, 6)
+    assert.equal(probes[0]?.path, '/health')
+    await next('refused')
+    assert.equal(await next('refused'), false, 'nothing listens')
+    assert.equal(await next(200), true)
+    await next(503)
+    assert.equal(await next(503), false, 'it says that it is not well')
+  })
+
+  it('is down if a call has failed and probes get no answer', async (t) => {
+    for (const check of [costly, cheap]) {
+      const { address, next } = stage(t, check)
+      await turn()
+      callStarts(address)
+      callStarts(address)
+      callEnds(address, true)
+      await next('timeout')
+      assert.equal(await next('timeout'), false)
+      t.mock.timers.reset()
+    }
+  })
+
+  it('is trusted again after a failed call, once another one gets its answer', async (t) => {
+    const { address, probes, pass } = stage(t)
+    await turn()
+    callStarts(address)
+    callStarts(address)
+    callEnds(address, true)
+    callSpeaks(address)
+    await pass(60_000)
+    assert.equal(probes.length, 1)
+    assert.equal(address.healthy, true)
+  })
+
+  it('is not down for a probe that waited for a call', async (t) => {
+    const { address, engine, pass } = stage(t)
+    await turn()
+    engine.answer = 'timeout'
+    const { pool } = address
+    const request = pool.request.bind(pool)
+    // The call begins and ends while the server keeps the probe waiting.
+    pool.request = (options: Dispatcher.RequestOptions) => {
+      callStarts(address)
+      callSpeaks(address)
+      callEnds(address, false)
+      return request(options)
+    }
+    await pass(30_000)
+    assert.equal(address.healthy, true)
+  })
+})
+
+describe('several addresses of one server', () => {
+  it('know of the calls of each other, and no other server does', async () => {
+    const servers = serverActivities()
+    const urls = ['http://a:1/v1', 'http://a:1/other', 'http://a:2/v1', 'unix:/run/a.sock', 'unix:/run/a.sock:/v2']
+    const [one, same, other, socket, sameSocket] = urls.map((url) => openAddress(url, 1000, servers))
+    assert.ok(one && same && other && socket && sameSocket)
+    callStarts(one)
+    callStarts(socket)
+    assert.deepEqual(
+      [one, same, other, socket, sameSocket].map(({ activity, inFlight }) => [activity.inFlight, inFlight]),
+      [
+        [1, 1],
+        [1, 0],
+        [0, 0],
+        [1, 1],
+        [1, 0],
+      ],
+    )
+    await Promise.all([one, same, other, socket, sameSocket].map((address) => address.close()))
+    const reopened = openAddress('http://a:1/v1', 1000, servers)
+    assert.equal(reopened.activity.inFlight, 0, 'nothing is kept of a server without addresses')
+    await reopened.close()
+  })
+})
+
+describe('how each kind of engine is asked whether it is well', () => {
+  const checkOf = (kind: EngineDescription['kind'], path?: string): HealthCheck =>
+    healthCheckOf({ kind, health: { path, intervalMs: 7000 } } as EngineDescription)
+
+  it('at a path that costs nothing, if its kind has one', () => {
+    const costlyKinds = engineKinds.filter((kind) => !checkOf(kind).isCheap)
+    assert.deepEqual(costlyKinds, ['embedded', 'openai', 'cohere', 'jina', 'sdcpp'])
+    for (const kind of ['vllm', 'sglang', 'llamacpp', 'tei'] as const) {
+      assert.deepEqual(checkOf(kind), { path: '//health', isCheap: true, intervalMs: 7000 })
+    }
+    assert.deepEqual(checkOf('openai'), { path: '/models', isCheap: false, intervalMs: 7000 })
+  })
+
+  it('at the path that the catalog gives, which is on the server itself', () => {
+    for (const kind of ['openai', 'vllm'] as const) {
+      assert.deepEqual(checkOf(kind, '/ping'), { path: '//ping', isCheap: true, intervalMs: 7000 })
+    }
   })
 })

@@ -3,6 +3,7 @@ import { beforeEach, describe, it, mock, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import { errors, type Dispatcher } from 'undici'
 import type { EngineAddress } from '../../src/engines/address.ts'
+import { noActivity } from '../../src/engines/server-activity.ts'
 import { runCall } from '../../src/engines/upstream-call.ts'
 import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
 
@@ -52,6 +53,8 @@ function stage(plan: readonly Behaviour[]): Staged {
     prefix: '/v1',
     healthy: true,
     inFlight: 0,
+    activity: noActivity(),
+    close: () => Promise.resolve(),
     pool: {
       dispatch(_options: unknown, handler: Dispatcher.DispatchHandler) {
         tried.push(index)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
+import { serverActivities } from '../../src/engines/server-activity.ts'
 import { openUpstream } from '../../src/engines/upstream.ts'
 import type { CallEnd, Engine, EngineCall } from '../../src/ports/engine.ts'
 import { scriptedEngine, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -18,9 +19,11 @@ async function stage(t: TestContext, scripts: readonly Script[]) {
       scores: undefined,
       firstByteTimeoutMs: 10_000,
       idleTimeoutMs: 10_000,
+      health: { path: undefined, intervalMs: 5000 },
     },
     { healthChanged() {}, callFailed() {} },
-    { watch: false },
+    serverActivities(),
+    undefined,
   )
   t.after(async () => {
     // The test may have closed it.

@@ -1,0 +1,37 @@
+/** What the calls to one server show about its health. */
+export interface ServerActivity {
+  inFlight: number
+  /** Counts up with everything that the server says in its good answers. */
+  signsOfLife: number
+  /** A call failed without an answer, and the server has said nothing since. */
+  isInDoubt: boolean
+}
+
+/** Several deployments may lead to the same server. Each of them has to know of the calls of the others. */
+export interface ServerActivities {
+  /** `server` is an origin or the path of a socket. */
+  join(server: string): { readonly activity: ServerActivity; leave(): void }
+}
+
+export function serverActivities(): ServerActivities {
+  const known = new Map<string, { readonly activity: ServerActivity; users: number }>()
+  return {
+    join(server) {
+      let entry = known.get(server)
+      if (!entry) known.set(server, (entry = { activity: noActivity(), users: 0 }))
+      const joined = entry
+      joined.users++
+      return {
+        activity: joined.activity,
+        leave() {
+          joined.users--
+          if (joined.users === 0) known.delete(server)
+        },
+      }
+    },
+  }
+}
+
+export function noActivity(): ServerActivity {
+  return { inFlight: 0, signsOfLife: 0, isInDoubt: false }
+}
