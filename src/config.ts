@@ -197,6 +197,11 @@ const schema = Type.Object(
 
 type FileContent = Static<typeof schema>
 
+/** A dumb terminal cannot move its cursor. */
+export function isDumbTerminal(variables: NodeJS.ProcessEnv = process.env): boolean {
+  return variables['TERM'] === 'dumb'
+}
+
 export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessEnv = process.env): Config {
   // An empty variable counts as unset: an empty WEIR_HOST must not mean every interface.
   const environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))

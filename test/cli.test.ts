@@ -138,16 +138,21 @@ describe('a command', () => {
     assert.deepEqual(await json('usage', '--workspace', 'acme'), { object: 'list', data: [], total_pico_aud: '0' })
 
     const table = await weir('workspaces', 'list')
-    assert.match(table.stdout, /^NAME +REQUESTS_PER_MINUTE +SPEND_LIMIT +SPEND_LIMIT_KIND +CREATED +ID\nacme +600 /)
+    assert.match(table.stdout, /^NAME +PER MINUTE +CREATED +ID\nacme +600  \d{4}-\d\d-\d\d  ws_\w+\n$/)
   })
 
   it('exits with 2 on a usage error and with 1 on any other failure, and explains it in one line', async () => {
     await weir('workspaces', 'create', 'taken')
     const mistakes: readonly [string, code: number, message: RegExp][] = [
-      ['workspaces', 2, /choose an action: create, list or set/],
+      ['workspaces', 2, /choose an action: create, list, show or set/],
       ['workspaces destroy taken', 2, /choose an action/],
       ['workspaces create', 2, /give the name of the workspace/],
-      ['workspaces create two words', 2, /unexpected argument "words"/],
+      ['workspaces create two words', 2, /unexpected argument "words"; put names with spaces in quotes/],
+      ['workspaces list taken', 2, /unexpected argument "taken"/],
+      ['workspaces show', 2, /give the name of the workspace/],
+      ['workspaces show none', 1, /There is no workspace "none"/],
+      ['models list all', 2, /unexpected argument "all"/],
+      ['usage 2026-11 --workspace taken', 2, /unexpected argument "2026-11"/],
       ['workspaces create a/b', 1, /A workspace name must be 1 to 64 letters/],
       ['workspaces create taken', 1, /A workspace named "taken" already exists/],
       ['workspaces set taken', 2, /give something to change, such as --requests-per-minute N/],
@@ -189,7 +194,7 @@ describe('a command', () => {
       assert.ok(error instanceof UsageError || error instanceof ApiError, `${line}: its stack would be shown`)
     }
     // Starting a process for each would be slow, so a few stand for all of them.
-    await threeAtATime([mistakes[0], mistakes[5], mistakes[14]], async (mistake) => {
+    await threeAtATime([mistakes[0], mistakes[8], mistakes[17]], async (mistake) => {
       const [line, code, message] = mistake ?? assert.fail()
       const result = await weir(...line.split(' '), '--json')
       assert.deepEqual([result.code, result.stdout], [code, ''], line)
@@ -265,12 +270,15 @@ describe('the exit code', () => {
     const reconcile = (...flags: string[]) => weir('reconcile', '--data', books.dataDir, ...flags)
     const fits = await reconcile()
     assert.deepEqual([fits.code, fits.stderr], [0, ''])
-    assert.match(fits.stdout, /^1 rows in 1 workspaces, [^]*\nEverything agrees\.\n$/)
+    assert.equal(
+      fits.stdout,
+      '1 row in 1 workspace, A$0.000005; 0 invoices and adjustment notes\n✔ Everything agrees.\n',
+    )
 
     await books.settle([{ ...row, requestId: 'wrong', amount: row.amount + 1n }])
     const [text, json] = await Promise.all([reconcile(), reconcile('--json')])
     assert.deepEqual([text.code, json.code], [1, 1])
-    assert.match(text.stdout, /\nCHECK +WORKSPACE +SUBJECT +MESSAGE\namount +acme +wrong /)
+    assert.match(text.stdout, /\n✖ amount: acme, wrong\n {4}\S/)
     const { fits: isFitting, problems } = JSON.parse(json.stdout) as { fits: boolean; problems: { subject: string }[] }
     assert.deepEqual([isFitting, problems.map(({ subject }) => subject)], [false, ['wrong']])
     for (const { stderr } of [text, json]) assert.equal(stderr, 'weir: problems found; see above\n')
@@ -382,8 +390,12 @@ describe('weir usage', () => {
 
   it('prints a table and a total', async () => {
     const { stdout } = await usageOf()
-    assert.match(stdout, /^SETTLED +MODEL +INPUT_TOKENS/)
-    assert.match(stdout, /\n\n3 rows, A\$0\.0000064 excluding GST\n$/)
+    const id = '\\n  [0-9a-z]{32}'
+    const time = '\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d  meta/test-8b  '
+    const answer = `${time}10 \\(4 cached\\) in, 3 out  A\\$0\\.0000032${id}`
+    const rows = `${answer}${answer}${time}nothing +A\\$0\\.0000000${id}  engine_failed`
+    const expected = `^TIME \\(SYDNEY\\) +MODEL +USAGE +COST${rows}\\n\\n3 rows, A\\$0\\.0000064 excluding GST\\n$`
+    assert.match(stdout, new RegExp(expected))
   })
 })
 

@@ -2,13 +2,23 @@ import { ApiError } from '../core/errors.ts'
 import { formatAud } from '../core/money/money.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import { sydneyDate, sydneyMidnight } from '../core/money/sydney-time.ts'
-import type { ApiKey, Workspace } from '../ports/accounts.ts'
+import type { ApiKey, Buyer, Workspace } from '../ports/accounts.ts'
 import type { UsageQuery } from '../ports/usage.ts'
 import type { Accounts } from './accounts.ts'
 
 /** Accounts and usage as the command line and the operator's API show them. */
 
-export function workspaceView(workspace: Workspace, defaultLimit: number): object {
+interface WorkspaceView {
+  readonly id: string
+  readonly name: string
+  readonly requests_per_minute: number
+  readonly spend_limit: string | null
+  readonly spend_limit_kind: 'soft' | 'hard' | null
+  readonly buyer: Buyer
+  readonly created: string
+}
+
+export function workspaceView(workspace: Workspace, defaultLimit: number): WorkspaceView {
   return {
     id: workspace.id,
     name: workspace.name,

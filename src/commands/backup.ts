@@ -1,7 +1,11 @@
 import { setPriority } from 'node:os'
 import { takeBackup } from '../store/sqlite/backup.ts'
 import { systemClock } from '../system-clock.ts'
+import { isDumbTerminal } from '../config.ts'
 import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { counted } from './terminal/amounts.ts'
+import { bytesText } from './terminal/progress.ts'
+import { openScreen } from './terminal/screen.ts'
 
 /** Gives way to the service, which may run on the same machine. */
 const LOW_PRIORITY = 10
@@ -20,37 +24,31 @@ docs/guides/backup-and-upgrade.md has more.
 
   --force   replace FILE if it exists`,
   async run(args) {
-    const flags = parseFlags(args, { force: 'boolean' })
-    const [file, extra] = flags.positionals
+    const flags = parseFlags(args, { force: 'boolean' }, 1)
+    const [file] = flags.positionals
     if (file === undefined || file === '') throw new UsageError('give the file to write: weir backup FILE')
-    if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`)
     const { dataDir } = configOf(flags)
     setPriority(LOW_PRIORITY)
-    const showProgress = process.stderr.isTTY && flags.values['json'] !== true
+    const showsProgress = process.stderr.isTTY && flags.values['json'] !== true
+    const screen = showsProgress ? openScreen(process.stderr, { hasBlock: !isDumbTerminal() }) : undefined
     const { bytes, description } = await takeBackup({
       dataDir,
       file,
       force: flags.values['force'] === true,
       now: systemClock.now(),
-      progress(done, total) {
-        if (showProgress) process.stderr.write(`\r${done === total ? 'checking …    ' : percent(done, total)}`)
-      },
-    })
-    if (showProgress) process.stderr.write('\r               \r')
+      progress: (done, total) => screen?.setBlock([done === total ? 'checking …' : percent(done, total)]),
+    }).finally(() => screen?.close())
     const { created, schema, database, rows } = description
     const ledgerRows = rows['ledger'] ?? 0
     print(
       flags,
       { file, bytes, created, schema, sha256: database.sha256, ledger_rows: ledgerRows },
-      () => `${file}: ${size(bytes)}, ${ledgerRows} ledger rows, checked. Restore it with weir restore ${file}.`,
+      () =>
+        `${file}: ${bytesText(bytes)}, ${counted(ledgerRows, 'ledger row')}, checked.\nRestore it with: weir restore ${file}`,
     )
   },
 }
 
 function percent(done: number, total: number): string {
-  return `copying ${Math.floor((100 * done) / total)} % `
-}
-
-function size(bytes: number): string {
-  return bytes < 1_000_000 ? `${Math.ceil(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+  return `copying ${Math.floor((100 * done) / total)} %`
 }

@@ -19,7 +19,7 @@ Chats with a model of the running service. MODEL defaults to the first chat
 model that is ready. End the chat with an empty line or Ctrl-D. The command
 creates an API key in the workspace "${WORKSPACE}" and revokes it at the end.`,
   async run(args) {
-    const flags = parseFlags(args)
+    const flags = parseFlags(args, {}, 1)
     const service = findService(configOf(flags).dataDir)
     if (!service) throw new UsageError('no service is running on this data directory; start it with npm start')
     const { id, key } = await withBooks(flags, { changes: true }, ({ accounts }) => accounts.createKey(WORKSPACE))

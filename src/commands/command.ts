@@ -7,6 +7,7 @@ import { loadConfig, type Config } from '../config.ts'
 import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
 import { openStore } from '../store/open.ts'
+import { viewOn, type View } from './terminal/view.ts'
 
 /** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */
 export interface Command {
@@ -26,20 +27,31 @@ export interface Flags {
   readonly positionals: readonly string[]
 }
 
-const common = { config: 'string', data: 'string', json: 'boolean' } as const
-/** An action and its subject, such as `revoke ID`. */
-const MAX_POSITIONALS = 2
+const common = { config: 'string', data: 'string', json: 'boolean', debug: 'boolean' } as const
 
-export function parseFlags(args: readonly string[], flags: Readonly<Record<string, 'string' | 'boolean'>> = {}): Flags {
+/** `words` is how many arguments the command takes besides its options, such as 2 for `revoke ID`. */
+export function parseFlags(
+  args: readonly string[],
+  flags: Readonly<Record<string, 'string' | 'boolean'>> = {},
+  words = 0,
+): Flags {
   const options = Object.fromEntries(Object.entries({ ...common, ...flags }).map(([name, type]) => [name, { type }]))
   try {
     const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
-    const extra = parsed.positionals[MAX_POSITIONALS]
-    if (extra !== undefined) throw new Error(`unexpected argument "${extra}"; put names with spaces in quotes`)
+    refuseMore(parsed, words)
     return parsed
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new UsageError(firstSentence((error as Error).message))
   }
+}
+
+/** Refuses arguments that an action does not take. They are never ignored: they may be a mistyped option. */
+export function refuseMore({ positionals }: Flags, words: number): void {
+  const extra = positionals[words]
+  if (extra === undefined) return
+  const advice = words === 0 ? '' : '; put names with spaces in quotes'
+  throw new UsageError(`unexpected argument "${extra}"${advice}`)
 }
 
 /** Node's message goes on at length; our hint to --help replaces the rest. */
@@ -88,9 +100,9 @@ export async function withBooks<Result>(
   }
 }
 
-/** Prints one JSON object with --json, otherwise the text that `human` returns. */
-export function print(flags: Flags, data: object, human: () => string): void {
-  process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human()}\n`)
+/** Prints one JSON object with --json, otherwise a text view of the same data. */
+export function print(flags: Flags, data: object, human: (view: View) => string): void {
+  process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human(viewOn(process.stdout))}\n`)
 }
 
 export function table(rows: readonly object[], columns: readonly string[]): string {

@@ -1,9 +1,8 @@
-import type { PullProgress } from '../embedded/files/model-files.ts'
 import type { FetchEvents } from '../embedded/service/local-models.ts'
+import { progressBar } from './terminal/progress.ts'
 
-const BAR_WIDTH = 20
 /** Clears the current line of a terminal. */
-export const CLEAR_LINE = '\r\u001b[K'
+const CLEAR_LINE = '\r\u001b[K'
 
 /** Shows downloads to a person: one moving line on a terminal, one line per model anywhere else. */
 export function fetchDisplay(
@@ -41,15 +40,4 @@ export function fetchDisplay(
       failed: (slug, reason) => line(`${slug} could not be fetched (${reason}). Trying again soon.`),
     },
   }
-}
-
-export function progressBar({ slug, receivedBytes, totalBytes }: PullProgress): string {
-  const done = totalBytes ? receivedBytes / totalBytes : 0
-  const filled = Math.round(done * BAR_WIDTH)
-  const size = `${megabytes(receivedBytes)}${totalBytes ? ` of ${megabytes(totalBytes)}` : ''} MB`
-  return `${slug}  ${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)}  ${size}`
-}
-
-function megabytes(bytes: number): string {
-  return (bytes / 1_000_000).toFixed(0)
 }

@@ -44,15 +44,19 @@ explains invoices.
   --pdf FILE         also write the document as a PDF
   --html FILE        also write the document as HTML`,
   async run(args) {
-    const flags = parseFlags(args, {
-      workspace: 'string',
-      period: 'string',
-      reason: 'string',
-      request: 'string',
-      all: 'boolean',
-      pdf: 'string',
-      html: 'string',
-    })
+    const flags = parseFlags(
+      args,
+      {
+        workspace: 'string',
+        period: 'string',
+        reason: 'string',
+        request: 'string',
+        all: 'boolean',
+        pdf: 'string',
+        html: 'string',
+      },
+      2,
+    )
     const [action, number] = flags.positionals
     await withBooks(flags, { changes: false }, async ({ config, accounts, store }) => {
       const invoicing = openInvoicing(store, systemClock, config.seller)

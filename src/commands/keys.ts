@@ -14,7 +14,7 @@ immediately, also in a running service.
 
   --workspace W   the workspace that the key belongs to`,
   async run(args) {
-    const flags = parseFlags(args, { workspace: 'string' })
+    const flags = parseFlags(args, { workspace: 'string' }, 2)
     const [action, id] = flags.positionals
     switch (action) {
       case 'create': {

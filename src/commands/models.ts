@@ -1,9 +1,14 @@
 import { listPrices } from '../catalog/price-book.ts'
 import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
+import { isDumbTerminal } from '../config.ts'
 import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
-import { configOf, parseFlags, print, table, UsageError, type Command, type Flags } from './command.ts'
-import { CLEAR_LINE, progressBar } from './fetch-display.ts'
+import type { ModelPrices } from '../core/money/image-prices.ts'
+import { configOf, parseFlags, print, refuseMore, UsageError, type Command, type Flags } from './command.ts'
+import { bytesText, progressBar } from './terminal/progress.ts'
+import { openScreen } from './terminal/screen.ts'
+import { renderTable, type Column } from './terminal/table.ts'
+import type { View } from './terminal/view.ts'
 
 export const models: Command = {
   summary: 'list models; download or remove those that Weir runs itself',
@@ -16,15 +21,14 @@ and whether the models that Weir runs itself are downloaded. "pull" downloads
 and verifies a model; it resumes after an interruption, and a running service
 uses the model as soon as it is complete. "remove" deletes its files.`,
   async run(args) {
-    const flags = parseFlags(args)
+    const flags = parseFlags(args, {}, 2)
     const [action, slug] = flags.positionals
     const config = configOf(flags)
     const files = modelFiles(config.modelsDir, { environment: config.environment })
     if (action === 'list') {
-      const data = config.catalog.read().map((model) => view(model, files))
-      return print(flags, { object: 'list', data }, () =>
-        table(data, ['id', 'categories', 'state', 'size_mb', 'pricing']),
-      )
+      refuseMore(flags, 1)
+      const data = config.catalog.read().map((model) => viewOf(model, files))
+      return print(flags, { object: 'list', data }, (shown) => modelsText(data, shown))
     }
     if (action !== 'pull' && action !== 'remove') throw new UsageError('choose an action: list, pull or remove')
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
@@ -35,13 +39,11 @@ uses the model as soon as it is complete. "remove" deletes its files.`,
 }
 
 async function pull(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
-  const isTerminal = process.stderr.isTTY
-  await files.pull(slug, {
-    onProgress(progress) {
-      if (isTerminal) process.stderr.write(`${CLEAR_LINE}${progressBar(progress)}`)
-    },
-  })
-  if (isTerminal) process.stderr.write(CLEAR_LINE)
+  const { stderr } = process
+  const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
+  await files
+    .pull(slug, { onProgress: (progress) => screen?.setBlock([progressBar(progress, stderr.columns)]) })
+    .finally(() => screen?.close())
   print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 
@@ -51,7 +53,21 @@ async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<vo
   print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
 }
 
-function view(model: Model, files: ModelFiles): object {
+interface ModelView {
+  readonly id: string
+  readonly name: string
+  readonly aliases: readonly string[]
+  readonly categories: readonly string[]
+  readonly modes: readonly string[]
+  readonly endpoints: readonly string[]
+  readonly context_length: number
+  readonly pricing: ModelPrices
+  readonly engine: string | null
+  readonly state: 'ready' | 'to pull' | 'remote' | 'no engine'
+  readonly size_mb: number | null
+}
+
+function viewOf(model: Model, files: ModelFiles): ModelView {
   const engine = model.serverless?.engine ?? model.dedicated[0]?.engine
   const local = engine?.kind === 'embedded' ? findModel(engine.model) : undefined
   return {
@@ -67,4 +83,33 @@ function view(model: Model, files: ModelFiles): object {
     state: local ? (files.isPresent(local.catalog.id) ? 'ready' : 'to pull') : engine ? 'remote' : 'no engine',
     size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,
   }
+}
+
+const TONES = { ready: 'green', 'to pull': 'yellow', remote: undefined, 'no engine': 'red' } as const
+
+const COLUMNS: readonly Column<ModelView>[] = [
+  { title: 'MODEL', cell: ({ id }) => id },
+  { title: 'KIND', cell: ({ categories }) => categories.join(', ') },
+  { title: 'STATE', cell: ({ state }) => state, tone: ({ state }) => TONES[state] },
+  { title: 'SIZE', cell: ({ size_mb: size }) => (size === null ? null : bytesText(size * 1_000_000)), align: 'right' },
+  { title: 'A$ PER 1M', cell: ({ pricing }) => shortPrices(pricing) },
+]
+
+export function modelsText(data: readonly ModelView[], view: View): string {
+  const missing = data.find(({ state }) => state === 'to pull')
+  return [
+    renderTable(data, COLUMNS, view),
+    '',
+    'Prices exclude GST: input / output per 1M tokens, or the unit that is named.',
+    ...(missing ? [`Download a model with: weir models pull ${missing.id}`] : []),
+  ].join('\n')
+}
+
+/** Without the price of cached input and the prices by image size, which weir models list --json has. */
+function shortPrices(pricing: ModelPrices): string {
+  const { input_per_million: input = '0.00', output_per_million: output = '0.00' } = pricing
+  if (pricing.per_image !== undefined) return `${pricing.per_image}/image`
+  if (pricing.per_audio_minute !== undefined) return `${pricing.per_audio_minute}/min`
+  if (/[1-9]/.test(output)) return `${input} / ${output}`
+  return /[1-9]/.test(input) ? input : 'free'
 }

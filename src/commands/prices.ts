@@ -4,17 +4,10 @@ import { listPrices } from '../catalog/price-book.ts'
 import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/money/image-prices.ts'
 import type { PriceList } from '../core/money/rating.ts'
 import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
-import {
-  parseFlags,
-  print,
-  requiredText,
-  table,
-  text,
-  UsageError,
-  withBooks,
-  type Command,
-  type Flags,
-} from './command.ts'
+import { parseFlags, print, requiredText, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
+import { pricesText } from './terminal/amounts.ts'
+import { renderTable, type Column } from './terminal/table.ts'
+import type { View } from './terminal/view.ts'
 
 const FLAGS: Readonly<Record<string, keyof PriceList>> = {
   'input-per-million': 'input_per_million',
@@ -47,7 +40,7 @@ leave out stay at the catalog's.
   --per-audio-minute AUD           price of a minute of audio`,
   async run(args) {
     const priceFlags = Object.fromEntries(Object.keys(FLAGS).map((name) => [name, 'string' as const]))
-    const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags })
+    const flags = parseFlags(args, { workspace: 'string', model: 'string', 'image-prices': 'string', ...priceFlags }, 1)
     const workspace = requiredText(flags, 'workspace')
     const [action] = flags.positionals
     switch (action) {
@@ -55,7 +48,7 @@ leave out stay at the catalog's.
         return withBooks(flags, { changes: false }, async ({ accounts, prices: book }) => {
           const own = book.workspacePrices(accounts.workspace(workspace).id)
           const data = [...own].map(([model, pricing]) => ({ model, pricing }))
-          print(flags, { object: 'list', data }, () => table(data, ['model', 'pricing']))
+          print(flags, { object: 'list', data }, (view) => ownPricesText(data, view))
         })
       case 'set':
         return change(flags, workspace, priceList(flags))
@@ -75,12 +68,26 @@ function change(flags: Flags, workspace: string, pricing: ModelPrices | null): P
     const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
     if ('badKey' in lists) throw new UsageError(`${lists.badKey} must be ${lists.rule}`)
     await book.setWorkspacePrice(model, accounts.workspace(workspace).id, pricing)
-    print(
-      flags,
-      { model: model.id, workspace, pricing },
-      () => `${model.id} for ${workspace}: ${JSON.stringify(pricing)}`,
+    print(flags, { model: model.id, workspace, pricing }, () =>
+      pricing
+        ? `${workspace} now pays for ${model.id}: ${pricesText({ ...listPrices(model), ...pricing })}.`
+        : `${workspace} pays the list prices for ${model.id} again: ${pricesText(listPrices(model))}.`,
     )
   })
+}
+
+interface OwnPrices {
+  readonly model: string
+  readonly pricing: ModelPrices
+}
+
+const COLUMNS: readonly Column<OwnPrices>[] = [
+  { title: 'MODEL', cell: ({ model }) => model },
+  { title: 'PRICES (EXCLUDING GST)', cell: ({ pricing }) => pricesText(pricing) },
+]
+
+export function ownPricesText(data: readonly OwnPrices[], view: View): string {
+  return data.length === 0 ? 'No prices of its own: the list prices apply.' : renderTable(data, COLUMNS, view)
 }
 
 function priceList(flags: Flags): ModelPrices {

@@ -1,7 +1,8 @@
-import { reconcileBooks } from '../billing/reconcile.ts'
+import { reconcileBooks, type Reconciliation } from '../billing/reconcile.ts'
 import { reconciliationView } from '../billing/reconciliation-view.ts'
-import { formatAud } from '../core/money/money.ts'
-import { parseFlags, print, ProblemsFound, table, withBooks, type Command } from './command.ts'
+import { parseFlags, print, ProblemsFound, withBooks, type Command } from './command.ts'
+import { audText, counted } from './terminal/amounts.ts'
+import type { View } from './terminal/view.ts'
 
 export const reconcile: Command = {
   summary: 'check that usage, sums and invoices agree',
@@ -21,14 +22,19 @@ beside a running service.`,
     const flags = parseFlags(args)
     await withBooks(flags, { changes: false }, async ({ store }) => {
       const result = await reconcileBooks(store)
-      const { workspaces, rows, invoices, amount, problems } = result
-      print(flags, reconciliationView(result), () =>
-        [
-          `${rows} rows in ${workspaces} workspaces, A$${formatAud(amount)}; ${invoices} invoices and adjustment notes`,
-          problems.length === 0 ? 'Everything agrees.' : table(problems, ['check', 'workspace', 'subject', 'message']),
-        ].join('\n'),
-      )
-      if (problems.length > 0) throw new ProblemsFound('problems found; see above')
+      print(flags, reconciliationView(result), (view) => reconciliationText(result, view))
+      if (result.problems.length > 0) throw new ProblemsFound('problems found; see above')
     })
   },
+}
+
+export function reconciliationText(result: Reconciliation, { paint }: View): string {
+  const { workspaces, rows, invoices, amount, problems } = result
+  const documents = counted(invoices, 'invoice or adjustment note', 'invoices and adjustment notes')
+  const summary = `${counted(rows, 'row')} in ${counted(workspaces, 'workspace')}, ${audText(amount)}; ${documents}`
+  const found = problems.flatMap(({ check, workspace, subject, message }) => [
+    `${paint('red', '✖')} ${check}: ${[workspace, subject].filter(Boolean).join(', ')}`,
+    `    ${message}`,
+  ])
+  return [summary, ...(problems.length === 0 ? [`${paint('green', '✔')} Everything agrees.`] : found)].join('\n')
 }

@@ -1,6 +1,7 @@
 import { ConfigError } from '../core/checked-yaml.ts'
 import { askService } from '../running-service.ts'
 import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { counted } from './terminal/amounts.ts'
 
 export const reload: Command = {
   summary: 'make the running service read its catalog again',
@@ -17,6 +18,6 @@ that a model is charged for, and goes on with the old catalog.
     const answer = await askService(configOf(flags).dataDir, 'catalog', { force: flags.values['force'] === true })
     if (!answer) throw new UsageError('no service is running on this data directory; start it with npm start')
     if ('error' in answer) throw new ConfigError(answer.error)
-    print(flags, answer, () => `Reloaded: ${answer.models} models.`)
+    print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
   },
 }

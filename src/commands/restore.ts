@@ -1,6 +1,8 @@
 import { restoreBackup } from '../store/sqlite/restore.ts'
 import { systemClock } from '../system-clock.ts'
 import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { counted } from './terminal/amounts.ts'
+import { secondText, ZONE } from './terminal/times.ts'
 
 export const restore: Command = {
   summary: 'put a backup in the place of a data directory',
@@ -13,10 +15,9 @@ date; a backup of a newer version of Weir is refused.
   --force   restore into a directory that has been used. Its content moves to
             before-restore-DATE in the same directory; nothing is deleted`,
   async run(args) {
-    const flags = parseFlags(args, { force: 'boolean' })
-    const [file, extra] = flags.positionals
+    const flags = parseFlags(args, { force: 'boolean' }, 1)
+    const [file] = flags.positionals
     if (file === undefined || file === '') throw new UsageError('give the backup to restore: weir restore FILE')
-    if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`)
     const { dataDir } = configOf(flags)
     const force = flags.values['force'] === true
     const { description, replaced } = restoreBackup({ file, dataDir, force, now: systemClock.now() })
@@ -27,7 +28,7 @@ date; a backup of a newer version of Weir is refused.
       { file, data_dir: dataDir, created, schema, ledger_rows: ledgerRows, replaced: replaced ?? null },
       () =>
         [
-          `${dataDir} is as it was at ${created}: ${ledgerRows} ledger rows.`,
+          `${dataDir} is as it was on ${secondText(created)} (${ZONE}): ${counted(ledgerRows, 'ledger row')}.`,
           ...(replaced === undefined ? [] : [`What was there before is in ${replaced}.`]),
           'Check the books with weir reconcile, then start the service.',
         ].join('\n'),

@@ -5,30 +5,23 @@ import { usageQuery, usageView } from '../accounts/views.ts'
 import { openInvoicing } from '../billing/invoices.ts'
 import { eachPage, exportFormats, exportRows } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
-import { formatAud } from '../core/money/money.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 import { systemClock } from '../system-clock.ts'
 import {
   parseFlags,
   print,
+  refuseMore,
   requiredText,
-  table,
   text,
   UsageError,
   withBooks,
   type Command,
   type Flags,
 } from './command.ts'
-
-const COLUMNS = [
-  'settled',
-  'model',
-  'input_tokens',
-  'cached_input_tokens',
-  'output_tokens',
-  'outcome',
-  'amount_pico_aud',
-]
+import { audText, counted, decimalsOf, usageText } from './terminal/amounts.ts'
+import { renderTable, type Column } from './terminal/table.ts'
+import { secondText, ZONE } from './terminal/times.ts'
+import type { View } from './terminal/view.ts'
 
 const fileFormats = [...exportFormats, 'parquet'] as const
 type FileFormat = (typeof fileFormats)[number]
@@ -49,16 +42,21 @@ yet; use weir invoice credit for a row that is.
   --export FORMAT FILE     write the rows to a file instead
   --reason TEXT            why the row is reversed`,
   async run(args) {
-    const flags = parseFlags(args, {
-      workspace: 'string',
-      from: 'string',
-      to: 'string',
-      export: 'string',
-      reason: 'string',
-    })
+    const flags = parseFlags(
+      args,
+      {
+        workspace: 'string',
+        from: 'string',
+        to: 'string',
+        export: 'string',
+        reason: 'string',
+      },
+      2,
+    )
     if (flags.positionals[0] === 'correct') return correct(flags)
     const workspace = requiredText(flags, 'workspace')
     const format = text(flags, 'export')
+    refuseMore(flags, format === undefined ? 0 : 1)
     const file = flags.positionals[0]
     if (format !== undefined && !isFormat(format))
       throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
@@ -73,13 +71,30 @@ yet; use weir invoice credit for a row that is.
       for await (const page of eachPage(store, query)) rows.push(...page)
       const data = rows.map(usageView)
       const total = rows.reduce((sum, row) => sum + row.amount, 0n)
-      print(
-        flags,
-        { object: 'list', data, total_pico_aud: total.toString() },
-        () => `${table(data, COLUMNS)}\n\n${rows.length} rows, A$${formatAud(total)} excluding GST`,
-      )
+      print(flags, { object: 'list', data, total_pico_aud: total.toString() }, (view) => usageTable(rows, view))
     })
   },
+}
+
+/** The request id gets a line of its own: it is long, and weir usage correct and weir invoice credit need it. */
+export function usageTable(rows: readonly LedgerRow[], view: View): string {
+  const amounts = rows.map(({ amount }) => amount)
+  const decimals = decimalsOf(amounts)
+  const columns: readonly Column<LedgerRow>[] = [
+    { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ settledAt }) => secondText(settledAt) },
+    { title: 'MODEL', cell: ({ model }) => model, mayShrink: true },
+    { title: 'USAGE', cell: (row) => usageText(row) + (row.estimated ? ' (estimated)' : ''), mayShrink: true },
+    { title: 'COST', cell: ({ amount }) => audText(amount, decimals), align: 'right' },
+  ]
+  const total = amounts.reduce((sum, amount) => sum + amount, 0n)
+  const table = renderTable(rows, columns, view, (row) => `${row.requestId}  ${endOf(row)}`.trimEnd())
+  return `${table}\n\n${counted(rows.length, 'row')}, ${audText(total)} excluding GST`
+}
+
+/** How a request ended, unless it went well. */
+function endOf({ outcome, correction }: LedgerRow): string {
+  if (correction) return `reverses ${correction.of}: ${correction.reason}`
+  return outcome === 'completed' ? '' : outcome
 }
 
 function correct(flags: Flags): Promise<void> {

@@ -1,13 +1,19 @@
 import { workspaceView } from '../accounts/views.ts'
 import { changeWorkspace, type WorkspaceChange } from '../accounts/workspace-change.ts'
-import { parseFlags, print, table, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
+import { formatAbn } from '../core/money/abn.ts'
+import { parseFlags, print, refuseMore, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
+import { count } from './terminal/amounts.ts'
+import { renderFields, renderTable, type Column } from './terminal/table.ts'
+import { dayText, minuteText, ZONE } from './terminal/times.ts'
+import type { View } from './terminal/view.ts'
 
-const COLUMNS = ['name', 'requests_per_minute', 'spend_limit', 'spend_limit_kind', 'created', 'id']
+type WorkspaceView = ReturnType<typeof workspaceView>
 
 export const workspaces: Command = {
-  summary: 'create, list and change workspaces',
+  summary: 'create, list, show and change workspaces',
   help: `weir workspaces create NAME
 weir workspaces list
+weir workspaces show NAME
 weir workspaces set NAME [--requests-per-minute N|default]
                          [--spend-limit AUD|none] [--soft|--hard]
                          [--buyer-name TEXT] [--buyer-abn ABN]
@@ -27,41 +33,84 @@ A workspace is a customer: its keys share one rate limit and one bill.
   --buyer-abn ABN           ABN of the buyer on invoices
   --buyer-address TEXT      address of the buyer on invoices`,
   async run(args) {
-    const flags = parseFlags(args, {
-      'requests-per-minute': 'string',
-      'spend-limit': 'string',
-      soft: 'boolean',
-      hard: 'boolean',
-      'buyer-name': 'string',
-      'buyer-abn': 'string',
-      'buyer-address': 'string',
-    })
+    const flags = parseFlags(args, changes, 2)
     const [action, name] = flags.positionals
     switch (action) {
       case 'list':
+        refuseMore(flags, 1)
         return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
           const data = accounts.workspaces().map((it) => workspaceView(it, config.requestsPerMinute))
-          print(flags, { object: 'list', data }, () => table(data, COLUMNS))
+          print(flags, { object: 'list', data }, (view) => renderTable(data, COLUMNS, view))
+        })
+      case 'show':
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces show NAME')
+        return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
+          const shown = workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          print(flags, shown, (view) => workspaceText(shown, view))
         })
       case 'create':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
         return withBooks(flags, { changes: true }, async ({ accounts, config }) => {
-          const view = workspaceView(await accounts.createWorkspace(name), config.requestsPerMinute)
-          print(flags, view, () => table([view], COLUMNS))
+          const created = workspaceView(await accounts.createWorkspace(name), config.requestsPerMinute)
+          const next = `Create a key for it with: weir keys create --workspace ${quoted(created.name)}`
+          print(flags, created, (view) => `${workspaceText(created, view)}\n\n${next}`)
         })
       case 'set': {
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
         const change = changeIn(flags)
         return withBooks(flags, { changes: true }, async ({ accounts, config }) => {
-          const changed = await changeWorkspace(accounts, name, change)
-          const view = workspaceView(changed, config.requestsPerMinute)
-          print(flags, view, () => table([view], COLUMNS))
+          const changed = workspaceView(await changeWorkspace(accounts, name, change), config.requestsPerMinute)
+          print(flags, changed, (view) => workspaceText(changed, view))
         })
       }
       default:
-        throw new UsageError('choose an action: create, list or set')
+        throw new UsageError('choose an action: create, list, show or set')
     }
   },
+}
+
+const changes = {
+  'requests-per-minute': 'string',
+  'spend-limit': 'string',
+  soft: 'boolean',
+  hard: 'boolean',
+  'buyer-name': 'string',
+  'buyer-abn': 'string',
+  'buyer-address': 'string',
+} as const
+
+const COLUMNS: readonly Column<WorkspaceView>[] = [
+  { title: 'NAME', cell: ({ name }) => name, mayShrink: true },
+  { title: 'PER MINUTE', cell: ({ requests_per_minute: limit }) => count(limit), align: 'right' },
+  { title: 'SPEND LIMIT', cell: spendLimitText, align: 'right' },
+  { title: 'CREATED', cell: ({ created }) => dayText(created) },
+  { title: 'ID', cell: ({ id }) => id },
+]
+
+export function workspaceText(shown: WorkspaceView, view: View): string {
+  const { name, id, requests_per_minute: limit, buyer, created } = shown
+  return renderFields(
+    [
+      ['name', view.paint('bold', name)],
+      ['id', id],
+      ['rate limit', `${count(limit)} requests per minute`],
+      ['spend limit', spendLimitText(shown) ?? 'none'],
+      ['buyer', buyer.name],
+      ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],
+      ['address', buyer.address],
+      ['created', `${minuteText(created)} (${ZONE})`],
+    ],
+    view,
+  )
+}
+
+function spendLimitText({ spend_limit: limit, spend_limit_kind: kind }: WorkspaceView): string | null {
+  return limit === null ? null : `A$${limit} a month, ${kind}`
+}
+
+/** As a shell takes it. */
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `"${name}"`
 }
 
 function changeIn(flags: Flags): WorkspaceChange {

@@ -230,7 +230,7 @@ describe('weir backup', () => {
     }
     const made = await cli(['backup', file, '--data', dataDir])
     assert.deepEqual([made.code, made.stderr], [0, ''])
-    assert.match(made.stdout, /weir\.backup: \d+ KB, 40 ledger rows, checked\. Restore it with weir restore /)
+    assert.match(made.stdout, /weir\.backup: \d+ KB, 40 ledger rows, checked\.\nRestore it with: weir restore /)
     const used = await cli(['restore', file, '--data', dataDir])
     assert.deepEqual([used.code, used.stdout], [1, ''])
     assert.match(used.stderr, /^weir: .* is not empty: choose another directory with --data, or .* --force\n$/)

@@ -24,6 +24,12 @@ export function sydneyDate(at: number): string {
   return `${part['year']}-${part['month']}-${part['day']}`
 }
 
+/** The date and time in Sydney, such as "2026-11-15 21:03:12". */
+export function sydneyTime(at: number): string {
+  const part = partsAt(at)
+  return `${part['year']}-${part['month']}-${part['day']} ${part['hour']}:${part['minute']}:${part['second']}`
+}
+
 // Cached, because formatting a date takes microseconds and consecutive rows nearly always fall on the same day.
 let latestDay = { from: 0, to: 0 }
 
