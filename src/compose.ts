@@ -41,6 +41,7 @@ import { settledReads } from './ledger/settled-reads.ts'
 import { openStore, type DatabaseEvents } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts'
+import { version } from './version.ts'
 
 /** The only place that chooses the parts and wires them together. Whatever it opens is closed in reverse order. */
 export interface Service {
@@ -82,7 +83,7 @@ async function assemble(
   fetching: Partial<FetchEvents>,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Service, 'stop'>> {
-  const telemetry = opened.adopt(createTelemetry(config.logLevel), (it) => it.close())
+  const telemetry = opened.adopt(createTelemetry(config.logLevel, version), (it) => it.close())
   const { log } = telemetry
   const failed = Promise.withResolvers<Error>()
   const { dataDir } = config
@@ -106,7 +107,6 @@ async function assemble(
   const books = settledReads(reader, ledger)
   const admission = memoryAdmission(clock)
   const memory = byteBudget(config.maxRequestMemoryBytes)
-  telemetry.measure({ admission, ledger, memory })
 
   const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
@@ -119,7 +119,7 @@ async function assemble(
     },
   })
   const engineEvents: UpstreamEvents = {
-    healthChanged: (url, healthy) => log.warn({ url, healthy }, healthy ? 'engine is up again' : 'engine is down'),
+    healthChanged: healthLog((url, isUp) => log.warn({ url }, isUp ? 'engine is up again' : 'engine is down')),
     callFailed: (url, reason) => log.warn({ url, reason }, 'engine call failed'),
   }
   const local = opened.adopt(
@@ -142,6 +142,7 @@ async function assemble(
     ),
     (it) => it.close(),
   )
+  telemetry.measure({ admission, ledger, memory, engineAddresses: engines.addresses })
   const watched = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file)
   const catalog = await openCatalog(config.catalog, async (models) => {
     requireKnown(models, local)
@@ -178,7 +179,13 @@ async function assemble(
   })
 
   let stopping = false
-  const isReady = (): boolean => !stopping && store.isUp() && reader.isUp() && ledger.status().healthy
+  const readiness = () => {
+    const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
+    return {
+      isReady: !stopping && store.isUp() && reader.isUp() && ledger.status().healthy,
+      engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
+    }
+  }
   const isUp = (model: Model, workspace: string): boolean => {
     const deployment = deploymentFor(model, workspace)
     return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
@@ -220,7 +227,7 @@ async function assemble(
       telemetry,
       operatorToken,
       requestsPerMinute: config.requestsPerMinute,
-      isReady,
+      readiness,
     }),
     config.adminHost,
     config.adminPort,
@@ -244,7 +251,7 @@ async function assemble(
       spending,
       limits: config,
       isUp,
-      isReady,
+      readiness,
     }),
     config.host,
     config.port,
@@ -300,6 +307,17 @@ async function assemble(
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,
     reloadCatalog,
+  }
+}
+
+/** Several models may share an address. Its change is logged once. */
+function healthLog(write: (url: string, isUp: boolean) => void): UpstreamEvents['healthChanged'] {
+  const down = new Set<string>()
+  return (url, isUp) => {
+    if (isUp !== down.has(url)) return
+    if (isUp) down.delete(url)
+    else down.add(url)
+    write(url, isUp)
   }
 }
 

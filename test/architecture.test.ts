@@ -81,6 +81,7 @@ const rules: readonly Rule[] = [
 
   { part: 'running-service.ts', may: ['ports/changes.ts', 'store/sqlite/service-lock.ts'] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
+  { part: 'version.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/service/default-catalog.ts'] },
   {
@@ -101,6 +102,7 @@ const rules: readonly Rule[] = [
       'config.ts',
       'running-service.ts',
       'system-clock.ts',
+      'version.ts',
     ],
   },
   {
@@ -122,9 +124,10 @@ const rules: readonly Rule[] = [
       'config.ts',
       'running-service.ts',
       'system-clock.ts',
+      'version.ts',
     ],
   },
-  { part: 'main.ts', may: ['core', 'commands'] },
+  { part: 'main.ts', may: ['core', 'commands', 'version.ts'] },
 ]
 
 /** What only one place may do. */
@@ -273,6 +276,7 @@ describe('the test of the parts', () => {
     ['store/sqlite/worker.ts', "import { rate } from '../../core/money/rating.ts'", 'imports core/money/rating.ts'],
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
+    ['version.ts', "import { config } from './config.ts'", 'imports config.ts'],
     ['running-service.ts', "import { listen } from './http/server.ts'", 'imports http/server.ts'],
     ['http/public/audio.ts', "import { openai } from '../../dialects/openai.ts'", 'imports dialects/openai.ts'],
     ['http/public/models.ts', "const port = process.env['PORT']", 'reads the environment'],

@@ -31,6 +31,7 @@ export const errorTable = {
   upstream_error: { status: 502, type: 'server_error', retryAfter: 2 },
   model_overloaded: { status: 503, type: 'server_error', retryAfter: 5 },
   model_not_configured: { status: 503, type: 'server_error', retryAfter: 10 },
+  model_unavailable: { status: 503, type: 'server_error', retryAfter: 10 },
   service_unavailable: { status: 503, type: 'server_error', retryAfter: 2 },
   upstream_timeout: { status: 504, type: 'server_error', retryAfter: 5 },
 } as const satisfies Record<string, { status: number; type: string; retryAfter: number | 'computed' | null }>

@@ -1,9 +1,11 @@
 import type { Deployment, EngineDescription } from '../core/catalog.ts'
-import type { Engine } from '../ports/engine.ts'
+import type { Engine, EngineAddressState } from '../ports/engine.ts'
 
 /** The engines of all deployments. */
 interface EngineSet {
   of(deployment: Deployment): Engine | undefined
+  /** The addresses of all engines, by lane. */
+  addresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
   /** Follows a new catalog. An engine whose description did not change stays open. */
   update(deployments: readonly Deployment[]): void
   close(): Promise<void>
@@ -13,6 +15,9 @@ export function engineSet(open: (description: EngineDescription) => Engine): Eng
   let current = new Map<string, { readonly description: string; readonly engine: Engine }>()
   return {
     of: (deployment) => current.get(deployment.lane)?.engine,
+    *addresses() {
+      for (const [lane, { engine }] of current) for (const address of engine.addresses()) yield [lane, address]
+    },
     update(deployments) {
       const next: typeof current = new Map()
       for (const { lane, engine: description } of deployments) {

@@ -34,6 +34,7 @@ export function openUpstream(
   let onReleased: (() => void) | undefined
   return {
     usable: () => addresses.some((address) => address.healthy),
+    addresses: () => addresses.map(({ url, healthy }) => ({ url, isUp: healthy })),
     retain() {
       retainers++
       return () => {

@@ -2,8 +2,14 @@ import Type from 'typebox'
 import { ApiError } from '../core/errors.ts'
 import { jsonResponse, openRoute, type OpenRoute } from './route.ts'
 
+export interface Readiness {
+  readonly isReady: boolean
+  /** How many addresses of engines answer, and how many do not. */
+  readonly engines: { readonly up: number; readonly down: number }
+}
+
 /** The two health checks, the same on both listeners. */
-export function healthRoutes(isReady: () => boolean): readonly OpenRoute[] {
+export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
   return [
     openRoute('/healthz', (exchange) => exchange.sendJson('{"status":"alive"}'), {
       id: 'health',
@@ -15,14 +21,22 @@ export function healthRoutes(isReady: () => boolean): readonly OpenRoute[] {
     openRoute(
       '/readyz',
       (exchange) => {
-        if (!isReady()) throw new ApiError('service_unavailable', 'The service is not ready.')
-        exchange.sendJson('{"status":"ready"}')
+        const { isReady, engines } = readiness()
+        if (!isReady) throw new ApiError('service_unavailable', 'The service is not ready.')
+        exchange.sendJson(JSON.stringify({ status: 'ready', engines }))
       },
       {
         id: 'readiness',
         summary: 'Readiness',
-        description: 'Answers 503 during a shutdown, and while usage cannot be recorded.',
-        response: jsonResponse(Type.Object({ status: Type.Literal('ready') })),
+        description:
+          'Answers 503 during a shutdown, and while usage cannot be recorded. Counts the engines that are up and ' +
+          'down: a service whose engines are down is still ready to say so to its callers.',
+        response: jsonResponse(
+          Type.Object({
+            status: Type.Literal('ready'),
+            engines: Type.Object({ up: Type.Integer({ minimum: 0 }), down: Type.Integer({ minimum: 0 }) }),
+          }),
+        ),
         errors: ['service_unavailable'],
       },
     ),

@@ -39,9 +39,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   function usableEngine(job: Job): Engine {
     const engine = parts.engineOf(job.deployment)
     if (engine?.usable()) return engine
-    throw new ApiError('model_not_configured', `No engine of ${job.model.id} is up now. Try again later.`, {
-      param: 'model',
-    })
+    throw engineMissing(job)
   }
 
   async function serve(engine: Engine, hold: SpendingHold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
@@ -89,4 +87,16 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const { answer } = request.job
     return answer.kind === 'streamed' ? streamedAnswer(parts, request, answer) : wholeAnswer(parts, request, answer)
   }
+}
+
+function engineMissing({ model, deployment }: Job): ApiError {
+  const { id } = model
+  if (deployment.engine === undefined) {
+    return new ApiError('model_not_configured', `${id} has no engine yet. Try again later.`, { param: 'model' })
+  }
+  if (deployment.engine.kind === 'embedded') {
+    const message = `The files of ${id} are not here yet. Try again when they have been fetched.`
+    return new ApiError('model_not_configured', message, { param: 'model' })
+  }
+  return new ApiError('model_unavailable', `Every engine of ${id} is down. Try again later.`, { param: 'model' })
 }

@@ -29,10 +29,17 @@ export interface RunningCall {
   resume(): void
 }
 
+/** An address of an engine, and whether it answers. */
+export interface EngineAddressState {
+  readonly url: string
+  readonly isUp: boolean
+}
+
 /** The engines behind one deployment. */
 export interface Engine {
   /** False while every address is known to be down. */
   usable(): boolean
+  addresses(): readonly EngineAddressState[]
   /**
    * Keeps the engine open for a request that will run here, perhaps after a wait in the queue, even if the catalog
    * replaces the engine meanwhile. Returns the function that lets go of it.

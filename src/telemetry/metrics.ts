@@ -1,12 +1,14 @@
+import { metricTable, type MetricName, type MetricOf } from './metric-table.ts'
+
 /**
  * Metrics in the Prometheus text format. Counting is only a map lookup and an addition, because every request does it
  * several times; the text is built when it is scraped.
  */
 export interface Metrics {
-  counter(name: string, help: string): Counter
-  histogram(name: string, help: string, buckets: readonly number[]): Histogram
-  /** `read` is called on every scrape and returns pairs of labels and value. */
-  gauge(name: string, help: string, read: () => Iterable<readonly [label: string, value: number]>): void
+  counter(name: MetricOf<'counter'>): Counter
+  histogram(name: MetricOf<'histogram'>, buckets: readonly number[]): Histogram
+  /** A value that something else keeps. `read` is called on every scrape and returns pairs of labels and value. */
+  reading(name: MetricOf<'gauge' | 'counter'>, read: () => Iterable<readonly [label: string, value: number]>): void
   text(): string
 }
 
@@ -33,19 +35,20 @@ interface Distribution {
 
 export function createMetrics(): Metrics {
   const blocks: (() => string)[] = []
-  const head = (name: string, help: string, type: string): string => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+  const head = (name: MetricName): string => {
+    const { help, type } = metricTable[name]
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+  }
 
   return {
-    counter(name, help) {
+    counter(name) {
       const values = new Map<string, number>()
-      blocks.push(() => head(name, help, 'counter') + lines(name, values))
+      blocks.push(() => head(name) + lines(name, values))
       return { add: (label, amount = 1) => void values.set(label, (values.get(label) ?? 0) + amount) }
     },
-    histogram(name, help, buckets) {
+    histogram(name, buckets) {
       const values = new Map<string, Distribution>()
-      blocks.push(
-        () => head(name, help, 'histogram') + [...values].map((entry) => distribution(name, buckets, entry)).join(''),
-      )
+      blocks.push(() => head(name) + [...values].map((entry) => distribution(name, buckets, entry)).join(''))
       return {
         observe(label, value) {
           let series = values.get(label)
@@ -57,8 +60,8 @@ export function createMetrics(): Metrics {
         },
       }
     },
-    gauge(name, help, read) {
-      blocks.push(() => head(name, help, 'gauge') + lines(name, read()))
+    reading(name, read) {
+      blocks.push(() => head(name) + lines(name, read()))
     },
     text: () => blocks.map((block) => block()).join(''),
   }

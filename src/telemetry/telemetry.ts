@@ -4,24 +4,32 @@ import type { LaneStatus } from '../core/admission/lane.ts'
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import { logDestination } from './log-destination.ts'
+import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../ports/admission.ts'
+import type { EngineAddressState } from '../ports/engine.ts'
 import type { Ledger } from '../ports/ledger.ts'
 
 /** Logs and metrics. Neither ever contains a prompt, an answer or a key. */
 export interface Telemetry {
   readonly log: Logger
   /** Adds the gauges of these parts to the metrics. */
-  measure(parts: { readonly admission: Admission; readonly ledger: Ledger; readonly memory: ByteBudget }): void
+  measure(parts: {
+    readonly admission: Admission
+    readonly ledger: Ledger
+    readonly memory: ByteBudget
+    /** The addresses of all engines, by lane. */
+    engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+  }): void
   requestOver(line: RequestLine, failure: unknown): void
   settled(row: LedgerRow): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
-  /** All metrics in the Prometheus text format. */
   /** Counts ledger rows that are set aside. */
   rowsSetAside(count: number): void
+  /** All metrics in the Prometheus text format. */
   metrics(): Promise<string>
   close(): Promise<void>
 }
@@ -35,19 +43,18 @@ interface RequestLine {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
-export function createTelemetry(level: string): Telemetry {
+export function createTelemetry(level: string, version: string): Telemetry {
   const lines = logDestination(2)
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   const metrics = createMetrics()
-  const requests = metrics.counter('weir_requests_total', 'Responses by status')
-  const rejections = metrics.counter('weir_rejections_total', 'Refusals by code')
-  const spendLimits = metrics.counter('weir_spend_limits_reached_total', 'Spend limits reached, soft or hard')
-  const breaches = metrics.counter('weir_engine_breaches_total', 'Answers with more than the request allowed, by model')
+  const requests = metrics.counter('weir_requests_total')
+  const rejections = metrics.counter('weir_rejections_total')
+  const spendLimits = metrics.counter('weir_spend_limits_reached_total')
+  const breaches = metrics.counter('weir_engine_breaches_total')
   const settled = settlementMetrics(metrics)
   let setAside = 0
-  metrics.gauge('weir_ledger_refused_rows', 'Ledger rows that the database refuses, which are set aside', () => [
-    ['', setAside],
-  ])
+  metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
+  metrics.reading('weir_build_info', () => [[labels({ version, node: process.versions.node }), 1]])
   let lanes: ReadonlyMap<string, LaneStatus> = new Map()
   /** Reads the lanes once, for all of their gauges. */
   let readLanes = async (): Promise<void> => {}
@@ -64,13 +71,14 @@ export function createTelemetry(level: string): Telemetry {
       // Written without pino, which would take ten times as long, because every request logs this line.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line))
     },
-    measure({ admission, ledger, memory }) {
+    measure({ admission, ledger, memory, engineAddresses }) {
       readLanes = async () => void (lanes = await admission.status())
       laneGauges(metrics, () => lanes)
       ledgerGauges(metrics, ledger)
-      metrics.gauge('weir_held_bytes', 'Memory for bodies and for answers that were not read yet', () => [
-        ['', memory.held()],
-      ])
+      metrics.reading('weir_held_bytes', () => [['', memory.held()]])
+      metrics.reading('weir_engine_up', () =>
+        [...engineAddresses()].map(([lane, { url, isUp }]) => [labels({ lane, address: url }), isUp ? 1 : 0]),
+      )
     },
     settled,
     pastLimit({ requestId, model, lane, maxTokens }) {
@@ -97,59 +105,59 @@ function requestText(line: RequestLine): string {
 }
 
 function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
-  const outcomes = metrics.counter('weir_outcomes_total', 'Settled requests by outcome')
-  const tokens = metrics.counter('weir_tokens_total', 'Tokens of settled requests')
-  const queueWait = metrics.histogram('weir_queue_wait_seconds', 'Time spent waiting for admission', SECONDS)
-  const firstToken = metrics.histogram('weir_first_token_seconds', 'Time from admission to the first token', SECONDS)
-  const duration = metrics.histogram('weir_engine_seconds', 'Time from admission to settlement', SECONDS)
-  const labelsOf = memo((model: string) => ({
-    model: labels({ model }),
-    input: labels({ model, kind: 'input' }),
-    cachedInput: labels({ model, kind: 'cached_input' }),
-    output: labels({ model, kind: 'output' }),
-    outcome: memo((outcome: string) => labels({ model, outcome })),
-  }))
+  const outcomes = metrics.counter('weir_outcomes_total')
+  const tokens = metrics.counter('weir_tokens_total')
+  const queueWait = metrics.histogram('weir_queue_wait_seconds', SECONDS)
+  const firstToken = metrics.histogram('weir_first_token_seconds', SECONDS)
+  const duration = metrics.histogram('weir_engine_seconds', SECONDS)
+  const labelsOf = memo((model: string) =>
+    memo((lane: string) => ({
+      place: labels({ model, lane }),
+      input: labels({ model, lane, kind: 'input' }),
+      cachedInput: labels({ model, lane, kind: 'cached_input' }),
+      output: labels({ model, lane, kind: 'output' }),
+      outcome: memo((outcome: string) => labels({ model, lane, outcome })),
+    })),
+  )
   return (row) => {
-    const modelLabels = labelsOf(row.model)
-    outcomes.add(modelLabels.outcome(row.outcome))
-    tokens.add(modelLabels.input, row.inputTokens)
-    tokens.add(modelLabels.cachedInput, row.cachedInputTokens)
-    tokens.add(modelLabels.output, row.outputTokens)
-    queueWait.observe(modelLabels.model, row.queueWaitMs / 1000)
-    if (row.firstTokenMs !== null) firstToken.observe(modelLabels.model, row.firstTokenMs / 1000)
-    duration.observe(modelLabels.model, row.durationMs / 1000)
+    const known = labelsOf(row.model)(row.lane)
+    outcomes.add(known.outcome(row.outcome))
+    tokens.add(known.input, row.inputTokens)
+    tokens.add(known.cachedInput, row.cachedInputTokens)
+    tokens.add(known.output, row.outputTokens)
+    queueWait.observe(known.place, row.queueWaitMs / 1000)
+    if (row.firstTokenMs !== null) firstToken.observe(known.place, row.firstTokenMs / 1000)
+    duration.observe(known.place, row.durationMs / 1000)
   }
 }
 
 function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatus>): void {
-  const gauge = (name: string, help: string, read: (lane: LaneStatus) => number): void =>
-    metrics.gauge(name, help, () => [...lanes()].map(([lane, status]) => [labels({ lane }), read(status)]))
-  gauge('weir_in_flight_requests', 'Admitted requests whose engine call has not ended', (lane) => lane.inFlightRequests)
-  gauge('weir_committed_tokens', 'Tokens charged to the budget', (lane) => lane.committedTokens)
-  gauge('weir_queue_depth', 'Requests waiting for admission', (lane) => lane.queueDepth)
+  const gauge = (name: MetricOf<'gauge'>, read: (lane: LaneStatus) => number): void =>
+    metrics.reading(name, () => [...lanes()].map(([lane, status]) => [labels({ lane }), read(status)]))
+  gauge('weir_in_flight_requests', (lane) => lane.inFlightRequests)
+  gauge('weir_committed_tokens', (lane) => lane.committedTokens)
+  gauge('weir_queue_depth', (lane) => lane.queueDepth)
+  gauge('weir_lane_max_concurrent_requests', ({ limits }) => limits.maxConcurrentRequests)
+  gauge('weir_lane_token_budget', ({ limits }) => limits.tokenBudget)
+  gauge('weir_lane_max_queue_depth', ({ limits }) => limits.maxQueueDepth)
+  gauge('weir_lane_max_wait_seconds', ({ limits }) => limits.maxWaitMs / 1000)
 }
 
 function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
-  metrics.gauge('weir_ledger_lag_seconds', 'Age of the oldest row that is not durable yet', () => [
-    ['', ledger.status().lagMs / 1000],
-  ])
-  metrics.gauge('weir_ledger_healthy', '1 while usage can be recorded', () => [['', ledger.status().healthy ? 1 : 0]])
+  metrics.reading('weir_ledger_lag_seconds', () => [['', ledger.status().lagMs / 1000]])
+  metrics.reading('weir_ledger_healthy', () => [['', ledger.status().healthy ? 1 : 0]])
 }
 
 function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDelay> {
   const delay = monitorEventLoopDelay({ resolution: 20 })
   delay.enable()
-  metrics.gauge(
-    'weir_event_loop_delay_seconds',
-    '99th percentile of the event loop delay since the last scrape',
-    () => {
-      const seconds = delay.percentile(99) / 1e9
-      delay.reset()
-      return [['', seconds]]
-    },
-  )
-  metrics.gauge('process_resident_memory_bytes', 'Resident memory', () => [['', process.memoryUsage.rss()]])
-  metrics.gauge('process_cpu_seconds_total', 'User and system CPU time', () => {
+  metrics.reading('weir_event_loop_delay_seconds', () => {
+    const seconds = delay.percentile(99) / 1e9
+    delay.reset()
+    return [['', seconds]]
+  })
+  metrics.reading('process_resident_memory_bytes', () => [['', process.memoryUsage.rss()]])
+  metrics.reading('process_cpu_seconds_total', () => {
     const { user, system } = process.cpuUsage()
     return [['', (user + system) / 1e6]]
   })

@@ -332,7 +332,7 @@ describe('a model without an engine', () => {
     })
   }
 
-  it('[Q9, L2] is the same while no engine answers, and can be called again when one does', async (t) => {
+  it('[L2] is model_unavailable while no engine answers, and can be called again when one does', async (t) => {
     const engine = await scriptedEngine()
     const port = Number(new URL(engine.url).port)
     await engine.close()
@@ -342,7 +342,7 @@ describe('a model without an engine', () => {
       return data.length
     }
     await eventually('it is known to be down', async () => (await callable()) === 0)
-    assert.equal((await refusalOf(await alone.chat({}))).code, 'model_not_configured')
+    assert.equal((await refusalOf(await alone.chat({}))).code, 'model_unavailable')
     const back = await scriptedEngine({ port })
     t.after(() => back.close())
     await eventually('it is known to be back', async () => (await callable()) === 1)

@@ -352,7 +352,7 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
     for (const answer of [first, second, third]) assert.equal((await answer).status, 200)
   })
 
-  it('[Q9][X2] all down: model_not_configured at once; served again when one is back', async (t) => {
+  it('[X2] all down: model_unavailable at once; served again when one is back', async (t) => {
     const url = await deadUrl()
     const weir = await startWeir(stageConfig([url]))
     t.after(() => weir.stop())
@@ -362,16 +362,20 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
       async () => {
         const { code } = await refusalOf(await weir.chat({}))
         codes.add(code)
-        return code === 'model_not_configured'
+        return code === 'model_unavailable'
       },
       20_000,
     )
-    assert.deepEqual([...codes].toSorted(), ['model_not_configured', 'upstream_error'])
+    assert.deepEqual([...codes].toSorted(), ['model_unavailable', 'upstream_error'])
     const refusal = await refusalOf(await weir.chat({ stream: true }))
     assert.deepEqual(
       [refusal.status, refusal.code, refusal.param, refusal.retryAfter, refusal.type],
-      [503, 'model_not_configured', 'model', '10', 'server_error'],
+      [503, 'model_unavailable', 'model', '10', 'server_error'],
     )
+    const readiness = await (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).json()
+    assert.deepEqual(readiness, { status: 'ready', engines: { up: 0, down: 1 } })
+    const up = `weir_engine_up{lane="meta/test-8b",address="${url}"}`
+    assert.match(await (await weir.admin('GET', '/metrics')).text(), new RegExp(`^${RegExp.escape(up)} 0$`, 'm'))
     const rows = (await weir.ledger()).length
     await weir.chat({})
     assert.equal((await weir.ledger()).length, rows, 'a refusal has a row')
@@ -381,7 +385,7 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
     await eventually('it is served', async () => (await weir.chat({})).status === 200, 20_000)
   })
 
-  it('[Q9] a model without an engine is not configured either', async (t) => {
+  it('[Q9][X2] a model without an engine is not configured', async (t) => {
     const weir = await startWeir(stageConfig(['http://127.0.0.1:1'], { model: { serverless: {} } }))
     t.after(() => weir.stop())
     const refusal = await refusalOf(await weir.chat({}))

@@ -7,6 +7,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { chatStage } from '../support/chat-stage.ts'
 import { collect, startCli } from '../support/cli.ts'
+import { metricTable } from '../../src/telemetry/metric-table.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, OPERATOR_TOKEN, type TestWeir } from '../support/weir.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -40,7 +41,7 @@ describe('GET /metrics', () => {
     engine.script = { refuse: { status: 500, body: {} } }
     await (await weir.chat({})).text()
 
-    const model = 'model="meta/test-8b"'
+    const model = 'model="meta/test-8b",lane="meta/test-8b"'
     const expected: Readonly<Record<string, number>> = {
       'weir_requests_total{status="200"}': 4,
       'weir_requests_total{status="400"}': 1,
@@ -96,8 +97,36 @@ describe('GET /metrics', () => {
     await Promise.all([running, waiting].map(async (it) => (await it).text()))
     await eventually('nothing is left', async () => (await now()).join() === '0,0,0')
     const found = await samples(weir)
-    const sum = found.get('weir_queue_wait_seconds_sum{model="meta/test-8b"}') ?? 0
+    const sum = found.get('weir_queue_wait_seconds_sum{model="meta/test-8b",lane="meta/test-8b"}') ?? 0
     assert.ok(sum > 0, 'the wait was measured')
+  })
+
+  it('shows the limits of each lane, which engines are up, and what runs', async (t) => {
+    const { weir, engine } = await chatStage(t, { limits: { max_concurrent_requests: 7, max_wait_ms: 1500 } })
+    const found = await samples(weir)
+    const lane = 'lane="meta/test-8b"'
+    assert.equal(found.get(`weir_lane_max_concurrent_requests{${lane}}`), 7)
+    assert.equal(found.get(`weir_lane_max_wait_seconds{${lane}}`), 1.5)
+    assert.equal(found.get(`weir_engine_up{${lane},address="${engine.url}"}`), 1)
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    assert.equal(found.get(`weir_build_info{version="${version}",node="${process.versions.node}"}`), 1)
+  })
+
+  it('writes every metric of the table, and only with the labels the table names', async (t) => {
+    const { weir } = await chatStage(t)
+    await (await weir.chat({})).text()
+    const text = await (await weir.admin('GET', '/metrics')).text()
+    const described = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type])
+    assert.deepEqual(
+      Object.fromEntries(described),
+      Object.fromEntries(Object.entries(metricTable).map(([name, { type }]) => [name, type])),
+    )
+    for (const [, sample = '', labelText = ''] of text.matchAll(/^(\w+)\{(.*)\} /gm)) {
+      const name = sample in metricTable ? sample : sample.replace(/_(bucket|sum|count)$/, '')
+      const known: readonly string[] = metricTable[name as keyof typeof metricTable].labels
+      const names = [...labelText.matchAll(/(\w+)="/g)].map(([, label = '']) => label).filter((it) => it !== 'le')
+      assert.deepEqual(names, known, sample)
+    }
   })
 
   it('shows the lag of the ledger and the delay of the event loop', async (t) => {

@@ -43,6 +43,7 @@ const PRICE = 3n
 function engineThatSays(text: string): Engine {
   return {
     usable: () => true,
+    addresses: () => [],
     retain: () => () => {},
     run({ receiver }) {
       receiver.start({})

@@ -12,31 +12,31 @@ describe('metrics in the Prometheus format', () => {
 
   it('count a value in every bucket from its own upwards, the limits included', () => {
     const metrics = createMetrics()
-    const histogram = metrics.histogram('seconds', 'Times', [1, 2, 5])
+    const histogram = metrics.histogram('weir_engine_seconds', [1, 2, 5])
     for (const value of [0.5, 1, 1.5, 5, 9]) histogram.observe('{model="x"}', value)
     assert.deepEqual(metrics.text().split('\n').slice(2, -1), [
-      'seconds_bucket{model="x",le="1"} 2',
-      'seconds_bucket{model="x",le="2"} 3',
-      'seconds_bucket{model="x",le="5"} 4',
-      'seconds_bucket{model="x",le="+Inf"} 5',
-      'seconds_sum{model="x"} 17',
-      'seconds_count{model="x"} 5',
+      'weir_engine_seconds_bucket{model="x",le="1"} 2',
+      'weir_engine_seconds_bucket{model="x",le="2"} 3',
+      'weir_engine_seconds_bucket{model="x",le="5"} 4',
+      'weir_engine_seconds_bucket{model="x",le="+Inf"} 5',
+      'weir_engine_seconds_sum{model="x"} 17',
+      'weir_engine_seconds_count{model="x"} 5',
     ])
   })
 })
 
 describe('the metrics of a settled request', () => {
   it('are in seconds, as their names say', async (t) => {
-    const telemetry = createTelemetry('silent')
+    const telemetry = createTelemetry('silent', '1.2.3')
     t.after(() => telemetry.close())
-    telemetry.settled(sampleRow('a', { model: 'm', queueWaitMs: 250, firstTokenMs: 1500, durationMs: 4000 }))
-    telemetry.settled(sampleRow('b', { model: 'm', queueWaitMs: 250, firstTokenMs: null, durationMs: 4000 }))
+    telemetry.settled(sampleRow('a', { model: 'm', lane: 'm', queueWaitMs: 250, firstTokenMs: 1500, durationMs: 4000 }))
+    telemetry.settled(sampleRow('b', { model: 'm', lane: 'm', queueWaitMs: 250, firstTokenMs: null, durationMs: 4000 }))
     const text = await telemetry.metrics()
     for (const line of [
-      'weir_queue_wait_seconds_sum{model="m"} 0.5',
-      'weir_first_token_seconds_sum{model="m"} 1.5',
-      'weir_first_token_seconds_count{model="m"} 1',
-      'weir_engine_seconds_sum{model="m"} 8',
+      'weir_queue_wait_seconds_sum{model="m",lane="m"} 0.5',
+      'weir_first_token_seconds_sum{model="m",lane="m"} 1.5',
+      'weir_first_token_seconds_count{model="m",lane="m"} 1',
+      'weir_engine_seconds_sum{model="m",lane="m"} 8',
     ]) {
       assert.ok(text.includes(`${line}\n`), line)
     }

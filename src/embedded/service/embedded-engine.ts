@@ -10,6 +10,8 @@ export function embeddedEngine(
 ): Engine {
   return {
     usable: host.isPresent,
+    // A model that was not fetched has no engine that could be down.
+    addresses: () => (host.isPresent() ? [{ url: 'embedded', isUp: true }] : []),
     retain: upstream.retain,
     run(call) {
       let running: RunningCall | undefined

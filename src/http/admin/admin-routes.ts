@@ -1,7 +1,7 @@
 import type { Store } from '../../ports/store.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { documentationRoutes } from '../documentation.ts'
-import { healthRoutes } from '../health.ts'
+import { healthRoutes, type Readiness } from '../health.ts'
 import type { OpenRoute } from '../route.ts'
 import { adminDescription } from './description.ts'
 import { invoiceRoutes, type InvoicesParts } from './invoices.ts'
@@ -18,7 +18,7 @@ export interface AdminRouteParts extends WorkspacesParts, PricesParts, InvoicesP
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
-  isReady(): boolean
+  readiness(): Readiness
 }
 
 /** Everything that the operator's listener serves. */
@@ -32,7 +32,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     reconciliationRoute(parts),
     ...reloadRoutes(parts),
     metricsRoute(parts),
-    ...healthRoutes(() => parts.isReady()),
+    ...healthRoutes(() => parts.readiness()),
   ]
   // The documentation needs no token: a browser could not send one, and it holds nothing but what the source says.
   return [...documentationRoutes(adminDescription, api), ...api]

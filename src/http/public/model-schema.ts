@@ -50,7 +50,7 @@ export const modelEntrySchema = Type.Object({
   modes: Type.Array(Type.Enum([...modes])),
   endpoints: Type.Array(Type.String()),
   available: Type.Boolean(),
-  unavailable_reason: Type.Optional(Type.Enum(['model_access_denied', 'model_not_configured'])),
+  unavailable_reason: Type.Optional(Type.Enum(['model_access_denied', 'model_not_configured', 'model_unavailable'])),
 })
 
 /** The limits of the queue in front of a model. */

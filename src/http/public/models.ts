@@ -163,8 +163,12 @@ function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
 }
 
 function unavailableReason(parts: ModelsParts, model: Model, workspace: string): string | undefined {
-  if (!deploymentFor(model, workspace) && model.dedicated.length > 0) return 'model_access_denied'
-  return parts.isUp(model, workspace) ? undefined : 'model_not_configured'
+  const deployment = deploymentFor(model, workspace)
+  if (!deployment && model.dedicated.length > 0) return 'model_access_denied'
+  if (parts.isUp(model, workspace)) return undefined
+  // An embedded model without its files is not configured yet. It has no engine that could be down.
+  const isDown = deployment?.engine !== undefined && deployment.engine.kind !== 'embedded'
+  return isDown ? 'model_unavailable' : 'model_not_configured'
 }
 
 const inputByCategory: Readonly<Record<Category, string>> = {

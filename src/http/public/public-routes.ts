@@ -1,6 +1,6 @@
 import type { UsageStore } from '../../ports/usage.ts'
 import { documentationRoutes } from '../documentation.ts'
-import { healthRoutes } from '../health.ts'
+import { healthRoutes, type Readiness } from '../health.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
 import { audioRoutes, type AudioParts } from './audio.ts'
 import { publicDescription } from './description.ts'
@@ -13,7 +13,7 @@ import { ownUsageRoutes } from './usage.ts'
 
 export interface PublicRouteParts extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts {
   readonly usage: UsageStore
-  isReady(): boolean
+  readiness(): Readiness
 }
 
 /** Everything that the public listener serves. */
@@ -28,7 +28,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
   return [
     openRoute('/', (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' })),
     ...documentationRoutes(publicDescription, api),
-    ...healthRoutes(() => parts.isReady()),
+    ...healthRoutes(() => parts.readiness()),
     ...fileRoutes(parts.files),
     ...api,
   ]

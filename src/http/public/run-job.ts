@@ -44,6 +44,7 @@ export const inferenceErrors: readonly ErrorCode[] = [
   'upstream_timeout',
   'model_overloaded',
   'model_not_configured',
+  'model_unavailable',
   'service_unavailable',
 ]
 

@@ -12,6 +12,7 @@ export function fakeEngine(stage: Stage, seen: RequestSeen, reply: FakeReply): E
       if (!seen.isEngineUsable) stage.count('engine down')
       return seen.isEngineUsable
     },
+    addresses: () => [],
     retain() {
       seen.retained += 1
       return () => (seen.letGo += 1)
