@@ -197,6 +197,14 @@ export default [
     tests: ['unit/upstream-call', 'http/engine'],
   },
   {
+    name: 'engine-deadline-for-each-address',
+    file: 'src/engines/upstream-call.ts',
+    find: '    latestUrl = address.url\n',
+    replace:
+      '    latestUrl = address.url\n    if (tried.size > 1) {\n      clearTimeout(deadline)\n      setTimeout(() => latestUrl === address.url && timeOut(), upstream.firstByteTimeoutMs)\n    }\n',
+    tests: ['unit/upstream-call'],
+  },
+  {
     name: 'engine-has-a-request-that-is-not-sent',
     file: 'src/engines/upstream-call.ts',
     find: '    isWithEngine = false\n',

@@ -437,20 +437,6 @@ export default [
     tests: ['unit/wrong-books'],
   },
   {
-    name: 'capacity-before-the-workspace-existed',
-    file: 'src/billing/capacity.ts',
-    find: 'month.from, workspace.createdAt)',
-    replace: 'month.from)',
-    tests: ['unit/reserved-capacity'],
-  },
-  {
-    name: 'invoice-issued-without-its-rows',
-    file: 'src/store/queries/invoices.ts',
-    find: 'AND ? = (SELECT coalesce(sum(row_count), 0)',
-    replace: 'AND ? <= (SELECT coalesce(sum(row_count), 0)',
-    tests: ['conformance/store'],
-  },
-  {
     name: 'prices-in-the-order-of-their-times',
     file: 'src/store/queries/accounts.ts',
     find: 'FROM price_versions ORDER BY id',

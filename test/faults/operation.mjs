@@ -36,6 +36,13 @@ export default [
     tests: ['unit/files-config', 'unit/config'],
   },
   {
+    name: 'config-admin-listener-follows-the-public-host',
+    file: 'src/config.ts',
+    find: "adminHost: server?.admin_host ?? '127.0.0.1',",
+    replace: 'adminHost: server?.admin_host ?? host,',
+    tests: ['unit/config'],
+  },
+  {
     name: 'compose-ready-while-stopping',
     file: 'src/compose.ts',
     find: '!stopping && store.isUp()',
@@ -90,6 +97,20 @@ export default [
     find: "if (answered && 'error' in answered) {",
     replace: 'if (answered === undefined) {',
     tests: ['unit/running-service'],
+  },
+  {
+    name: 'command-reconcile-exits-0-with-problems',
+    file: 'src/commands/reconcile.ts',
+    find: "      if (problems.length > 0) throw new ProblemsFound('problems found; see above')\n",
+    replace: '',
+    tests: ['cli'],
+  },
+  {
+    name: 'command-doctor-exits-0-with-problems',
+    file: 'src/commands/doctor.ts',
+    find: "    if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('problems found; see above')\n",
+    replace: '',
+    tests: ['cli'],
   },
   {
     name: 'command-keys-of-every-workspace',
@@ -194,6 +215,13 @@ export default [
     file: 'src/embedded/files/file-sources.ts',
     find: '    if (!wasResumed) throw error\n',
     replace: '    throw error\n',
+    tests: ['embedded/model-files'],
+  },
+  {
+    name: 'tarball-left-by-an-interrupted-fetch-is-trusted',
+    file: 'src/embedded/files/file-sources.ts',
+    find: 'if ((await sizeOf(path)) > 0 && (await isIntact())) return',
+    replace: 'if ((await sizeOf(path)) > 0) return',
     tests: ['embedded/model-files'],
   },
   {

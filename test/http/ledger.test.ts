@@ -499,12 +499,26 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
   const fill = (database: DatabaseSync, table: string): void =>
     database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT json('disk is full'); END`)
   const free = (database: DatabaseSync): void => database.exec('DROP TRIGGER full')
+  const readiness = async (weir: TestWeir): Promise<number> =>
+    (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
+
+  /** Requests that an engine has answered, and whose rows have failed at least once: new requests would be refused. */
+  async function fullWhileAnswering(t: TestContext, bodies: readonly object[]) {
+    const held = gate()
+    const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: 0, until: held.opened } } })
+    const database = openDatabase(t, weir)
+    const answers = bodies.map((body) => weir.chat(body))
+    await engine.arrived(bodies.length)
+    fill(database, 'ledger')
+    held.open()
+    await eventually('the write has failed', async () => (await readiness(weir)) === 503)
+    return { weir, answers, database }
+  }
 
   it('[X1][X2] when intents cannot be written: 503, no call of the engine, and service again afterwards', async (t) => {
     const { weir, engine } = await chatStage(t)
     const database = openDatabase(t, weir)
-    const readiness = async (): Promise<number> => (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
-    assert.equal(await readiness(), 200)
+    assert.equal(await readiness(weir), 200)
     fill(database, 'intents')
     for (const stream of [false, true, false]) {
       const refusal = await refusalOf(await weir.chat({ stream }))
@@ -514,14 +528,14 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
       )
       assert.doesNotMatch(refusal.message, /JSON/)
     }
-    assert.equal(await readiness(), 503)
+    assert.equal(await readiness(weir), 503)
     assert.equal(engine.calls.length, 0)
     const status = (await (await weir.call('/queue/status')).json()) as { data: { in_flight_requests: number }[] }
     assert.equal(status.data[0]?.in_flight_requests, 0)
 
     free(database)
     await eventually('it is served', async () => (await weir.chat({})).status === 200)
-    assert.equal(await readiness(), 200)
+    assert.equal(await readiness(weir), 200)
     assert.equal((await weir.ledger()).length, engine.calls.length)
     assert.equal(openIntents(database), 0)
   })
@@ -578,12 +592,7 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
   })
 
   it('when the disk is full for a moment, rows are kept and none is set aside', async (t) => {
-    const { weir, engine } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    fill(database, 'ledger')
-    const answers = [weir.chat({}), weir.chat({}), weir.chat({ stream: true })]
-    await engine.arrived(3)
-    await sleep(600)
+    const { weir, answers, database } = await fullWhileAnswering(t, [{}, {}, { stream: true }])
     free(database)
     for (const answer of answers) assert.equal((await answer).status, 200)
     await rowsOf(weir, 3)
@@ -591,12 +600,7 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
   })
 
   it('a short failure only delays the answer', async (t) => {
-    const { weir, engine } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    fill(database, 'ledger')
-    const answers = [weir.chat({}), weir.chat({ stream: true })]
-    await engine.arrived(2)
-    await sleep(600)
+    const { weir, answers, database } = await fullWhileAnswering(t, [{}, { stream: true }])
     free(database)
     for (const answer of answers) {
       const response = await answer

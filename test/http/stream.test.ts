@@ -294,9 +294,9 @@ describe('streaming: habits of engines', () => {
     const seen = engine.calls.length
     await chunksOf(await within(10_000, 'the stream ends', weir.chat({ stream: true })))
     const call = engine.calls[seen]
-    assert.equal(call?.leftAt, undefined, 'the caller waited until the engine was cut off')
+    assert.equal(call?.hasLeft, false, 'the caller waited until the engine was cut off')
     assert.equal((await laneOf(weir)).in_flight_requests, 1, 'the engine is still at it')
-    await eventually('the engine’s connection is let go', () => call?.leftAt !== undefined)
+    await eventually('the engine’s connection is let go', () => call?.hasLeft === true)
     await laneHolds(weir, 0, 0)
   })
 
@@ -511,7 +511,7 @@ describe('streaming: engines that go on past max_tokens', () => {
 
   /** The chunks of a stream that was cut, and its row; the engine has been stopped. */
   async function cut(body: object): Promise<{ chunks: Chunk[]; row: LedgerRow }> {
-    const left = engine.calls.filter(({ leftAt }) => leftAt !== undefined).length
+    const left = engine.calls.filter(({ hasLeft }) => hasLeft).length
     const response = await weir.chat({ stream: true, ...body })
     const id = response.headers.get('x-request-id') ?? ''
     const chunks = await within(10_000, 'the stream ends', chunksOf(response))

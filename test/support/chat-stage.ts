@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test'
 import { scriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
+import { eventually } from './waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from './weir.ts'
 
 /** The real service with one chat model, and the engine behind it. */
@@ -51,6 +52,12 @@ export async function chatStage(t: TestContext, options: StageOptions = {}): Pro
   })
   weir = await startWeir(stageConfig([engine.url], options))
   return { weir, engine }
+}
+
+/** How the stage's only request was settled. Waits until it is. */
+export async function onlyOutcome({ weir }: ChatStage): Promise<string> {
+  await eventually('the request is settled', async () => (await weir.ledger()).length > 0)
+  return (await weir.ledger()).map(({ outcome }) => outcome).join()
 }
 
 /** The parts of an error answer that a caller goes by. */

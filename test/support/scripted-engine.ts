@@ -2,6 +2,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { png } from './image-samples.ts'
+import { within } from './waiting.ts'
+
+/** A test that waits for the engine in vain fails after this time, instead of hanging. */
+const WAIT_MS_MAX = 120_000
 
 /**
  * An OpenAI-compatible engine that does what a test tells it, faults included, and counts the truth: what
@@ -51,8 +55,8 @@ export interface EngineCallSeen {
   readonly rawBody: string
   readonly arrivedAt: number
   tokensProduced: number
-  /** When the caller left before the end, on the clock of `performance.now`. */
-  leftAt: number | undefined
+  /** Whether the caller left before the end. */
+  hasLeft: boolean
   finished: boolean
 }
 
@@ -84,9 +88,10 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
   let connections = 0
   let watchers: { isMet(): boolean; resolve(): void }[] = []
 
-  function until(isMet: () => boolean): Promise<void> {
-    if (isMet()) return Promise.resolve()
-    return new Promise((resolve) => watchers.push({ isMet, resolve }))
+  async function until(what: string, isMet: () => boolean): Promise<void> {
+    if (isMet()) return
+    const met = new Promise<void>((resolve) => watchers.push({ isMet, resolve }))
+    await within(WAIT_MS_MAX, what, met)
   }
 
   function look(): void {
@@ -118,7 +123,7 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
       rawBody,
       arrivedAt: performance.now(),
       tokensProduced: 0,
-      leftAt: undefined,
+      hasLeft: false,
       finished: false,
     }
     calls.push(call)
@@ -126,7 +131,7 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     maxRunning = Math.max(maxRunning, running)
     response.once('close', () => {
       running--
-      if (!response.writableFinished) call.leftAt = performance.now()
+      if (!response.writableFinished) call.hasLeft = true
       look()
     })
     look()
@@ -150,8 +155,9 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     get maxRunning() {
       return maxRunning
     },
-    arrived: (count) => until(() => calls.length >= count),
-    left: (count) => until(() => calls.filter((call) => call.leftAt !== undefined).length >= count),
+    arrived: (count) => until(`${count} calls arrive at the engine`, () => calls.length >= count),
+    left: (count) =>
+      until(`${count} callers leave the engine`, () => calls.filter(({ hasLeft }) => hasLeft).length >= count),
     close() {
       for (const socket of sockets) socket.destroy()
       return new Promise((resolve) => server.close(() => resolve()))
