@@ -11,6 +11,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pullInChild } from '../../src/embedded/files/pull-in-child.ts'
 import { eventually } from '../support/waiting.ts'
 
+/** A busy machine may take long to start a process. */
+const CHILD_STARTS_MS_MAX = 60_000
+
 describe('fetching a model in a child process', () => {
   let directory: string
   /** A registry that accepts requests and never answers. */
@@ -50,7 +53,7 @@ describe('fetching a model in a child process', () => {
   it('ends when the service stops', async () => {
     const stopped = new AbortController()
     const pulled = pull('openai/whisper-tiny', stopped.signal)
-    await eventually('the child asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0, CHILD_STARTS_MS_MAX)
     stopped.abort()
     await assert.rejects(pulled, { name: 'AbortError' })
     await eventually('the child is gone', () => connections.size === 0)
@@ -59,7 +62,7 @@ describe('fetching a model in a child process', () => {
   it('continues while the service has only been asked to stop, as a terminal signals the whole group', async () => {
     const stopped = new AbortController()
     const pulled = pull('openai/whisper-tiny', stopped.signal)
-    await eventually('the child asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0, CHILD_STARTS_MS_MAX)
     const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8')
       .trim()
       .split(' ')
@@ -81,7 +84,7 @@ describe('fetching a model in a child process', () => {
       await pullInChild(order, { onProgress() {}, signal: new AbortController().signal })`,
     )
     const service = fork(program, { env: { ...process.env, npm_config_registry: url() } })
-    await eventually('the child asks the registry', () => connections.size > 0)
+    await eventually('the child asks the registry', () => connections.size > 0, CHILD_STARTS_MS_MAX)
     service.kill('SIGKILL')
     await eventually('the child is gone', () => connections.size === 0)
   })

@@ -5,10 +5,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { after, before, describe, it, type TestContext } from 'node:test'
 import { engineSupervisor, type EngineSupervisor } from '../../src/embedded/service/supervisor.ts'
 import { processesNaming } from '../support/processes.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, within } from '../support/waiting.ts'
+
+/** Longer than the supervisor itself waits for a host to start. */
+const START_MS_MAX = 90_000
 
 describe('the supervisor', () => {
   let directory: string
@@ -19,17 +22,22 @@ describe('the supervisor', () => {
   after(() => rm(directory, { recursive: true, force: true }))
 
   const limits = { threads: 1, parallelRequests: 2, memoryBudgetBytes: 1e9 }
-  const supervise = (): EngineSupervisor =>
-    engineSupervisor({
+  /** Stopped when its test ends, however that ends: a host left running would keep the failure from being reported. */
+  const supervise = (t: TestContext): EngineSupervisor => {
+    const supervisor = engineSupervisor({
       socketDirectory: directory,
       modelsDirectory: directory,
       ...limits,
       log: ({ message }) => lines.push(message),
     })
+    t.after(() => supervisor.stop())
+    return supervisor
+  }
 
   /** Starts the host if it is not running, and returns its process. */
   async function startedHost(supervisor: EngineSupervisor): Promise<number> {
-    const [pid, ...others] = processesNaming(await supervisor.socket('onnx'))
+    const path = await within(START_MS_MAX, 'the host starts', supervisor.socket('onnx'))
+    const [pid, ...others] = processesNaming(path)
     assert.ok(pid !== undefined && others.length === 0)
     return pid
   }
@@ -41,8 +49,8 @@ describe('the supervisor', () => {
   }
   const crashes = (): number => lines.filter((line) => line.startsWith('engine host ended')).length
 
-  it('starts a host on first use, once, and stops it', async () => {
-    const supervisor = supervise()
+  it('starts a host on first use, once, and stops it', async (t) => {
+    const supervisor = supervise(t)
     const path = supervisor.socketPath('onnx')
     assert.deepEqual(processesNaming(path), [])
     assert.deepEqual(await Promise.all([supervisor.socket('onnx'), supervisor.socket('onnx')]), [path, path])
@@ -54,8 +62,8 @@ describe('the supervisor', () => {
     await assert.rejects(supervisor.socket('onnx'), /stopping/)
   })
 
-  it('starts a crashed host again, waiting longer each time', async () => {
-    const supervisor = supervise()
+  it('starts a crashed host again, waiting longer each time', async (t) => {
+    const supervisor = supervise(t)
     const waits: number[] = []
     for (let start = 0; start < 3; start++) {
       const started = performance.now()
@@ -66,24 +74,22 @@ describe('the supervisor', () => {
     await startedHost(supervisor)
     assert.equal(crashes(), 3)
     assert.ok((waits[2] ?? 0) > 500, `waited ${waits.join(', ')} ms`)
-    await supervisor.stop()
   })
 
-  it('takes a host that ended by itself for no crash: the next request starts it at once', async () => {
-    const supervisor = supervise()
+  it('takes a host that ended by itself for no crash: the next request starts it at once', async (t) => {
+    const supervisor = supervise(t)
     const before = crashes()
     const pid = await startedHost(supervisor)
     process.kill(pid, 'SIGTERM')
     await eventually('the host is gone', () => processesNaming(supervisor.socketPath('onnx')).length === 0)
     assert.notEqual(await startedHost(supervisor), pid)
     assert.equal(crashes(), before)
-    await supervisor.stop()
   })
 
-  it('leaves the GPU alone once a host has aborted twice in a row', async () => {
+  it('leaves the GPU alone once a host has aborted twice in a row', async (t) => {
     const killed = 'engine host ended (SIGKILL); can start again in 1000 ms'
     assert.ok(lines.includes(killed), 'being killed says nothing about the GPU')
-    const supervisor = supervise()
+    const supervisor = supervise(t)
     const withoutGpu: boolean[] = []
     for (let start = 0; start < 3; start++) {
       const pid = await startedHost(supervisor)

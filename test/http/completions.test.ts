@@ -269,6 +269,26 @@ describe('a completion with more output than was allowed', () => {
     }
   })
 
+  it('[E12] by a count that cannot be right stays as it is, and is billed no more than was allowed', async (t) => {
+    const made = await stage(t)
+    const counted = { prompt_tokens: 90_000_000, completion_tokens: 90_000_000 }
+    const body = { prompt: ['1', '2'], n: 2, max_tokens: 5 }
+    made.answer(() => ({ ...whole(' a', ' b', ' c', ' d'), usage: counted }))
+    const { choices } = await answerOf(made, body)
+    assert.deepEqual(
+      choices.map(({ text, finish_reason: reason }) => [text, reason]),
+      [' a', ' b', ' c', ' d'].map((text) => [text, 'stop']),
+    )
+    streams(made, [...[0, 1, 2, 3].map((index) => piece(' x', 'stop', index)), { choices: [], usage: counted }])
+    const chunks = await chunksOf(await made.post('/completions', { ...body, stream: true }))
+    assert.equal(chunks.flatMap((chunk) => chunk.choices).filter(({ text }) => text === ' x').length, 4)
+    for (const row of await made.weir.ledger()) {
+      assert.deepEqual([row.outputTokens, row.estimated, row.maxTokens], [20, true, 20])
+      assert.ok(row.inputTokens > 0 && row.inputTokens <= 2 * 8192, `${row.inputTokens} input tokens`)
+    }
+    assert.equal((await made.weir.ledger()).length, 2)
+  })
+
   it('[E12] is cut in a stream for each prompt by itself', async (t) => {
     const made = await stage(t)
     const both = Array.from({ length: 20 }, () => [piece('word ', null, 0), piece('word ', null, 1)]).flat()
