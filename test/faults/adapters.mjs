@@ -129,7 +129,7 @@ export default [
   {
     name: 'engine-busy-count-never-falls',
     file: 'src/engines/upstream-call.ts',
-    find: '      onResponseEnd() {\n        address.inFlight--\n',
+    find: '      onResponseEnd() {\n        callEnds(address, false)\n',
     replace: '      onResponseEnd() {\n',
     tests: ['unit/upstream'],
   },

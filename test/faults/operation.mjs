@@ -101,7 +101,7 @@ export default [
   {
     name: 'command-reconcile-exits-0-with-problems',
     file: 'src/commands/reconcile.ts',
-    find: "      if (problems.length > 0) throw new ProblemsFound('problems found; see above')\n",
+    find: "      if (result.problems.length > 0) throw new ProblemsFound('problems found; see above')\n",
     replace: '',
     tests: ['cli'],
   },
