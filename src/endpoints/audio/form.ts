@@ -43,7 +43,7 @@ export async function readRecording({ file }: AudioForm, measure: MeasureAudio):
   if (durationMs !== undefined) return { ...measured, durationMs, source: file }
   throw new ApiError(
     'invalid_value',
-    `The length of the recording cannot be determined: the ${measured.extension} file is damaged or has no sound.`,
+    `The length of the recording cannot be determined: the ${measured.extension} file is damaged, or has no sound in a supported codec.`,
     { param: 'file' },
   )
 }

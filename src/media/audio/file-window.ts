@@ -1,6 +1,7 @@
 import type { ByteSource } from '../../ports/uploads.ts'
 
-const WINDOW_BYTES = 65_536
+export const WINDOW_BYTES = 65_536
+const SMALL_WINDOW_BYTES = 4096
 
 /**
  * Reads a file through one buffer that moves along it, so that memory does not grow with its size. Bytes are
@@ -18,12 +19,14 @@ export interface FileWindow {
    * `matches` sees at least `ahead` bytes unless the file ends before.
    */
   find(byte: number, position: number, ahead: number, matches: Matcher): Promise<number>
+  /** A small window of its own, for a table that is read beside the sound. */
+  another(): FileWindow
 }
 
 type Matcher = (bytes: Buffer, at: number) => boolean
 
-export function openFileWindow(source: ByteSource): FileWindow {
-  const buffer = Buffer.allocUnsafe(WINDOW_BYTES)
+export function openFileWindow(source: ByteSource, windowBytes = WINDOW_BYTES): FileWindow {
+  const buffer = Buffer.allocUnsafe(windowBytes)
   let start = 0
   let end = 0
 
@@ -64,5 +67,6 @@ export function openFileWindow(source: ByteSource): FileWindow {
       }
       return source.length
     },
+    another: () => openFileWindow(source, SMALL_WINDOW_BYTES),
   }
 }

@@ -1,110 +1,151 @@
-import { opusPacketMs, opusRate } from './opus.ts'
 import type { FileWindow } from './file-window.ts'
+import { flacCounter, flacRate } from './flac-frames.ts'
+import { findOggPage, isIntact, readOggPage, type OggPage } from './ogg-pages.ts'
+import { opusCounter, opusRate } from './opus.ts'
+import { packetBudget, withoutPadding, type PacketCounter } from './packet-counter.ts'
+import { MAX_SETUP_BYTES, readVorbisIdentity, vorbisCounter } from './vorbis.ts'
 
 /**
- * The length of Ogg comes from its pages, each of which has its position in samples. All pages are read, so
- * that chained streams all count, and a truncated file counts only as far as it goes.
+ * The length of Ogg is the sum of its packets. The position that each page claims only says how much a decoder discards
+ * at the ends. All pages are read, so that chained streams all count, and a truncated file counts only as far as it goes.
  */
 export async function oggSeconds(file: FileWindow): Promise<number | undefined> {
-  const streams = new Map<number, Stream | undefined>()
-  let seconds: number | undefined
+  const streams = new Map<number, Stream | 'no sound'>()
+  const ended: Stream[] = []
+  const budget = packetBudget()
+  let damaged = 0
   let position = 0
-  while (position + HEADER_BYTES <= file.length) {
-    const page = readPage(
-      file.peek(position, MAX_HEADER_BYTES) ?? (await file.at(position, MAX_HEADER_BYTES)),
-      position,
-    )
+  while (position < file.length) {
+    const page = await readOggPage(file, position)
     if (!page) {
-      position = await file.find(LETTER_O, position + 1, 5, isPage)
+      position = await findOggPage(file, position + 1)
       continue
     }
-    if (page.isFirst) {
-      const ended = streams.get(page.serial)
-      if (ended) seconds = (seconds ?? 0) + secondsOf(ended)
-      streams.set(page.serial, identify(await file.at(page.content, 64)))
-    } else advance(streams.get(page.serial), page, file.peek(page.content, 2) ?? (await file.at(page.content, 2)))
-    position = page.content + page.contentBytes
+    let stream = streams.get(page.serial)
+    if (page.isFirst || !stream) {
+      if (stream && stream !== 'no sound') ended.push(stream)
+      stream = identify(Buffer.from(await file.at(page.content, Math.min(64, page.segments[0] ?? 0))))
+      // It might be sound, which could not be counted.
+      if (!stream || streams.size + ended.length >= MAX_STREAMS) return undefined
+      streams.set(page.serial, stream)
+    }
+    if (stream !== 'no sound') {
+      await budget.spend(page.segments.length)
+      if (budget.isSpent || !(await addPage(file, stream, page))) return undefined
+    }
+    if (await isIntact(file, position, page)) position = page.end
+    else if (++damaged > MAX_DAMAGED_PAGES) return undefined
+    else position = await findOggPage(file, position + 1)
   }
-  for (const stream of streams.values()) if (stream) seconds = (seconds ?? 0) + secondsOf(stream)
-  return seconds
-}
-
-interface Page {
-  readonly isFirst: boolean
-  readonly serial: number
-  /** Samples up to the end of the page; 0 on header pages, -1 when no packet ends on it. */
-  readonly granule: number
-  /** How many packets end on this page. */
-  readonly packets: number
-  readonly content: number
-  readonly contentBytes: number
+  const sounds = [...ended, ...streams.values()].filter((it) => it !== 'no sound')
+  if (sounds.length === 0) return undefined
+  const sum = (read: (stream: Stream) => number): number => sounds.reduce((total, it) => total + read(it), 0)
+  return withoutPadding(
+    sum((it) => it.counter?.seconds ?? 0),
+    sum(discardedSeconds),
+  )
 }
 
 interface Stream {
   readonly samplesPerSecond: number
   /** Samples at the start that are decoded and discarded. */
   readonly skipped: number
-  readonly isOpus: boolean
-  /** The first page with sound: where it ends, its packets, and how long a packet is, if known. */
-  first: { readonly granule: number; readonly packets: number; readonly packetSamples: number | undefined } | undefined
-  last: number
+  /** What the packets count with; for Vorbis only once its third header is complete. */
+  counter: PacketCounter | undefined
+  readonly headers: number
+  /** Makes the counter of the third header. */
+  readonly setUp?: (setup: Buffer) => PacketCounter | undefined
+  setup: Buffer
   packets: number
+  /** Whether the last packet goes on in the next page. */
+  isOpen: boolean
+  /** Where the first page with sound starts, and the last one ends, in samples, as the pages claim. */
+  start: number | undefined
+  end: number
 }
 
-const HEADER_BYTES = 27
-/** Including the sizes of its segments. */
-const MAX_HEADER_BYTES = HEADER_BYTES + 255
-const LETTER_O = 0x4f
-/** Used when there is no other packet to measure. */
-const USUAL_PACKET_SAMPLES = 512
+const MAX_STREAMS = 1000
+/** What looks like a page but is damaged can hold pages, so its bytes are read more than once. */
+const MAX_DAMAGED_PAGES = 1000
+const silent: readonly string[] = ['\x80theora', 'fishead\0', 'OVP80', '\x80kate\0\0\0', 'BBCD']
 
-/** Checks the letters "ggS" and the version, which is always 0. */
-function isPage(bytes: Buffer, at: number): boolean {
-  return bytes[at + 1] === 0x67 && bytes[at + 2] === 0x67 && bytes[at + 3] === 0x53 && bytes[at + 4] === 0
-}
-
-function readPage(head: Buffer, position: number): Page | undefined {
-  if (head.length < HEADER_BYTES || head[0] !== LETTER_O || !isPage(head, 0)) return undefined
-  const segments = head[26] ?? 0
-  const sizes = head.subarray(HEADER_BYTES, HEADER_BYTES + segments)
-  return {
-    isFirst: ((head[5] ?? 0) & 2) !== 0,
-    serial: head.readUInt32LE(14),
-    granule: Number(head.readBigInt64LE(6)),
-    packets: sizes.reduce((sum, size) => sum + (size < 255 ? 1 : 0), 0),
-    content: position + HEADER_BYTES + segments,
-    contentBytes: sizes.reduce((sum, size) => sum + size, 0),
-  }
-}
-
-/** Recognizes a sound stream by its first packet; undefined for anything else. */
-function identify(packet: Buffer): Stream | undefined {
-  const stream = (samplesPerSecond: number, skipped = 0, isOpus = false): Stream | undefined =>
-    samplesPerSecond > 0 ? { samplesPerSecond, skipped, isOpus, first: undefined, last: 0, packets: 0 } : undefined
+/** Recognizes a stream by its first packet. undefined: it cannot be counted. */
+function identify(packet: Buffer): Stream | 'no sound' | undefined {
   const text = packet.toString('latin1')
-  if (text.startsWith('OpusHead') && packet.length >= 12) return stream(opusRate, packet.readUInt16LE(10), true)
-  if (text.startsWith('\x01vorbis') && packet.length >= 16) return stream(packet.readUInt32LE(12))
-  // Nine bytes of mapping header, then the start of a FLAC file.
-  if (text.startsWith('\x7fFLAC') && packet.length >= 31) return stream(packet.readUIntBE(27, 3) >>> 4)
-  if (text.startsWith('Speex   ') && packet.length >= 40) return stream(packet.readUInt32LE(36))
+  if (silent.some((it) => text.startsWith(it))) return 'no sound'
+  const blank = { skipped: 0, setup: Buffer.alloc(0), packets: 0, isOpen: false, start: undefined, end: 0 }
+  if (text.startsWith('OpusHead') && packet.length >= 12) {
+    const skipped = packet.readUInt16LE(10)
+    return { ...blank, samplesPerSecond: opusRate, skipped, counter: opusCounter(), headers: 2 }
+  }
+  const vorbis = readVorbisIdentity(packet)
+  if (vorbis) {
+    const setUp = (setup: Buffer): PacketCounter | undefined => vorbisCounter(vorbis, setup)
+    return { ...blank, samplesPerSecond: vorbis.sampleRate, counter: undefined, headers: 3, setUp }
+  }
+  // Nine bytes of mapping header, then the start of a FLAC file: four letters, the head of a block, STREAMINFO.
+  const rate = text.startsWith('\x7fFLAC') ? flacRate(packet.subarray(17)) : 0
+  if (rate > 0) return { ...blank, samplesPerSecond: rate, counter: flacCounter(rate), headers: 1 }
   return undefined
 }
 
-function advance(stream: Stream | undefined, { granule, packets }: Page, content: Buffer): void {
-  if (!stream || granule <= 0) return
-  if (stream.first) stream.packets += packets
-  else {
-    const packetMs = stream.isOpus ? opusPacketMs(content[0] ?? 0, content[1] ?? 0) : 0
-    stream.first = { granule, packets, packetSamples: packetMs > 0 ? (packetMs * opusRate) / 1000 : undefined }
+/** Counts the packets of a page. false: the stream is not what it says. */
+async function addPage(file: FileWindow, stream: Stream, page: OggPage): Promise<boolean> {
+  let position = page.content
+  for (let index = 0; index < page.segments.length;) {
+    let bytes = 0
+    let isWhole = false
+    while (index < page.segments.length && !isWhole) {
+      const size = page.segments[index++] ?? 0
+      bytes += size
+      isWhole = size < 255
+    }
+    // A truncated page has packets that are not there.
+    if (position + bytes > file.length) return true
+    if (!stream.isOpen) stream.packets++
+    const done = addPiece(file, stream, position, bytes, isWhole)
+    if (!(done instanceof Promise ? await done : done)) return false
+    stream.isOpen = !isWhole
+    position += bytes
   }
-  stream.last = Math.max(stream.last, granule)
+  if (page.granule <= 0 || stream.packets <= stream.headers) return true
+  const counted = Math.round((stream.counter?.seconds ?? 0) * stream.samplesPerSecond)
+  // A part cut from a longer recording keeps its positions.
+  stream.start ??= Math.max(0, page.granule - counted)
+  stream.end = Math.max(stream.end, page.granule)
+  return true
 }
 
-/** A part cut from a longer recording keeps its positions, so it starts where its first page starts. */
-function secondsOf({ samplesPerSecond, skipped, first, last, packets }: Stream): number {
-  if (!first) return 0
-  const average = packets > 0 ? (last - first.granule) / packets : USUAL_PACKET_SAMPLES
-  const start = first.granule - first.packets * (first.packetSamples ?? average)
-  // The start is an average, because packets differ in length. Less than a second is not a cut.
-  return Math.max(0, last - (start > samplesPerSecond ? start : skipped)) / samplesPerSecond
+function addPiece(
+  file: FileWindow,
+  stream: Stream,
+  position: number,
+  bytes: number,
+  isWhole: boolean,
+): boolean | Promise<boolean> {
+  if (stream.packets > stream.headers) {
+    const reading = stream.counter?.add(file, position, bytes, stream.isOpen)
+    return reading ? reading.then(() => true) : true
+  }
+  return stream.setUp && stream.packets === stream.headers ? addSetup(file, stream, position, bytes, isWhole) : true
+}
+
+async function addSetup(
+  file: FileWindow,
+  stream: Stream,
+  position: number,
+  bytes: number,
+  isWhole: boolean,
+): Promise<boolean> {
+  if (stream.setup.length + bytes > MAX_SETUP_BYTES) return false
+  stream.setup = Buffer.concat([stream.setup, await file.at(position, bytes)])
+  if (!isWhole) return true
+  stream.counter = stream.setUp?.(stream.setup)
+  return stream.counter !== undefined
+}
+
+/** What the claimed positions leave out of the packets. */
+function discardedSeconds({ counter, samplesPerSecond, skipped, start = 0, end }: Stream): number {
+  const claimed = Math.max(0, end - start - skipped) / samplesPerSecond
+  return Math.max(0, (counter?.seconds ?? 0) - claimed)
 }

@@ -1,175 +1,184 @@
-import { opusPacketMs } from './opus.ts'
 import type { FileWindow } from './file-window.ts'
+import { WINDOW_BYTES } from './file-window.ts'
+import { packetBudget, withoutPadding, type PacketBudget } from './packet-counter.ts'
+import { eachElement, ID, readFloat, readUnsigned, readVariable, type WebmElement } from './webm-elements.ts'
+import { newTrack, trackCounter, type WebmTrack } from './webm-tracks.ts'
 
 /**
- * The length of WebM (and Matroska) runs from the first block of sound to the end of the last. Browsers leave
- * out the duration in the header. Elements are read in one flat pass that enters masters, so an unknown size
- * does no harm.
+ * The length of WebM (and Matroska) is the sum of the packets of its sound track. The time of a block is whatever the
+ * file says, so it does not count. Which of several sound tracks is played is up to the decoder, so the longest counts.
  */
 export async function webmSeconds(file: FileWindow): Promise<number | undefined> {
-  const state: State = { nanosecondsPerTick: 1_000_000, tracks: new Map(), clusterTicks: 0 }
-  let position = 0
-  let elements = 0
-  while (position < file.length) {
-    const element = readElement(file.peek(position, 16) ?? (await file.at(position, 16)), position)
-    if (++elements > MAX_ELEMENTS) return undefined
-    if (!element) {
-      // Damaged. Continue with the next cluster, as decoders do.
-      position = await file.find(CLUSTER_START, position + 1, 4, isCluster)
-      continue
-    }
-    if (masters.has(element.id)) {
-      if (element.id === ID.trackEntry) state.track = newTrack()
-      position = element.content
-      continue
-    }
-    const reader = readers[element.id]
-    if (reader) {
-      const bytes = Math.min(element.size, 64)
-      reader(state, file.peek(element.content, bytes) ?? (await file.at(element.content, bytes)))
-    }
-    position = element.content + element.size
+  const state: State = { tracks: new Map(), budget: packetBudget() }
+  const isWhole = await eachElement(file, (element) => readers[element.id]?.(state, file, element) ?? true)
+  if (!isWhole) return undefined
+  let longest: number | undefined
+  for (const track of state.tracks.values()) {
+    if (!isSound(track)) continue
+    const counter = track.counter ?? trackCounter(track)
+    // A track that cannot be counted might be the one that is played.
+    if (!counter) return undefined
+    longest = Math.max(longest ?? 0, withoutPadding(counter.seconds, track.discardedSeconds))
   }
-  const sound = [...state.tracks.values()].find((track) => track.isSound && track.firstTicks !== undefined)
-  if (!sound) return undefined
-  const ticks = (sound.lastTicks ?? 0) - (sound.firstTicks ?? 0) + sound.packetTicks
-  return (ticks * state.nanosecondsPerTick - sound.delayNanoseconds - sound.paddingNanoseconds) / 1e9
-}
-
-interface Track {
-  number: number
-  isSound: boolean
-  isOpus: boolean
-  firstTicks?: number
-  lastTicks?: number
-  /** The length of the last packet, from Opus, from the track, or from the distance to the previous one. */
-  packetTicks: number
-  defaultNanoseconds?: number
-  /** What a decoder discards at the start, and at the end of the last packet. */
-  delayNanoseconds: number
-  paddingNanoseconds: number
+  return longest
 }
 
 interface State {
-  nanosecondsPerTick: number
-  /** The track being described, and the track of the last block. */
-  track?: Track
-  block?: Track
-  readonly tracks: Map<number, Track>
-  clusterTicks: number
+  /** The track being described, up to where, and what was read about it. */
+  entry?: { readonly track: WebmTrack; readonly end: number; readonly seen: Set<number> }
+  /** The track of the last block. */
+  block?: WebmTrack | undefined
+  readonly tracks: Map<number, WebmTrack>
+  readonly budget: PacketBudget
 }
 
-interface Element {
-  readonly id: number
-  readonly content: number
-  readonly size: number
+/** false: the file contradicts itself. */
+type Reader = (state: State, file: FileWindow, element: WebmElement) => boolean | Promise<boolean>
+
+const MAX_TRACKS = 100
+
+function isSound({ isSound, codec }: WebmTrack): boolean {
+  return isSound || codec.startsWith('A_')
 }
 
-const MAX_ELEMENTS = 1_000_000
-const CLUSTER_START = 0x1f
-/** The longest Opus packet: 120 ms. */
-const MAX_DISCARDED_NANOSECONDS = 120e6
+/** Reads a value of the track that is being described. Of two, which one counts is up to the decoder. */
+function ofTrack(read: (track: WebmTrack, bytes: Buffer, state: State) => boolean | void): Reader {
+  return async (state, file, { id, content, end }) => {
+    const { entry } = state
+    if (!entry || content > entry.end) return true
+    if (entry.seen.has(id) || end - content > WINDOW_BYTES) return false
+    entry.seen.add(id)
+    return read(entry.track, await file.at(content, end - content), state) ?? true
+  }
+}
 
-const ID = {
-  segment: 0x18538067,
-  info: 0x1549a966,
-  timestampScale: 0x2ad7b1,
-  tracks: 0x1654ae6b,
-  trackEntry: 0xae,
-  trackNumber: 0xd7,
-  trackType: 0x83,
-  codec: 0x86,
-  defaultDuration: 0x23e383,
-  cluster: 0x1f43b675,
-  timestamp: 0xe7,
-  blockGroup: 0xa0,
-  block: 0xa1,
-  simpleBlock: 0xa3,
-  codecDelay: 0x56aa,
-  discardPadding: 0x75a2,
-} as const
-
-const masters: ReadonlySet<number> = new Set([ID.segment, ID.info, ID.tracks, ID.trackEntry, ID.cluster, ID.blockGroup])
-
-const readers: Readonly<Record<number, (state: State, bytes: Buffer) => void>> = {
-  [ID.timestampScale](state, bytes) {
-    state.nanosecondsPerTick = unsigned(bytes) || 1_000_000
+const readers: Readonly<Record<number, Reader>> = {
+  [ID.trackEntry](state, _file, { end }) {
+    state.entry = { track: newTrack(), end, seen: new Set() }
+    return state.tracks.size < MAX_TRACKS
   },
-  [ID.trackNumber](state, bytes) {
-    if (!state.track) return
-    state.track.number = unsigned(bytes)
-    state.tracks.set(state.track.number, state.track)
-  },
-  [ID.trackType](state, bytes) {
-    if (state.track) state.track.isSound = unsigned(bytes) === 2
-  },
-  [ID.codec](state, bytes) {
-    if (state.track) state.track.isOpus = bytes.toString('latin1').startsWith('A_OPUS')
-  },
-  [ID.defaultDuration](state, bytes) {
-    if (state.track) state.track.defaultNanoseconds = unsigned(bytes)
-  },
-  [ID.codecDelay](state, bytes) {
-    if (state.track) state.track.delayNanoseconds = Math.min(unsigned(bytes), MAX_DISCARDED_NANOSECONDS)
-  },
-  [ID.discardPadding](state, bytes) {
-    const { block } = state
+  [ID.trackNumber]: ofTrack((track, bytes, { tracks }) => {
+    const number = readUnsigned(bytes)
+    if (tracks.has(number)) return false
+    tracks.set(number, track)
+    return true
+  }),
+  [ID.trackType]: ofTrack((track, bytes) => {
+    track.isSound = readUnsigned(bytes) === 2
+  }),
+  [ID.codec]: ofTrack((track, bytes) => {
+    track.codec = bytes.toString('latin1').replace(/\0.*$/s, '')
+  }),
+  [ID.codecPrivate]: ofTrack((track, bytes) => {
+    track.codecPrivate = Buffer.from(bytes)
+  }),
+  [ID.contentEncodings]: ofTrack((track) => {
+    track.isEncoded = true
+  }),
+  [ID.samplingFrequency]: ofTrack((track, bytes) => {
+    track.sampleRate = readFloat(bytes)
+  }),
+  [ID.channels]: ofTrack((track, bytes) => {
+    track.channels = readUnsigned(bytes)
+  }),
+  [ID.bitDepth]: ofTrack((track, bytes) => {
+    track.bitDepth = readUnsigned(bytes)
+  }),
+  [ID.codecDelay]: ofTrack((track, bytes) => {
+    track.discardedSeconds += readUnsigned(bytes) / 1e9
+  }),
+  async [ID.discardPadding](state, file, { content, end }) {
+    const bytes = await file.at(content, Math.min(8, end - content))
     // A negative value means padding at the start, which Opus does not use.
     const isNegative = ((bytes[0] ?? 0) & 0x80) !== 0
-    if (block && !isNegative) block.paddingNanoseconds = Math.min(unsigned(bytes), MAX_DISCARDED_NANOSECONDS)
+    if (state.block && !isNegative) state.block.discardedSeconds += readUnsigned(bytes) / 1e9
+    return true
   },
-  [ID.timestamp](state, bytes) {
-    state.clusterTicks = unsigned(bytes)
-  },
+  // Without its tracks, a cluster cannot be counted. Some decoders look for them behind it.
+  [ID.cluster]: (state) => state.tracks.size > 0,
   [ID.block]: readBlock,
   [ID.simpleBlock]: readBlock,
 }
 
-function newTrack(): Track {
-  return { number: 0, isSound: false, isOpus: false, packetTicks: 0, delayNanoseconds: 0, paddingNanoseconds: 0 }
-}
-
-function readBlock(state: State, bytes: Buffer): void {
-  const number = readVariable(bytes, 0, true)
+async function readBlock(state: State, file: FileWindow, { content, end }: WebmElement): Promise<boolean> {
+  const head = file.peek(content, 12) ?? (await file.at(content, 12))
+  const number = readVariable(head, 0, true)
   const track = number && state.tracks.get(number.value)
-  if (!number || !track?.isSound || bytes.length < number.length + 4) return
   state.block = track
-  track.paddingNanoseconds = 0
-  const ticks = state.clusterTicks + bytes.readInt16BE(number.length)
-  const previous = track.lastTicks
-  track.firstTicks ??= ticks
-  track.lastTicks = Math.max(previous ?? ticks, ticks)
-  const packet = bytes.subarray(number.length + 3)
-  if (track.isOpus) track.packetTicks = (opusPacketMs(packet[0] ?? 0, packet[1] ?? 0) * 1e6) / state.nanosecondsPerTick
-  else if (track.defaultNanoseconds) track.packetTicks = track.defaultNanoseconds / state.nanosecondsPerTick
-  else if (previous !== undefined) track.packetTicks = Math.max(0, ticks - previous)
+  if (!number || !track || !isSound(track)) return true
+  track.counter ??= trackCounter(track)
+  const { counter } = track
+  if (!counter) return false
+  const flags = head[number.length + 2] ?? 0
+  const first = content + number.length + 3
+  const packets = await packetsIn(file, (flags >>> 1) & 3, first, end)
+  if (!packets) return false
+  for (const [position, bytes] of packets) {
+    const reading = counter.add(file, position, bytes)
+    if (reading) await reading
+    const turn = state.budget.spend()
+    if (turn) await turn
+  }
+  return !state.budget.isSpent
 }
 
-function isCluster(bytes: Buffer, at: number): boolean {
-  return bytes.length >= at + 4 && bytes.readUInt32BE(at) === ID.cluster
+type Packet = readonly [position: number, bytes: number]
+
+const XIPH_LACING = 1
+const FIXED_LACING = 2
+
+/** Up to 256 packets can share a block. undefined: their sizes are not there. */
+async function packetsIn(
+  file: FileWindow,
+  lacing: number,
+  start: number,
+  end: number,
+): Promise<readonly Packet[] | undefined> {
+  if (start >= end) return []
+  if (lacing === 0) return [[start, end - start]]
+  const bytes = Buffer.from(await file.at(start, Math.min(WINDOW_BYTES, end - start)))
+  const laces = readLaces(bytes, lacing, end - start)
+  if (!laces) return undefined
+  const packets: Packet[] = []
+  let position = start + laces.headBytes
+  for (const size of laces.sizes) {
+    if (size < 0 || position + size > end) return undefined
+    packets.push([position, size])
+    position += size
+  }
+  packets.push([position, end - position])
+  return packets
 }
 
-function readElement(bytes: Buffer, position: number): Element | undefined {
-  const id = readVariable(bytes, 0, false)
-  const size = id && readVariable(bytes, id.length, true)
-  if (!size || id.length > 4) return undefined
-  return { id: id.value, content: position + id.length + size.length, size: size.value }
+interface Laces {
+  /** All but the last, which has the rest. */
+  readonly sizes: readonly number[]
+  readonly headBytes: number
 }
 
-/** Reads an EBML variable-length number. The length marker is part of an id, but not of a size. */
-function readVariable(
-  bytes: Buffer,
-  offset: number,
-  dropMarker: boolean,
-): { value: number; length: number } | undefined {
-  const lead = bytes[offset] ?? 0
-  const length = Math.clz32(lead) - 23
-  if (lead === 0 || offset + length > bytes.length) return undefined
-  let value = dropMarker ? lead & (0xff >>> length) : lead
-  for (let index = 1; index < length; index++) value = value * 256 + (bytes[offset + index] ?? 0)
-  return { value, length }
-}
-
-function unsigned(bytes: Buffer): number {
-  return bytes.subarray(0, 8).reduce((sum, byte) => sum * 256 + byte, 0)
+/** The sizes come first: each in bytes of up to 255, all equal, or the first and then differences. */
+function readLaces(bytes: Buffer, lacing: number, blockBytes: number): Laces | undefined {
+  const count = bytes[0] ?? 0
+  if (lacing === FIXED_LACING) {
+    const size = Math.floor((blockBytes - 1) / (count + 1))
+    return { sizes: Array.from({ length: count }, () => size), headBytes: 1 }
+  }
+  const sizes: number[] = []
+  let at = 1
+  while (sizes.length < count) {
+    if (lacing === XIPH_LACING) {
+      let size = 0
+      while (bytes[at] === 255) size += bytes[at++] ?? 0
+      if (at >= bytes.length) return undefined
+      sizes.push(size + (bytes[at++] ?? 0))
+      continue
+    }
+    const read = readVariable(bytes, at, true)
+    if (!read) return undefined
+    at += read.length
+    const before = sizes.at(-1)
+    // Differences are stored with an offset, so that they are positive.
+    sizes.push(before === undefined ? read.value : before + read.value - (2 ** (7 * read.length - 1) - 1))
+  }
+  return { sizes, headBytes: at }
 }
