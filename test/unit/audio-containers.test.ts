@@ -323,8 +323,8 @@ describe('a WebM file', () => {
   })
 
   it('[M4] costs clusters behind an element that is larger than its cluster', async () => {
-    const void_ = Buffer.concat([Buffer.from([0xec, 0x01, 0, 0, 0, 0, 0, 0x20, 0])])
-    const decoy = element(0x1f43b675, void_)
+    const empty = Buffer.from([0xec, 0x01, 0, 0, 0, 0, 0, 0x20, 0])
+    const decoy = element(0x1f43b675, empty)
     assert.equal(await billedMs(webmFile(opus, { segmentElements: [decoy] })), 1720)
   })
 

@@ -43,7 +43,8 @@ export async function eachBox(file: FileWindow, visit: (box: Mp4Box) => boolean 
       position = end
       continue
     }
-    if (!(await visit(box))) return false
+    const going = visit(box)
+    if (!(going instanceof Promise ? await going : going)) return false
     const isContainer = containers.has(box.type) && ends.length < MAX_DEPTH
     if (isContainer) ends.push(box.end)
     position = isContainer ? box.content : box.end
