@@ -126,6 +126,18 @@ describe('an MP3 file', () => {
   })
 })
 
+describe('an MP3 file with a tag', () => {
+  it('[M4] is refused if decoders do not take it for a tag', async () => {
+    const sound = clip('bare.mp3')
+    const tag = Buffer.from('ID3\x04\x00\x00\x00\x00\x00\x00', 'latin1')
+    const tagged = Buffer.concat([tag, sound])
+    assert.equal(await billedMs(tagged), await billedMs(sound))
+    // With the highest bit, which a size never has, it would hide most of the sound.
+    tagged.set([0, 0x80, 0x30, 0], 6)
+    assert.equal(await billedMs(tagged), undefined)
+  })
+})
+
 describe('a FLAC file', () => {
   it('[M4] is counted by its frames, whatever their numbers and checksums', async () => {
     const forged = Buffer.from(clip('plain.flac'))
@@ -242,6 +254,9 @@ describe('an MP4 file', () => {
 
   it('[M4] is refused if one of its sound tracks cannot be counted', async () => {
     assert.equal(await billedMs(mp4File([aac, { ...aac, entryType: 'ac-3' }])), undefined)
+    assert.equal(await billedMs(mp4File([{ ...pcm, bits: 64 }])), undefined)
+    // Phones record this beside AAC.
+    assert.equal(await billedMs(mp4File([aac, { ...aac, entryType: 'apac' }])), 1792)
   })
 
   it('[M4] is refused with two indexes or two descriptions of one track', async () => {
@@ -343,6 +358,7 @@ describe('a WebM file', () => {
 
   it('[M4] is refused if a sound track cannot be counted, or its tracks come last', async () => {
     assert.equal(await billedMs(webmFile({ ...opus, codec: 'A_AC3' })), undefined)
+    assert.equal(await billedMs(webmFile({ ...pcm, bits: 64 })), undefined)
     const file = webmFile(opus)
     const from = file.indexOf(Buffer.from('1654ae6b', 'hex'))
     const to = file.indexOf(Buffer.from('1f43b675', 'hex'))

@@ -73,9 +73,11 @@ export async function skipTags(file: FileWindow): Promise<number> {
   let position = 0
   for (let tags = 0; tags < MAX_TAGS; tags++) {
     const head = await file.at(position, 10)
-    if (head.length < 10 || head.toString('latin1', 0, 3) !== 'ID3') break
+    // Decoders take it for sound if its size is not valid.
+    const isTag = head.toString('latin1', 0, 3) === 'ID3' && head.subarray(6).every((byte) => byte < 0x80)
+    if (head.length < 10 || !isTag || head[3] === 0xff || head[4] === 0xff) break
     const hasFooter = ((head[5] ?? 0) & 0x10) !== 0
-    const size = head.subarray(6, 10).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
+    const size = head.subarray(6, 10).reduce((sum, byte) => sum * 128 + byte, 0)
     position += 10 + size + (hasFooter ? 10 : 0)
   }
   return position

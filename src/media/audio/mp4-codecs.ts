@@ -95,20 +95,32 @@ function elementaryCounter(descriptors: Buffer | undefined): PacketCounter | und
   return undefined
 }
 
-/** The bits of a sample, for the types that fix them. */
-const PCM_BITS: Readonly<Record<string, number>> = { in24: 24, in32: 32, fl32: 32, fl64: 64, ulaw: 8, alaw: 8 }
-const declaredPcm: ReadonlySet<string> = new Set(['sowt', 'twos', 'raw ', 'NONE', 'lpcm', 'ipcm', 'fpcm'])
+/** The bits that a sample of each type of PCM may have. Of other sizes, decoders make what they like. */
+const pcmBits: Readonly<Record<string, readonly number[]>> = {
+  sowt: [8, 16, 24, 32],
+  twos: [8, 16, 24, 32],
+  'raw ': [8, 16],
+  NONE: [8, 16],
+  lpcm: [8, 16, 24, 32, 64],
+  ipcm: [16, 24, 32],
+  fpcm: [32, 64],
+}
+const fixedPcmBits: Readonly<Record<string, number>> = { in24: 24, in32: 32, fl32: 32, fl64: 64, ulaw: 8, alaw: 8 }
 
 function pcmCodec(entry: Buffer, type: string): Mp4Codec | undefined {
-  const fixedBits = PCM_BITS[type]
-  if (fixedBits === undefined && !declaredPcm.has(type)) return undefined
   const isLong = entry.readUInt16BE(16) === 2
   if (isLong && entry.length < 72) return undefined
   const channels = isLong ? entry.readUInt32BE(48) : entry.readUInt16BE(24)
   const sampleRate = isLong ? entry.readDoubleBE(40) : entry.readUInt16BE(32)
   const declaredBits = isLong ? entry.readUInt32BE(56) : entry.readUInt16BE(26)
-  const bits = fixedBits ?? configuration(entry, 'pcmC')?.[5] ?? declaredBits
-  const frameBytes = channels * Math.ceil(bits / 8)
+  const bits = fixedPcmBits[type] ?? configuration(entry, 'pcmC')?.[5] ?? declaredBits
+  if (fixedPcmBits[type] === undefined && !pcmBits[type]?.includes(bits)) return undefined
+  const frameBytes = channels * (bits / 8)
   if (!(frameBytes > 0) || !(sampleRate > 0)) return undefined
   return { counter: byteCounter(frameBytes * sampleRate), frameBytes }
+}
+
+/** Spatial sound, which phones record beside AAC. No decoder of an engine plays it. */
+export function isSpatial(description: Buffer): boolean {
+  return description.toString('latin1', 12, 16) === 'apac'
 }

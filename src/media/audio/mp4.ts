@@ -1,6 +1,6 @@
 import type { FileWindow } from './file-window.ts'
 import { eachBox, type Mp4Box } from './mp4-boxes.ts'
-import { MAX_ENTRY_BYTES, mp4Codec, type Mp4Codec } from './mp4-codecs.ts'
+import { isSpatial, MAX_ENTRY_BYTES, mp4Codec, type Mp4Codec } from './mp4-codecs.ts'
 import { editedSeconds, readEdits, type Mp4Edits } from './mp4-edits.ts'
 import { countFragment, readFragment, type Fragment, type FragmentDefaults } from './mp4-fragments.ts'
 import { countIndexed } from './mp4-samples.ts'
@@ -17,7 +17,7 @@ export async function mp4Seconds(file: FileWindow): Promise<number | undefined> 
   if (!isWhole) return undefined
   let longest: number | undefined
   for (const track of movie.tracks) {
-    if (!track.isSound && !track.codec) continue
+    if (track.isLeftOut || (!track.isSound && !track.codec)) continue
     const seconds = await trackSeconds(file, track, movie)
     // A track that cannot be counted might be the one that is played.
     if (seconds === undefined) return undefined
@@ -30,6 +30,7 @@ interface Track {
   id: number
   /** Also if only one of several handlers says so. */
   isSound: boolean
+  isLeftOut: boolean
   ticksPerSecond: number
   /** What the description says; undefined: it cannot be counted. */
   codec: Mp4Codec | undefined
@@ -85,7 +86,15 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   trak(movie) {
     const edits = { movieTicks: 0, parts: [] }
-    movie.tracks.push({ id: 0, isSound: false, ticksPerSecond: 0, codec: undefined, edits, boxes: new Map() })
+    movie.tracks.push({
+      id: 0,
+      isSound: false,
+      isLeftOut: false,
+      ticksPerSecond: 0,
+      codec: undefined,
+      edits,
+      boxes: new Map(),
+    })
     return movie.tracks.length <= MAX_TRACKS
   },
   tkhd: once(async (track, file, box) => {
@@ -109,7 +118,9 @@ const readers: Readonly<Record<string, Reader>> = {
     return edits !== undefined
   }),
   stsd: once(async (track, file, box) => {
-    track.codec = mp4Codec(Buffer.from(await file.at(box.content, Math.min(MAX_ENTRY_BYTES, box.end - box.content))))
+    const description = Buffer.from(await file.at(box.content, Math.min(MAX_ENTRY_BYTES, box.end - box.content)))
+    track.codec = mp4Codec(description)
+    track.isLeftOut = isSpatial(description)
     return true
   }),
   stsz: once(() => true),

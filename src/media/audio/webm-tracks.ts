@@ -41,13 +41,19 @@ export function trackCounter(track: WebmTrack): PacketCounter | undefined {
   if (isEncoded) return undefined
   if (codec === 'A_OPUS') return opusCounter()
   if (codec === 'A_VORBIS') return xiphVorbisCounter(codecPrivate)
-  if (codec === 'A_AAC') return aacCounter(codecPrivate)
+  if (codec.startsWith('A_AAC')) return aacCounter(codecPrivate)
   if (codec === 'A_FLAC') return nativeFlacCounter(codecPrivate)
   if (codec === 'A_ALAC') return alacCounter(codecPrivate)
   if (codec.startsWith('A_MPEG/L')) return mpegCounter()
-  const bytesPerSecond = sampleRate * channels * Math.ceil(bitDepth / 8)
-  if (codec.startsWith('A_PCM/') && bytesPerSecond > 0) return byteCounter(bytesPerSecond)
-  return undefined
+  const bytesPerSecond = sampleRate * channels * (bitDepth / 8)
+  return pcmBits[codec]?.has(bitDepth) && bytesPerSecond > 0 ? byteCounter(bytesPerSecond) : undefined
+}
+
+/** Of other sizes, decoders make what they like. */
+const pcmBits: Readonly<Record<string, ReadonlySet<number>>> = {
+  'A_PCM/INT/LIT': new Set([8, 16, 24, 32]),
+  'A_PCM/INT/BIG': new Set([8, 16, 24, 32]),
+  'A_PCM/FLOAT/IEEE': new Set([32, 64]),
 }
 
 /** The letters "fLaC" and the head of a metadata block come first. */
