@@ -1,6 +1,7 @@
 // npm test [-- FILE …]: installs what is missing, checks types, lint and format, and runs the tests.
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
 // npm run test:slow: runs the tests that take minutes.
+// npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,6 +20,7 @@ const separate = {
   '--models': { folder: 'models', concurrency: 1 },
   // The soak takes an hour.
   '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
+  '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
 }
 const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
 const args = process.argv.slice(2)

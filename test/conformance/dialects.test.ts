@@ -14,10 +14,14 @@ import { fixtureServer, type FixtureCall, type FixtureServer } from './fixture-s
  * in fixtures/dialects and gives exactly their answers. The README there names the source of each format.
  */
 interface Fixture {
+  /** The server and version whose answers were captured. The others were written from documentation and source. */
+  readonly captured?: string
   /** The path of the server's API, /v1 by default. */
   readonly base?: string
   readonly ask: { readonly endpoint: string; readonly body?: object; readonly form?: Readonly<Record<string, string>> }
   readonly calls: readonly FixtureCall[]
+  /** Of the answer to the caller, 200 by default. */
+  readonly status?: number
   /** With `test/model` as the model, `…` as the request id and 0 as the time. For a stream, its events. */
   readonly answer: unknown
   readonly ledger: Partial<LedgerRow>
@@ -37,13 +41,27 @@ const operations: Readonly<Record<string, string>> = {
   '/audio/translations': 'speech',
 }
 
+const textParameters = [
+  'temperature',
+  'seed',
+  'stop',
+  'n',
+  'logprobs',
+  'top_logprobs',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'response_format',
+]
 const speechParameters = ['language', 'response_format', 'timestamp_granularities']
 const textPrices = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
 
 const folder = new URL('../fixtures/dialects/', import.meta.url)
 
 function fixturesOf(kind: string): readonly { name: string; fixture: Fixture }[] {
-  const files = readdirSync(new URL(`${kind}/`, folder)).toSorted()
+  const files = readdirSync(new URL(`${kind}/`, folder))
+    .filter((file) => file.endsWith('.json'))
+    .toSorted()
   return files.map((file) => ({
     name: file.replace('.json', ''),
     fixture: JSON.parse(readFileSync(new URL(`${kind}/${file}`, folder), 'utf8')) as Fixture,
@@ -61,7 +79,7 @@ function entry(kind: string, schema: 'documents' | 'passages'): object {
     aliases: [],
     categories: ['llm', 'embedding', 'reranker', 'image', 'audio'],
     rerank_schema: schema,
-    supported_parameters: ['temperature', 'seed', 'steps', 'negative_prompt', ...speechParameters],
+    supported_parameters: [...textParameters, 'steps', 'negative_prompt', ...speechParameters],
     pricing: { ...textPrices, per_image: '0.04', per_audio_minute: '0.006' },
     serverless: { engine: { kind, urls: [server.url + base], model: 'engine-name' }, limits: roomyLimits },
   })
@@ -102,12 +120,12 @@ function comparable(answer: unknown, model: string, requestId: string): unknown 
 
 async function run(kind: string, fixture: Fixture): Promise<LedgerRow> {
   const model = `${fixture.ask.endpoint === '/reranking' ? 'passages' : 'documents'}/${kind}`
-  server.expect(fixture.calls)
+  server.expect(fixture.calls, new URL(`${kind}/`, folder))
   const response = await send(fixture.ask, model)
   const isStream = Array.isArray(fixture.answer)
   const parts = isStream ? await readEvents(response) : [await response.text()]
   server.verify()
-  assert.equal(response.status, 200, parts[0])
+  assert.equal(response.status, fixture.status ?? 200, parts[0])
   const requestId = response.headers.get('x-request-id') ?? ''
   const seen = parts.map((text) => comparable(text === '[DONE]' ? text : JSON.parse(text), model, requestId))
   const row = (await weir.ledger()).find((it) => it.requestId === requestId)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -13,13 +14,15 @@ export interface FixtureCall {
   /** A complete answer, or the data of its events. */
   readonly response?: unknown
   readonly events?: readonly unknown[]
+  /** Or everything that a real server sent, from the status line to the last byte: a file beside the fixture. */
+  readonly captured?: string
 }
 
 /** Replaces the real server: it accepts exactly the expected requests and gives the prepared answers. */
 export interface FixtureServer {
   readonly url: string
   /** Sets the next requests, in this order. */
-  expect(calls: readonly FixtureCall[]): void
+  expect(calls: readonly FixtureCall[], folder: URL): void
   /** Throws if a request was wrong or missing. */
   verify(): void
   close(): Promise<void>
@@ -27,6 +30,7 @@ export interface FixtureServer {
 
 export async function fixtureServer(): Promise<FixtureServer> {
   let pending: FixtureCall[] = []
+  let files: URL
   let problem: unknown
 
   const server = createServer((request, response) => {
@@ -43,7 +47,9 @@ export async function fixtureServer(): Promise<FixtureServer> {
         { path: request.url, form, request: json },
         { path: call.path, form: call.form, request: call.request },
       )
-      answer(call, response)
+      if (call.captured === undefined) answer(call, response)
+      // Every captured answer ends with its connection.
+      else request.socket.end(readFileSync(new URL(call.captured, files)))
     } catch (error) {
       problem ??= error
       response.writeHead(500).end()
@@ -53,8 +59,9 @@ export async function fixtureServer(): Promise<FixtureServer> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    expect(calls) {
+    expect(calls, folder) {
       pending = [...calls]
+      files = folder
       problem = undefined
     },
     verify() {
