@@ -47,14 +47,14 @@ export async function startWeir(config: object, modelsDirectory?: string): Promi
   }
 }
 
-/** Reads the base address and the first key from the output of the first start. */
+/** Reads the base address and the first key from the line that the first start writes. */
 async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key: string }> {
   let text = ''
   for await (const chunk of child.stdout ?? []) {
     text += String(chunk)
-    const origin = /API\s+(\S+)\/api\/v1/.exec(text)?.[1]
-    const key = /weir_[0-9A-Za-z]{49}/.exec(text)?.[0]
-    if (origin !== undefined && key !== undefined) return { origin, key }
+    if (!text.endsWith('\n')) continue
+    const { url: origin, first_api_key_file: file } = JSON.parse(text) as { url: string; first_api_key_file: string }
+    return { origin, key: readFileSync(file, 'utf8').trim() }
   }
   throw new Error(`Weir did not start:\n${readFileSync(logFile, 'utf8')}`)
 }

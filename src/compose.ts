@@ -7,6 +7,7 @@ import { openInvoicing } from './billing/invoices.ts'
 import { openSpending } from './billing/spending.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
+import { catalogWarnings } from './catalog/warnings.ts'
 import { memoryChanges } from './changes/memory.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
@@ -40,6 +41,8 @@ import { retryRefusedRows } from './ledger/refused-rows.ts'
 import { settledReads } from './ledger/settled-reads.ts'
 import { openStore, type DatabaseEvents } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
+import { liveSettings } from './live-settings.ts'
+import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 import { version } from './version.ts'
 
@@ -68,10 +71,18 @@ const LAST_FLUSH_MS = 10_000
 /** Operator requests are short. */
 const ADMIN_DRAIN_MS = 1000
 
-export async function startService(config: Config, fetching: Partial<FetchEvents> = {}): Promise<Service> {
+/** What a start may show to a person. */
+export interface Display {
+  /** Downloads of models. */
+  readonly fetching?: Partial<FetchEvents>
+  /** Takes the lines of the log instead of stderr. */
+  readonly log?: LogDestination
+}
+
+export async function startService(config: Config, display: Display = {}): Promise<Service> {
   // If the start fails, this closes what was opened so far.
   await using opened = new AsyncDisposableStack()
-  const service = await assemble(config, systemClock, fetching, opened)
+  const service = await assemble(config, systemClock, display, opened)
   const everything = opened.move()
   let stopped: Promise<void> | undefined
   return { ...service, stop: () => (stopped ??= everything.disposeAsync()) }
@@ -80,12 +91,13 @@ export async function startService(config: Config, fetching: Partial<FetchEvents
 async function assemble(
   config: Config,
   clock: AlarmClock,
-  fetching: Partial<FetchEvents>,
+  { fetching = {}, log: logTo }: Display,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Service, 'stop'>> {
-  const telemetry = opened.adopt(createTelemetry(config.logLevel, version), (it) => it.close())
+  const telemetry = opened.adopt(createTelemetry(config.logLevel, version, logTo), (it) => it.close())
   const { log } = telemetry
   const failed = Promise.withResolvers<Error>()
+  const settings = liveSettings(config)
   const { dataDir } = config
   const events = storeEvents(telemetry, failed.resolve)
   const store = opened.adopt(await openStore({ dataDir, exclusive: true, events }), (it) => it.close())
@@ -143,7 +155,7 @@ async function assemble(
     (it) => it.close(),
   )
   telemetry.measure({ admission, ledger, memory, engineAddresses: engines.addresses })
-  const watched = config.catalog.file === undefined ? undefined : watchFile(config.catalog.file)
+  const watched = [...new Set([config.file, config.catalog.file])].flatMap((file) => (file ? [watchFile(file)] : []))
   const catalog = await openCatalog(config.catalog, async (models) => {
     requireKnown(models, local)
     await prices.syncListPrices(models)
@@ -159,6 +171,8 @@ async function assemble(
           )
         }
       }
+      const names = accounts.workspaces().map(({ name }) => name)
+      for (const warning of catalogWarnings(models, names)) log.warn(`catalog: ${warning}`)
     }
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
@@ -208,12 +222,17 @@ async function assemble(
       // The announcement reads the file once more, and finds that nothing is lost by now.
       if (force) await catalog.reload({ force })
       await changes.announce('catalog')
+      takeSettings(config.reread())
       return catalog.models().length
     },
   }
   withdrawService(dataDir)
   opened.defer(() => withdrawService(dataDir))
-  const commands = await listenForCommands(dataDir, reloads)
+  const commands = await listenForCommands(dataDir, {
+    reloads,
+    settings: () => settings.inForce(),
+    lendKey: accounts.lendKey,
+  })
   opened.defer(() => commands.close())
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
   const adminListener = await listen(
@@ -226,7 +245,7 @@ async function assemble(
       invoicing,
       telemetry,
       operatorToken,
-      requestsPerMinute: config.requestsPerMinute,
+      limits: settings,
       readiness,
     }),
     config.adminHost,
@@ -249,7 +268,7 @@ async function assemble(
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: books,
       spending,
-      limits: config,
+      limits: settings,
       isUp,
       readiness,
     }),
@@ -260,7 +279,7 @@ async function assemble(
   opened.defer(async () => {
     publicListener.drain()
     admission.close()
-    await publicListener.close(config.drainMs)
+    await publicListener.close(settings.drainMs)
   })
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
@@ -272,7 +291,7 @@ async function assemble(
     log.info({ models: catalog.models().length }, 'catalog reloaded')
     fetchMissing()
   })
-  if (watched) opened.defer(watched.onChange(reloadCatalog))
+  for (const file of watched) opened.defer(file.onChange(reloadCatalog))
   opened.defer(() => {
     stopping = true
     log.info('stopping: waiting requests are refused, running requests finish')
@@ -291,6 +310,13 @@ async function assemble(
         fetching.failed?.(slug, reason)
       },
     })
+  }
+
+  function takeSettings(next: Config): void {
+    const { taken, needRestart } = settings.take(next)
+    if (taken.includes('log.level')) log.level = next.logLevel
+    if (taken.length > 0) log.info({ settings: taken }, 'settings changed')
+    if (needRestart.length > 0) log.warn({ settings: needRestart }, 'changed settings that need a restart')
   }
 
   function reloadCatalog(): void {

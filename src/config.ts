@@ -1,13 +1,23 @@
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
-import Type, { type Static } from 'typebox'
-import { modelsSchema, parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
+import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
 import { defaultCatalog } from './embedded/service/default-catalog.ts'
-import { memoryToParse } from './core/json/json-body.ts'
 import { parseAbn } from './core/money/abn.ts'
-import { ConfigError, parseCheckedYaml } from './core/checked-yaml.ts'
+import {
+  leastRequestMemory,
+  MAX_BODY_BYTES,
+  MAX_SPOOL_BYTES,
+  MAX_UPLOAD_BYTES,
+  readConfigFile,
+  TOKEN,
+  TOKEN_RULE,
+  type FileContent,
+} from './config-file.ts'
+import { ConfigError, type CheckedYaml } from './core/checked-yaml.ts'
+import type { Setting, SettingValue } from './core/settings.ts'
 import type { Seller } from './core/money/invoice-document.ts'
 import type { ImageLimits } from './core/image-header.ts'
 
@@ -47,6 +57,10 @@ export interface Config {
   }
   readonly logLevel: string
   readonly catalog: CatalogSource
+  /** Every setting with its source, for people. Secrets are left out. */
+  readonly settings: readonly Setting[]
+  /** Reads the file again, with the same options and variables. */
+  reread(): Config
 }
 
 type FilesConfig =
@@ -70,132 +84,11 @@ type FilesConfig =
     }
 
 /** Options of the command line. */
-interface Overrides {
+export interface Overrides {
   readonly config?: string | undefined
   readonly port?: string | undefined
   readonly data?: string | undefined
 }
-
-const closed = { additionalProperties: false } as const
-const MAX_UPLOAD_BYTES = 25 * 2 ** 20
-const MAX_SPOOL_BYTES = 8 * 2 ** 30
-const MAX_BODY_BYTES = 20 * 2 ** 20
-const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
-
-/** Fits into an Authorization header and is hard to guess. */
-const TOKEN = /^[!-~]{16,}$/
-const TOKEN_RULE = 'at least 16 letters, digits and punctuation marks, without spaces'
-
-const webAddress = (): Type.TString =>
-  Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
-
-const files = Type.Union([
-  Type.Object(
-    {
-      kind: Type.Literal('local'),
-      public_url: Type.Optional(webAddress()),
-      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 31_536_000 })),
-      max_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: Number.MAX_SAFE_INTEGER })),
-    },
-    closed,
-  ),
-  Type.Object(
-    {
-      kind: Type.Literal('s3'),
-      endpoint: webAddress(),
-      bucket: Type.String({
-        pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
-        expected: 'a name of 3 to 63 lowercase letters, digits, "." and "-"',
-      }),
-      region: Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$', expected: 'a region, such as ap-southeast-2' }),
-      access_key_env: Type.String({ minLength: 1, maxLength: 128 }),
-      secret_key_env: Type.String({ minLength: 1, maxLength: 128 }),
-      prefix: Type.Optional(
-        Type.String({
-          pattern: '^[a-zA-Z0-9._-][a-zA-Z0-9._/-]{0,199}$',
-          expected: 'a prefix for file names, such as images/',
-        }),
-      ),
-      public_url: Type.Optional(webAddress()),
-      // S3 signatures (version 4) are valid for a week at most.
-      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
-    },
-    closed,
-  ),
-])
-
-const schema = Type.Object(
-  {
-    server: Type.Optional(
-      Type.Object(
-        {
-          host: Type.Optional(Type.String({ minLength: 1 })),
-          port: Type.Optional(port()),
-          admin_host: Type.Optional(Type.String({ minLength: 1 })),
-          admin_port: Type.Optional(port()),
-          drain_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
-          max_body_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-        },
-        closed,
-      ),
-    ),
-    data_dir: Type.Optional(Type.String({ minLength: 1 })),
-    database: Type.Optional(Type.Literal('sqlite')),
-    coordination: Type.Optional(Type.Literal('memory')),
-    operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
-    seller: Type.Optional(
-      Type.Object(
-        {
-          name: Type.String({ minLength: 1 }),
-          abn: Type.String(),
-          address: Type.Optional(Type.String()),
-          payment_terms_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 365 })),
-          payment_details: Type.Optional(Type.String({ maxLength: 1000 })),
-          public_url: Type.Optional(webAddress()),
-        },
-        closed,
-      ),
-    ),
-    rate_limit: Type.Optional(
-      Type.Object(
-        {
-          requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-          unauthenticated_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-        },
-        closed,
-      ),
-    ),
-    images: Type.Optional(
-      Type.Object(
-        {
-          allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })),
-          max_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_side_px: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
-        },
-        closed,
-      ),
-    ),
-    files: Type.Optional(files),
-    audio: Type.Optional(
-      Type.Object(
-        {
-          max_upload_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
-          max_spool_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 })),
-        },
-        closed,
-      ),
-    ),
-    log: Type.Optional(
-      Type.Object({ level: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'])) }, closed),
-    ),
-    models: Type.Optional(modelsSchema),
-    catalog: Type.Optional(Type.String({ minLength: 1 })),
-  },
-  closed,
-)
-
-type FileContent = Static<typeof schema>
 
 /** A dumb terminal cannot move its cursor. */
 export function isDumbTerminal(variables: NodeJS.ProcessEnv = process.env): boolean {
@@ -203,19 +96,17 @@ export function isDumbTerminal(variables: NodeJS.ProcessEnv = process.env): bool
 }
 
 export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessEnv = process.env): Config {
-  // An empty variable counts as unset: an empty WEIR_HOST must not mean every interface.
-  const environment = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
-  const named = overrides.config ?? environment['WEIR_CONFIG']
-  if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named} does not exist`)
-  const file = named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
-  const yaml = file === undefined ? undefined : readYaml(file)
+  const environment = settled(variables)
+  const file = configFile(overrides, environment)
+  const yaml = file === undefined ? undefined : readConfigFile(file)
+  yaml?.requireCorrect()
   const content: FileContent = yaml?.data ?? {}
   const base = file === undefined ? process.cwd() : dirname(resolve(file))
   const { server, rate_limit: rateLimit, seller } = content
   refuseOtherAdapters(environment)
   const host = environment['WEIR_HOST'] ?? server?.host ?? '127.0.0.1'
   const directory = dataDir(overrides, environment, content, base)
-  return Object.freeze({
+  const config = {
     file,
     host,
     port: portFrom(overrides.port, '--port') ?? portFrom(environment['WEIR_PORT'], 'WEIR_PORT') ?? server?.port ?? 8080,
@@ -243,34 +134,58 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     },
     logLevel: content.log?.level ?? 'info',
     catalog: catalogSource(file, content, base, (name) => environment[name]),
+  }
+  const settings = settingsOf(config, content, yaml, overrides, environment)
+  return Object.freeze({ ...config, settings, reread: () => loadConfig(overrides, variables) })
+}
+
+/** Every mistake in the options, the variables, the file and its catalog, each in one line; and which file that is. */
+export function findMistakes(
+  overrides: Overrides = {},
+  variables: NodeJS.ProcessEnv = process.env,
+): { readonly file: string | undefined; readonly mistakes: readonly string[] } {
+  const environment = settled(variables)
+  const found: string[] = []
+  let file: string | undefined
+  const collect = (check: () => unknown): void => {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      for (const mistake of error.mistakes) if (!found.includes(mistake)) found.push(mistake)
+    }
+  }
+  collect(() => portFrom(overrides.port, '--port'))
+  collect(() => portFrom(environment['WEIR_PORT'], 'WEIR_PORT'))
+  collect(() => portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT'))
+  collect(() => tokenFrom(environment['WEIR_OPERATOR_TOKEN']))
+  collect(() => refuseOtherAdapters(environment))
+  collect(() => {
+    file = configFile(overrides, environment)
+    if (file === undefined) return
+    const secrets: Secrets = (name) => environment[name]
+    const yaml = readConfigFile(file)
+    toModels(yaml.data.models, yaml, secrets)
+    collect(() => yaml.requireCorrect())
+    const { catalog } = yaml.data
+    const other = typeof catalog === 'string' ? resolve(dirname(file), catalog) : undefined
+    if (other !== undefined && existsSync(other)) {
+      collect(() => parseCatalog(readFileSync(other, 'utf8'), other, secrets))
+    }
   })
+  if (found.length === 0) collect(() => loadConfig(overrides, variables).files())
+  return { file, mistakes: found }
 }
 
-function readYaml(file: string): ReturnType<typeof parseCheckedYaml<typeof schema>> {
-  const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
-  const { models, catalog, seller } = yaml.data
-  if (seller && parseAbn(seller.abn) === undefined) {
-    throw yaml.errorAt(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
-  }
-  if (models && catalog) throw yaml.errorAt(['catalog'], 'give either models or catalog, not both')
-  const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } =
-    yaml.data.audio ?? {}
-  if (spool < upload) throw yaml.errorAt(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
-  const { max_body_bytes: body = MAX_BODY_BYTES, max_request_memory_bytes: memory = Infinity } = yaml.data.server ?? {}
-  if (memory < leastRequestMemory(body)) {
-    throw yaml.errorAt(
-      ['server', 'max_request_memory_bytes'],
-      `must be at least ${leastRequestMemory(body)}, so that a workspace can send a body of max_body_bytes (${body})`,
-    )
-  }
-  const catalogFile = catalog && resolve(dirname(file), catalog)
-  if (catalogFile && !existsSync(catalogFile)) throw yaml.errorAt(['catalog'], `${catalogFile} does not exist`)
-  return yaml
+/** An empty variable counts as unset: an empty WEIR_HOST must not mean every interface. */
+function settled(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''))
 }
 
-/** Enough for the largest body, which one workspace must be able to send with its half. */
-function leastRequestMemory(maxBodyBytes: number): number {
-  return 2 * memoryToParse(maxBodyBytes)
+function configFile(overrides: Overrides, environment: NodeJS.ProcessEnv): string | undefined {
+  const named = overrides.config ?? environment['WEIR_CONFIG']
+  if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named} does not exist`)
+  return named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
 }
 
 /** A quarter of the memory that the process may use, and half of what V8 may, because parsed bodies are in its heap. */
@@ -291,40 +206,43 @@ function catalogSource(file: string | undefined, content: FileContent, base: str
   return {
     file,
     read() {
-      const yaml = readYaml(file)
-      return toModels(yaml.data.models ?? [], yaml, secrets)
+      const yaml = readConfigFile(file)
+      const models = toModels(yaml.data.models, yaml, secrets)
+      yaml.requireCorrect()
+      return models
     },
   }
 }
 
-function filesFrom(yaml: ReturnType<typeof readYaml>, host: string, secrets: Secrets): FilesConfig | undefined {
+function filesFrom(yaml: CheckedYaml<FileContent>, host: string, secrets: Secrets): FilesConfig | undefined {
   const { files } = yaml.data
   if (!files) return undefined
   const publicUrl = files.public_url
   const linkTtlSeconds = files.link_ttl_seconds ?? 3600
   if (files.kind === 'local') {
     if (publicUrl === undefined && (host === '0.0.0.0' || host === '::')) {
-      throw yaml.errorAt(
+      yaml.mistake(
         ['files', 'public_url'],
         `is required when the service listens on every address (${host}): links need a host name`,
       )
+      yaml.requireCorrect()
     }
     return { kind: 'local', publicUrl, linkTtlSeconds, maxBytes: files.max_bytes ?? 10 * 1024 ** 3 }
   }
   const secret = (key: 'access_key_env' | 'secret_key_env'): string => {
     const value = secrets(files[key])
-    if (value === undefined) {
-      throw yaml.errorAt(['files', key], `the environment variable ${files[key]} is not set`)
-    }
-    return value
+    if (value === undefined) yaml.mistake(['files', key], `the environment variable ${files[key]} is not set`)
+    return value ?? ''
   }
+  const [accessKey, secretKey] = [secret('access_key_env'), secret('secret_key_env')]
+  yaml.requireCorrect()
   return {
     kind: 's3',
     endpoint: files.endpoint,
     bucket: files.bucket,
     region: files.region,
-    accessKey: secret('access_key_env'),
-    secretKey: secret('secret_key_env'),
+    accessKey,
+    secretKey,
     prefix: files.prefix ?? '',
     publicUrl,
     linkTtlSeconds,
@@ -371,4 +289,72 @@ function refuseOtherAdapters(environment: NodeJS.ProcessEnv): void {
   if (coordination !== undefined && coordination !== 'memory') {
     throw new ConfigError('WEIR_REDIS_URL: this version supports only memory; unset the variable')
   }
+}
+
+/** Options and variables win over the file; data_dir and the ports are the only settings that have them. */
+function settingsOf(
+  config: Omit<Config, 'settings' | 'reread'>,
+  content: FileContent,
+  yaml: CheckedYaml<FileContent> | undefined,
+  overrides: Overrides,
+  environment: NodeJS.ProcessEnv,
+): readonly Setting[] {
+  const overriding: Readonly<Record<string, readonly (readonly [string, string | undefined])[]>> = {
+    'server.host': [['WEIR_HOST', environment['WEIR_HOST']]],
+    'server.port': [
+      ['--port', overrides.port],
+      ['WEIR_PORT', environment['WEIR_PORT']],
+    ],
+    'server.admin_port': [['WEIR_ADMIN_PORT', environment['WEIR_ADMIN_PORT']]],
+    data_dir: [
+      ['--data', overrides.data],
+      ['WEIR_DATA_DIR', environment['WEIR_DATA_DIR']],
+    ],
+    operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
+  }
+  const sourceOf = (key: string): string => {
+    const winner = overriding[key]?.find(([, value]) => value !== undefined)
+    if (winner) return winner[0]
+    const path = key.split('.')
+    return yaml && valueIn(content, path) !== undefined ? yaml.placeOf(path) : 'default'
+  }
+  const { operatorToken } = config
+  const known: readonly (readonly [string, SettingValue])[] = [
+    ['server.host', config.host],
+    ['server.port', config.port],
+    ['server.admin_host', config.adminHost],
+    ['server.admin_port', config.adminPort],
+    ['server.drain_ms', config.drainMs],
+    ['server.max_body_bytes', config.maxBodyBytes],
+    ['server.max_request_memory_bytes', config.maxRequestMemoryBytes],
+    ['data_dir', config.dataDir],
+    ['rate_limit.requests_per_minute', config.requestsPerMinute],
+    ['rate_limit.unauthenticated_per_minute', config.unauthenticatedPerMinute],
+    ['images.allowed_hosts', config.imageHosts],
+    ['images.max_bytes', config.imageLimits.maxBytes],
+    ['images.max_side_px', config.imageLimits.maxSidePx],
+    ['audio.max_upload_bytes', config.audio.maxUploadBytes],
+    ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
+    ['log.level', config.logLevel],
+    ['catalog', config.catalog.file ?? 'built in'],
+    // These have no defaults worth showing.
+    ...(['seller', 'files'] as const).flatMap((part) =>
+      Object.entries(content[part] ?? {}).map(([name, value]) => [`${part}.${name}`, value] as const),
+    ),
+  ]
+  return [
+    ...known.map(([key, value]) => ({ key, value, source: sourceOf(key) })),
+    {
+      key: 'operator_token',
+      value: operatorToken === undefined ? 'in the file operator-token' : 'set',
+      source: sourceOf('operator_token'),
+      fingerprint: operatorToken === undefined ? '' : createHash('sha256').update(operatorToken).digest('hex'),
+    },
+  ]
+}
+
+function valueIn(content: object, path: readonly string[]): unknown {
+  let value: unknown = content
+  for (const step of path) value = (value as Record<string, unknown> | undefined)?.[step]
+  return value
 }

@@ -1,12 +1,15 @@
-import { ProblemsFound, UsageError, type Command } from './commands/command.ts'
+import { CommandFailed, ProblemsFound, UsageError, type Command } from './commands/command.ts'
 import { ConfigError } from './core/checked-yaml.ts'
 import { diskFailureOf, explainDiskFailure } from './core/disk-failure.ts'
 import { ApiError } from './core/errors.ts'
+import { version } from './version.ts'
 
 /** The command line. Commands are loaded on demand, because most need only a small part of the service. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   chat: async () => (await import('./commands/chat.ts')).chat,
+  check: async () => (await import('./commands/check.ts')).check,
+  config: async () => (await import('./commands/config.ts')).config,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   workspaces: async () => (await import('./commands/workspaces.ts')).workspaces,
   keys: async () => (await import('./commands/keys.ts')).keys,
@@ -27,6 +30,7 @@ Options of every command:
   --data DIR      data directory (default: $WEIR_DATA_DIR, or data_dir in
                   weir.yaml, or ./data)
   --json          print one JSON object
+  --debug         show where an unexpected error comes from
   --help          show this help`
 
 // It is not an error when the reader stops early, as in `weir usage | head`. A full disk is one.
@@ -44,10 +48,14 @@ process.stdout.write('', () => {
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   const load = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (name === '--version' || name === '-v') {
+    process.stdout.write(`weir ${version}\n`)
+    return 0
+  }
   if (!load) {
-    const wantsHelp = name === undefined || name === '--help' || name === 'help'
+    const wantsHelp = name === undefined || name === '--help' || name === '-h' || name === 'help'
     process[wantsHelp ? 'stdout' : 'stderr'].write(
-      wantsHelp ? await overview() : `weir: there is no command "${name}"\n\n${await overview()}`,
+      wantsHelp ? await overview() : `weir: there is no command "${name}"${meant(name)} See: weir --help\n`,
     )
     return wantsHelp ? 0 : 2
   }
@@ -60,7 +68,8 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
     await command.run(args)
     return 0
   } catch (error) {
-    process.stderr.write(`weir: ${explain(error, String(name))}\n`)
+    const isDebug = args.includes('--debug') && error instanceof Error
+    process.stderr.write(`weir: ${isDebug ? error.stack : explain(error, String(name))}\n`)
     return error instanceof UsageError ? 2 : 1
   }
 }
@@ -68,16 +77,31 @@ async function main([name, ...args]: readonly string[]): Promise<number> {
 async function overview(): Promise<string> {
   const loaded = await Promise.all(Object.entries(commands).map(async ([name, load]) => [name, await load()] as const))
   const lines = loaded.map(([name, command]) => `  ${name.padEnd(12)}${command.summary}`)
-  return `weir <command> [options]\n\nCommands:\n${lines.join('\n')}\n\nRun weir <command> --help for the options of a command.\n`
+  const hint = 'Run weir <command> --help for the options of a command, and weir --version for\nthe version.'
+  return `weir <command> [options]\n\nCommands:\n${lines.join('\n')}\n\n${hint}\n`
 }
 
-/** Expected errors take one line; unexpected ones keep their stack. */
+/** The command that has the same letters as the mistyped one, or begins or ends like it. */
+function meant(name: string): string {
+  const letters = (word: string): string => word.split('').toSorted().join('')
+  const found = Object.keys(commands).find(
+    (it) =>
+      letters(it) === letters(name) ||
+      `${name}s` === it ||
+      (name.length > 2 && it.startsWith(name)) ||
+      it === name.slice(0, -1),
+  )
+  return found === undefined ? '.' : `; did you mean "${found}"?`
+}
+
+/** Always one line. An unexpected error shows its stack only with --debug. */
 function explain(error: unknown, command: string): string {
   if (error instanceof UsageError) return `${error.message.replace(/\.$/, '')}. See: weir ${command} --help`
-  if (error instanceof ConfigError || error instanceof ApiError || error instanceof ProblemsFound) return error.message
   if (!(error instanceof Error)) return String(error)
-  if (!('code' in error)) return error.stack ?? error.message
+  const message = error.message.split('\n', 1)[0] ?? ''
+  if ([ConfigError, ApiError, ProblemsFound, CommandFailed].some((kind) => error instanceof kind)) return message
+  if (!('code' in error)) return `${message}. This was not expected: run it again with --debug to see where it happened`
   const failure = diskFailureOf(error.code)
   const place = 'path' in error ? String(error.path) : 'a file'
-  return failure ? explainDiskFailure(failure, place, error.message) : error.message
+  return failure ? explainDiskFailure(failure, place, message) : message
 }

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
+import type { Setting } from './core/settings.ts'
 import type { Reloads } from './ports/changes.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
 
@@ -18,6 +19,15 @@ export interface ServiceNote {
   readonly adminUrl: string
   readonly socket: string
   readonly pid: number
+}
+
+/** What a service does for commands. */
+export interface ServiceCommands {
+  readonly reloads: Reloads
+  /** The settings in force. */
+  settings(): readonly Setting[]
+  /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
+  lendKey(workspace: string): { readonly key: string; end(): void }
 }
 
 /** The answer to a command. */
@@ -50,11 +60,15 @@ export function findService(dataDir: string): ServiceNote | undefined {
 /** Listens for commands. Only for the service that holds the lock of the directory. */
 export async function listenForCommands(
   dataDir: string,
-  reloads: Reloads,
+  commands: ServiceCommands,
 ): Promise<{ readonly socket: string; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     request.resume()
-    void answer(`${request.method} ${request.url}`, reloads).then(({ status, body }) =>
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://weir')
+    if (request.method === 'POST' && pathname === '/session') {
+      return lend(commands, searchParams.get('workspace') ?? '', response)
+    }
+    void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
     )
   })
@@ -82,8 +96,9 @@ export async function askService(
   const until = performance.now() + PATIENCE_MS
   while (isServiceRunning(dataDir)) {
     const socket = readNote(dataDir)?.socket
-    const answered = socket === undefined ? undefined : await post(socket, `/${reload}${force ? '?force=true' : ''}`)
-    if (answered) return answered
+    const path = `/${reload}${force ? '?force=true' : ''}`
+    const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
+    if (answered) return answered as ReloadAnswer
     if (performance.now() > until) throw new Error('the running service does not answer; restart it')
     await sleep(LOOK_MS)
   }
@@ -98,9 +113,52 @@ export async function refreshService(dataDir: string): Promise<void> {
   }
 }
 
-async function answer(request: string, reloads: Reloads): Promise<{ status: number; body: ReloadAnswer }> {
+/** The settings that the running service goes by; undefined when none is running. */
+export async function settingsInForce(dataDir: string): Promise<readonly Setting[] | undefined> {
+  const socket = findService(dataDir)?.socket
+  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/settings')
+  return (answered as { settings?: readonly Setting[] } | undefined)?.settings
+}
+
+/** A key of the running service that ends with this process, however it ends. Nothing of it is stored. */
+export async function borrowKey(
+  { socket }: ServiceNote,
+  workspace: string,
+): Promise<{ readonly key: string; end(): Promise<void> } | { readonly error: string }> {
+  const client = new Client('http://weir', { connect: { socketPath: socket }, bodyTimeout: 0 })
+  const { body } = await client.request({
+    method: 'POST',
+    path: `/session?workspace=${encodeURIComponent(workspace)}`,
+  })
+  const end = (): Promise<void> => client.destroy()
+  body.on('error', () => {})
+  // The answer is one short line. The connection then stays open, and the key lives as long as it does.
+  const [line] = (await once(body, 'data')) as [Buffer]
+  const answered = JSON.parse(line.toString()) as { key: string } | { error: string }
+  if ('key' in answered) return { key: answered.key, end }
+  await end()
+  return answered
+}
+
+function lend(commands: ServiceCommands, workspace: string, response: ServerResponse): void {
+  try {
+    const { key, end } = commands.lendKey(workspace)
+    response.once('close', end)
+    response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
+  } catch (error) {
+    response.writeHead(400, { 'Content-Type': 'application/json' })
+    response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
+  }
+}
+
+async function answer(
+  request: string,
+  { reloads, settings }: ServiceCommands,
+): Promise<{ status: number; body: ReloadAnswer | { readonly settings: readonly Setting[] } }> {
   try {
     switch (request) {
+      case 'GET /settings':
+        return { status: 200, body: { settings: settings() } }
       case 'POST /accounts':
         await reloads.accounts()
         return { status: 200, body: { reloaded: true } }
@@ -119,11 +177,11 @@ async function answer(request: string, reloads: Reloads): Promise<{ status: numb
 }
 
 /** undefined when nobody is listening. */
-async function post(socket: string, path: string): Promise<ReloadAnswer | undefined> {
+async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
   const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: ANSWER_MS })
   try {
-    const { body } = await client.request({ method: 'POST', path })
-    return (await body.json()) as ReloadAnswer
+    const { body } = await client.request({ method, path })
+    return await body.json()
   } catch {
     return undefined
   } finally {

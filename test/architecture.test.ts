@@ -79,11 +79,13 @@ const rules: readonly Rule[] = [
   { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
   { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
-  { part: 'running-service.ts', may: ['ports/changes.ts', 'store/sqlite/service-lock.ts'] },
+  { part: 'running-service.ts', may: ['core', 'ports/changes.ts', 'store/sqlite/service-lock.ts'] },
+  { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   { part: 'version.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
-  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'embedded/service/default-catalog.ts'] },
+  { part: 'config-file.ts', may: ['core', 'catalog/file.ts'] },
+  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'config-file.ts', 'embedded/service/default-catalog.ts'] },
   {
     part: 'compose.ts',
     may: [
@@ -100,6 +102,7 @@ const rules: readonly Rule[] = [
       // How to ask an engine whether it is well. Endpoints know the rest of the dialects.
       'dialects/health-check.ts',
       'config.ts',
+      'live-settings.ts',
       'running-service.ts',
       'system-clock.ts',
       'version.ts',
@@ -108,6 +111,7 @@ const rules: readonly Rule[] = [
   {
     part: 'commands',
     may: [
+      'commands/terminal',
       ...below,
       ...shared,
       'embedded/service',
@@ -127,6 +131,8 @@ const rules: readonly Rule[] = [
       'version.ts',
     ],
   },
+  // How text looks on a terminal. It knows no command.
+  { part: 'commands/terminal', may: ['core'], packages: ['node:util'] },
   { part: 'main.ts', may: ['core', 'commands', 'version.ts'] },
 ]
 
@@ -277,6 +283,9 @@ describe('the test of the parts', () => {
     ['commands/command.ts', "import { memoryAdmission } from '../admission/memory.ts'", 'imports admission/memory.ts'],
     ['compose.ts', "import { keys } from './commands/keys.ts'", 'imports commands/keys.ts'],
     ['version.ts', "import { config } from './config.ts'", 'imports config.ts'],
+    ['commands/terminal/table.ts', "import { print } from '../command.ts'", 'imports commands/command.ts'],
+    ['commands/terminal/view.ts', "import { readFileSync } from 'node:fs'", 'imports node:fs'],
+    ['live-settings.ts', "import { openStore } from './store/open.ts'", 'imports store/open.ts'],
     ['running-service.ts', "import { listen } from './http/server.ts'", 'imports http/server.ts'],
     ['http/public/audio.ts', "import { openai } from '../../dialects/openai.ts'", 'imports dialects/openai.ts'],
     ['http/public/models.ts', "const port = process.env['PORT']", 'reads the environment'],

@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { openAccounts } from '../src/accounts/accounts.ts'
+import { memoryChanges } from '../src/changes/memory.ts'
+import { sydneyDate } from '../src/core/money/sydney-time.ts'
+import { testBooks } from './support/books.ts'
+import { stageConfig } from './support/chat-stage.ts'
 import { cli } from './support/cli.ts'
+import { scriptedEngine } from './support/scripted-engine.ts'
+import { startWeir } from './support/weir.ts'
 
 describe('weir keys list', () => {
   it('shows the keys of every workspace, or of the one that is named', async (t) => {
@@ -20,5 +27,90 @@ describe('weir keys list', () => {
     }
     assert.deepEqual(await listed(), ['one', 'two'])
     assert.deepEqual(await listed('--workspace', 'two'), ['two'])
+  })
+})
+
+describe('a key', () => {
+  it('may have a name and a last day; weir keys list shows both, and when it was last used', async (t) => {
+    const engine = await scriptedEngine()
+    const weir = await startWeir(stageConfig([engine.url]))
+    t.after(async () => {
+      await weir.stop()
+      await engine.close()
+    })
+    const run = (...args: string[]) => cli([...args, '--config', weir.configFile, '--data', weir.dataDir])
+    const create = async (...args: string[]) =>
+      (await run('keys', 'create', '--workspace', 'default', '--json', ...args)).json<Record<string, string>>()
+    const named = await create('--name', 'website', '--expires', '2099-06-30')
+    // The end of that day in Sydney.
+    assert.deepEqual([named['name'], named['expires_at']], ['website', '2099-06-30T14:00:00.000Z'])
+    const gone = await create('--name', 'old laptop')
+    await run('keys', 'revoke', gone['id'] ?? '')
+    await (await weir.chat({}, { key: named['key'] ?? '' })).text()
+    const [row] = await weir.ledger()
+    const today = sydneyDate(row?.settledAt ?? 0)
+
+    const { data } = (await run('keys', 'list', '--json')).json<{ data: Record<string, string | null>[] }>()
+    assert.deepEqual(
+      data.map(({ name, last_used_at: used, revoked }) => [name, used, revoked === null]),
+      [
+        [null, null, true],
+        ['website', new Date(row?.settledAt ?? 0).toISOString(), true],
+        ['old laptop', null, false],
+      ],
+    )
+    const first = data[0]?.['id'] ?? ''
+    assert.equal(
+      (await run('keys', 'list')).stdout,
+      `ID                            WORKSPACE  NAME     LAST USED   EXPIRES
+${first}  default    -        never       -
+${named['id']}  default    website  ${today}  2099-06-30
+
+Not shown: 1 key that is revoked or has expired. See them with --all.
+`,
+    )
+    assert.equal(
+      (await run('keys', 'list', '--all')).stdout,
+      `ID                            WORKSPACE  NAME        LAST USED   EXPIRES     STATE
+${first}  default    -           never       -           works
+${named['id']}  default    website     ${today}  2099-06-30  works
+${gone['id']}  default    old laptop  never       -           revoked
+`,
+    )
+  })
+
+  it('is refused from the moment it expires', async () => {
+    const clock = { now: () => 1000, monotonic: () => 0 }
+    const books = await testBooks(1000)
+    try {
+      const accounts = await openAccounts(books.store, clock, memoryChanges())
+      await accounts.createWorkspace('acme')
+      const { key } = await accounts.createKey('acme', { expiresAt: 2000 })
+      assert.ok(accounts.authenticate(key))
+      clock.now = () => 1999
+      assert.ok(accounts.authenticate(key))
+      clock.now = () => 2000
+      assert.equal(accounts.authenticate(key), undefined)
+      await assert.rejects(accounts.createKey('acme', { expiresAt: 2000 }), /must expire in the future/)
+    } finally {
+      await books.close()
+    }
+  })
+
+  it('that is lent ends without a trace', async () => {
+    const books = await testBooks(1000)
+    try {
+      const accounts = await openAccounts(books.store, { now: () => 1000, monotonic: () => 0 }, memoryChanges())
+      const { id } = await accounts.createWorkspace('acme')
+      const { key, end } = accounts.lendKey('acme')
+      assert.equal(accounts.authenticate(key)?.workspace.id, id)
+      await accounts.setRequestsPerMinute('acme', 5)
+      assert.equal(accounts.authenticate(key)?.workspace.requestsPerMinute, 5)
+      end()
+      assert.deepEqual([accounts.authenticate(key), accounts.keys()], [undefined, []])
+      assert.throws(() => accounts.lendKey('nobody'), /There is no workspace "nobody"/)
+    } finally {
+      await books.close()
+    }
   })
 })

@@ -20,22 +20,51 @@ export interface Accounts {
   setSpendLimit(nameOrId: string, limit: SpendLimit | null): Promise<Workspace>
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** Returns the key itself, which cannot be retrieved again. */
-  createKey(workspace: string): Promise<{ readonly id: string; readonly key: string; readonly workspace: string }>
+  createKey(workspace: string, details?: KeyDetails): Promise<CreatedKey>
   revokeKey(id: string): Promise<ApiKey>
+  /** A key that is only in memory, until `end` is called. It leaves nothing behind. */
+  lendKey(workspace: string): LentKey
 }
+
+export interface KeyDetails {
+  /** What the key is for, in its owner's words. */
+  readonly name?: string | undefined
+  /** Unix ms from which on the key is refused. */
+  readonly expiresAt?: number | undefined
+}
+
+interface CreatedKey {
+  readonly id: string
+  readonly key: string
+  readonly workspace: string
+  readonly name?: string
+  readonly expires_at?: string
+}
+
+export interface LentKey {
+  readonly key: string
+  end(): void
+}
+
+const KEY_NAME_CHARACTERS_MAX = 100
+/** Every lent key belongs to an open `weir chat`. */
+const LENT_KEYS_MAX = 1000
 
 export async function openAccounts(store: Store, clock: Clock, changes: ChangeFeed): Promise<Accounts> {
   let workspaces: readonly Workspace[] = []
   let keys: readonly ApiKey[] = []
-  let callers = new Map<string, Caller>()
+  let callers = new Map<string, { readonly caller: Caller; readonly expiresAt: number }>()
+  /** By hash. A lent key names its workspace by id, because the workspace may change. */
+  const lent = new Map<string, { readonly workspaceId: string; readonly keyId: string }>()
 
   async function reload(): Promise<void> {
     const snapshot = await store.accounts()
     const byId = new Map(snapshot.workspaces.map((workspace) => [workspace.id, workspace]))
-    const live = new Map<string, Caller>()
+    const live: typeof callers = new Map()
     for (const key of snapshot.keys) {
       const workspace = byId.get(key.workspaceId)
-      if (workspace && key.revokedAt === null) live.set(key.hash, { workspace, keyId: key.id })
+      if (!workspace || key.revokedAt !== null) continue
+      live.set(key.hash, { caller: { workspace, keyId: key.id }, expiresAt: key.expiresAt ?? Infinity })
     }
     ;({ workspaces, keys } = snapshot)
     callers = live
@@ -55,7 +84,14 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
   changes.subscribe('accounts', reload)
   await reload()
   return {
-    authenticate: (key) => callers.get(hashKey(key)),
+    authenticate(key) {
+      const hash = hashKey(key)
+      const found = callers.get(hash)
+      if (found) return found.expiresAt > clock.now() ? found.caller : undefined
+      const borrowed = lent.get(hash)
+      const workspace = borrowed && workspaces.find(({ id }) => id === borrowed.workspaceId)
+      return workspace && { workspace, keyId: borrowed.keyId }
+    },
     workspaces: () => workspaces,
     keys: () => keys,
     workspace: find,
@@ -99,19 +135,43 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
       await changes.announce('accounts')
       return find(id)
     },
-    async createKey(nameOrId) {
+    async createKey(nameOrId, { name, expiresAt } = {}) {
       const workspace = find(nameOrId)
+      if (name !== undefined && (name.trim() === '' || name.length > KEY_NAME_CHARACTERS_MAX)) {
+        throw new ApiError('invalid_value', `A key name must be 1 to ${KEY_NAME_CHARACTERS_MAX} characters.`, {
+          param: 'name',
+        })
+      }
+      if (expiresAt !== undefined && expiresAt <= clock.now()) {
+        throw new ApiError('invalid_value', 'A key must expire in the future.', { param: 'expires_at' })
+      }
       const key = formatKey(randomBytes(32))
       const id = newId('key')
       await store.createKey({
         id,
         workspaceId: workspace.id,
         hash: hashKey(key),
+        name: name ?? null,
         createdAt: clock.now(),
+        expiresAt: expiresAt ?? null,
         revokedAt: null,
       })
       await changes.announce('accounts')
-      return { id, key, workspace: workspace.name }
+      return {
+        id,
+        key,
+        workspace: workspace.name,
+        ...(name === undefined ? {} : { name }),
+        ...(expiresAt === undefined ? {} : { expires_at: new Date(expiresAt).toISOString() }),
+      }
+    },
+    lendKey(nameOrId) {
+      const { id: workspaceId } = find(nameOrId)
+      if (lent.size >= LENT_KEYS_MAX) throw new ApiError('service_unavailable', 'Too many chats are open.')
+      const key = formatKey(randomBytes(32))
+      const hash = hashKey(key)
+      lent.set(hash, { workspaceId, keyId: newId('chat') })
+      return { key, end: () => void lent.delete(hash) }
     },
     async revokeKey(id) {
       if (!keys.some((key) => key.id === id))

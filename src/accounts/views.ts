@@ -30,12 +30,27 @@ export function workspaceView(workspace: Workspace, defaultLimit: number): Works
   }
 }
 
-export function keyView(key: ApiKey, accounts: Accounts): object {
+interface KeyView {
+  readonly id: string
+  readonly workspace: string
+  readonly name: string | null
+  readonly created: string
+  readonly expires_at: string | null
+  /** When it was last used for a request that reached an engine. */
+  readonly last_used_at: string | null
+  readonly revoked: string | null
+}
+
+export function keyView(key: ApiKey, accounts: Accounts, lastUsed: ReadonlyMap<string, number>): KeyView {
+  const time = (at: number | null | undefined): string | null => (at ? new Date(at).toISOString() : null)
   return {
     id: key.id,
     workspace: accounts.workspace(key.workspaceId).name,
+    name: key.name,
     created: new Date(key.createdAt).toISOString(),
-    revoked: key.revokedAt === null ? null : new Date(key.revokedAt).toISOString(),
+    expires_at: time(key.expiresAt),
+    last_used_at: time(lastUsed.get(key.id)),
+    revoked: time(key.revokedAt),
   }
 }
 
@@ -96,6 +111,11 @@ export function periodOf({ from, to }: PeriodText): { from: number; to: number }
     from: from ? instant('from', from, 0) : 0,
     to: to ? instant('to', to, 1) : Number.MAX_SAFE_INTEGER,
   }
+}
+
+/** A date means the end of that day in Sydney. */
+export function endOf(name: string, text: string): number {
+  return instant(name, text, 1)
 }
 
 function instant(name: string, text: string, daysAfter: number): number {

@@ -3,7 +3,7 @@ import { categories, engineKinds, type Deployment, type EngineDescription, type 
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission/lane.ts'
 import { pricesByKind } from '../core/money/image-prices.ts'
-import { parsePriceList, priceRule } from '../core/money/rating.ts'
+import { freeRates, parsePriceList, priceRule } from '../core/money/rating.ts'
 import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
 import type { Path } from '../core/json/schema-check.ts'
 
@@ -146,25 +146,30 @@ export type Secrets = (name: string) => string | undefined
 
 export function parseCatalog(text: string, file: string, secrets: Secrets): readonly Model[] {
   const yaml = parseCheckedYaml(text, file, catalogSchema)
-  return toModels(yaml.data.models, yaml, secrets)
+  const models = toModels(yaml.data.models, yaml, secrets)
+  yaml.requireCorrect()
+  return models
 }
 
+/** Reports mistakes to `yaml`. Entries that break the schema are skipped, since they are reported already. */
 export function toModels(
-  entries: readonly ModelEntry[],
+  entries: readonly ModelEntry[] | undefined,
   yaml: CheckedYaml<unknown>,
   secrets: Secrets,
 ): readonly Model[] {
   const taken = new Set<string>()
-  return entries.map((entry, index) => {
+  if (!Array.isArray(entries)) return []
+  return (entries as readonly ModelEntry[]).flatMap((entry, index) => {
     const path = ['models', index] as const
+    if (yaml.isBroken(path)) return []
     for (const [name, where] of [
       [entry.id, 'id'],
       ...(entry.aliases ?? []).map((alias) => [alias, 'aliases'] as const),
     ] as const) {
-      if (taken.has(name)) throw yaml.errorAt([...path, where], `"${name}" is already the name of a model`)
+      if (taken.has(name)) yaml.mistake([...path, where], `"${name}" is already the name of a model`)
       taken.add(name)
     }
-    return toModel(entry, path, yaml, secrets)
+    return [toModel(entry, path, yaml, secrets)]
   })
 }
 
@@ -172,33 +177,29 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
   const generates = entry.categories.some((category) => category === 'llm' || category === 'vision')
   const maxCompletionTokens = entry.max_completion_tokens ?? (generates ? entry.context_length : 0)
   if (maxCompletionTokens > entry.context_length) {
-    throw yaml.errorAt([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
+    yaml.mistake([...path, 'max_completion_tokens'], `must be at most context_length (${entry.context_length})`)
   }
   const defaultMaxTokens = entry.default_max_tokens ?? Math.min(1024, maxCompletionTokens)
   if (defaultMaxTokens > maxCompletionTokens) {
-    throw yaml.errorAt(
-      [...path, 'default_max_tokens'],
-      `must be at most max_completion_tokens (${maxCompletionTokens})`,
-    )
+    yaml.mistake([...path, 'default_max_tokens'], `must be at most max_completion_tokens (${maxCompletionTokens})`)
   }
   if (entry.categories.includes('reranker') && !entry.rerank_schema) {
-    throw yaml.errorAt([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
+    yaml.mistake([...path, 'rerank_schema'], 'is required for a reranker: one of documents, passages')
   }
   if (entry.tokenizer !== undefined && !isTokenizer(entry.tokenizer)) {
-    throw yaml.errorAt([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
+    yaml.mistake([...path, 'tokenizer'], `must be one of ${tokenizerNames.join(', ')}; leave it out if unsure`)
   }
   const { image_prices: imagePrices = [], ...pricing } = entry.pricing ?? {}
   const rates = parsePriceList(pricing)
-  if ('badKey' in rates) throw yaml.errorAt([...path, 'pricing', rates.badKey], `must be ${priceRule}`)
   const lists = pricesByKind(entry.pricing ?? {})
-  if ('badKey' in lists) throw yaml.errorAt([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
+  if ('badKey' in lists) yaml.mistake([...path, 'pricing', lists.badKey], `must be ${lists.rule}`)
   const dedicated = (entry.dedicated ?? []).map((deployment, index): Deployment => {
     const where = [...path, 'dedicated', index]
     if (entry.dedicated?.findIndex((other) => other.workspace === deployment.workspace) !== index) {
-      throw yaml.errorAt([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
+      yaml.mistake([...where, 'workspace'], `"${deployment.workspace}" already has a deployment of this model`)
     }
     if ('badKey' in parsePriceList({ per_hour: deployment.per_hour ?? '0' })) {
-      throw yaml.errorAt([...where, 'per_hour'], `must be ${priceRule}`)
+      yaml.mistake([...where, 'per_hour'], `must be ${priceRule}`)
     }
     return {
       lane: `${entry.id}@${deployment.workspace}`,
@@ -223,7 +224,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
     instructType: entry.instruct_type,
     rerankSchema: entry.rerank_schema,
     visibleTo: entry.visible_to,
-    rates,
+    rates: 'badKey' in rates ? freeRates : rates,
     imagePrices,
     serverless: entry.serverless && {
       lane: entry.id,
@@ -247,21 +248,21 @@ function toEngine(
   if (!engine) return undefined
   const apiKey = engine.api_key_env === undefined ? undefined : secrets(engine.api_key_env)
   if (engine.api_key_env !== undefined && !apiKey) {
-    throw yaml.errorAt([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
+    yaml.mistake([...path, 'api_key_env'], `the environment variable ${engine.api_key_env} is not set`)
   }
   const urls = engine.urls ?? []
   if (engine.kind === 'embedded' && urls.length > 0) {
-    throw yaml.errorAt([...path, 'urls'], 'is not allowed for kind embedded: Weir runs that engine itself')
+    yaml.mistake([...path, 'urls'], 'is not allowed for kind embedded: Weir runs that engine itself')
   }
   if (engine.kind !== 'embedded' && urls.length === 0) {
-    throw yaml.errorAt([...path, 'urls'], 'is required: a non-empty array of URLs')
+    yaml.mistake([...path, 'urls'], 'is required: a non-empty array of URLs')
   }
   if (engine.kind === 'embedded' && engine.health) {
-    throw yaml.errorAt([...path, 'health'], 'is not allowed for kind embedded: Weir watches that engine itself')
+    yaml.mistake([...path, 'health'], 'is not allowed for kind embedded: Weir watches that engine itself')
   }
   urls.forEach((url, index) => {
     if (!url.startsWith('unix:') && !URL.canParse(url)) {
-      throw yaml.errorAt([...path, 'urls', index], 'is not a valid URL')
+      yaml.mistake([...path, 'urls', index], 'is not a valid URL')
     }
   })
   return {

@@ -3,10 +3,10 @@ import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
 import { memoryChanges } from '../changes/memory.ts'
 import { systemClock } from '../system-clock.ts'
-import { loadConfig, type Config } from '../config.ts'
+import { loadConfig, type Config, type Overrides } from '../config.ts'
 import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
-import { openStore } from '../store/open.ts'
+import { hasLedger, openStore } from '../store/open.ts'
 import { viewOn, type View } from './terminal/view.ts'
 
 /** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */
@@ -18,6 +18,9 @@ export interface Command {
 
 /** The command was used wrongly. Printed without a stack, with a hint to --help. */
 export class UsageError extends Error {}
+
+/** Something that can go wrong did, and the message says what to do. Printed without a stack. */
+export class CommandFailed extends Error {}
 
 /** A check found problems and has printed them. Only makes the command exit with status 1. */
 export class ProblemsFound extends Error {}
@@ -69,8 +72,29 @@ export function requiredText(flags: Flags, name: string): string {
   return value
 }
 
+export function overridesOf(flags: Flags): Overrides {
+  return { config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') }
+}
+
 export function configOf(flags: Flags): Config {
-  return loadConfig({ config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') })
+  return loadConfig(overridesOf(flags))
+}
+
+/**
+ * A command in the wrong directory must not leave a new, empty ledger there. Only the service makes one, and a command
+ * that changes something where a configuration or an option says that the ledger belongs.
+ */
+function requireLedger(flags: Flags, config: Config, { changes }: { changes: boolean }): void {
+  const isNamed = text(flags, 'data') !== undefined
+  const isConfigured = config.file !== undefined || sourceOf(config, 'data_dir') !== 'default'
+  if (isNamed || (isConfigured && changes) || hasLedger(config.dataDir)) return
+  throw new CommandFailed(
+    `there is no ledger in ${config.dataDir}; weir serve creates one, and --data DIR names another directory`,
+  )
+}
+
+function sourceOf({ settings }: Config, key: string): string | undefined {
+  return settings.find((setting) => setting.key === key)?.source
 }
 
 interface Books {
@@ -87,7 +111,10 @@ export async function withBooks<Result>(
   work: (books: Books) => Promise<Result>,
 ): Promise<Result> {
   const config = configOf(flags)
+  requireLedger(flags, config, options)
+  const isNew = !hasLedger(config.dataDir)
   const store = await openStore({ dataDir: config.dataDir, exclusive: false })
+  if (isNew && !flags.values['json']) process.stderr.write(`weir: created a new ledger in ${config.dataDir}\n`)
   try {
     const changes = memoryChanges()
     const accounts = await openAccounts(store, systemClock, changes)

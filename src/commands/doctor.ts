@@ -10,6 +10,8 @@ import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
 import { findService } from '../running-service.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
+import { count, counted } from './terminal/amounts.ts'
+import type { View } from './terminal/view.ts'
 
 /** The result of one check. */
 interface Finding {
@@ -22,6 +24,7 @@ interface Finding {
 
 const GIGABYTE = 1_000_000_000
 const MARKS = { ok: '✔', note: '•', problem: '✖' } as const
+const TONES = { ok: 'green', note: 'yellow', problem: 'red' } as const
 
 export const doctor: Command = {
   summary: 'check the installation and suggest fixes',
@@ -43,13 +46,30 @@ if there is a problem.`,
       ...(await engines(models)),
       ...localModels(config, models),
     ]
-    print(flags, { findings }, () => findings.map(line).join('\n'))
+    print(flags, { findings }, (view) => doctorText(findings, view))
     if (findings.some(({ state }) => state === 'problem')) throw new ProblemsFound('problems found; see above')
   },
 }
 
-function line({ name, state, detail, advice }: Finding): string {
-  return `${MARKS[state]} ${name}: ${detail}${advice ? `\n    → ${advice}` : ''}`
+/** Models take one line for all that are here and one for all that are not; the default catalog has many. */
+function doctorText(findings: readonly Finding[], view: View): string {
+  const models = findings.filter(({ name }) => name === 'model')
+  const here = models.filter(({ state }) => state === 'ok').length
+  const all = counted(models.length, 'model')
+  const summary: Finding = {
+    name: 'models',
+    state: here === models.length ? 'ok' : 'note',
+    detail: `${count(here)} of ${all} that Weir runs itself are downloaded`,
+    ...(here === models.length
+      ? {}
+      : { advice: 'weir models list shows them, and weir models pull SLUG downloads one' }),
+  }
+  const others = findings.filter(({ name }) => name !== 'model')
+  return [...others, ...(models.length === 0 ? [] : [summary])].map((finding) => findingText(finding, view)).join('\n')
+}
+
+function findingText({ name, state, detail, advice }: Finding, { paint }: View): string {
+  return `${paint(TONES[state], MARKS[state])} ${name}: ${detail}${advice ? `\n    → ${advice}` : ''}`
 }
 
 function machine(): Finding {

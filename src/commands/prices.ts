@@ -5,7 +5,7 @@ import { pricesByKind, type ImagePrice, type ModelPrices } from '../core/money/i
 import type { PriceList } from '../core/money/rating.ts'
 import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
 import { parseFlags, print, requiredText, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
-import { pricesText } from './terminal/amounts.ts'
+import { pricesLines, pricesText } from './terminal/amounts.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import type { View } from './terminal/view.ts'
 
@@ -81,13 +81,18 @@ interface OwnPrices {
   readonly pricing: ModelPrices
 }
 
-const COLUMNS: readonly Column<OwnPrices>[] = [
+const COLUMNS: readonly Column<{ readonly model: string; readonly price: string }>[] = [
   { title: 'MODEL', cell: ({ model }) => model },
-  { title: 'PRICES (EXCLUDING GST)', cell: ({ pricing }) => pricesText(pricing) },
+  { title: 'PRICES (EXCLUDING GST)', cell: ({ price }) => price },
 ]
 
 export function ownPricesText(data: readonly OwnPrices[], view: View): string {
-  return data.length === 0 ? 'No prices of its own: the list prices apply.' : renderTable(data, COLUMNS, view)
+  if (data.length === 0) return 'No prices of its own: the list prices apply.'
+  const rows = data.flatMap(({ model, pricing }) =>
+    // The model stands only in the first of its lines.
+    pricesLines(pricing).map((price, index) => ({ model: index === 0 ? model : ' ', price })),
+  )
+  return renderTable(rows, COLUMNS, view)
 }
 
 function priceList(flags: Flags): ModelPrices {

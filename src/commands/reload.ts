@@ -4,19 +4,22 @@ import { configOf, parseFlags, print, UsageError, type Command } from './command
 import { counted } from './terminal/amounts.ts'
 
 export const reload: Command = {
-  summary: 'make the running service read its catalog again',
+  summary: 'make the running service read weir.yaml and its catalog again',
   help: `weir reload [--force]
 
-Makes the running service read the catalog again, and waits until it has. The
-service also does so by itself when the file changes, and on SIGHUP. It refuses
-a file with a mistake, a file without models, and a file that has lost a price
-that a model is charged for, and goes on with the old catalog.
+Makes the running service read weir.yaml and the catalog again, and waits until
+it has. The service also does so by itself when a file changes, and on SIGHUP.
+It refuses a file with a mistake, a file without models, and a file that has
+lost a price that a model is charged for, and goes on with what it had.
 
   --force   take a file without models, or one that has lost prices`,
   async run(args) {
     const flags = parseFlags(args, { force: 'boolean' })
-    const answer = await askService(configOf(flags).dataDir, 'catalog', { force: flags.values['force'] === true })
-    if (!answer) throw new UsageError('no service is running on this data directory; start it with npm start')
+    const { dataDir } = configOf(flags)
+    const answer = await askService(dataDir, 'catalog', { force: flags.values['force'] === true })
+    if (!answer) {
+      throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
+    }
     if ('error' in answer) throw new ConfigError(answer.error)
     print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
   },

@@ -1,8 +1,8 @@
-import type { Model } from '../core/catalog.ts'
-import { fetchDisplay } from './fetch-display.ts'
 import { startService, type Service } from '../compose.ts'
-import type { Config } from '../config.ts'
-import { configOf, parseFlags, type Command } from './command.ts'
+import { findMistakes, type Config } from '../config.ts'
+import { ConfigError } from '../core/checked-yaml.ts'
+import { configOf, overridesOf, parseFlags, text, type Command, type Flags } from './command.ts'
+import { startDisplay, type StartDisplay } from './start-display.ts'
 
 export const serve: Command = {
   summary: 'run the service',
@@ -10,31 +10,92 @@ export const serve: Command = {
 
 Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
 with Retry-After, and running requests finish. A second signal stops it at once.
-SIGHUP reloads the catalog, which also happens when its file changes; see weir
-reload. If usage can no longer be recorded, the service stops by itself, with
-status 1.
+SIGHUP reloads weir.yaml and the catalog, which also happens when a file
+changes; see weir reload. If usage can no longer be recorded, the service stops
+by itself, with status 1.
+
+On a terminal it shows a short log. Otherwise, and with --json, it writes JSON
+only: one line on stdout once it runs, and its log on stderr. The very first start makes an API
+key. It is shown on a terminal, or else written to first-api-key in the data
+directory.
 
   --port N   port of the public API (default: $WEIR_PORT, or server.port in
              weir.yaml, or 8080)`,
   async run(args) {
     const flags = parseFlags(args, { port: 'string' })
-    let running: Service | undefined
-    const fetching = fetchDisplay(process.stdout, (slug) => {
-      const model = running?.models.find(({ id, categories }) => id === slug && categories.includes('llm'))
-      return running && model && tryChat(running, model)
-    })
-    const config = configOf(flags)
-    const service = await startService(config, fetching.events)
-    running = service
-    process.stdout.write(banner(service, config))
-    fetching.show()
-    process.on('SIGHUP', () => service.reloadCatalog())
-    const failure = await Promise.race([stopSignal(), service.failed])
-    process.once('SIGTERM', () => process.exit(1))
-    process.once('SIGINT', () => process.exit(1))
-    await service.stop()
-    if (failure) throw failure
+    const config = checkedConfig(flags)
+    const display = startDisplay(process, { isJson: flags.values['json'] === true })
+    try {
+      await runUntilStopped(flags, config, display)
+    } finally {
+      display.close()
+    }
   },
+}
+
+async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
+  const service = await start(config, display)
+  // From before anybody reads that it runs.
+  const signalled = stopSignal()
+  started(service, config, optionsOf(flags))
+  process.on('SIGHUP', () => service.reloadCatalog())
+  const failure = await Promise.race([signalled, service.failed])
+  process.once('SIGTERM', () => process.exit(1))
+  process.once('SIGINT', () => process.exit(1))
+  await service.stop()
+  if (failure) throw failure
+}
+
+/** Reports every mistake of the file, not only the first that is in the way. */
+function checkedConfig(flags: Flags): Config {
+  try {
+    const config = configOf(flags)
+    config.catalog.read()
+    return config
+  } catch (error) {
+    if (error instanceof ConfigError) throw new ConfigError(findMistakes(overridesOf(flags)).mistakes, { cause: error })
+    throw error
+  }
+}
+
+async function start(config: Config, display: StartDisplay['display']): Promise<Service> {
+  try {
+    return await startService(config, display)
+  } catch (error) {
+    const explained = listenFailure(error, config)
+    throw explained === undefined ? error : new ConfigError(explained, { cause: error })
+  }
+}
+
+/** Says which port it is, who chose it, and what to do; undefined for any other error. */
+function listenFailure(error: unknown, { port, settings }: Config): string | undefined {
+  const { code, syscall, address, port: tried } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  if (syscall !== 'listen' || tried === undefined) return undefined
+  const [portKey, hostKey, choices] =
+    tried === port
+      ? ['server.port', 'server.host', '--port N, WEIR_PORT or server.port']
+      : ['server.admin_port', 'server.admin_host', 'WEIR_ADMIN_PORT or server.admin_port']
+  const chosenBy = (key: string): string => {
+    const source = settings.find((setting) => setting.key === key)?.source ?? 'default'
+    return source === 'default' ? `the default of ${key}` : source.startsWith('-') ? source : `${source}, ${key}`
+  }
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${tried} on ${address} is in use (the port comes from ${chosenBy(portKey)}); stop the program that uses it, or choose another port with ${choices}`
+    case 'EACCES':
+      return `this user may not listen on port ${tried} (it comes from ${chosenBy(portKey)}); choose a port above 1023 with ${choices}`
+    case 'EADDRNOTAVAIL':
+      return `${address} is not an address of this machine (it comes from ${chosenBy(hostKey)}); correct ${hostKey}`
+    default:
+      return undefined
+  }
+}
+
+/** What another command needs to find the same data directory. */
+function optionsOf(flags: Flags): string {
+  return ['config', 'data']
+    .map((name) => (text(flags, name) === undefined ? '' : ` --${name} ${text(flags, name)}`))
+    .join('')
 }
 
 function stopSignal(): Promise<void> {
@@ -42,33 +103,4 @@ function stopSignal(): Promise<void> {
     process.once('SIGTERM', () => resolve())
     process.once('SIGINT', () => resolve())
   })
-}
-
-function banner(service: Service, { operatorToken }: Config): string {
-  const model = service.models.find((it) => it.categories.includes('llm') && service.isUp(it))
-  const lines = ['', `  Weir is running.`, '', `  API       ${service.url}/api/v1`, `  Docs      ${service.url}/docs`]
-  const token = operatorToken === undefined ? 'the token is in operator-token in the data directory' : 'with your token'
-  lines.push(`  Operator  ${service.adminUrl} (${token})`)
-  if (service.firstKey) lines.push('', `  Your first API key (it is not shown again):`, `    ${service.firstKey}`)
-  lines.push('', '  Try it:')
-  if (model) lines.push(`    ${tryChat(service, model)}`)
-  else {
-    lines.push(`    curl ${service.url}/api/v1/models -H "Authorization: Bearer ${keyOf(service)}"`)
-    lines.push('', '  No chat model is ready yet. Wait for a download to finish, or add your own model to')
-    lines.push('  weir.yaml (see weir.example.yaml).')
-  }
-  return `${lines.join('\n')}\n\n`
-}
-
-function tryChat(service: Service, model: Model): string {
-  const messages = [{ role: 'user', content: 'What is the capital of France?' }]
-  // Greedy sampling gives small models their best chance of a correct first answer.
-  const sampling = model.supportedParameters.includes('temperature') ? { temperature: 0 } : {}
-  const body = JSON.stringify({ model: model.id, messages, max_tokens: 40, ...sampling })
-  return `curl ${service.url}/api/v1/chat/completions -H "Authorization: Bearer ${keyOf(service)}" -H "Content-Type: application/json" -d '${body}'`
-}
-
-/** The key is only known on the first start; later the reader has to fill in their own. */
-function keyOf(service: Service): string {
-  return service.firstKey ?? '$WEIR_API_KEY'
 }

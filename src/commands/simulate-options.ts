@@ -70,6 +70,7 @@ const options = {
   config: { type: 'string' },
   data: { type: 'string' },
   json: { type: 'boolean', default: false },
+  debug: { type: 'boolean', default: false },
 } as const
 
 export interface SimulateOptions {
@@ -88,7 +89,10 @@ const requestsMax = 2_000_000
 export function readOptions(args: readonly string[]): SimulateOptions {
   const flags = parse(args)
   const { values } = flags
-  type Name = Exclude<keyof typeof values, 'json' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'>
+  type Name = Exclude<
+    keyof typeof values,
+    'json' | 'debug' | 'config' | 'data' | 'replay' | 'workspace' | 'from' | 'to'
+  >
 
   /** A number above 0, or from 0 up when `least` is given. */
   function positive(name: Name, least?: 0): number {

@@ -1,4 +1,7 @@
+import type { LaneLimits } from '../core/admission/lane.ts'
 import type { Moment, QueueReport, Spread } from '../core/admission/queue-simulation.ts'
+import { renderTable, type Column } from './terminal/table.ts'
+import type { View } from './terminal/view.ts'
 
 /** The report of a single run, with a small chart. */
 export function singleRun(report: QueueReport, durationMs: number): string {
@@ -6,7 +9,7 @@ export function singleRun(report: QueueReport, durationMs: number): string {
   const chart = (label: string, key: keyof Moment, whole: number): string => {
     const values = report.moments.map((moment) => moment[key])
     const figures = `mean ${count(mean(values))}, peak ${count(Math.max(...values))} of ${count(whole)}`
-    return `  ${label.padEnd(17)} ${sparkline(values, whole)}  ${figures}`
+    return `  ${label}: ${figures}\n  ${sparkline(values, whole)}`
   }
   const part = (label: string, requests: number): string =>
     `  ${label.padEnd(17)} ${count(requests).padStart(9)}  ${percent(ofAll(report, requests)).padStart(7)}`
@@ -35,30 +38,68 @@ export function singleRun(report: QueueReport, durationMs: number): string {
   ].join('\n')
 }
 
-const columns: readonly (readonly [string, (report: QueueReport) => string])[] = [
-  ['budget', ({ limits }) => count(limits.tokenBudget)],
-  ['concurrent', ({ limits }) => count(limits.maxConcurrentRequests)],
-  ['depth', ({ limits }) => count(limits.maxQueueDepth)],
-  ['max wait', ({ limits }) => time(limits.maxWaitMs)],
-  ['wait p50', ({ waitMs }) => time(waitMs?.p50)],
-  ['p95', ({ waitMs }) => time(waitMs?.p95)],
-  ['answer p95', ({ answerMs }) => time(answerMs?.p95)],
-  ['full', (report) => percent(ofAll(report, report.queueFull))],
-  ['overloaded', (report) => percent(ofAll(report, report.overloaded))],
-  ['too large', (report) => percent(ofAll(report, report.tooLarge))],
-  ['conc. use', ({ concurrencyUse }) => percent(concurrencyUse)],
-  ['budget use', ({ budgetUse }) => percent(budgetUse)],
-  ['tokens/s', ({ outputTokensPerSecond }) => count(outputTokensPerSecond)],
+const LIMITS: readonly (Column<QueueReport> & { readonly words: (limits: LaneLimits) => string })[] = [
+  {
+    title: 'TOKENS',
+    cell: ({ limits }) => count(limits.tokenBudget),
+    words: ({ tokenBudget }) => `token budget ${count(tokenBudget)}`,
+  },
+  {
+    title: 'AT ONCE',
+    cell: ({ limits }) => count(limits.maxConcurrentRequests),
+    words: ({ maxConcurrentRequests }) => `${count(maxConcurrentRequests)} concurrent`,
+  },
+  {
+    title: 'DEPTH',
+    cell: ({ limits }) => count(limits.maxQueueDepth),
+    words: ({ maxQueueDepth }) => `queue ${count(maxQueueDepth)}`,
+  },
+  {
+    title: 'MAX WAIT',
+    cell: ({ limits }) => time(limits.maxWaitMs),
+    words: ({ maxWaitMs }) => `max wait ${time(maxWaitMs)}`,
+  },
 ]
 
-/** A table that compares several runs, one per line. */
-export function comparison(reports: readonly QueueReport[]): string {
-  const table = columns.map(([heading, cell]) => {
-    const cells = [heading, ...reports.map(cell)]
-    const width = Math.max(...cells.map((text) => text.length))
-    return cells.map((text) => text.padStart(width))
-  })
-  return [undefined, ...reports].map((_, row) => table.map((column) => column[row]).join('  ')).join('\n')
+const RESULTS: readonly Column<QueueReport>[] = [
+  { title: 'WAIT P50', cell: ({ waitMs }) => time(waitMs?.p50) },
+  { title: 'P95', cell: ({ waitMs }) => time(waitMs?.p95) },
+  { title: 'ANSWER', cell: ({ answerMs }) => time(answerMs?.p95) },
+  { title: 'FULL', cell: (report) => refused(report, report.queueFull) },
+  { title: 'LATE', cell: (report) => refused(report, report.overloaded) },
+  { title: 'LARGE', cell: (report) => refused(report, report.tooLarge) },
+  { title: 'SLOTS', cell: ({ concurrencyUse }) => shortPercent(concurrencyUse) },
+  { title: 'BUDGET', cell: ({ budgetUse }) => shortPercent(budgetUse) },
+  { title: 'TOKENS/S', cell: ({ outputTokensPerSecond }) => count(outputTokensPerSecond) },
+]
+
+const LEGEND = `ANSWER is the 95th percentile. FULL, LATE and LARGE are refused: queue_full,
+model_overloaded, too large for the budget. SLOTS and BUDGET are in use.`
+
+/** A table that compares several runs, one per line. Limits that are the same for all stand above it. */
+export function comparison(reports: readonly QueueReport[], view: View): string {
+  const isSame = ({ cell }: Column<QueueReport>): boolean => new Set(reports.map(cell)).size === 1
+  const same = LIMITS.filter(isSame).map(({ words }) => words((reports[0] as QueueReport).limits))
+  const columns = [...LIMITS.filter((column) => !isSame(column)), ...RESULTS]
+  return [
+    ...(same.length === 0 ? [] : [`The same for all: ${same.join(', ')}`, '']),
+    renderTable(
+      reports,
+      columns.map((column) => ({ ...column, align: 'right' })),
+      view,
+    ),
+    '',
+    LEGEND,
+  ].join('\n')
+}
+
+/** Empty when nothing was refused, so that the column goes when that is so in every run. */
+function refused(report: QueueReport, requests: number): string | null {
+  return requests === 0 ? null : shortPercent(ofAll(report, requests))
+}
+
+function shortPercent(share: number): string {
+  return `${(share * 100).toFixed(1)}%`
 }
 
 /** The same figures as JSON. Times are in milliseconds; `*_use` and `held_by_*` are fractions of 1. */

@@ -5,6 +5,7 @@ import { print, type Command } from './command.ts'
 import { recordedLoad, type Replay, type TimedArrivals } from './recorded-load.ts'
 import { help, readOptions, type SimulateOptions } from './simulate-options.ts'
 import { comparison, runView, singleRun } from './simulate-report.ts'
+import type { View } from './terminal/view.ts'
 
 export const simulate: Command = {
   summary: 'predict waits and refusals for given limits and load',
@@ -18,7 +19,7 @@ export const simulate: Command = {
 
 interface Simulation {
   readonly data: object
-  text(): string
+  text(view: View): string
 }
 
 /** Runs every combination of limits on the same load. */
@@ -39,13 +40,13 @@ export async function simulation(
       },
       runs: runs.map(runView),
     },
-    text: () => reportText(runs, durationMs),
+    text: (view) => reportText(runs, durationMs, view),
   }
 }
 
-function reportText(runs: readonly QueueReport[], durationMs: number): string {
+function reportText(runs: readonly QueueReport[], durationMs: number, view: View): string {
   const [only] = runs
-  return only !== undefined && runs.length === 1 ? singleRun(only, durationMs) : comparison(runs)
+  return only !== undefined && runs.length === 1 ? singleRun(only, durationMs) : comparison(runs, view)
 }
 
 async function chosenLoad(

@@ -83,7 +83,7 @@ export function usageTable(rows: readonly LedgerRow[], view: View): string {
   const columns: readonly Column<LedgerRow>[] = [
     { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ settledAt }) => secondText(settledAt) },
     { title: 'MODEL', cell: ({ model }) => model, mayShrink: true },
-    { title: 'USAGE', cell: (row) => usageText(row) + (row.estimated ? ' (estimated)' : ''), mayShrink: true },
+    { title: 'USAGE', cell: usageText },
     { title: 'COST', cell: ({ amount }) => audText(amount, decimals), align: 'right' },
   ]
   const total = amounts.reduce((sum, amount) => sum + amount, 0n)
@@ -91,10 +91,10 @@ export function usageTable(rows: readonly LedgerRow[], view: View): string {
   return `${table}\n\n${counted(rows.length, 'row')}, ${audText(total)} excluding GST`
 }
 
-/** How a request ended, unless it went well. */
-function endOf({ outcome, correction }: LedgerRow): string {
+/** How a request ended, unless it went well, and whether its usage is an estimate. */
+function endOf({ outcome, correction, estimated }: LedgerRow): string {
   if (correction) return `reverses ${correction.of}: ${correction.reason}`
-  return outcome === 'completed' ? '' : outcome
+  return [...(outcome === 'completed' ? [] : [outcome]), ...(estimated ? ['estimated'] : [])].join(', ')
 }
 
 function correct(flags: Flags): Promise<void> {

@@ -83,8 +83,8 @@ const COLUMNS: readonly Column<WorkspaceView>[] = [
   { title: 'NAME', cell: ({ name }) => name, mayShrink: true },
   { title: 'PER MINUTE', cell: ({ requests_per_minute: limit }) => count(limit), align: 'right' },
   { title: 'SPEND LIMIT', cell: spendLimitText, align: 'right' },
+  { title: 'BUYER', cell: ({ buyer }) => buyer.name, mayShrink: true },
   { title: 'CREATED', cell: ({ created }) => dayText(created) },
-  { title: 'ID', cell: ({ id }) => id },
 ]
 
 export function workspaceText(shown: WorkspaceView, view: View): string {

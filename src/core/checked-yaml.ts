@@ -1,15 +1,40 @@
 import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
 import type { Static, TSchema } from 'typebox'
-import { findSchemaProblem, formatPath, type Path, type SchemaProblem } from './json/schema-check.ts'
+import { formatPath, type Path, type SchemaProblem } from './json/schema-check.ts'
+import { findSchemaProblems } from './json/schema-problems.ts'
 
-/** A mistake in a file that an operator wrote. The message says where it is and what is allowed. */
-export class ConfigError extends Error {}
+/** A mistake in what an operator wrote. The message says where it is and what is allowed. */
+export class ConfigError extends Error {
+  /** All mistakes that were found, each in one line. */
+  readonly mistakes: readonly string[]
 
-/** A YAML document that has passed its schema and still knows its line numbers. */
+  constructor(mistakes: string | readonly string[], options?: ErrorOptions) {
+    const [first = '', ...others] = typeof mistakes === 'string' ? [mistakes] : mistakes
+    const more = others.length === 1 ? '1 more mistake' : `${others.length} more mistakes`
+    super(others.length === 0 ? first : `${first} (and ${more}: weir check lists them)`, options)
+    this.mistakes = [first, ...others]
+  }
+}
+
+/**
+ * A YAML document that has been checked against its schema and still knows its line numbers. Mistakes are collected, so
+ * that an operator sees all of them at once. `data` is only what it claims to be when there are none.
+ */
 export interface CheckedYaml<Data> {
   readonly data: Data
-  /** An error for a rule that a schema cannot express. */
-  errorAt(path: Path, message: string): ConfigError
+  /** Adds a mistake against a rule that a schema cannot express. */
+  mistake(path: Path, message: string): void
+  /** Whether something at or below the path breaks the schema. */
+  isBroken(path: Path): boolean
+  /** The line of a key, as FILE:LINE. */
+  placeOf(path: Path): string
+  /** Throws a `ConfigError` if there were mistakes, in the order of the file. */
+  requireCorrect(): void
+}
+
+interface Mistake {
+  readonly line: number
+  readonly text: string
 }
 
 export function parseCheckedYaml<Schema extends TSchema>(
@@ -23,17 +48,29 @@ export function parseCheckedYaml<Schema extends TSchema>(
   if (syntaxError) {
     throw new ConfigError(`${file}:${lines.linePos(syntaxError.pos[0]).line}: ${syntaxError.message}`)
   }
-  const errorAt = (path: Path, message: string): ConfigError =>
-    new ConfigError(`${file}:${lineOf(document, lines, path)}: ${formatPath(path) || 'the file'}: ${message}`)
+  const mistakes: Mistake[] = []
+  const mistake = (path: Path, message: string): void => {
+    const line = lineOf(document, lines, path)
+    mistakes.push({ line, text: `${file}:${line}: ${formatPath(path) || 'the file'}: ${message}` })
+  }
   const unknown = unknownAlias(document)
   if (unknown) {
     const line = lines.linePos(unknown.at).line
     throw new ConfigError(`${file}:${line}: *${unknown.name} refers to an anchor that is not defined above it`)
   }
   const data = toData(document, file)
-  const problem = findSchemaProblem(schema, data)
-  if (problem) throw errorAt(problem.path, explain(problem, valueAt(data, problem.path)))
-  return { data: data as Static<Schema>, errorAt }
+  const problems = findSchemaProblems(schema, data)
+  for (const problem of problems) mistake(problem.path, explain(problem, valueAt(data, problem.path)))
+  return {
+    data: data as Static<Schema>,
+    mistake,
+    isBroken: (path) => problems.some((problem) => path.every((step, index) => problem.path[index] === step)),
+    placeOf: (path) => `${file}:${lineOf(document, lines, path)}`,
+    requireCorrect() {
+      if (mistakes.length === 0) return
+      throw new ConfigError(mistakes.toSorted((one, other) => one.line - other.line).map(({ text }) => text))
+    },
+  }
 }
 
 function explain(problem: SchemaProblem, value: unknown): string {

@@ -30,7 +30,11 @@ export interface ApiKey {
   readonly workspaceId: string
   /** SHA-256 of the key; the key itself is shown once and kept nowhere. */
   readonly hash: string
+  /** What the key is for, in its owner's words. */
+  readonly name: string | null
   readonly createdAt: number
+  /** The key is refused from this moment on; null: never. */
+  readonly expiresAt: number | null
   readonly revokedAt: number | null
 }
 

@@ -25,6 +25,8 @@ export interface AccountStore {
   createKey(key: ApiKey): Promise<void>
   /** A key that is revoked already keeps the time of its first revocation. */
   revokeKey(id: string, at: number): Promise<void>
+  /** When each key was last used for a request that reached an engine, by id. Keys that never were are not in it. */
+  keysLastUsed(): Promise<ReadonlyMap<string, number>>
   /** Returns the version's id, which the store chooses: no two versions have the same one. */
   addPriceVersion(version: Omit<PriceVersion, 'id'>): Promise<number>
 }

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Store } from '../ports/store.ts'
 import type { DatabaseEvents } from './database.ts'
 import { accountQueries } from './queries/accounts.ts'
@@ -10,6 +12,11 @@ import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 
 export type { DatabaseEvents }
+
+/** Whether the directory has been opened before. Opening it creates what is missing. */
+export function hasLedger(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'weir.db'))
+}
 
 export interface StoreOptions {
   readonly dataDir: string

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 
 /** Writes log lines to a file descriptor in batches. */
-interface LogDestination {
+export interface LogDestination {
   write(line: string): void
   /** Resolves when every line so far has been written to the descriptor. */
   flush(): Promise<void>

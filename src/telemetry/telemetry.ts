@@ -3,7 +3,7 @@ import { pino, type Logger } from 'pino'
 import type { LaneStatus } from '../core/admission/lane.ts'
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
-import { logDestination } from './log-destination.ts'
+import { logDestination, type LogDestination } from './log-destination.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../ports/admission.ts'
@@ -43,8 +43,8 @@ interface RequestLine {
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
-export function createTelemetry(level: string, version: string): Telemetry {
-  const lines = logDestination(2)
+/** Log lines go to stderr unless `lines` takes them. */
+export function createTelemetry(level: string, version: string, lines: LogDestination = logDestination(2)): Telemetry {
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   const metrics = createMetrics()
   const requests = metrics.counter('weir_requests_total')

@@ -9,6 +9,7 @@ import type { Store } from '../../src/ports/store.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 import { storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
+import type { ApiKey } from '../../src/ports/accounts.ts'
 
 /** What every store promises, whatever database is behind it. */
 
@@ -56,6 +57,16 @@ function issued(workspaceId: string, sequence: number, changes: Partial<IssuedIn
 }
 
 for (const adapter of storeAdapters) {
+  const keyOf = (workspaceId: string): ApiKey => ({
+    id: 'key',
+    workspaceId,
+    hash: 'hash a',
+    name: null,
+    createdAt: 5,
+    expiresAt: null,
+    revokedAt: null,
+  })
+
   describe(`the store on ${adapter.name}`, () => {
     let database: TestDatabase
     /** Two processes that have the same database open. */
@@ -111,21 +122,21 @@ for (const adapter of storeAdapters) {
 
       it('keeps keys, and the time of their first revocation', async () => {
         const workspaceId = await newWorkspace()
-        const key = { id: 'key_a', workspaceId, hash: 'hash a', createdAt: 5, revokedAt: null }
+        const key = { ...keyOf(workspaceId), id: 'key_a', name: 'for the website', expiresAt: 900 }
         await store.createKey(key)
-        await store.createKey({ ...key, id: 'key_b', hash: 'hash b' })
+        await store.createKey({ ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null })
         await store.revokeKey('key_b', 7)
         await other.revokeKey('key_b', 9)
         const { keys } = await other.accounts()
         assert.deepEqual(
           keys.filter((it) => it.workspaceId === workspaceId),
-          [key, { ...key, id: 'key_b', hash: 'hash b', revokedAt: 7 }],
+          [key, { ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null, revokedAt: 7 }],
         )
       })
 
       it('refuses a key for a workspace that does not exist, and one that another key has', async () => {
         const workspaceId = await newWorkspace()
-        const key = { id: 'key_c', workspaceId, hash: 'hash c', createdAt: 5, revokedAt: null }
+        const key = { ...keyOf(workspaceId), id: 'key_c', hash: 'hash c' }
         await store.createKey(key)
         await assert.rejects(store.createKey({ ...key, id: 'key_d', hash: 'hash d', workspaceId: 'ws_none' }))
         await assert.rejects(store.createKey({ ...key, id: 'key_e' }))

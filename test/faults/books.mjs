@@ -171,8 +171,8 @@ export default [
   {
     name: 'accounts-revoked-key-still-works',
     file: 'src/accounts/accounts.ts',
-    find: 'if (workspace && key.revokedAt === null) live.set',
-    replace: 'if (workspace) live.set',
+    find: 'if (!workspace || key.revokedAt !== null) continue',
+    replace: 'if (!workspace) continue',
     tests: ['http/accounts'],
   },
   {

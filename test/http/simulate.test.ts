@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { cli, type CliResult } from '../support/cli.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { gate } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
 
 describe('weir simulate --replay', () => {
@@ -11,9 +12,7 @@ describe('weir simulate --replay', () => {
 
   before(async () => {
     engine = await scriptedEngine()
-    // Slow enough that all requests arrive before the first one ends, even on a busy machine.
-    engine.script = { tokens: ['a', 'b'], firstByteMs: 400, promptTokens: 10 }
-    weir = await startWeir(stageConfig([engine.url], { limits: { max_concurrent_requests: 1 } }))
+    weir = await startWeir(stageConfig([engine.url]))
   })
 
   after(async () => {
@@ -28,7 +27,13 @@ describe('weir simulate --replay', () => {
 
   it('[Q7] reads arrival times, input, allowed output and real output from the ledger', async () => {
     const from = new Date(Date.now() - 1000).toISOString()
-    await Promise.all([weir.chat({ max_tokens: 20 }), weir.chat({ max_tokens: 30, n: 2 }), weir.chat({})])
+    // None is answered before all of them have arrived.
+    const { opened, open } = gate()
+    engine.script = { tokens: ['a', 'b'], promptTokens: 10, hold: { afterTokens: 0, until: opened } }
+    const answers = [weir.chat({ max_tokens: 20 }), weir.chat({ max_tokens: 30, n: 2 }), weir.chat({})]
+    await engine.arrived(3)
+    open()
+    await Promise.all(answers)
     const to = new Date().toISOString()
 
     const rows = (await weir.ledger()).toSorted((one, other) => one.maxTokens - other.maxTokens)
@@ -40,13 +45,15 @@ describe('weir simulate --replay', () => {
         [256, 10, 2],
       ],
     )
-    // All three arrived at once, so with room for two, one waits.
+    // All three overlap, so with room for two, one waits.
     interface Report {
       readonly duration_ms: number
       readonly runs: readonly Record<string, number>[]
     }
     const period = `meta/test-8b --from ${from} --to ${to}`
-    const report = (await replay(`${period} --token-budget 1000 --max-concurrent-requests 2,3`)).json<Report>()
+    // Each takes 20 s in the simulation, so however far apart this machine let them arrive, they overlap.
+    const limits = '--token-budget 1000 --max-concurrent-requests 2,3 --tokens-per-second 0.1'
+    const report = (await replay(`${period} ${limits}`)).json<Report>()
     const [two, three] = report.runs
     assert.equal(report.duration_ms, Date.parse(to) - Date.parse(from))
     assert.deepEqual([two?.['requests'], two?.['admitted_after_wait']], [3, 1])

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -54,6 +54,17 @@ export async function cli(args: readonly string[], options?: CliOptions): Promis
       return JSON.parse(stdout()) as Shape
     },
   }
+}
+
+/** The line that `weir serve` writes to stdout once it runs, and the first key if this was the first start. */
+export function startNote(stdout: string): {
+  readonly api: string
+  readonly operator: string
+  readonly firstKey?: string
+} {
+  const note = JSON.parse(stdout) as { api: string; operator: string; first_api_key_file?: string }
+  const file = note.first_api_key_file
+  return { ...note, ...(file === undefined ? {} : { firstKey: readFileSync(file, 'utf8').trim() }) }
 }
 
 /** What a stream has said so far. */

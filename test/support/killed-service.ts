@@ -12,7 +12,7 @@ import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { openStore } from '../../src/store/open.ts'
 import { stageConfig } from './chat-stage.ts'
-import { collect, startCli } from './cli.ts'
+import { collect, startCli, startNote } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
 import { eventually } from './waiting.ts'
 
@@ -49,9 +49,9 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
     for (let round = 0; round < rounds; round++) {
       child = startCli(['serve', '--config', configFile, '--data', dataDir])
       const stdout = collect(child.stdout)
-      await eventually('the service runs', () => /API +(\S+)/.test(stdout()), 30_000)
-      key = /^ +(weir_\w+)$/m.exec(stdout())?.[1] ?? key
-      const base = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(stdout())
+      await eventually('the service runs', () => stdout().endsWith('\n'), 30_000)
+      const { api: base, firstKey } = startNote(stdout())
+      key = firstKey ?? key
       const before = received.length
       const load = { isOver: false }
       const callers = Array.from({ length: CALLERS }, async (_, index) => {

@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
-import { collect, startCli } from './cli.ts'
+import { collect, startCli, startNote } from './cli.ts'
 import { eventually } from './waiting.ts'
 
 /** `weir serve` in a process of its own, on a data directory that outlives it: to be stopped, killed and started again. */
@@ -76,12 +76,12 @@ async function processIn(
     })
     child = started
     log = stderr
-    // The banner is written in one piece.
-    await eventually('the service runs', () => hasEnded || stdout().includes('Try it:'), 30_000)
+    await eventually('the service runs', () => hasEnded || stdout().endsWith('\n'), 30_000)
     if (hasEnded) throw new Error(`weir serve ended at once: ${stderr()}`)
-    base = /API +(\S+)/.exec(stdout())?.[1] ?? ''
-    adminUrl = /Operator +(\S+)/.exec(stdout())?.[1] ?? ''
-    key = /^ +(weir_\w+)$/m.exec(stdout())?.[1] ?? key
+    const note = startNote(stdout())
+    base = note.api
+    adminUrl = note.operator
+    key = note.firstKey ?? key
   }
 
   await start()

@@ -21,13 +21,16 @@ import { keptOperatorToken } from '../../src/accounts/operator-token.ts'
 import type { Reloads } from '../../src/ports/changes.ts'
 import {
   askService,
+  borrowKey,
   findService,
   listenForCommands,
   publishService,
   refreshService,
+  settingsInForce,
   withdrawService,
 } from '../../src/running-service.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { eventually } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'weir-note-'))
@@ -51,7 +54,7 @@ interface Running {
 async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = {}): Promise<Running> {
   const lock = takeServiceLock(dataDir)
   const asked: string[] = []
-  const { socket, close } = await listenForCommands(dataDir, {
+  const reloads: Reloads = {
     async accounts() {
       asked.push('accounts')
     },
@@ -60,6 +63,15 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
       return 7
     },
     ...changes,
+  }
+  const { socket, close } = await listenForCommands(dataDir, {
+    reloads,
+    settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
+    lendKey(workspace) {
+      if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)
+      asked.push('lend')
+      return { key: 'weir_lent', end: () => void asked.push('end') }
+    },
   })
   let stopped: Promise<void> | undefined
   const stop = (): Promise<void> =>
@@ -260,5 +272,29 @@ describe('an operator token that nobody configured', () => {
     assert.match(token, /^weir_operator_[0-9a-f]{64}$/)
     assert.equal(keptOperatorToken(dataDir), token)
     assert.equal(modeOf(join(dataDir, 'operator-token')), 0o600)
+  })
+})
+
+describe('a key that a service lends', () => {
+  it('ends with the command that has it, however that ends', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    service.publish()
+    const note = findService(service.dataDir) ?? assert.fail('no note')
+    const lent = await borrowKey(note, 'acme')
+    assert.ok('key' in lent)
+    assert.deepEqual([lent.key, service.asked], ['weir_lent', ['lend']])
+    // All that a process leaves behind when it is killed: a closed connection.
+    await lent.end()
+    await eventually('the key ends', () => service.asked.at(-1) === 'end')
+    assert.deepEqual(await borrowKey(note, 'nobody'), { error: 'There is no workspace "nobody".' })
+  })
+})
+
+describe('the settings in force', () => {
+  it('come from the running service, and from nowhere else', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    assert.equal(await settingsInForce(service.dataDir), undefined)
+    service.publish()
+    assert.deepEqual(await settingsInForce(service.dataDir), [{ key: 'server.port', value: 8080, source: 'default' }])
   })
 })

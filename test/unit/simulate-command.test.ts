@@ -5,10 +5,11 @@ import { UsageError } from '../../src/commands/command.ts'
 import type { Replay, TimedArrivals } from '../../src/commands/recorded-load.ts'
 import { readOptions } from '../../src/commands/simulate-options.ts'
 import { simulation } from '../../src/commands/simulate.ts'
+import { plainView } from '../../src/commands/terminal/view.ts'
 
 async function run(args: string, readRecorded: (replay: Replay) => Promise<TimedArrivals> = noLedger) {
   const { data, text } = await simulation(readOptions(args.split(' ')), readRecorded)
-  return { json: JSON.stringify(data), output: text() }
+  return { json: JSON.stringify(data), output: text(plainView(80)) }
 }
 
 async function noLedger(): Promise<never> {
@@ -25,9 +26,12 @@ describe('weir simulate', () => {
 
   it('[Q7] compares lists of limits on the same load, one line for each combination', async () => {
     const { output } = await run('--duration 60 --max-concurrent-requests 4,8,16 --token-budget 20000,40000')
-    const lines = output.split('\n')
-    assert.equal(lines.length, 1 + 6)
-    assert.equal(new Set(lines.map((line) => line.length)).size, 1)
+    const [same, , ...lines] = output.split('\n')
+    assert.equal(same, 'The same for all: queue 256, max wait 120.0 s')
+    const table = lines.slice(0, lines.indexOf(''))
+    assert.equal(table.length, 1 + 6)
+    assert.equal(new Set(table.map((line) => line.length)).size, 1)
+    assert.match(table[0] ?? '', /^ *TOKENS  AT ONCE  WAIT P50 .* TOKENS\/S$/)
   })
 
   it('[Q7] prints one JSON object that is the same for the same seed', async () => {
@@ -97,5 +101,6 @@ it('[Q7] the guide to choosing limits shows the real output of its commands', as
   for (const [, args = '', shown] of examples) {
     const { output } = await run(args)
     assert.equal(output, shown)
+    for (const line of output.split('\n')) assert.ok(line.length <= 80, `too wide: ${line}`)
   }
 })

@@ -59,15 +59,18 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   lastSettledAt: () => store.lastSettledAt(),
   unfinishedNote: () => store.unfinishedNote(),
   reversibleSums: () => store.reversibleSums(workspaceId, 0, 1, ['a']),
+  keysLastUsed: () => store.keysLastUsed(),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
 }
+
+const key = { id: 'a', workspaceId, hash: 'a', name: null, createdAt: 1, expiresAt: null, revokedAt: null }
 
 const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
   setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
   setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null })],
-  createKey: [[], () => store.createKey({ id: 'a', workspaceId, hash: 'a', createdAt: 1, revokedAt: null })],
+  createKey: [[], () => store.createKey(key)],
   revokeKey: [[], () => store.revokeKey('a', 1)],
   addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
   'writeLedger of intents alone': [[], () => store.writeLedger({ intents: [intent], rows: [] })],

@@ -14,8 +14,13 @@ export function decimalsOf(amounts: readonly PicoAud[]): number {
   return amounts.reduce((most, amount) => Math.max(most, formatAud(amount).split('.')[1]?.length ?? 0), 2)
 }
 
-/** What a model costs, in words: tokens per million, images and minutes each in their own unit. */
+/** What a model costs, in words. */
 export function pricesText(prices: ModelPrices): string {
+  return pricesLines(prices).join('; ')
+}
+
+/** Tokens per million, images and minutes, each in their own unit. */
+export function pricesLines(prices: ModelPrices): readonly string[] {
   const { input_per_million: input, output_per_million: output, cached_input_per_million: cached } = prices
   const tokens = [
     ...(isCharged(input) ? [`A$${input} in`] : []),
@@ -28,7 +33,7 @@ export function pricesText(prices: ModelPrices): string {
     ...(prices.image_prices ?? []).map(imagePriceText),
     ...(prices.per_audio_minute === undefined ? [] : [`A$${prices.per_audio_minute} per minute`]),
   ]
-  return parts.length === 0 ? 'free' : parts.join('; ')
+  return parts.length === 0 ? ['free'] : parts
 }
 
 function imagePriceText({ size, quality, per_image: price }: ImagePrice): string {

@@ -24,8 +24,14 @@ export interface Terminal {
 const CLEAR_TO_END = '\u001B[0J'
 const cursorUp = (lines: number): string => (lines === 0 ? '' : `\u001B[${lines}A`)
 
-/** `hasBlock` is false for a terminal that cannot move its cursor. */
-export function openScreen(terminal: Terminal, { hasBlock }: { readonly hasBlock: boolean }): Screen {
+export interface ScreenOptions {
+  /** False for a terminal that cannot move its cursor. */
+  readonly hasBlock: boolean
+  /** Colours a line of the block. Its width is that of the plain line. */
+  readonly paintBlock?: (line: string) => string
+}
+
+export function openScreen(terminal: Terminal, { hasBlock, paintBlock = (it) => it }: ScreenOptions): Screen {
   let block: readonly string[] = []
   let drawnWidths: readonly number[] = []
 
@@ -38,7 +44,7 @@ export function openScreen(terminal: Terminal, { hasBlock }: { readonly hasBlock
   function draw(): string {
     const lines = block.map((line) => shorten(line, columns() - 1))
     drawnWidths = lines.map((line) => line.length)
-    return lines.map((line) => `${line}\n`).join('')
+    return lines.map((line) => `${paintBlock(line)}\n`).join('')
   }
 
   function columns(): number {

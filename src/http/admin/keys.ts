@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
-import { keyView } from '../../accounts/views.ts'
+import { endOf, keyView } from '../../accounts/views.ts'
+import type { AccountStore } from '../../ports/store.ts'
 import { listSchema, nullable } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
@@ -8,7 +9,10 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 const keySchema = Type.Object({
   id: Type.String(),
   workspace: Type.String({ description: 'The name of the workspace.' }),
+  name: nullable(Type.String(), 'What the key is for.'),
   created: Type.String(),
+  expires_at: nullable(Type.String(), 'When the key expires; null if it does not.'),
+  last_used_at: nullable(Type.String(), 'When the key was last used for a request that reached an engine.'),
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
 })
 
@@ -16,9 +20,16 @@ const createdKeySchema = Type.Object({
   id: Type.String(),
   key: Type.String({ description: 'The key itself. It is shown only now, and stored nowhere.' }),
   workspace: Type.String(),
+  name: Type.Optional(Type.String()),
+  expires_at: Type.Optional(Type.String()),
 })
 
-export function keyRoutes({ accounts }: { readonly accounts: Accounts }): readonly OperatorRoute[] {
+interface KeyParts {
+  readonly accounts: Accounts
+  readonly store: Pick<AccountStore, 'keysLastUsed'>
+}
+
+export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute[] {
   return [
     operatorRoute({
       method: 'GET',
@@ -28,8 +39,9 @@ export function keyRoutes({ accounts }: { readonly accounts: Accounts }): readon
       description: 'All API keys by id, including revoked ones. The keys themselves are not stored.',
       response: jsonResponse(listSchema(keySchema)),
       errors: [],
-      answer({ exchange }) {
-        const data = accounts.keys().map((key) => keyView(key, accounts))
+      async answer({ exchange }) {
+        const lastUsed = await store.keysLastUsed()
+        const data = accounts.keys().map((key) => keyView(key, accounts, lastUsed))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
       },
     }),
@@ -41,11 +53,16 @@ export function keyRoutes({ accounts }: { readonly accounts: Accounts }): readon
       description: 'Creates an API key for a workspace. It works immediately.',
       body: Type.Object({
         workspace: Type.String({ minLength: 1, description: 'The name or id of a workspace.' }),
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })),
+        expires_at: Type.Optional(
+          Type.String({ description: 'The last day in Sydney, such as 2027-06-30, or a time with its offset.' }),
+        ),
       }),
       response: jsonResponse(createdKeySchema, 201),
-      errors: ['not_found'],
-      async answer({ exchange, body }) {
-        exchange.sendJson(JSON.stringify(await accounts.createKey(body.workspace)), 201)
+      errors: ['not_found', 'invalid_value'],
+      async answer({ exchange, body: { workspace, name, expires_at: expires } }) {
+        const expiresAt = expires === undefined ? undefined : endOf('expires_at', expires)
+        exchange.sendJson(JSON.stringify(await accounts.createKey(workspace, { name, expiresAt })), 201)
       },
     }),
     operatorRoute({
@@ -58,7 +75,8 @@ export function keyRoutes({ accounts }: { readonly accounts: Accounts }): readon
       response: jsonResponse(keySchema),
       errors: ['not_found'],
       async answer({ exchange, parameters }) {
-        exchange.sendJson(JSON.stringify(keyView(await accounts.revokeKey(parameters.id), accounts)))
+        const revoked = await accounts.revokeKey(parameters.id)
+        exchange.sendJson(JSON.stringify(keyView(revoked, accounts, await store.keysLastUsed())))
       },
     }),
   ]

@@ -9,8 +9,8 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export interface WorkspacesParts {
   readonly accounts: Accounts
-  /** The limit of workspaces that have none of their own. */
-  readonly requestsPerMinute: number
+  /** The limit of workspaces that have none of their own. It may change at any time. */
+  readonly limits: { readonly requestsPerMinute: number }
 }
 
 const workspaceSchema = Type.Object({
@@ -69,9 +69,9 @@ const changeSchema = Type.Object(
   { additionalProperties: false },
 )
 
-export function workspaceRoutes({ accounts, requestsPerMinute }: WorkspacesParts): readonly OperatorRoute[] {
+export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly OperatorRoute[] {
   const workspaceJson = (name: string): string =>
-    JSON.stringify(workspaceView(accounts.workspace(name), requestsPerMinute))
+    JSON.stringify(workspaceView(accounts.workspace(name), limits.requestsPerMinute))
 
   return [
     operatorRoute({
@@ -83,7 +83,7 @@ export function workspaceRoutes({ accounts, requestsPerMinute }: WorkspacesParts
       response: jsonResponse(listSchema(workspaceSchema)),
       errors: [],
       answer({ exchange }) {
-        const data = accounts.workspaces().map((it) => workspaceView(it, requestsPerMinute))
+        const data = accounts.workspaces().map((it) => workspaceView(it, limits.requestsPerMinute))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
       },
     }),

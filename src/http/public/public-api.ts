@@ -112,7 +112,7 @@ function invalidKey(key: string): ApiError {
   return new ApiError(
     'invalid_api_key',
     isWellFormedKey(key)
-      ? 'The API key is not valid. It may have been revoked.'
+      ? 'The API key is not valid. It may have been revoked, or it has expired.'
       : 'The API key is mistyped or incomplete.',
   )
 }

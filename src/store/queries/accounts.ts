@@ -2,6 +2,27 @@ import type { PriceList } from '../../core/money/rating.ts'
 import type { AccountsSnapshot } from '../../ports/accounts.ts'
 import type { AccountStore } from '../../ports/store.ts'
 import { query, writeOne, type Database, type Row } from '../database.ts'
+import { IS_REQUEST } from './usage-sums.ts'
+
+/**
+ * Costs nothing when a request is served: the sums say on which day, then in which hour a key was last used, and only the
+ * rows of that hour are looked at.
+ */
+const LAST_USED = `SELECT key_id, (
+    SELECT settled_at FROM ledger
+    WHERE ledger.workspace_id = hours.workspace_id AND settled_at >= hours.hour AND ledger.key_id = hours.key_id
+      AND ${IS_REQUEST}
+    ORDER BY settled_at DESC LIMIT 1
+  ) AS at
+  FROM (
+    SELECT days.workspace_id, days.key_id, max(usage_hours.hour) AS hour
+    FROM (
+      SELECT workspace_id, key_id, max(day) AS day FROM usage_days WHERE requests > 0 GROUP BY workspace_id, key_id
+    ) AS days
+    JOIN usage_hours ON usage_hours.workspace_id = days.workspace_id AND usage_hours.key_id = days.key_id
+      AND usage_hours.hour >= days.day - 3600000 AND usage_hours.requests > 0
+    GROUP BY days.workspace_id, days.key_id
+  ) AS hours`
 
 export function accountQueries(database: Database): AccountStore {
   return {
@@ -47,14 +68,20 @@ export function accountQueries(database: Database): AccountStore {
     createKey: (it) =>
       writeOne(
         database,
-        'INSERT INTO api_keys (id, workspace_id, hash, created_at) VALUES (?, ?, ?, ?)',
+        'INSERT INTO api_keys (id, workspace_id, hash, name, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
         it.id,
         it.workspaceId,
         it.hash,
+        it.name,
         it.createdAt,
+        it.expiresAt,
       ),
     revokeKey: (id, at) =>
       writeOne(database, 'UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', at, id),
+    async keysLastUsed() {
+      const [rows = []] = await database.transact({ access: 'read', statements: [query(LAST_USED)] })
+      return new Map(rows.flatMap((row) => (row['at'] === null ? [] : [[String(row['key_id']), Number(row['at'])]])))
+    },
     async addPriceVersion(it) {
       const sql =
         'INSERT INTO price_versions (model, workspace_id, prices, effective_from) VALUES (?, ?, ?, ?) RETURNING id'
@@ -90,7 +117,9 @@ function toSnapshot(workspaces: readonly Row[], keys: readonly Row[], prices: re
       id: String(row['id']),
       workspaceId: String(row['workspace_id']),
       hash: String(row['hash']),
+      name: optionalText(row['name']),
       createdAt: Number(row['created_at']),
+      expiresAt: optionalNumber(row['expires_at']),
       revokedAt: optionalNumber(row['revoked_at']),
     })),
     prices: prices.map((row) => ({

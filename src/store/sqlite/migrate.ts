@@ -11,6 +11,7 @@ export const steps = [
   '0002-intents-with-owner.sql',
   '0003-unfinished-notes.sql',
   '0004-refused-rows.sql',
+  '0008-key-names.sql',
 ] as const
 
 export const readStep = (step: string): string =>

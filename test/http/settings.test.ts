@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { describe, it, type TestContext } from 'node:test'
+import { stringify } from 'yaml'
+import { cli } from '../support/cli.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry } from '../support/weir.ts'
+import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
+import { eventually } from '../support/waiting.ts'
+
+interface Shown {
+  readonly service: string | null
+  readonly settings: readonly {
+    key: string
+    value: unknown
+    source: string
+    pending?: { value: unknown; needs: string }
+  }[]
+}
+
+const models = [modelEntry(['http://127.0.0.1:9/v1'])]
+const server = { port: 0, admin_port: 0, drain_ms: 0 }
+
+async function serve(t: TestContext, config: object): Promise<{ weir: WeirProcess; file: string }> {
+  const weir = await weirProcess({ server, log: { level: 'info' }, models, ...config })
+  t.after(() => weir.remove())
+  return { weir, file: weir.dataDir.replace(/data$/, 'weir.yaml') }
+}
+
+describe('a change of weir.yaml', () => {
+  it('is taken by the running service, or named with the need for a restart', async (t) => {
+    const { weir, file } = await serve(t, { rate_limit: { requests_per_minute: 50 } })
+    const limitNow = async (): Promise<string | null> => {
+      const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
+      await response.text()
+      return response.headers.get('x-ratelimit-limit')
+    }
+    assert.equal(await limitNow(), '50')
+    const changed = {
+      server: { ...server, port: 18_099 },
+      rate_limit: { requests_per_minute: 70 },
+      seller: { name: 'Example Pty Ltd', abn: '51 824 753 556' },
+      images: { max_side_px: 100 },
+    }
+    writeFileSync(file, stringify({ log: { level: 'info' }, models, ...changed }))
+    await eventually('the limit is taken', async () => (await limitNow()) === '70')
+    const lines = (): Record<string, unknown>[] =>
+      weir
+        .log()
+        .split('\n')
+        .filter((line) => line.endsWith('}'))
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const line = (msg: string): unknown => lines().find((it) => it['msg'] === msg)?.['settings']
+    await eventually('both are logged', () => line('changed settings that need a restart') !== undefined)
+    assert.deepEqual(line('settings changed'), ['rate_limit.requests_per_minute'])
+    assert.deepEqual(line('changed settings that need a restart'), [
+      'server.port',
+      'images.max_side_px',
+      'seller.name',
+      'seller.abn',
+    ])
+
+    const shown = (await cli(['config', '--config', file, '--data', weir.dataDir, '--json'])).json<Shown>()
+    const setting = (key: string) => shown.settings.find((it) => it.key === key)
+    assert.equal(shown.service, weir.base.replace('/api/v1', ''))
+    assert.deepEqual(
+      [setting('rate_limit.requests_per_minute')?.value, setting('rate_limit.requests_per_minute')?.pending],
+      [70, undefined],
+    )
+    assert.deepEqual(
+      [setting('server.port')?.value, setting('server.port')?.pending],
+      [0, { value: 18_099, needs: 'restart' }],
+    )
+    const text = await cli(['config', '--config', file, '--data', weir.dataDir])
+    assert.match(text.stdout, /\n! server\.port is 18099 in the file: needs a restart\n/)
+    assert.match(text.stdout, /\n! seller\.name is Example Pty Ltd in the file: needs a restart\n/)
+  })
+
+  it('of weir.yaml beside a separate catalog is taken too; a mistake in it is refused', async (t) => {
+    const weir = await weirProcess({ server, log: { level: 'info' }, models: [] })
+    t.after(() => weir.remove())
+    const file = weir.dataDir.replace(/data$/, 'weir.yaml')
+    const catalog = file.replace('weir.yaml', 'catalog.yaml')
+    t.after(() => rmSync(catalog, { force: true }))
+    writeFileSync(catalog, stringify({ models }))
+    const write = (config: object): void =>
+      writeFileSync(file, stringify({ server, catalog: './catalog.yaml', ...config }))
+    weir.signal('SIGTERM')
+    await weir.ended()
+    write({})
+    await weir.start()
+    write({ rate_limit: { requests_per_minute: 7 } })
+    const reload = () => cli(['reload', '--config', file, '--data', weir.dataDir])
+    assert.equal((await reload()).stdout, 'Reloaded: 1 model.\n')
+    const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
+    assert.equal(response.headers.get('x-ratelimit-limit'), '7')
+    write({ rate_limit: { requests_per_minute: 'many' } })
+    const refused = await cli(['reload', '--data', weir.dataDir])
+    assert.equal(refused.code, 1)
+    assert.match(
+      refused.stderr,
+      /^weir: \S+weir\.yaml:\d+: rate_limit\.requests_per_minute: must be an integer[^\n]*\n$/,
+    )
+  })
+})
+
+describe('weir config without a service', () => {
+  it('shows each setting with its source, and no secret', async (t) => {
+    const { weir, file } = await serve(t, { operator_token: 'secret-operator-token-01' })
+    weir.signal('SIGTERM')
+    await weir.ended()
+    const environment = { WEIR_PORT: '8123' }
+    const { stdout } = await cli(['config', '--config', file, '--data', weir.dataDir], { environment })
+    assert.match(stdout, /\. No service is running\.\n\nSETTING +VALUE +FROM\n/)
+    assert.match(stdout, /\nserver\.port +8123 +WEIR_PORT\n/)
+    assert.match(stdout, /\nserver\.drain_ms +0 +\S+weir\.yaml:\d+\n/)
+    assert.match(stdout, /\ndata_dir +\S+ +--data\n/)
+    assert.match(stdout, /\nrate_limit\.requests_per_minute +600 +default\n/)
+    assert.match(stdout, /\noperator_token +set +\S+weir\.yaml:\d+\n/)
+    assert.ok(!stdout.includes('secret-operator-token'))
+  })
+})
+
+describe('weir chat', () => {
+  it('leaves no key behind, and refuses what it cannot chat with in one line', async (t) => {
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const speech = modelEntry([engine.url], { id: 'openai/whisper', aliases: [], categories: ['audio'] })
+    const { weir } = await serve(t, { models: [modelEntry([engine.url]), speech] })
+    const options = ['--data', weir.dataDir]
+    const keys = async (): Promise<number> =>
+      (await cli(['keys', 'list', '--json', ...options])).json<{ data: object[] }>().data.length
+    assert.equal(await keys(), 1)
+    // Its input is empty, so the chat ends at once.
+    const chat = await cli(['chat', ...options])
+    assert.deepEqual([chat.code, chat.stderr], [0, ''])
+    assert.match(chat.stdout, /^Chatting with meta\/test-8b\. An empty line ends the chat\.\n/)
+    const refusals = {
+      'nope/x': 'there is no model "nope/x"; weir models list shows the models. See: weir chat --help',
+      'openai/whisper': 'openai/whisper cannot chat: its category is audio. See: weir chat --help',
+    }
+    for (const [model, message] of Object.entries(refusals)) {
+      const refused = await cli(['chat', model, ...options])
+      assert.deepEqual([refused.code, refused.stdout, refused.stderr], [2, '', `weir: ${message}\n`])
+    }
+    const unknown = await cli(['chat', '--workspace', 'nobody', ...options])
+    assert.equal(unknown.stderr, 'weir: There is no workspace "nobody". Choose another one with --workspace.\n')
+    assert.equal(await keys(), 1)
+  })
+})
