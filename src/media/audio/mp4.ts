@@ -59,8 +59,11 @@ async function trackSeconds(file: FileWindow, track: Track, movie: Movie): Promi
   const sizes = boxes.get('stsz')
   const runs = boxes.get('stsc')
   const chunks = boxes.get('stco')
-  if (sizes && runs && chunks && !(await countIndexed(file, codec, { sizes, runs, chunks }, movie.budget)))
-    return undefined
+  if (sizes || runs || chunks) {
+    // Decoders differ about an index that is not complete.
+    if (!sizes || !runs || !chunks) return undefined
+    if (!(await countIndexed(file, codec, { sizes, runs, chunks }, movie.budget))) return undefined
+  }
   return editedSeconds(codec.counter.seconds, edits, { movie: movie.ticksPerSecond, track: track.ticksPerSecond })
 }
 

@@ -13,7 +13,6 @@ export interface OggPage {
 const HEADER_BYTES = 27
 /** Including the sizes of its segments. */
 const MAX_HEADER_BYTES = HEADER_BYTES + 255
-/** The largest page, which is smaller than the window. */
 const LETTER_O = 0x4f
 const CHECKSUM_AT = 22
 

@@ -15,7 +15,7 @@ export interface PacketCounter {
   add(file: FileWindow, position: number, bytes: number, isContinued?: boolean): Promise<void> | undefined
 }
 
-/** More packets than any recording has that can be uploaded. */
+/** At 20 ms each, eleven hours. */
 const MAX_PACKETS = 2_000_000
 
 /**
