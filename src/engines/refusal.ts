@@ -1,58 +1,191 @@
 import { ApiError } from '../core/errors.ts'
+import { cleanRefusal } from './refusal-text.ts'
 
-const MAX_MESSAGE = 500
-const CONTEXT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|length)/i
+/** What an engine's error status means for the caller, and for the other addresses of the engine. */
+export interface Refusal {
+  readonly error: ApiError
+  /**
+   * Whether another address might succeed. A mistake of the caller is one everywhere, and after a timeout the request
+   * would take as long there.
+   */
+  readonly isWorthAnother: boolean
+}
+
+/** A message that is longer has said what it is about by then. */
+const MAX_READ = 4000
+
+/** In a status that blames the request, a hint is enough. */
+const ABOUT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|length)/i
+
+/** How servers say that a text is too long, in whichever status. */
+const TOO_LONG = new RegExp(
+  [
+    // OpenAI, vLLM, SGLang, llama-cpp-python, LiteLLM; also Ollama, for embeddings.
+    'maximum context length',
+    'ContextWindowExceeded',
+    // llama.cpp: first what it is for a text that is read at once, then for the others.
+    'too large to process',
+    'larger than the max(imum)? context',
+    // llama.cpp, llama-cpp-python, Ollama.
+    "exceeds? (the )?(available |model's |maximum )*context",
+    // vLLM and SGLang.
+    "longer than the (model's context|maximum model|maximum context) length",
+    'context length is only \\d',
+    'too long to fit into the model',
+    'exceeds the maximum allowed length',
+    // NIM and TEI.
+    'exceeds (the )?maximum allowed (token|input)',
+    'must have less than \\d+ tokens',
+  ].join('|'),
+  'i',
+)
+
+/** The names of that error, in `type` or `code`. */
+const TOO_LONG_NAMES = new Set(['exceed_context_size_error', 'context_length_exceeded', 'ContextWindowExceededError'])
+
+/** The engine does not know its model, or has none that works. That is for the operator to see to. */
+const NO_SUCH_MODEL =
+  /\binvalid model\b|\bmodel\b.{0,200}\b(not found|does not exist)|ModelNotDeployed|no (healthy )?deployments? available/is
+
+/** How servers word a mistake of the caller that they answer with 500. */
+const INVALID = new RegExp(
+  [
+    // nlohmann's, which llama.cpp uses.
+    'json\\.exception',
+    'param requires',
+    'only one completion choice',
+    '\\b(is|are) not supported\\b',
+    '\\bdoes not support\\b',
+    'unsupported (param|parameter|value|content|type)',
+    'invalid (request|parameter|type|json|grammar|schema|regex|image|message|role)',
+    '(failed to|cannot|could not|error) pars(e|ing) (the )?(grammar|json|schema|regex|messages?|tools?|image)',
+    'failed to load image',
+    'validation error',
+    'BadRequestError|UnsupportedParamsError|ValidationError',
+  ].join('|'),
+  'i',
+)
+
+const INVALID_NAMES = new Set(['invalid_request_error', 'BadRequestError', 'ValidationError', 'Validation'])
+
+/** Words that no mistake of the caller explains. */
+const BROKEN = /\bcuda\b|out of memory|connection|time(d )?[ -]?out|unavailable|not running|no longer running/i
 
 /**
  * Turns an engine's error status into an error for the caller. A mistake of the caller keeps the engine's
- * message. An engine that refuses Weir itself (401, 403, 404) is the operator's problem, so its message stays
- * inside.
+ * message, as far as it is about the request. An engine that refuses Weir itself (401, 403, 404) is the operator's
+ * problem, so its message stays inside.
  */
-export function refusalFrom(status: number, body: string, inputName?: string): ApiError {
-  const { message, param } = readRefusal(body)
-  const details = param === undefined ? {} : { param }
-  switch (status) {
-    case 400:
-    case 422:
-      return CONTEXT_LENGTH.test(message)
-        ? new ApiError(
-            'context_length_exceeded',
-            `The request exceeds the model's maximum context length: ${message}`,
-            inputName === undefined ? {} : { param: inputName },
-          )
-        : new ApiError('invalid_value', message || 'The engine refused the request as invalid.', details)
-    case 413:
-      return new ApiError('request_too_large', message || 'The request is too large for the engine.')
-    case 429:
-      return new ApiError('model_overloaded', 'The engine is overloaded. Try again in a few seconds.', {
-        param: 'model',
-      })
-    case 408:
-    case 504:
-      return new ApiError('upstream_timeout', 'The engine did not answer in time.')
-    default:
-      return new ApiError('upstream_error', `The engine failed with status ${status}.`)
+export function refusalFrom(status: number, body: string, inputName?: string): Refusal {
+  const said = readRefusal(body)
+  switch (kindOf(status, said)) {
+    case 'too long':
+      return callersMistake(
+        new ApiError(
+          'context_length_exceeded',
+          joined("The request exceeds the model's maximum context length", said.text),
+          inputName === undefined ? {} : { param: inputName },
+        ),
+      )
+    case 'invalid':
+      return callersMistake(
+        new ApiError(
+          'invalid_value',
+          said.text || 'The engine refused the request as invalid.',
+          said.param === undefined ? {} : { param: said.param },
+        ),
+      )
+    case 'too large':
+      return callersMistake(new ApiError('request_too_large', said.text || 'The request is too large for the engine.'))
+    case 'overloaded':
+      return enginesProblem(
+        new ApiError('model_overloaded', 'The engine is overloaded. Try again in a few seconds.', { param: 'model' }),
+        true,
+      )
+    case 'timeout':
+      return enginesProblem(new ApiError('upstream_timeout', 'The engine did not answer in time.'), false)
+    case 'failed':
+      return enginesProblem(
+        new ApiError('upstream_error', `The engine failed with status ${status}.`),
+        status >= 500 || [400, 401, 403, 404, 422].includes(status),
+      )
   }
 }
 
-/** Whether another address might succeed. A timeout is no reason to try: the request would take as long there. */
-export function worthAnotherAddress(status: number): boolean {
-  return status === 401 || status === 403 || status === 404 || status === 429 || (status >= 500 && status !== 504)
+type RefusalKind = 'too long' | 'invalid' | 'too large' | 'overloaded' | 'timeout' | 'failed'
+
+function kindOf(status: number, { message, names }: Said): RefusalKind {
+  const isTooLong = TOO_LONG.test(message) || names.some((name) => TOO_LONG_NAMES.has(name))
+  switch (status) {
+    case 400:
+    case 422:
+      if (isTooLong || ABOUT_LENGTH.test(message)) return 'too long'
+      return NO_SUCH_MODEL.test(message) ? 'failed' : 'invalid'
+    case 413:
+      return isTooLong ? 'too long' : 'too large'
+    case 429:
+      return 'overloaded'
+    case 408:
+    case 504:
+      return 'timeout'
+    case 500: {
+      if (BROKEN.test(message)) return 'failed'
+      if (isTooLong) return 'too long'
+      const isInvalid = INVALID.test(message) || names.some((name) => INVALID_NAMES.has(name))
+      return isInvalid && !NO_SUCH_MODEL.test(message) ? 'invalid' : 'failed'
+    }
+    default:
+      return 'failed'
+  }
+}
+
+function callersMistake(error: ApiError): Refusal {
+  return { error, isWorthAnother: false }
+}
+
+function enginesProblem(error: ApiError, isWorthAnother: boolean): Refusal {
+  return { error, isWorthAnother }
+}
+
+function joined(sentence: string, detail: string): string {
+  return detail === '' ? `${sentence}.` : `${sentence}: ${detail}`
+}
+
+/** What an engine said about its refusal. */
+interface Said {
+  /** As it was said. */
+  readonly message: string
+  /** What a caller may read of it. */
+  readonly text: string
+  /** The type and the code of the error. */
+  readonly names: readonly string[]
+  readonly param?: string
 }
 
 /** vLLM and OpenAI nest the message in `error`, FastAPI uses `detail`, and others `message` or plain text. */
-function readRefusal(body: string): { message: string; param?: string } {
+function readRefusal(body: string): Said {
   let parsed: unknown
   try {
     parsed = JSON.parse(body)
   } catch {
-    return { message: '' }
+    // It may be anything, such as the page of a proxy, so nobody is shown it.
+    return { message: body.slice(0, MAX_READ), text: '', names: [] }
   }
   const outer = asRecord(parsed)
+  if (Array.isArray(outer['detail'])) return readValidation(asRecord(outer['detail'][0]))
   const inner = typeof outer['error'] === 'object' ? asRecord(outer['error']) : outer
-  const text = [inner['message'], outer['error'], outer['detail']].find((it) => typeof it === 'string')
-  const param = typeof inner['param'] === 'string' ? inner['param'] : undefined
-  return { message: (text ?? '').slice(0, MAX_MESSAGE), ...(param === undefined ? {} : { param }) }
+  const strings = [inner['message'], outer['error'], outer['detail']].filter((it) => typeof it === 'string')
+  const names = [inner['type'], inner['code'], inner['error_type']].filter((it) => typeof it === 'string')
+  const message = (strings[0] ?? '').slice(0, MAX_READ)
+  const { param } = inner
+  return { message, text: cleanRefusal(message), names, ...(typeof param === 'string' ? { param } : {}) }
+}
+
+/** FastAPI's first problem: `{loc: ['body', 'temperature'], msg: 'Input should be a valid number'}`. */
+function readValidation({ loc, msg }: Record<string, unknown>): Said {
+  const message = typeof msg === 'string' ? msg : ''
+  const param = (Array.isArray(loc) ? loc : []).filter((it) => it !== 'body').join('.')
+  return { message, text: cleanRefusal(message), names: [], ...(param === '' ? {} : { param }) }
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

@@ -3,7 +3,7 @@ import { errors, type Dispatcher } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
-import { refusalFrom, worthAnotherAddress } from './refusal.ts'
+import { refusalFrom } from './refusal.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
 
@@ -30,6 +30,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   let sends = 0
   let controller: Dispatcher.DispatchController | undefined
   let isWithEngine = false
+  let isPaused = false
   /** How the call ends when this side ends it. */
   let stopped: CallEnd | undefined
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
@@ -92,6 +93,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
       onRequestStart(it) {
         if (stopped) return it.abort(new errors.RequestAbortedError())
         controller = it
+        if (isPaused) it.pause()
         isWithEngine = true
         sends++
       },
@@ -117,8 +119,8 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
         refusal = []
-        const error = refusalFrom(status, body, call.inputName)
-        if (worthAnotherAddress(status)) fail(error, `status ${status}`, false)
+        const { error, isWorthAnother } = refusalFrom(status, body, call.inputName)
+        if (isWorthAnother) fail(error, `status ${status}`, false)
         else finish({ kind: 'failed', error, started })
       },
       onResponseError(_controller, cause) {
@@ -134,8 +136,14 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     ended,
     isWithEngine: () => isWithEngine,
     abort: () => stop({ kind: 'aborted' }),
-    pause: () => controller?.pause(),
-    resume: () => controller?.resume(),
+    pause() {
+      isPaused = true
+      controller?.pause()
+    },
+    resume() {
+      isPaused = false
+      controller?.resume()
+    },
   }
 }
 

@@ -246,10 +246,19 @@ describe('engines: several addresses', () => {
   })
 
   it('no other address is tried after a mistake of the caller', async (t) => {
-    const refuse = { status: 400, body: { error: { message: 'bad tool' } } }
-    const { weir, engines } = await fleet(t, [{ refuse }, {}])
-    assert.equal((await weir.chat({})).status, 400)
-    assert.deepEqual(callsOf(engines), [1, 0])
+    const refusals = [
+      { status: 400, body: { error: { message: 'bad tool' } } },
+      { status: 500, body: { error: { message: 'input is too large to process', type: 'server_error' } } },
+      { status: 500, body: { error: { message: 'image input is not supported', type: 'server_error' } } },
+    ]
+    const { weir, engines } = await fleet(t, [{}, {}])
+    const [first] = engines
+    assert.ok(first)
+    for (const [position, refuse] of refusals.entries()) {
+      first.script = { refuse }
+      assert.equal((await weir.chat({})).status, 400)
+      assert.deepEqual(callsOf(engines), [position + 1, 0])
+    }
   })
 
   it('no other address is tried once an answer has started, streaming or not', async (t) => {
@@ -551,6 +560,21 @@ describe('engines: their error statuses', () => {
       { status: 400, body: openAi('the request exceeds the available context size, try increasing it') },
       [400, 'context_length_exceeded', 'messages', null],
       /maximum context length/,
+    ],
+    [
+      '500 about the context (llama.cpp)',
+      { status: 500, body: openAi('input is too large to process. increase the physical batch size') },
+      [400, 'context_length_exceeded', 'messages', null],
+      /maximum context length/,
+    ],
+    [
+      '400 of LiteLLM',
+      {
+        status: 400,
+        body: openAi('litellm.BadRequestError: OpenAIException - bad grammar. Received Model Group=weir-7'),
+      },
+      [400, 'invalid_value', null, null],
+      /^bad grammar\.$/,
     ],
     ['413', { status: 413, body: openAi('too big') }, [413, 'request_too_large', null, null], /./],
     [

@@ -214,6 +214,37 @@ describe('POST /rerank', () => {
     assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'invalid_value', 'documents'])
   })
 
+  it('[E5] truncates long documents itself when the engine cannot, to what the engine says it can read', async (t) => {
+    const { post, engine, weir } = await documentsStage(t, { engine: { kind: 'llamacpp' } })
+    const limits = [
+      'input is too large to process. increase the physical batch size',
+      'input (99 tokens) is too large to process. increase the physical batch size (current batch size: 40)',
+    ]
+    for (const [position, message] of limits.entries()) {
+      engine.script = (call) => {
+        const texts = call.body['documents'] as string[]
+        const isTooLong = texts.some((text) => textTokens(text, undefined).charged > (position === 0 ? 100 : 40))
+        if (isTooLong) return { refuse: { status: 500, body: { error: { code: 500, message, type: 'server_error' } } } }
+        const results = texts.map((_, index) => ({ index, relevance_score: index }))
+        return { handle: (_call, response) => void response.end(JSON.stringify({ results })) }
+      }
+      const response = await post('/rerank', { query: 'q', documents: ['1', '2 '.repeat(300)] })
+      assert.equal(response.status, 200, await response.text())
+      const [whole, cut] = engine.calls.slice(-2).map(({ body }) => body['documents'] as string[])
+      assert.deepEqual(whole, ['1', '2 '.repeat(300)])
+      assert.equal(cut?.[0], '1', 'a short document stays as it is')
+      const tokens = textTokens(cut?.[1] ?? '', undefined).charged
+      assert.ok(position === 0 ? tokens > 60 && tokens < 100 : tokens > 10 && tokens < 40, `${tokens} tokens`)
+    }
+    assert.deepEqual(
+      (await weir.ledger()).map(({ outcome }) => outcome),
+      ['completed', 'completed'],
+    )
+    engine.script = { refuse: { status: 500, body: { error: { message: 'input is too large to process' } } } }
+    const refusal = await refusalOf(await post('/rerank', { query: 'q', documents: ['1'] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'documents'])
+  })
+
   it('[E5] truncates long documents instead of refusing them', async (t) => {
     const { post, engine } = await documentsStage(t, { engine: { kind: 'tei' } })
     engine.script = { handle: (_, response) => void response.end('[{"index":0,"score":1}]') }

@@ -70,7 +70,9 @@ function* rankingJob(
   requireBudget({ model, deployment, cost: tokens.charged, maxTokens: 0 })
   const batches = inBatches(yield* documentsFor(dialect, input, model), dialect.batchSize)
   const calls: EngineRequest[] = []
-  for (const documents of batches) calls.push(yield* engineCall(dialect, { ...input, documents }, names.documents))
+  for (const documents of batches) {
+    calls.push(yield* engineCall(dialect, { ...input, documents }, names.documents, query, model))
+  }
   return {
     endpoint,
     model,
@@ -110,15 +112,46 @@ function* documentsFor(
   return shortened
 }
 
-function* engineCall(dialect: RankingDialect, input: RankingInput, inputName: string): SlicedWork<EngineRequest> {
+function* engineCall(
+  dialect: RankingDialect,
+  input: RankingInput,
+  inputName: string,
+  query: TokenEstimate,
+  model: Model,
+): SlicedWork<EngineRequest> {
   const { path, body } = dialect.request(input)
   return {
     ...jsonRequest(path, yield* jsonBytes(body), inputName),
-    fallback({ message }) {
-      const other = dialect.fallback?.(input, message)
+    fallback({ code, message }) {
+      let other = dialect.fallback?.(input, message)
+      if (!other && code === 'context_length_exceeded' && input.truncate) {
+        const documents = cutToFit(input.documents, message, query, model)
+        other = documents && dialect.request({ ...input, documents })
+      }
       return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
     },
   }
+}
+
+/** The special tokens that an engine puts around a query and a document. */
+const SPECIAL_TOKENS = 8
+/** "… context size (512 tokens)", "(current batch size: 512)", "maximum context length is 512". */
+const STATED_LIMIT =
+  /(?:batch size|context (?:size|length|window)|less than|token size)(?: \(|:? (?:is |of |only ){0,2})(\d{2,9})/i
+
+/**
+ * The documents, so short that each fits into what the engine said it can read, or into the model's context; undefined
+ * when the query leaves no room. Tokens are counted by the high estimate.
+ */
+function cutToFit(
+  documents: readonly string[],
+  refusal: string,
+  query: TokenEstimate,
+  { contextLength, tokenizer }: Model,
+): readonly string[] | undefined {
+  const stated = Number(STATED_LIMIT.exec(refusal)?.[1] ?? contextLength)
+  const room = Math.min(stated, contextLength) - query.charged - SPECIAL_TOKENS
+  return room < 1 ? undefined : documents.map((text) => firstTokens(text, room, tokenizer))
 }
 
 /** Throws for a passage that does not fit into the model's context. */

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import * as fc from 'fast-check'
+import { cleanRefusal } from '../../src/engines/refusal-text.ts'
+import { refusalFrom, type Refusal } from '../../src/engines/refusal.ts'
+
+const openAi = (message: string, more: object = {}): string => JSON.stringify({ error: { message, ...more } })
+const codeOf = ({ error, isWorthAnother }: Refusal): string => `${error.code}${isWorthAnother ? ', try another' : ''}`
+
+describe('a text that is too long', () => {
+  const refusals: readonly (readonly [server: string, status: number, body: string])[] = [
+    [
+      'vLLM',
+      400,
+      openAi(
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
+        { type: 'BadRequestError', code: 400 },
+      ),
+    ],
+    [
+      'vLLM, a prompt alone',
+      400,
+      openAi(
+        'The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens.',
+      ),
+    ],
+    [
+      'vLLM, a newer one',
+      400,
+      openAi(
+        "You passed 8193 input tokens and requested 1 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 8191 tokens. Please reduce the length of the input prompt.",
+      ),
+    ],
+    [
+      'SGLang',
+      400,
+      openAi("The input (10000 tokens) is longer than the model's context length (8192 tokens).", {
+        type: 'BadRequestError',
+      }),
+    ],
+    [
+      'SGLang, with its output',
+      400,
+      openAi(
+        "Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens: 4000 tokens from the input messages and 1000 tokens for the completion.",
+      ),
+    ],
+    [
+      'SGLang, as a plain error',
+      400,
+      openAi('Input length (9000 tokens) exceeds the maximum allowed length (8186 tokens). Use a shorter input.'),
+    ],
+    [
+      'TEI',
+      413,
+      JSON.stringify({
+        error: 'Input validation error: `inputs` must have less than 512 tokens. Given: 600',
+        error_type: 'Validation',
+      }),
+    ],
+    [
+      'llama.cpp',
+      400,
+      openAi('the request exceeds the available context size, try increasing it', {
+        type: 'exceed_context_size_error',
+        n_prompt_tokens: 600,
+        n_ctx: 512,
+      }),
+    ],
+    ['llama.cpp, by its name alone', 400, openAi('no', { type: 'exceed_context_size_error' })],
+    [
+      'llama.cpp, embeddings',
+      500,
+      openAi('input is too large to process. increase the physical batch size', { type: 'server_error', code: 500 }),
+    ],
+    [
+      'llama.cpp, embeddings, a newer one',
+      500,
+      openAi('input (600 tokens) is too large to process. increase the physical batch size (current batch size: 512)', {
+        type: 'server_error',
+      }),
+    ],
+    ['llama.cpp, an older one', 500, openAi('input is larger than the max context size. skipping')],
+    [
+      'llama-cpp-python',
+      400,
+      openAi(
+        "This model's maximum context length is 512 tokens, however you requested 600 tokens (584 in your prompt; 16 for the completion).",
+        { type: 'invalid_request_error', param: 'messages', code: 'context_length_exceeded' },
+      ),
+    ],
+    [
+      'llama-cpp-python, when it does not recognise it',
+      500,
+      openAi('Requested tokens (600) exceed context window of 512', { type: 'internal_server_error' }),
+    ],
+    ['Ollama', 400, openAi('the input length exceeds the context length', { type: 'invalid_request_error' })],
+    ['Ollama, an older one', 500, openAi('input length exceeds maximum context length', { type: 'api_error' })],
+    ['NIM', 400, openAi('Input length 600 exceeds maximum allowed token size 512')],
+    [
+      'LiteLLM',
+      400,
+      openAi(
+        "litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.\nmodel=llama. context_window_fallbacks=None. fallbacks=None.\n\nSet 'context_window_fallback' - https://docs.litellm.ai/docs/routing#fallbacks. Received Model Group=llama\nAvailable Model Group Fallbacks=None",
+        { code: '400' },
+      ),
+    ],
+    [
+      'LiteLLM in front of llama.cpp',
+      500,
+      openAi(
+        'litellm.InternalServerError: InternalServerError: OpenAIException - input is too large to process. increase the physical batch size. Received Model Group=embed\nAvailable Model Group Fallbacks=None',
+        { code: '500' },
+      ),
+    ],
+  ]
+  for (const [server, status, body] of refusals) {
+    it(`is context_length_exceeded, in the words of ${server}, and is sent nowhere else`, () => {
+      const refusal = refusalFrom(status, body, 'input')
+      assert.equal(codeOf(refusal), 'context_length_exceeded')
+      assert.equal(refusal.error.param, 'input')
+      assert.match(refusal.error.message, /^The request exceeds the model's maximum context length: \w/)
+      assert.doesNotMatch(refusal.error.message, /litellm|fallback|[a-z]Error|Exception|https?:|Group/)
+    })
+  }
+})
+
+describe('a mistake of the caller that an engine answers with 500', () => {
+  const messages = [
+    '[json.exception.type_error.302] type must be string, but is number',
+    'tools param requires --jinja flag',
+    'Only one completion choice is allowed',
+    'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj',
+    'logprobs is not supported for models created with logits_all=False',
+    'this model does not support embeddings',
+    'Failed to parse grammar',
+    'litellm.BadRequestError: OpenAIException - top_k: too many',
+    '1 validation error for list[function-wrap[__log_extra_fields__()]]\n  Input should be a valid list [type=list_type]\n    For further information visit https://errors.pydantic.dev/2.11/v/list_type',
+  ]
+  for (const message of messages) {
+    it(`is one, and is sent nowhere else: ${message.slice(0, 60)}`, () => {
+      assert.equal(codeOf(refusalFrom(500, openAi(message))), 'invalid_value')
+    })
+  }
+
+  it('is one by the type of the error', () => {
+    assert.equal(codeOf(refusalFrom(500, openAi('bad', { type: 'invalid_request_error' }))), 'invalid_value')
+  })
+})
+
+describe('a failure of the engine', () => {
+  const failures: readonly (readonly [status: number, body: string])[] = [
+    [500, ''],
+    [500, openAi('')],
+    [500, openAi('EngineCore encountered an issue. See stack trace (above) for the root cause.')],
+    [500, openAi('CUDA error: an illegal memory access was encountered; input is too large to process')],
+    [500, openAi('CUDA out of memory. Tried to allocate 2 GiB; this type is not supported')],
+    [500, openAi('llama runner process no longer running: exit status 2')],
+    [500, openAi('litellm.InternalServerError: OpenAIException - Connection error.. Received Model Group=x')],
+    [502, openAi('input is too large to process')],
+    [503, openAi('Loading model', { type: 'unavailable_error' })],
+    [503, openAi("This model's maximum context length is 512 tokens")],
+    [401, openAi('bad key')],
+    [403, openAi('no')],
+    [404, openAi('no model')],
+    [400, openAi('/chat/completions: Invalid model name passed in model=weir-7. Call `/v1/models` to view models.')],
+    [400, JSON.stringify({ detail: 'ModelNotDeployed: Invalid model: weir-7' })],
+    [400, openAi('model "weir-7" not found, try pulling it first')],
+  ]
+  for (const [status, body] of failures) {
+    it(`stays one, shows nothing, and another engine may do better: ${status} ${body.slice(0, 80)}`, () => {
+      const refusal = refusalFrom(status, body)
+      assert.equal(codeOf(refusal), 'upstream_error, try another')
+      assert.equal(refusal.error.message, `The engine failed with status ${status}.`)
+    })
+  }
+
+  it('is not tried elsewhere after a timeout or a redirect', () => {
+    for (const status of [408, 504]) assert.equal(codeOf(refusalFrom(status, '')), 'upstream_timeout')
+    assert.equal(codeOf(refusalFrom(302, '')), 'upstream_error')
+    assert.equal(codeOf(refusalFrom(429, '')), 'model_overloaded, try another')
+  })
+})
+
+describe('the words of a refusal', () => {
+  it('name the first field that FastAPI finds wrong', () => {
+    const body = { detail: [{ loc: ['body', 'temperature'], msg: 'Input should be a valid number', input: 'x' }] }
+    const { error } = refusalFrom(422, JSON.stringify(body))
+    assert.deepEqual([error.message, error.param], ['Input should be a valid number', 'temperature'])
+  })
+
+  it('are not shown when they are no JSON', () => {
+    const { error } = refusalFrom(400, '<html>secret.internal</html>')
+    assert.equal(error.message, 'The engine refused the request as invalid.')
+    assert.equal(codeOf(refusalFrom(500, 'input is too large to process')), 'context_length_exceeded')
+  })
+
+  const cases: readonly (readonly [said: string, shown: string])[] = [
+    ['bad grammar', 'bad grammar'],
+    [
+      'litellm.BadRequestError: OpenAIException - bad grammar. Received Model Group=x\nAvailable Model Group Fallbacks=None',
+      'bad grammar.',
+    ],
+    ['bad grammar\nmodel=llama. context_window_fallbacks=None. fallbacks=None.', 'bad grammar'],
+    [
+      "litellm.BadRequestError: OpenAIException - Error code: 400 - {'error': {'message': \"it's bad\", 'type': 'x'}}",
+      "it's bad",
+    ],
+    ['Error code: 400 - {"error":{"message":"bad \\"grammar\\"","code":null}}', 'bad "grammar"'],
+    ["ValueError('bad grammar')", 'bad grammar'],
+    ['ValueError: bad grammar', 'bad grammar'],
+    ['InternalServerError: torch.cuda.OutOfMemoryError: bad', 'bad'],
+    [
+      'bad: jinja2.exceptions.TemplateError: Conversation roles must alternate',
+      'bad: Conversation roles must alternate',
+    ],
+    ['[json.exception.type_error.302] type must be string, but is number', 'type must be string, but is number'],
+    ['bad grammar\nTraceback (most recent call last):\n  File "/opt/x.py", line 3\nValueError', 'bad grammar'],
+    ['bad grammar\n    at parse (/srv/app/index.js:3:1)', 'bad grammar'],
+    [
+      'Input should be a valid list. For further information visit https://errors.pydantic.dev/2.11/v/list_type',
+      'Input should be a valid list.',
+    ],
+    ['bad grammar (see https://docs.example.com/a#b)', 'bad grammar'],
+    ['cannot read /models/llama/weights.bin: bad', 'cannot read …: bad'],
+    ['cannot read C:\\models\\llama.bin', 'cannot read …'],
+    ['failed in grammar.cpp:42', 'failed in …'],
+    ['model Llama-8B.Q4.gguf is bad', 'model … is bad'],
+    ['upstream 10.0.0.7:8000 said no to localhost:9000', 'upstream … said no to …'],
+    ['key sk-abcdef123 is bad', 'key … is bad'],
+    ['a/b and image/png and 3/4 stay, and so does /v1', 'a/b and image/png and 3/4 stay, and so does /v1'],
+    ['the Error of my ways; an Exception proves it', 'the Error of my ways; an Exception proves it'],
+    ['  ', ''],
+  ]
+  for (const [said, shown] of cases) {
+    it(`are about the request alone: ${JSON.stringify(said).slice(0, 70)}`, () =>
+      assert.equal(cleanRefusal(said), shown))
+  }
+
+  it('are short, whatever an engine says', () => {
+    const parts = [
+      'Error: ',
+      'see ',
+      'https://',
+      '/a',
+      "{'message': '",
+      '\\',
+      'ValueError(',
+      "'",
+      ' ',
+      'x',
+      'fallbacks=',
+    ]
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...parts), { maxLength: 3000 }), (pieces) => {
+        assert.ok(cleanRefusal(pieces.join('')).length <= 500)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
