@@ -13,8 +13,8 @@ export interface CountedUsage {
 }
 
 /** Used when the engine reports no usage. */
-export function estimatedUsage(job: Job, outputTokens: number): Usage {
-  return { ...noUsage, inputTokens: job.likelyInputTokens, outputTokens }
+export function estimatedUsage(job: Job, outputTokens: number, sentShare = 1): Usage {
+  return { ...noUsage, inputTokens: Math.ceil(job.likelyInputTokens * sentShare), outputTokens }
 }
 
 export function wholeUsage(job: Job, answer: ParsedAnswer): CountedUsage {
@@ -23,17 +23,20 @@ export function wholeUsage(job: Job, answer: ParsedAnswer): CountedUsage {
   return { ...estimate(job, likelyOutputTokens(answer.outputBytes())), isPastLimit }
 }
 
-/** The engine's last count, plus one token, the least possible, for every delta since then. */
-export function streamedUsage(job: Job, relay: StreamRelay): CountedUsage {
+/**
+ * The engine's last count, plus one token, the least possible, for every delta since then. `sentShare` is the part of the
+ * input that was sent.
+ */
+export function streamedUsage(job: Job, relay: StreamRelay, sentShare: number): CountedUsage {
   const isPastLimit = relay.isPastLimit()
   const reported = relay.reportedUsage()
-  if (!reported) return { ...estimate(job, relay.deltaCount()), isPastLimit }
+  if (!reported) return { ...estimate(job, relay.deltaCount(), sentShare), isPastLimit }
   const more = relay.deltasSinceReport()
   return allowedUsage(job, { ...reported, outputTokens: reported.outputTokens + more }, more > 0, isPastLimit)
 }
 
-function estimate(job: Job, outputTokens: number): { usage: Usage; isEstimated: boolean } {
-  return { usage: clampUsage(estimatedUsage(job, outputTokens), job), isEstimated: true }
+function estimate(job: Job, outputTokens: number, sentShare = 1): { usage: Usage; isEstimated: boolean } {
+  return { usage: clampUsage(estimatedUsage(job, outputTokens, sentShare), job), isEstimated: true }
 }
 
 /** Never more than was allowed, whatever the engine reports. */

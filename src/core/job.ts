@@ -29,6 +29,8 @@ export interface EngineRequest {
   readonly path: string
   readonly contentType: string
   readonly body: Buffer | StreamedBody
+  /** The input is that of the call before, and is billed once. */
+  readonly repeatsInput?: boolean
   /** The parameter to name when the engine finds the input too long. */
   readonly inputName?: string
   /** Another request to try after the engine refused this one; undefined when there is none. */
@@ -105,14 +107,19 @@ export interface StreamedAnswer {
   relay(head: AnswerHead): StreamRelay
 }
 
-/** Turns an engine's stream into ours and watches it. Text is latin1: one character per byte. */
+/**
+ * Turns the streams of an engine into ours and watches them: one for each call, one after the other. Text is latin1: one
+ * character per byte.
+ */
 export interface StreamRelay {
   /** The text to send for a chunk from the engine. */
   push(chunk: Buffer): string
-  /** The engine has sent [DONE], or all that it may send. */
+  /** The engine has sent [DONE], or all that it may send in this call. */
   isDone(): boolean
   /** The engine sent something that is not a valid event, or reported an error. */
   isBroken(): boolean
+  /** Goes on to the stream of the next call. False if that of this call is incomplete, so that there must be no other. */
+  next(): boolean
   /** Every choice has its finish_reason. A stream that ends before that is broken. */
   isComplete(): boolean
   /** The engine generated more than was allowed. The stream ends at the limit. */

@@ -2,9 +2,16 @@ import type { Dialect, GenerationDialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings, plainRanking } from './openai.ts'
 import { asRecord, wholeNumber } from './reading.ts'
 
-/** llama.cpp's server reports the tokens from its prompt cache in `timings`, not in `usage`. */
+/**
+ * llama.cpp's server reports the tokens from its prompt cache in `timings`, not in `usage`. Older versions refuse `n`, and
+ * newer ones count only the first choice.
+ */
 function withTimings(dialect: GenerationDialect): GenerationDialect {
-  return { ...dialect, cachedTokens: (answer) => wholeNumber(asRecord(answer['timings'])['cache_n']) }
+  return {
+    ...dialect,
+    oneChoicePerCall: true,
+    cachedTokens: (answer) => wholeNumber(asRecord(answer['timings'])['cache_n']),
+  }
 }
 
 export const llamacpp: Dialect = {

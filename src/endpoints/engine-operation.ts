@@ -17,7 +17,7 @@ export function operationOf<Name extends keyof Dialect>(
   })
 }
 
-export function jsonRequest(path: string, body: Buffer, inputName: string): EngineRequest {
+export function jsonRequest(path: string, body: Buffer, inputName: string): EngineRequest & { readonly body: Buffer } {
   return { path, contentType: 'application/json', body, inputName }
 }
 

@@ -8,5 +8,8 @@ export interface GenerationOptions {
   readonly includeUsage: boolean
   /** 1 by default. */
   readonly prompts?: number
+  readonly oneChoicePerCall?: GenerationDialect['oneChoicePerCall'] | undefined
+  /** The index of the first choice in the answer; 0 by default. */
+  readonly firstIndex?: number
   readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
 }

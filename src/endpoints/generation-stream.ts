@@ -1,5 +1,6 @@
 import { eventSplitter } from '../core/event-stream.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
+import type { Usage } from '../core/money/rating.ts'
 import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
 import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
@@ -25,6 +26,14 @@ export interface RewrittenChoice {
   readonly finished: number | undefined
 }
 
+/** The stream of one call. */
+export interface CallStream extends Omit<StreamRelay, 'next' | 'closing'> {
+  /** The engine's latest count, if there is one. */
+  reported(): ReportedUsage | undefined
+  /** The end of a complete answer. `reported` is the count of all calls, if there are others. */
+  closing(usage: Usage, reported?: ReportedUsage): string
+}
+
 interface AnyChoice {
   index?: number
   finish_reason?: string | null
@@ -42,9 +51,9 @@ const CHOICES_FIELD = '"choices":['
  */
 export function generationStream<Choice extends AnyChoice>(
   head: AnswerHead,
-  { limit, includeUsage, prompts = 1, cachedTokens }: GenerationOptions,
+  { limit, includeUsage, prompts = 1, firstIndex = 0, cachedTokens }: GenerationOptions,
   format: StreamFormat<Choice>,
-): StreamRelay {
+): CallStream {
   const split = eventSplitter()
   const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
   const tailText = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
@@ -141,12 +150,12 @@ export function generationStream<Choice extends AnyChoice>(
     // A quote inside a JSON string is escaped, so this can only be a field. If there are several, it may be another one.
     const start = data.indexOf(CHOICES_NAME)
     const isOnly = data.startsWith(CHOICES_FIELD, start) && data.indexOf(CHOICES_NAME, start + 1) < 0
-    if (!isOnly) return writeChoice(choice)
+    if (!isOnly || firstIndex > 0) return writeChoice(choice)
     return headText + data.slice(start, endOfArray(data, start + CHOICES_FIELD.length - 1)) + tailText
   }
 
-  function writeChoice(choice: object): string {
-    const text = JSON.stringify([choice])
+  function writeChoice(choice: AnyChoice): string {
+    const text = JSON.stringify([{ ...choice, index: firstIndex + (choice.index ?? 0) }])
     return `${headText}"choices":${isDecoded ? toBytes(text) : text}${tailText}`
   }
 
@@ -162,12 +171,13 @@ export function generationStream<Choice extends AnyChoice>(
     isBroken: () => broken,
     isComplete: () => !broken && finished.size >= limit.choices,
     isPastLimit: () => isPastLimit,
+    reported,
     reportedUsage: () => reported()?.usage,
     deltaCount: () => deltas,
     deltasSinceReport: () => deltas - deltasReported,
-    closing(usage) {
+    closing(usage, counted = reported()) {
       if (!includeUsage) return 'data: [DONE]\n\n'
-      const wire = toWireUsage(usage, reported())
+      const wire = toWireUsage(usage, counted)
       return `${headText}"choices":[],"usage":${JSON.stringify(wire)}}\n\ndata: [DONE]\n\n`
     },
   }

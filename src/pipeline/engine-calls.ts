@@ -16,13 +16,14 @@ export interface EngineCalls {
   pauseUntilDrained(): void
   /** Whether the latest call was sent to an engine that has not refused it. */
   isWithEngine(): boolean
-  /** The bytes of all bodies sent so far. */
+  /** The bytes of all bodies sent so far, without those that repeat the input of another. */
   sentBytes(): number
 }
 
 export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
   let latest: RunningCall | undefined
   let isRunning = false
+  let isCallerBehind = false
   let sentBytes = 0
 
   function whenIdle(react: () => void): void {
@@ -36,7 +37,8 @@ export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
       const running = engine.run(call)
       latest = running
       isRunning = true
-      sentBytes += call.body.length
+      if (isCallerBehind) running.pause()
+      if (!call.repeatsInput) sentBytes += call.body.length
       const stopWatching = reply.onGone(() => running.abort())
       const end = await running.ended
       isRunning = false
@@ -51,8 +53,12 @@ export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
       if (isRunning) whenIdle(clock.after(ms, () => latest?.abort()))
     },
     pauseUntilDrained() {
+      isCallerBehind = true
       latest?.pause()
-      reply.onDrain(() => latest?.resume())
+      reply.onDrain(() => {
+        isCallerBehind = false
+        latest?.resume()
+      })
     },
     isWithEngine: () => latest?.isWithEngine() ?? false,
     sentBytes: () => sentBytes,

@@ -65,17 +65,22 @@ export function settleDeparture(
  * The usage when the caller left before the engine said anything: the input that was sent to the engine, estimated
  * at the low end. Nobody saw any output, so none is billed.
  */
-export function usageWithoutAnswer({ job, calls }: AdmittedRequest): CountedUsage {
+export function usageWithoutAnswer(request: AdmittedRequest): CountedUsage {
+  const { job, calls } = request
   if (!calls.isWithEngine()) return nothing
-  const bytes = job.calls.reduce((sum, { body }) => sum + body.length, 0)
-  const share = calls.sentBytes() / Math.max(1, bytes)
-  const inputTokens = Math.ceil(job.likelyInputTokens * share)
+  const inputTokens = Math.ceil(job.likelyInputTokens * sentShare(request))
   // Only tokens are estimated. The length of audio was measured.
   return {
     usage: clampUsage({ ...noUsage, inputTokens, audioMs: job.media?.audioMs ?? 0 }, job),
     isEstimated: inputTokens > 0,
     isPastLimit: false,
   }
+}
+
+/** The part of the input that an engine was sent. */
+export function sentShare({ job, calls }: AdmittedRequest): number {
+  const bytes = job.calls.reduce((sum, { body, repeatsInput }) => sum + (repeatsInput ? 0 : body.length), 0)
+  return calls.sentBytes() / Math.max(1, bytes)
 }
 
 function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: Settlement): LedgerRow {

@@ -1,16 +1,19 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { streamedUsage, type CountedUsage } from '../core/estimated-usage.ts'
-import type { StreamedAnswer } from '../core/job.ts'
+import type { EngineRequest, StreamedAnswer } from '../core/job.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
-import { settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+import { sentShare, settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
 
 /** An engine that has said everything should end its response. It gets this long. */
 const LINGER_MS = 1000
 
-/** An answer that the caller gets token by token. Its last event waits until the row is durable. */
+/**
+ * An answer that the caller gets token by token, from one call after the other. Its last event waits until the row is
+ * durable.
+ */
 export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, answer: StreamedAnswer): AnswerPath {
   const { job, reply, calls, waitMs } = request
   const relay = answer.relay(headOf(request))
@@ -51,19 +54,29 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     }
   }
 
+  /** Resolves when the engine has said everything, or its call has ended before that. */
+  async function takeStream(call: EngineRequest): Promise<void> {
+    const over = Promise.withResolvers<CallEnd>()
+    const receiver = receiverUntil(() => over.resolve({ kind: 'ended' }))
+    calls.run({ ...call, receiver }).then(over.resolve, over.reject)
+    end = await over.promise
+    if (relay.isPastLimit()) calls.abort()
+    else calls.abortAfter(LINGER_MS, parts.clock)
+  }
+
   return {
     async takeFromEngine() {
-      const [call] = job.calls
-      if (!call) throw new Error('a streamed answer needs a call')
-      const over = Promise.withResolvers<CallEnd>()
-      const receiver = receiverUntil(() => over.resolve({ kind: 'ended' }))
-      calls.run({ ...call, receiver }).then(over.resolve, over.reject)
-      end = await over.promise
-      if (relay.isPastLimit()) calls.abort()
-      else calls.abortAfter(LINGER_MS, parts.clock)
+      for (const [number, call] of job.calls.entries()) {
+        if (number > 0) {
+          if (!relay.next()) return
+          // The request was admitted for one call at a time.
+          await new Promise<void>((resolve) => calls.whenIdle(resolve))
+        }
+        await takeStream(call)
+      }
     },
     async giveToCaller() {
-      const counted = streamedUsage(job, relay)
+      const counted = streamedUsage(job, relay, sentShare(request))
       // If the engine broke off as well, it is the engine that failed.
       if (reply.isGone && (relay.isComplete() || end.kind === 'aborted')) {
         const isSilent = relay.deltaCount() === 0 && relay.reportedUsage() === undefined

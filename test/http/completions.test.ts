@@ -18,7 +18,10 @@ function whole(...texts: readonly string[]): object {
 
 async function stage(t: TestContext, options: StageOptions = {}): Promise<JsonStage> {
   const made = await jsonStage(t, { ...options, model: { ...everyParameter, ...options.model } })
-  made.answer(() => whole(' through.'))
+  // One text for each choice of each prompt.
+  made.answer(({ body }) =>
+    whole(...[body['prompt']].flat().flatMap(() => Array.from({ length: Number(body['n'] ?? 1) }, () => ' through.'))),
+  )
   return made
 }
 

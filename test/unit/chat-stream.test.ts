@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import type { StreamRelay } from '../../src/core/job.ts'
 import { chatStream } from '../../src/endpoints/chat/stream.ts'
+import type { CallStream } from '../../src/endpoints/generation-stream.ts'
 import { eventSplitter } from '../../src/core/event-stream.ts'
 
 interface Event {
@@ -14,7 +14,7 @@ interface Event {
   usage?: unknown
 }
 
-function relayOf(options: { includeUsage?: boolean; choices?: number; maxTokens?: number } = {}): StreamRelay {
+function relayOf(options: { includeUsage?: boolean; choices?: number; maxTokens?: number } = {}): CallStream {
   const { includeUsage = false, choices = 1, maxTokens = 1000 } = options
   const head = { id: 'r1', created: 7, model: 'meta/x' }
   return chatStream(head, { includeUsage, limit: { maxTokens, choices, generated: choices, tokenizer: undefined } })
@@ -51,7 +51,7 @@ const says = (delta: object, finish: string | null = null, index = 0): object =>
 const asText = (events: readonly (object | string)[]): string =>
   events.map((it) => `data: ${typeof it === 'string' ? it : JSON.stringify(it)}\n\n`).join('')
 
-const push = (relay: StreamRelay, ...events: (object | string)[]): string => relay.push(Buffer.from(asText(events)))
+const push = (relay: CallStream, ...events: (object | string)[]): string => relay.push(Buffer.from(asText(events)))
 
 /** The ways in which engines write the same JSON. */
 const writers = {

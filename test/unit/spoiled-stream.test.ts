@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { StreamRelay } from '../../src/core/job.ts'
+import type { CallStream } from '../../src/endpoints/generation-stream.ts'
 import { chatStream } from '../../src/endpoints/chat/stream.ts'
 import { completionsStream } from '../../src/endpoints/completions/stream.ts'
 
@@ -12,7 +12,7 @@ interface Event {
   readonly choices: readonly Readonly<Record<string, unknown>>[]
 }
 
-function push(relay: StreamRelay, ...events: readonly string[]): readonly Event[] {
+function push(relay: CallStream, ...events: readonly string[]): readonly Event[] {
   const text = relay.push(Buffer.from(events.map((event) => `data: ${event}\n\n`).join('')))
   const parts = text.split('\n\n').filter((part) => part !== '')
   return parts.map((part) => JSON.parse(part.slice('data: '.length)) as Event)

@@ -93,7 +93,7 @@ const chat = fc
       for (const event of [{ choices, usage }, delta(0), delta(0), delta(0)]) {
         relay.push(Buffer.from(`data: ${JSON.stringify(event)}\n\n`))
       }
-      return streamedUsage(job, relay).usage
+      return streamedUsage(job, relay, 1).usage
     }
     return { job, read: [contents.join('')], reported }
   })

@@ -2,6 +2,7 @@ import type { Job } from '../../core/job.ts'
 import { asRecord, type JsonRecord } from '../../dialects/reading.ts'
 import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
 import type { GenerationOptions } from '../generation-options.ts'
+import { joinedStream } from '../joined-stream.ts'
 import { chatStream } from './stream.ts'
 import { cutToolCalls, toolCallText } from './tool-calls.ts'
 
@@ -39,8 +40,8 @@ const format: AnswerFormat<{ readonly message: Message }> = {
 
 /** A separate function, so that the closures do not retain the request body. */
 export function chatAnswer(isStream: boolean, options: GenerationOptions): Job['answer'] {
-  if (isStream) return { kind: 'streamed', relay: (head) => chatStream(head, options) }
-  return { kind: 'whole', read: ([body], head) => body && generationAnswer(body.whole(), head, options, format) }
+  if (isStream) return { kind: 'streamed', relay: (head) => joinedStream(options, (part) => chatStream(head, part)) }
+  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
 }
 
 function toMessage(message: JsonRecord): Message {

@@ -9,6 +9,7 @@ import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { SPLIT_PARAMETERS, splitCalls } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
@@ -48,8 +49,11 @@ export async function* chatJob(
     ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
     ...(rewritten ? { messages: rewritten } : {}),
   }
-  const keep = (name: string): boolean => accepted.has(name) || (name === 'messages' && !rewritten)
+  const isSplit = dialect.oneChoicePerCall === true && choices > 1
+  const keep = (name: string): boolean =>
+    isSplit && SPLIT_PARAMETERS.has(name) ? false : accepted.has(name) || (name === 'messages' && !rewritten)
   const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  const shared = jsonRequest(dialect.path, sent, 'messages')
   return {
     endpoint: CHAT_PATH,
     model,
@@ -60,10 +64,11 @@ export async function* chatJob(
     // The tokens of an image depend on its size in pixels, not in bytes.
     maxInputTokens: imageCount > 0 ? model.contextLength : mostTextTokens(sent, model),
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, sent, 'messages')],
+    calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined }) : [shared],
     answer: chatAnswer(request.stream === true, {
       limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },
       includeUsage: request.stream_options?.include_usage === true,
+      oneChoicePerCall: dialect.oneChoicePerCall,
       cachedTokens: dialect.cachedTokens,
     }),
   }

@@ -1,7 +1,7 @@
-import type { AnswerHead, StreamRelay } from '../../core/job.ts'
+import type { AnswerHead } from '../../core/job.ts'
 import { asRecord } from '../../dialects/reading.ts'
 import type { GenerationOptions } from '../generation-options.ts'
-import { generationStream, type RewrittenChoice } from '../generation-stream.ts'
+import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
 import { cutToolCalls, toolCallText } from './tool-calls.ts'
 
 interface Delta {
@@ -27,7 +27,7 @@ interface Choice {
 }
 
 /** A chat stream: for each choice the role first, then content, then an empty delta with the finish_reason. */
-export function chatStream(head: AnswerHead, options: GenerationOptions): StreamRelay {
+export function chatStream(head: AnswerHead, options: GenerationOptions): CallStream {
   const opened = new Set<number>()
   const finished = new Set<number>()
 

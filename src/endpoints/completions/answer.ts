@@ -1,6 +1,7 @@
 import type { Job } from '../../core/job.ts'
 import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
 import type { GenerationOptions } from '../generation-options.ts'
+import { joinedStream } from '../joined-stream.ts'
 import { completionsStream } from './stream.ts'
 
 const format: AnswerFormat<{ readonly text: string }> = {
@@ -13,6 +14,7 @@ const format: AnswerFormat<{ readonly text: string }> = {
 
 /** A separate function, so that the closures do not retain the request body. */
 export function completionsAnswer(isStream: boolean, options: GenerationOptions): Job['answer'] {
-  if (isStream) return { kind: 'streamed', relay: (head) => completionsStream(head, options) }
-  return { kind: 'whole', read: ([body], head) => body && generationAnswer(body.whole(), head, options, format) }
+  if (isStream)
+    return { kind: 'streamed', relay: (head) => joinedStream(options, (part) => completionsStream(head, part)) }
+  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
 }

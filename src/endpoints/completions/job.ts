@@ -2,6 +2,7 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
+import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
@@ -9,6 +10,7 @@ import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { SPLIT_PARAMETERS, splitCalls } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
@@ -42,14 +44,22 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
     input: largestOf(inputs),
     inputName: 'prompt',
   })
-  const generated = prompts.length * (request.best_of ?? request.n ?? 1)
+  const choices = request.n ?? 1
+  const generated = prompts.length * (request.best_of ?? choices)
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
     ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
   }
-  const keep = (name: string): boolean => accepted.has(name) || name === 'prompt'
-  const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  const isSplit = dialect.oneChoicePerCall === true && (typeof request.prompt !== 'string' || generated > 1)
+  if (isSplit) requireNoneLeftOut(request, model)
+  const keep = (name: string): boolean => accepted.has(name) && !(isSplit && SPLIT_PARAMETERS.has(name))
+  // A list of prompts is not sent with each of them.
+  const list = isSplit && typeof request.prompt !== 'string' ? prompts : undefined
+  const sent = list
+    ? yield* jsonBytes({ ...fields, ...chosenFrom(request, keep) })
+    : yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
+  const shared = jsonRequest(dialect.path, sent, 'prompt')
   return {
     endpoint: '/completions',
     model,
@@ -58,24 +68,44 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
     cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
     maxTokens: maxTokens * generated,
     maxInputTokens: mostInputTokens(
-      { bytes: sent.length + Buffer.byteLength(suffix) * (prompts.length - 1), contexts: prompts.length },
+      {
+        bytes: sent.length + bytesOf(list ?? []) + Buffer.byteLength(suffix) * (prompts.length - 1),
+        contexts: prompts.length,
+      },
       model.contextLength,
     ),
     likelyInputTokens: input.likely,
-    calls: [jsonRequest(dialect.path, sent, 'prompt')],
+    calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined, prompts: list }) : [shared],
     answer: completionsAnswer(request.stream === true, {
       limit: {
         maxTokens,
-        choices: prompts.length * (request.n ?? 1),
+        choices: prompts.length * choices,
         generated,
         echoedCharacters: request.echo ? prompts.map(({ length }) => length) : undefined,
         tokenizer: model.tokenizer,
       },
       includeUsage: request.stream_options?.include_usage === true,
       prompts: prompts.length,
+      oneChoicePerCall: dialect.oneChoicePerCall,
       cachedTokens: dialect.cachedTokens,
     }),
   }
+}
+
+function chosenFrom(request: CompletionsRequest, keep: (name: string) => boolean): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(request).filter(([name]) => keep(name)))
+}
+
+function bytesOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+}
+
+/** Which choice is the best is for the engine to say, if it makes several. */
+function requireNoneLeftOut({ best_of: bestOf, n }: CompletionsRequest, model: Model): void {
+  if ((bestOf ?? 1) <= (n ?? 1)) return
+  throw new ApiError('unsupported_parameter', `${model.id} does not support the parameter 'best_of'.`, {
+    param: 'best_of',
+  })
 }
 
 /** Each prompt has a context of its own. */

@@ -1,6 +1,6 @@
-import type { AnswerHead, StreamRelay } from '../../core/job.ts'
+import type { AnswerHead } from '../../core/job.ts'
 import type { GenerationOptions } from '../generation-options.ts'
-import { generationStream, type RewrittenChoice } from '../generation-stream.ts'
+import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
 
 interface Choice {
   index?: number
@@ -10,7 +10,7 @@ interface Choice {
 }
 
 /** The stream of a legacy completion: pieces of text, and one finish_reason for each choice. */
-export function completionsStream(head: AnswerHead, options: GenerationOptions): StreamRelay {
+export function completionsStream(head: AnswerHead, options: GenerationOptions): CallStream {
   const finished = new Set<number>()
 
   function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {

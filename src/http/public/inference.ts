@@ -166,7 +166,10 @@ async function readJob(
 
 /** The parsed body is gone when its job waits and runs. What the job sends to the engine stays. */
 function bytesToSend({ calls }: Job): number {
-  return calls.reduce((sum, { body }) => sum + (Buffer.isBuffer(body) ? body.length : 0), 0)
+  return calls.reduce(
+    (sum, { body, repeatsInput }) => sum + (Buffer.isBuffer(body) && !repeatsInput ? body.length : 0),
+    0,
+  )
 }
 
 function modelName(body: Readonly<Record<string, unknown>>): string {

@@ -66,8 +66,12 @@ class FakeCall implements RunningCall, CallSeen {
     this.#reply = reply
     this.#receiver = call.receiver
     this.bytes = call.body.length
-    this.#symbolsLeft = seen.plan.answer.kind === 'streamed' ? seen.plan.answer.symbols : ''
+    this.#symbolsLeft = seen.plan.answer.kind === 'streamed' ? (seen.plan.answer.streams[seen.calls.length] ?? '') : ''
     this.#chunksLeft = 1 + stage.below(3)
+    if (seen.calls.length > 0 && seen.plan.answer.kind === 'streamed') {
+      stage.count('next stream')
+      seen.hearNext()
+    }
     seen.calls.push(this)
     stage.log(seen, 'is sent to the engine')
     stage.later(() => this.#happen())
@@ -156,6 +160,8 @@ class FakeCall implements RunningCall, CallSeen {
   }
 
   #deliver(): void {
+    const isCallerBehind = this.#reply.isBlocked && !this.#seen.isGone && !this.isAborted
+    this.#stage.demand(!isCallerBehind, 'engine', this.#seen, 'the engine goes on for a caller that is behind')
     const size = 1 + this.#stage.below(3)
     const text = this.#seen.plan.answer.kind === 'streamed' ? this.#symbolsLeft.slice(0, size) : 'answer'
     this.#symbolsLeft = this.#symbolsLeft.slice(size)

@@ -2,7 +2,15 @@ import { ApiError } from '../../../src/core/errors.ts'
 import type { Deployment, Model } from '../../../src/core/catalog.ts'
 import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/core/job.ts'
 import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
-import { bodyBytes, cachedTokens, inputTokens, likelyInputTokens, maxInputTokensOf, type WholePlan } from './plan.ts'
+import {
+  bodyBytes,
+  cachedTokens,
+  inputTokens,
+  likelyInputTokens,
+  maxInputTokensOf,
+  type StreamPlan,
+  type WholePlan,
+} from './plan.ts'
 import { costOf } from './fake-admission.ts'
 import type { Stage } from './stage.ts'
 import type { RequestSeen } from './request-seen.ts'
@@ -24,11 +32,11 @@ export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): 
     media: { audioMs, images: answer.kind === 'whole' ? (answer.usage?.images ?? 0) : 0 },
     calls:
       answer.kind === 'streamed'
-        ? [callOf(false)]
+        ? answer.streams.map((_, number) => callOf(false, number > 0 && answer.repeatsInput))
         : Array.from({ length: answer.calls }, (_, number) => callOf(number === 0 && answer.hasFallback)),
     answer:
       answer.kind === 'streamed'
-        ? { kind: 'streamed', relay: () => relay(maxTokens) }
+        ? { kind: 'streamed', relay: () => relays(answer, seen.plan.maxTokensPerCall) }
         : {
             kind: 'whole',
             passThrough: answer.passThrough === 'none' ? undefined : () => passThroughOf(stage, seen, answer),
@@ -37,8 +45,8 @@ export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): 
   }
 }
 
-function callOf(hasFallback: boolean): EngineRequest {
-  const call: EngineRequest = { path: '/', contentType: 'application/json', body }
+function callOf(hasFallback: boolean, repeatsInput = false): EngineRequest {
+  const call: EngineRequest = { path: '/', contentType: 'application/json', body, repeatsInput }
   return hasFallback ? { ...call, fallback: () => call } : call
 }
 
@@ -89,6 +97,40 @@ function passThroughOf(stage: Stage, seen: RequestSeen, plan: WholePlan): PassTh
   }
 }
 
+/** The streams of all calls, one after the other. */
+function relays({ streams, repeatsInput }: StreamPlan, maxTokens: number): StreamRelay {
+  const opened = [relay(maxTokens)]
+  const current = () => opened.at(-1)!
+  const total = (count: (it: StreamRelay) => number): number => opened.reduce((sum, it) => sum + count(it), 0)
+  return {
+    push: (chunk) => current().push(chunk),
+    isDone: () => current().isDone(),
+    isBroken: () => current().isBroken(),
+    isComplete: () => opened.length === streams.length && opened.every((it) => it.isComplete()),
+    isPastLimit: () => opened.some((it) => it.isPastLimit()),
+    reportedUsage() {
+      const reported = opened.flatMap((it) => it.reportedUsage() ?? [])
+      const [first] = reported
+      if (!first) return undefined
+      const inputs = repeatsInput ? 1 : reported.length
+      return {
+        ...noUsage,
+        inputTokens: inputTokens * inputs,
+        cachedInputTokens: cachedTokens * inputs,
+        outputTokens: reported.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+      }
+    },
+    deltaCount: () => total((it) => it.deltaCount()),
+    deltasSinceReport: () => total((it) => it.deltasSinceReport()),
+    closing: usageText,
+    next() {
+      if (!current().isComplete() || opened.length === streams.length) return false
+      opened.push(relay(maxTokens))
+      return true
+    },
+  }
+}
+
 /** Understands the symbols of a stream plan. Unlike a real one it goes on after the end, if it is asked to. */
 function relay(maxTokens: number): StreamRelay {
   let tokens = 0
@@ -126,6 +168,7 @@ function relay(maxTokens: number): StreamRelay {
     deltaCount: () => tokens,
     deltasSinceReport: () => tokens - (reported?.outputTokens ?? 0),
     closing: usageText,
+    next: () => false,
   }
 }
 

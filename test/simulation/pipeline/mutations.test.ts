@@ -6,7 +6,7 @@ import { PipelineViolation } from './request-seen.ts'
 import { simulatePipeline, type CreatePipeline } from './world.ts'
 
 const seed = 20_261
-const schedules = 1000
+const schedules = 2500
 
 /** Shows that the simulation can fail: it notices each break of the pipeline, by the rule that it breaks. */
 describe('a broken pipeline is caught by the simulation', () => {

@@ -3,8 +3,9 @@ import type { Usage } from '../../../src/core/money/rating.ts'
 /** What one simulated request asks for, and what its engine would answer if nothing went wrong. */
 export interface RequestPlan {
   readonly cost: number
-  /** The output that it allows. */
+  /** The output that it allows: of all calls together, and in the stream of each. */
   readonly maxTokens: number
+  readonly maxTokensPerCall: number
   readonly audioMs: number
   readonly answer: StreamPlan | WholePlan
 }
@@ -12,7 +13,10 @@ export interface RequestPlan {
 /** r role, t token, u usage so far, f finish reason, d done, x not a stream. Anything may come after the end. */
 export interface StreamPlan {
   readonly kind: 'streamed'
-  readonly symbols: string
+  /** What the engine says in each call. */
+  readonly streams: readonly string[]
+  /** Every call has the same input, which counts once. */
+  readonly repeatsInput: boolean
 }
 
 export interface WholePlan {
@@ -50,20 +54,34 @@ export const inputTokens = 30
 export const cachedTokens = 5
 
 /** The most input that can be billed. */
-export function maxInputTokensOf({ answer }: RequestPlan): number {
-  return bodyBytes * (answer.kind === 'streamed' ? 1 : answer.calls)
+export function maxInputTokensOf(plan: RequestPlan): number {
+  return bodyBytes * inputsOf(plan)
+}
+
+/** How many calls have an input of their own. */
+export function inputsOf({ answer }: RequestPlan): number {
+  if (answer.kind === 'whole') return answer.calls
+  return answer.repeatsInput ? 1 : answer.streams.length
 }
 
 export function planRequest(choices: Choices): RequestPlan {
   const { below, chance, oneOf } = choices
   // Some engines produce more than the smaller limits.
-  const maxTokens = oneOf([2, 4, 50])
+  const maxTokensPerCall = oneOf([2, 4, 50])
+  const answer = chance(0.5) ? planStreams(choices) : planWhole(choices, maxTokensPerCall)
   return {
     cost: 1 + below(8),
-    maxTokens,
+    maxTokens: maxTokensPerCall * (answer.kind === 'streamed' ? answer.streams.length : 1),
+    maxTokensPerCall,
     audioMs: chance(0.1) ? 1 + below(1000) : 0,
-    answer: chance(0.5) ? { kind: 'streamed', symbols: planStream(choices) } : planWhole(choices, maxTokens),
+    answer,
   }
+}
+
+function planStreams(choices: Choices): StreamPlan {
+  const { oneOf, chance } = choices
+  const streams = Array.from({ length: oneOf([1, 1, 1, 2, 3]) }, () => planStream(choices))
+  return { kind: 'streamed', streams, repeatsInput: chance(0.5) }
 }
 
 function planStream({ below, chance, oneOf }: Choices): string {

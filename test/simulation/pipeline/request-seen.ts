@@ -5,6 +5,7 @@ import type { CallEnd } from '../../../src/ports/engine.ts'
 import {
   bodyBytes,
   cachedTokens,
+  inputsOf,
   inputTokens,
   likelyInputTokens,
   maxInputTokensOf,
@@ -78,16 +79,10 @@ export class RequestSeen {
   isOpen = false
   ending: 'none' | 'complete' | 'error' = 'none'
   result: 'pending' | 'fulfilled' | 'rejected' = 'pending'
-  /** What the engine has streamed, up to the end of the stream. */
-  readonly stream = {
-    tokens: 0,
-    tokensReported: -1,
-    hasText: false,
-    isFinished: false,
-    isOver: false,
-    isBroken: false,
-    isPastLimit: false,
-  }
+  /** What the engine has streamed in the latest call, up to the end of its stream. */
+  stream = silentStream()
+  /** What it streamed in the calls before. */
+  readonly earlierStreams: StreamSeen[] = []
 
   constructor(index: number, plan: RequestPlan) {
     this.index = index
@@ -107,7 +102,7 @@ export class RequestSeen {
     const { stream } = this
     for (const symbol of symbols) {
       if (stream.isOver || stream.isBroken) return
-      if (symbol === 't' && stream.tokens === this.plan.maxTokens) {
+      if (symbol === 't' && stream.tokens === this.plan.maxTokensPerCall) {
         stream.isPastLimit = true
         stream.isFinished = true
         stream.isOver = true
@@ -123,12 +118,42 @@ export class RequestSeen {
     }
   }
 
+  hearNext(): void {
+    this.earlierStreams.push(this.stream)
+    this.stream = silentStream()
+  }
+
+  /** The streams of all calls together. */
+  wholeStream(): StreamSeen & { readonly callsReported: number } {
+    const all = [...this.earlierStreams, this.stream]
+    const reported = all.filter(({ tokensReported }) => tokensReported >= 0)
+    return {
+      tokens: all.reduce((sum, { tokens }) => sum + tokens, 0),
+      tokensReported: reported.length > 0 ? reported.reduce((sum, it) => sum + it.tokensReported, 0) : -1,
+      hasText: all.some(({ hasText }) => hasText),
+      isFinished: this.calls.length === this.callsMax() && all.every(({ isFinished }) => isFinished),
+      isOver: this.stream.isOver,
+      isBroken: this.stream.isBroken,
+      isPastLimit: all.some(({ isPastLimit }) => isPastLimit),
+      callsReported: reported.length,
+    }
+  }
+
+  /** Whether another call must follow: the latest one has ended with a complete stream, and there are more. */
+  needsNextStream(): boolean {
+    if (this.plan.answer.kind !== 'streamed' || this.calls.length === 0 || this.isGone) return false
+    return this.calls.length < this.callsMax() && this.stream.isFinished && !this.stream.isBroken
+  }
+
   /** Whether the engine has said everything, so that the request may be settled. */
   isEngineDone(): boolean {
     const { answer } = this.plan
-    if (this.isEngineBusy) return answer.kind === 'streamed' && (this.stream.isOver || this.stream.isBroken)
+    if (this.isEngineBusy) {
+      const isOver = this.stream.isOver || this.stream.isBroken
+      return answer.kind === 'streamed' && isOver && !this.needsNextStream()
+    }
     if (this.isGone) return true
-    if (answer.kind === 'streamed') return this.calls.length === 1
+    if (answer.kind === 'streamed') return this.calls.length > 0 && !this.needsNextStream()
     if (this.isRefusedFirst()) return false
     return this.latestCall?.end?.kind !== 'ended' || this.answeredCalls() === answer.calls
   }
@@ -144,7 +169,7 @@ export class RequestSeen {
   /** The calls that a request may make: those of its plan, and the fallback of a refused first one. */
   callsMax(): number {
     const { answer } = this.plan
-    if (answer.kind === 'streamed') return 1
+    if (answer.kind === 'streamed') return answer.streams.length
     const [first] = this.calls
     const isFirstRefused = first?.end?.kind === 'failed' && !first.end.started
     return answer.calls + (answer.hasFallback && isFirstRefused ? 1 : 0)
@@ -152,6 +177,28 @@ export class RequestSeen {
 
   answeredCalls(): number {
     return this.calls.filter(({ end }) => end?.kind === 'ended').length
+  }
+}
+
+interface StreamSeen {
+  tokens: number
+  tokensReported: number
+  hasText: boolean
+  isFinished: boolean
+  isOver: boolean
+  isBroken: boolean
+  isPastLimit: boolean
+}
+
+function silentStream(): StreamSeen {
+  return {
+    tokens: 0,
+    tokensReported: -1,
+    hasText: false,
+    isFinished: false,
+    isOver: false,
+    isBroken: false,
+    isPastLimit: false,
   }
 }
 
@@ -173,12 +220,18 @@ export function expectedRow(seen: RequestSeen): ExpectedRow {
 }
 
 function expectedStreamRow(seen: RequestSeen): ExpectedRow {
-  const { tokens, tokensReported, hasText, isFinished, isBroken, isPastLimit } = seen.stream
+  const { tokens, tokensReported, hasText, isFinished, isBroken, isPastLimit, callsReported } = seen.wholeStream()
   const isSilent = tokens === 0 && tokensReported < 0
+  const inputs = Math.min(callsReported, inputsOf(seen.plan))
   const usage: Usage =
     tokensReported < 0
-      ? { ...noUsage, inputTokens: likelyInputTokens, outputTokens: tokens }
-      : { ...noUsage, inputTokens, cachedInputTokens: cachedTokens, outputTokens: tokens }
+      ? { ...noUsage, inputTokens: likelyInputOf(seen), outputTokens: tokens }
+      : {
+          ...noUsage,
+          inputTokens: inputTokens * inputs,
+          cachedInputTokens: cachedTokens * inputs,
+          outputTokens: tokens,
+        }
   const isEstimated = tokensReported !== tokens
   const isComplete = isFinished && !isBroken
   if (isComplete && !seen.isGone) return { outcome: 'completed', usage, isEstimated, isPastLimit }
@@ -186,7 +239,7 @@ function expectedStreamRow(seen: RequestSeen): ExpectedRow {
     if (seen.isCut) return { ...interrupted, isPastLimit }
     return isSilent ? leftInSilence(seen) : { outcome: 'caller_left', usage, isEstimated, isPastLimit }
   }
-  return hasText && tokens > 0 ? { outcome: 'engine_broke', usage, isEstimated } : failed
+  return hasText && tokens > 0 ? { outcome: 'engine_broke', usage, isEstimated, isPastLimit } : failed
 }
 
 function expectedWholeRow(seen: RequestSeen): ExpectedRow {
@@ -217,18 +270,26 @@ function isUnspoiled(seen: RequestSeen): boolean {
   if (!isGone) return false
   if (latestCall === undefined || seen.isRefusedFirst()) return true
   if (plan.answer.kind === 'whole') return latestCall.end?.kind !== 'failed'
+  // It left between two calls.
+  if (seen.calls.length < seen.callsMax() && stream.isFinished && !stream.isBroken) return true
   return latestCall.end?.kind === 'aborted' && !stream.isOver && !stream.isBroken
 }
 
 /** The caller left before the engine said anything: the input that an engine was sent, at the low end. */
-function leftInSilence({ calls, latestCall, plan }: RequestSeen): ExpectedRow {
+function leftInSilence(seen: RequestSeen): ExpectedRow {
+  const { latestCall, plan } = seen
   if (!latestCall?.hasRequest) return { outcome: 'caller_left', usage: noUsage, isEstimated: false }
-  const planned = plan.answer.kind === 'whole' ? plan.answer.calls : 1
-  const sent = calls.reduce((sum, { bytes }) => sum + bytes, 0)
-  const tokens = Math.ceil(likelyInputTokens * (sent / (bodyBytes * planned)))
+  const tokens = likelyInputOf(seen)
   return {
     outcome: 'caller_left',
     usage: { ...noUsage, inputTokens: tokens, audioMs: plan.audioMs },
     isEstimated: tokens > 0,
   }
+}
+
+/** An estimate of the input that engines were sent. What a call repeats counts once. */
+function likelyInputOf({ calls, plan }: RequestSeen): number {
+  const repeats = plan.answer.kind === 'streamed' && plan.answer.repeatsInput
+  const sent = (repeats ? calls.slice(0, 1) : calls).reduce((sum, { bytes }) => sum + bytes, 0)
+  return Math.ceil(likelyInputTokens * (sent / (bodyBytes * inputsOf(plan))))
 }

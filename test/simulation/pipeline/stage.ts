@@ -47,6 +47,7 @@ export const happenings = [
   'engine broke off',
   'engine sent something else',
   'engine hung',
+  'next stream',
   'engine spoke after the abort',
   'answer good',
   'answer useless',
