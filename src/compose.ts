@@ -4,6 +4,7 @@ import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
+import { openRowLinks } from './billing/row-links.ts'
 import { openSpending } from './billing/spending.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
@@ -206,15 +207,18 @@ async function assemble(
   }
 
   // Documents are computed from what the reader sees. Their writes take turns with the ledger's, on its connection.
-  const { issueInvoice, correctRow, beginNote, continueNote, finishNote } = store
+  const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
   const invoicing = openInvoicing(
-    { ...books, issueInvoice, correctRow, beginNote, continueNote, finishNote },
+    { ...books, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
     clock,
     config.seller,
   )
+  const rowLinks = openRowLinks(store, clock, { publicUrl: config.seller?.publicUrl, days: config.invoice.linkDays })
   invoicing
     .finishCredit()
-    .catch((error: Error) => log.warn({ reason: error.message }, 'an adjustment note is left for the next start'))
+    .catch((error: Error) =>
+      log.warn({ reason: error.message }, 'an unfinished adjustment note or invoice is left for the next start'),
+    )
 
   const reloads: Reloads = {
     accounts: async () => void (await Promise.all([changes.announce('accounts'), changes.announce('prices')])),
@@ -243,6 +247,8 @@ async function assemble(
       reloads,
       store: books,
       invoicing,
+      rowLinks,
+      invoiceFonts: config.invoice.fonts,
       telemetry,
       operatorToken,
       limits: settings,
@@ -267,6 +273,8 @@ async function assemble(
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: books,
+      invoices: books,
+      rowLinks,
       spending,
       limits: settings,
       isUp,

@@ -89,6 +89,15 @@ const schema = Type.Object(
         closed,
       ),
     ),
+    invoice: Type.Optional(
+      Type.Object(
+        {
+          fonts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 })),
+          link_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
+        },
+        closed,
+      ),
+    ),
     rate_limit: Type.Optional(
       Type.Object(
         {
@@ -132,7 +141,7 @@ export type FileContent = Static<typeof schema>
 /** Collects mistakes; call `requireCorrect` before you rely on the data. */
 export function readConfigFile(file: string): CheckedYaml<FileContent> {
   const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
-  const { models, catalog, seller, audio = {}, server = {} } = yaml.data
+  const { models, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
   if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
   }
@@ -147,6 +156,11 @@ export function readConfigFile(file: string): CheckedYaml<FileContent> {
       ['server', 'max_request_memory_bytes'],
       `must be at least ${leastRequestMemory(body)}, so that a workspace can send a body of max_body_bytes (${body})`,
     )
+  }
+  for (const [index, font] of (yaml.isBroken(['invoice']) ? [] : (invoice?.fonts ?? [])).entries()) {
+    // What follows a # names one font of a collection.
+    const fontFile = resolve(dirname(file), font.split('#', 1)[0] ?? '')
+    if (!existsSync(fontFile)) yaml.mistake(['invoice', 'fonts', index], `${fontFile} does not exist`)
   }
   const catalogFile = typeof catalog === 'string' ? resolve(dirname(file), catalog) : undefined
   if (catalogFile && !existsSync(catalogFile)) yaml.mistake(['catalog'], `${catalogFile} does not exist`)

@@ -38,6 +38,12 @@ export interface Config {
   readonly operatorToken: string | undefined
   /** Who issues the invoices. */
   readonly seller: Seller | undefined
+  readonly invoice: {
+    /** Files of fonts for scripts that Weir's own fonts do not have. */
+    readonly fonts: readonly string[]
+    /** How long the links on an invoice work. */
+    readonly linkDays: number
+  }
   readonly requestsPerMinute: number
   readonly unauthenticatedPerMinute: number
   readonly maxBodyBytes: number
@@ -118,6 +124,10 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
     seller: seller && sellerFrom(seller),
+    invoice: {
+      fonts: (content.invoice?.fonts ?? []).map((font) => resolve(base, font)),
+      linkDays: content.invoice?.link_days ?? 90,
+    },
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,

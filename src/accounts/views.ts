@@ -14,7 +14,7 @@ interface WorkspaceView {
   readonly requests_per_minute: number
   readonly spend_limit: string | null
   readonly spend_limit_kind: 'soft' | 'hard' | null
-  readonly buyer: Buyer
+  readonly buyer: BuyerView
   readonly created: string
 }
 
@@ -25,9 +25,17 @@ export function workspaceView(workspace: Workspace, defaultLimit: number): Works
     requests_per_minute: workspace.requestsPerMinute ?? defaultLimit,
     spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
     spend_limit_kind: workspace.spendLimit && (workspace.spendLimit.isSoft ? 'soft' : 'hard'),
-    buyer: workspace.buyer,
+    buyer: buyerView(workspace.buyer),
     created: new Date(workspace.createdAt).toISOString(),
   }
+}
+
+interface BuyerView extends Omit<Buyer, 'purchaseOrder'> {
+  readonly purchase_order: string | null
+}
+
+function buyerView({ purchaseOrder, ...buyer }: Buyer): BuyerView {
+  return { ...buyer, purchase_order: purchaseOrder }
 }
 
 interface KeyView {
@@ -84,6 +92,9 @@ export function usageView(row: LedgerRow): object {
           reason: row.correction.reason,
           credit_note: row.correction.creditNote === '' ? null : row.correction.creditNote,
         }),
+    ...(row.credit === undefined
+      ? {}
+      : { reason: row.credit.reason, credit_note: row.credit.creditNote === '' ? null : row.credit.creditNote }),
   }
 }
 

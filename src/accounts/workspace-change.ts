@@ -12,7 +12,13 @@ export interface WorkspaceChange {
   /** A new limit is hard unless this says otherwise. */
   readonly spend_limit_kind?: 'soft' | 'hard'
   /** Who its invoices are made out to. */
-  readonly buyer?: { readonly name?: string | null; readonly abn?: string | null; readonly address?: string | null }
+  readonly buyer?: {
+    readonly name?: string | null
+    readonly abn?: string | null
+    readonly address?: string | null
+    /** Printed on its invoices. */
+    readonly purchase_order?: string | null
+  }
 }
 
 /** Keeps a workspace's sums far below the ledger's 64 bits. */
@@ -26,8 +32,12 @@ export async function changeWorkspace(accounts: Accounts, name: string, change: 
   if (change.requests_per_minute !== undefined) await accounts.setRequestsPerMinute(name, change.requests_per_minute)
   if (limit !== undefined) await accounts.setSpendLimit(name, limit)
   if (change.buyer) {
-    const { name: buyerName = buyer.name, address = buyer.address } = change.buyer
-    await accounts.setBuyer(name, { name: buyerName, abn: abn === undefined ? buyer.abn : abn, address })
+    const {
+      name: buyerName = buyer.name,
+      address = buyer.address,
+      purchase_order: purchaseOrder = buyer.purchaseOrder,
+    } = change.buyer
+    await accounts.setBuyer(name, { name: buyerName, abn: abn === undefined ? buyer.abn : abn, address, purchaseOrder })
   }
   return accounts.workspace(name)
 }

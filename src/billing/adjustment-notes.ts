@@ -11,8 +11,8 @@ const SLICE_ROWS = 200
 const PAUSE_MS = 25
 
 /**
- * Finishes the adjustment note that this process or another one began, if there is one, and returns it. What is known
- * of a note is in the store, so a crash in the middle loses nothing, and two processes may finish the same note.
+ * Finishes the document that this process or another one began, if there is one, and returns it. Everything about it is
+ * in the store, so a crash in the middle loses nothing, and two processes may finish the same document.
  */
 export async function finishNote(store: AdjustmentNoteStore, clock: Clock): Promise<UnfinishedNote | undefined> {
   const first = await store.unfinishedNote()
@@ -31,11 +31,12 @@ export async function finishNote(store: AdjustmentNoteStore, clock: Clock): Prom
 /** Whether a note is the one that is asked for, which was cut off before its answer. */
 export function isSameCredit(
   { note, reversal }: UnfinishedNote,
-  asked: Pick<IssuedInvoice, 'workspaceId' | 'period'> & Reversal,
+  asked: Pick<IssuedInvoice, 'workspaceId' | 'period'> & Pick<Reversal, 'requestIds' | 'reason'>,
 ): boolean {
   const ids = (requestIds: Reversal['requestIds']): string =>
     JSON.stringify(requestIds && [...new Set(requestIds)].toSorted())
   return (
+    note.kind === 'adjustment_note' &&
     note.workspaceId === asked.workspaceId &&
     note.period === asked.period &&
     reversal.reason === asked.reason &&

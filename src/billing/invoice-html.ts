@@ -1,63 +1,77 @@
 import { escapeHtml } from '../core/html.ts'
-import type { DocumentLine, InvoiceDocument, Party } from '../core/money/invoice-document.ts'
-import { grouped, headingOf, noticesOf, rowsLink } from './invoice-wording.ts'
+import {
+  cellsOf,
+  COLUMNS,
+  factsOf,
+  fullTitle,
+  noticesOf,
+  partiesOf,
+  totalsOf,
+  type LinkedLine,
+  type PrintableInvoice,
+} from './invoice-wording.ts'
 
 /** Renders an invoice as one self-contained HTML page that prints well. */
-export function invoiceHtml(invoice: InvoiceDocument): string {
-  const { seller, buyer } = invoice
-  const facts = [
-    ['Number', invoice.number ?? 'preview'],
-    ['Issued', invoice.issued],
-    ['Period', `${invoice.period_from} to ${invoice.period_to}`],
-    ['Due', invoice.kind === 'tax_invoice' ? invoice.due : null],
-    ['Adjusts', invoice.adjusts],
-    ['Reason', invoice.reason],
-  ].flatMap(([name, value]) =>
-    value === null || value === undefined ? [] : [`<dt>${name}</dt><dd>${escapeHtml(value)}</dd>`],
-  )
+export function invoiceHtml(invoice: PrintableInvoice): string {
+  const title = fullTitle(invoice)
   return `<!doctype html>
-<html lang="en-AU"><head><meta charset="utf-8"><title>${escapeHtml(`${headingOf(invoice)} ${invoice.number ?? ''}`)}</title>
+<html lang="en-AU"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(title)}</title>
 <style>
-body{font:14px/1.45 system-ui,sans-serif;color:#111;max-width:56rem;margin:2rem auto;padding:0 1rem}
+@page{size:A4;margin:16mm 16mm 20mm;@bottom-center{content:"${cssText(title)} · page " counter(page) " of " counter(pages);font:8pt system-ui,sans-serif;color:#555}}
+body{font:14px/1.45 system-ui,"Noto Sans",sans-serif;color:#111;max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem;margin:0 0 1rem}
-header{display:flex;gap:2rem;justify-content:space-between;flex-wrap:wrap}
-dl{display:grid;grid-template-columns:auto 1fr;gap:.1rem 1rem;margin:0}dt{color:#555}dd{margin:0}
-table{width:100%;border-collapse:collapse;margin:1.5rem 0}
+header{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:1.5rem}
+h2{font-size:.8rem;font-weight:400;color:#555;margin:0}
+header p,dd{margin:0;overflow-wrap:anywhere}.name{font-weight:700}.text{white-space:pre-line}
+dl{margin:0}dt{font-size:.8rem;color:#555}dd{margin-bottom:.25rem}
+table{width:100%;border-collapse:collapse;margin:1.5rem 0 0}
 th{text-align:left;border-bottom:2px solid #111;padding:.3rem .5rem}
 td{border-bottom:1px solid #ddd;padding:.3rem .5rem;vertical-align:top;overflow-wrap:anywhere}
+tr{break-inside:avoid}
+th:first-child,td:first-child{padding-left:0}th:last-child,td:last-child{padding-right:0}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-tfoot td{border:0}tfoot tr:last-child td{font-weight:700;border-top:2px solid #111}
-address{font-style:normal;white-space:pre-line}
-@media print{body{margin:0}a{color:inherit;text-decoration:none}}
+.totals{width:auto;margin:1rem 0 1.5rem auto;break-inside:avoid}.totals td{border:0;padding-left:2rem}
+.totals tr:last-child td{font-weight:700;border-top:2px solid #111}
+.notices{break-inside:avoid}.notices p{margin:.4rem 0}
+@media(max-width:40rem){header{grid-template-columns:1fr}.n{white-space:normal}}
+@media print{body{margin:0;padding:0;max-width:none;font-size:9.5pt}a{color:inherit}}
 </style></head><body>
-<h1>${headingOf(invoice)}</h1>
+<h1>${escapeHtml(invoice.title)}</h1>
 <header>
-<section><strong>From</strong>${seller ? party(seller) : '<p>The seller is not configured.</p>'}</section>
-<section><strong>To</strong>${party(buyer)}</section>
-<dl>${facts.join('')}</dl>
-</header>
-<table><thead><tr><th>Description</th><th class="n">Quantity</th><th class="n">Rate (AUD)</th><th class="n">Amount (AUD)</th></tr></thead>
-<tbody>${invoice.lines.map((it) => line(it, invoice)).join('')}</tbody>
-<tfoot>
-<tr><td colspan="3" class="n">Sum of the lines</td><td class="n">${grouped(invoice.lines_total)}</td></tr>
-<tr><td colspan="3" class="n">Subtotal, excluding GST</td><td class="n">${grouped(invoice.subtotal)}</td></tr>
-<tr><td colspan="3" class="n">GST 10 %</td><td class="n">${grouped(invoice.gst)}</td></tr>
-<tr><td colspan="3" class="n">Total, AUD including GST</td><td class="n">${grouped(invoice.total)}</td></tr>
-</tfoot></table>
-${noticesOf(invoice)
-  .map((notice) => `<p>${escapeHtml(notice)}</p>`)
+${partiesOf(invoice)
+  .map(([role, name, details]) => section(role, name, details))
   .join('\n')}
+<dl>${factsOf(invoice)
+    .map(([name, value]) => `<dt>${name}</dt><dd>${escapeHtml(value)}</dd>`)
+    .join('')}</dl>
+</header>
+<table><thead><tr>${COLUMNS.map((name, index) => `<th${index === 0 ? '' : ' class="n"'}>${name}</th>`).join('')}</tr></thead>
+<tbody>${invoice.lines.map(line).join('\n')}</tbody></table>
+<table class="totals"><tbody>
+${totalsOf(invoice)
+  .map(([name, amount]) => `<tr><td class="n">${name}</td><td class="n">${amount}</td></tr>`)
+  .join('\n')}
+</tbody></table>
+<div class="notices">
+${noticesOf(invoice)
+  .map((notice) => `<p class="text">${escapeHtml(notice)}</p>`)
+  .join('\n')}
+</div>
 </body></html>
 `
 }
 
-function party({ name, abn, address }: Party): string {
-  return `<address>${[name, abn === null ? '' : `ABN ${abn}`, address]
-    .filter((text) => text !== '')
-    .map(escapeHtml)
-    .join('\n')}</address>`
+function section(role: string, name: string, details: string): string {
+  return `<section><h2>${role}</h2><p class="name">${escapeHtml(name)}</p><p class="text">${escapeHtml(details)}</p></section>`
 }
 
-function line(it: DocumentLine, invoice: InvoiceDocument): string {
-  return `<tr><td>${escapeHtml(it.description)} (<a href="${escapeHtml(rowsLink(invoice, it) ?? it.rows)}">rows</a>)</td><td class="n">${grouped(it.quantity)}</td><td class="n">${grouped(it.rate)} / ${it.rate_per}</td><td class="n">${grouped(it.amount)}</td></tr>`
+function line(it: LinkedLine): string {
+  const [description, ...numbers] = cellsOf(it).map(escapeHtml)
+  const rows = it.link ? ` (<a href="${escapeHtml(it.link)}">rows</a>)` : ''
+  return `<tr><td>${description}${rows}</td>${numbers.map((cell) => `<td class="n">${cell}</td>`).join('')}</tr>`
+}
+
+/** Numbers and titles are plain, but nothing may end the string or the style. */
+function cssText(text: string): string {
+  return text.replaceAll(/[^\w :-]/g, '')
 }

@@ -1,28 +1,71 @@
-import type { DocumentLine, InvoiceDocument } from '../core/money/invoice-document.ts'
+import type { InvoiceDocument, Party } from '../core/money/invoice-document.ts'
+import type { DocumentLine } from '../core/money/invoice-lines.ts'
+import { grouped } from '../core/money/money.ts'
+import { writtenDate } from '../core/money/sydney-time.ts'
 
-/** Wording that the HTML page and the PDF of an invoice share. */
+/** What the page, the PDF and the terminal print, in the same words. What differs is only how it looks. */
 
-export function headingOf({ kind, number }: InvoiceDocument): string {
-  if (number === null) return 'Preview: not a tax invoice'
-  return kind === 'tax_invoice' ? 'Tax invoice' : 'Adjustment note'
+/** A line whose rows can be looked at in a browser. */
+export interface LinkedLine extends DocumentLine {
+  /** A signed link that expires; null when no public URL is configured. */
+  readonly link?: string | null
 }
 
-/** "-9384.8726238" → "-9,384.8726238" */
-export function grouped(amount: string): string {
-  const [whole = '', ...fraction] = amount.split('.')
-  return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
+/** A document as it is handed out: what was issued, and links to the rows of its lines. */
+export interface PrintableInvoice extends InvoiceDocument {
+  readonly lines: readonly LinkedLine[]
+  /** The last day on which the links work, such as 2027-02-13; null when there are none. */
+  readonly links_until?: string | null
 }
 
-/** The full URL of a line's rows; undefined when the invoice has no public URL. */
-export function rowsLink({ public_url: base }: InvoiceDocument, { rows }: DocumentLine): string | undefined {
-  return base ? base + rows : undefined
+export const COLUMNS = ['Description', 'Quantity', 'Rate (AUD)', 'Amount (AUD)'] as const
+
+/** "Tax invoice INV-000001" */
+export function fullTitle({ title, number }: InvoiceDocument): string {
+  return number === null ? title : `${title} ${number}`
 }
 
-export function noticesOf(invoice: InvoiceDocument): readonly string[] {
-  const { payment, requests, estimated_requests: estimated } = invoice
+/** The parties, each as its role, its name and the lines below that. */
+export function partiesOf({ seller, buyer }: InvoiceDocument): readonly (readonly [string, string, string])[] {
   return [
-    payment,
-    'Lines are exact. The subtotal is their sum, rounded once, half up, to cents; GST is 10 % of the subtotal, half up.',
-    `${grouped(String(requests))} requests${estimated > 0 ? `, of which ${grouped(String(estimated))} were estimated because the engine reported no usage` : ''}. Each line's rows can be downloaded with a key of the workspace.`,
-  ].filter((text) => text !== '')
+    seller ? ['From', seller.name, detailsOf(seller)] : ['From', 'The seller is not configured.', ''],
+    ['To', buyer.name, detailsOf(buyer)],
+  ]
+}
+
+function detailsOf({ abn, address }: Party): string {
+  return [abn === null ? '' : `ABN ${abn}`, address].filter((text) => text !== '').join('\n')
+}
+
+export function factsOf(invoice: InvoiceDocument): readonly (readonly [string, string])[] {
+  const { credited_by: notes } = invoice
+  const facts: readonly (readonly [string, string | null])[] = [
+    ['Number', invoice.number],
+    ['Date of issue', invoice.issued && writtenDate(invoice.issued)],
+    ['Period', `${writtenDate(invoice.period_from)} to ${writtenDate(invoice.period_to)}`],
+    ['Due', invoice.kind === 'tax_invoice' ? invoice.due && writtenDate(invoice.due) : null],
+    ['Purchase order', invoice.purchase_order],
+    ['Adjusts', invoice.adjusts],
+    ['Replaces', invoice.replaces && `${invoice.replaces}, credited by ${notes.join(', ')}`],
+    ['Reason', invoice.reason],
+  ]
+  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))
+}
+
+/** The cells of a line, in the order of the columns. */
+export function cellsOf(line: DocumentLine): readonly [string, string, string, string] {
+  return [line.description, line.quantity_text, `${grouped(line.rate)} / ${line.rate_per}`, grouped(line.amount)]
+}
+
+export function noticesOf({ notices, links_until: until }: PrintableInvoice): readonly string[] {
+  return until ? [...notices, `The link of each line shows its rows, until ${writtenDate(until)}.`] : notices
+}
+
+export function totalsOf(invoice: InvoiceDocument): readonly (readonly [string, string])[] {
+  return [
+    ['Sum of the lines', grouped(invoice.lines_total)],
+    ['Subtotal, excluding GST', grouped(invoice.subtotal)],
+    ['GST 10 %', grouped(invoice.gst)],
+    ['Total, AUD including GST', grouped(invoice.total)],
+  ]
 }

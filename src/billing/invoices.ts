@@ -1,23 +1,34 @@
 import { ApiError } from '../core/errors.ts'
-import { documentOf, type InvoiceDocument, type Party, type Seller } from '../core/money/invoice-document.ts'
-import { linesOf, type InvoiceLine } from '../core/money/invoice.ts'
 import { formatAbn } from '../core/money/abn.ts'
-import { reversalOf } from '../core/money/ledger.ts'
+import { BUYER_REQUIRED_FROM } from '../core/money/buyer-identity.ts'
+import {
+  documentOf,
+  type DocumentParts,
+  type InvoiceDocument,
+  type Party,
+  type Reference,
+  type Seller,
+} from '../core/money/invoice-document.ts'
+import { creditLines, linesOf, recomputableLines, totalsOf, type InvoiceLine } from '../core/money/invoice.ts'
+import { CREDIT, documentOfRow, reversalOf, type LedgerRow } from '../core/money/ledger.ts'
 import { sydneyMonth, type Month } from '../core/money/sydney-time.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { AdjustmentNoteStore, InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
+import type { AdjustmentNoteStore, InvoiceStore, IssuedInvoice, Reversal } from '../ports/invoices.ts'
 import type { AccountStore } from '../ports/store.ts'
 import type { UsageStore } from '../ports/usage.ts'
 import { finishNote, isSameCredit } from './adjustment-notes.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
+import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
+import { creditOf, documentsOfMonth, leftOf, missingBuyer, reissueOf, type MonthDocuments } from './month-documents.ts'
 import { versionRates } from './version-rates.ts'
 
 /** Drafts, issues and finds tax invoices and adjustment notes. */
 export interface Invoicing {
   /** The month's charges so far, or its invoice if that has been issued. */
   preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  /** Also issues a month again whose invoice was credited as a whole. */
   issue(workspace: Workspace, month: Month): Promise<InvoiceDocument>
   /**
    * Reverses rows of an issued invoice with an adjustment note; null means all that are left. A credit that was cut off
@@ -29,13 +40,18 @@ export interface Invoicing {
     requestIds: readonly string[] | null,
     reason: string,
   ): Promise<InvoiceDocument>
-  /** Finishes the adjustment note that an earlier process left unfinished, if there is one. */
+  /**
+   * Credits an amount in AUD, excluding GST: with an adjustment note if the month has been invoiced, and otherwise with a
+   * line on its invoice. Returns the note, or the preview of the month.
+   */
+  creditAmount(workspace: Workspace, month: Month, amount: string, reason: string): Promise<InvoiceDocument>
+  /** Finishes the document that an earlier process left unfinished, if there is one. */
   finishCredit(): Promise<void>
   /** Reverses a row that has not been invoiced. */
   correct(requestId: string, reason: string): Promise<void>
   list(workspace?: Workspace): Promise<readonly InvoiceDocument[]>
   byNumber(number: string): Promise<InvoiceDocument>
-  /** The invoice of a month. */
+  /** The invoice of a month that counts: the last one, if it was issued again. */
   ofMonth(workspace: Workspace, month: Month): Promise<InvoiceDocument>
 }
 
@@ -45,51 +61,108 @@ const MAX_ATTEMPTS = 20
 
 export type InvoicingStore = AccountStore & UsageStore & InvoiceStore & AdjustmentNoteStore
 
-export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
-  async function find(workspace: Workspace, month: Month): Promise<IssuedInvoice | undefined> {
-    const all = await store.invoices({ workspaceId: workspace.id })
-    return all.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)
-  }
+/** What a document is made of, without its number. */
+interface Content {
+  readonly lines: readonly InvoiceLine[]
+  readonly counts: DocumentParts['counts']
+}
 
-  async function findOrThrow(workspace: Workspace, month: Month): Promise<IssuedInvoice> {
-    const invoice = await find(workspace, month)
-    if (invoice) return invoice
+export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Seller | undefined): Invoicing {
+  async function findOrThrow(workspace: Workspace, month: Month): Promise<MonthDocuments> {
+    const found = await documentsOfMonth(store, workspace, month)
+    if (found) return found
     throw new ApiError('not_found', `${workspace.name} has no invoice for ${month.name}.`, { param: 'period' })
   }
 
-  /** The content of a month's invoice, without its number. */
+  /** The content of a month that is not invoiced. */
   async function draft(workspace: Workspace, month: Month) {
     const { prices } = await store.accounts()
     const capacity = capacityRows(prices, workspace, month, clock.now())
-    const used = await store.pricedSums(workspace.id, month.from, month.to, '')
+    const { used, credits } = await usedIn(workspace, month)
     const sums = [...used, ...sumsOfCapacity(capacity)]
-    return { capacity, sums, lines: linesOf(sums, versionRates(prices)), rowsExpected: rowsIn(used) }
+    const lines = recomputableLines([...linesOf(sums, versionRates(prices)), ...creditLines(credits)])
+    return { capacity, lines, counts: countsOf(sums), credits: credits.length, rowsExpected: countsOf(used).rows }
   }
 
-  function document(
-    kind: InvoiceDocument['kind'],
+  /** The sums of a month and its credits. Read again while a credit is added in between. */
+  async function usedIn({ id }: Workspace, { from, to }: Month) {
+    for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+      const credits = await store.credits(id, from, to)
+      const used = await store.pricedSums(id, from, to, '')
+      if (amountOf(credits) === amountOf(used.filter(isCredit))) return { used, credits }
+    }
+    throw keptChanging()
+  }
+
+  /** The opposite of what a reversal takes back. */
+  async function reversed(workspace: Workspace, month: Month, reversal: Reversal) {
+    const { prices } = await store.accounts()
+    const { sums, credits } = await store.reversible(workspace.id, month, reversal)
+    const opposite = credits.map((row) => ({ ...row, amount: -row.amount }))
+    const lines = recomputableLines([...linesOf(sums.map(negated), versionRates(prices)), ...creditLines(opposite)])
+    return { lines, counts: countsOf(sums) }
+  }
+
+  async function isCreditedWhole(workspace: Workspace, month: Month, documents: MonthDocuments): Promise<boolean> {
+    const { sums } = await store.reversible(workspace.id, month, creditOf(documents, null, ''))
+    return countsOf(sums).rows === 0
+  }
+
+  function invoiceOf(
     workspace: Workspace,
     month: Month,
-    content: { readonly lines: readonly InvoiceLine[]; readonly sums: readonly PricedSums[] },
+    { lines, counts }: Content,
     issued: { readonly number: string; readonly at: number } | null,
-    adjusts?: { readonly number: string; readonly reason: string },
+    refersTo?: Reference,
   ): InvoiceDocument {
-    const { lines, sums } = content
+    const missing = missingBuyer(workspace)
+    const { subtotal, total } = totalsOf(lines)
+    if (issued && subtotal < 0n) {
+      throw new ApiError(
+        'conflict',
+        `The credits of ${month.name} exceed its charges. Take one back with weir usage correct.`,
+      )
+    }
+    if (issued && missing !== undefined && total >= BUYER_REQUIRED_FROM) {
+      throw new ApiError('conflict', missing, { param: 'buyer' })
+    }
     return documentOf({
-      kind,
+      kind: 'tax_invoice',
       number: issued?.number ?? null,
       workspace: workspace.name,
       month,
       issuedAt: issued?.at ?? null,
       seller,
       buyer: buyerOf(workspace),
+      purchaseOrder: workspace.buyer.purchaseOrder,
       lines,
-      counts: {
-        requests: sum(sums, 'requests'),
-        estimatedRequests: sum(sums, 'estimatedRequests'),
-        rows: rowsIn(sums),
-      },
-      ...(adjusts ? { adjusts } : {}),
+      counts,
+      refersTo,
+      warnings: missing === undefined ? [] : [missing],
+    })
+  }
+
+  /** A note is addressed to the buyer of the invoice that it adjusts, whoever the buyer is today. */
+  function noteOf(
+    { document: invoice }: IssuedInvoice,
+    month: Month,
+    { lines, counts }: Content,
+    issued: { readonly number: string; readonly at: number },
+    reason: string,
+  ): InvoiceDocument {
+    return documentOf({
+      kind: 'adjustment_note',
+      number: issued.number,
+      workspace: invoice.workspace,
+      month,
+      issuedAt: issued.at,
+      seller,
+      buyer: invoice.buyer,
+      purchaseOrder: invoice.purchase_order,
+      lines,
+      counts,
+      refersTo: { kind: 'adjusts', number: invoice.number ?? '', reason },
+      warnings: [],
     })
   }
 
@@ -115,10 +188,77 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     return { number, at, record }
   }
 
+  /** Issues a document that takes back rows, in steps. undefined when something has changed since it was computed. */
+  async function issueInSteps(
+    invoice: IssuedInvoice,
+    rowsOfMonth: number,
+    reversal: Reversal,
+  ): Promise<InvoiceDocument | undefined> {
+    if (!(await store.beginNote(invoice, rowsOfMonth, reversal))) return undefined
+    await finishNote(store, clock)
+    return invoice.document
+  }
+
+  async function reissue(workspace: Workspace, month: Month): Promise<InvoiceDocument | undefined> {
+    const next = await nextDocument('tax_invoice', workspace, month)
+    const documents = await findOrThrow(workspace, month)
+    const { invoice, notes, rowsOfMonth } = documents
+    if (!(await isCreditedWhole(workspace, month, documents))) {
+      throw new ApiError(
+        'conflict',
+        `${month.name} has already been invoiced: ${invoice.number}. Credit all of it first, and then issue the month again.`,
+        { param: 'period' },
+      )
+    }
+    const reversal = reissueOf(documents, `Issued again as ${next.number}.`)
+    const { lines, counts } = await reversed(workspace, month, reversal)
+    const { requests, estimated_requests: estimatedRequests } = invoice.document
+    const content = { lines, counts: { requests, estimatedRequests, rows: counts.rows } }
+    const creditedBy = notes.map(({ number }) => number)
+    const it = invoiceOf(workspace, month, content, next, { kind: 'replaces', number: invoice.number, creditedBy })
+    return issueInSteps(next.record(it), rowsOfMonth, reversal)
+  }
+
+  async function issueFirst(workspace: Workspace, month: Month): Promise<InvoiceDocument | undefined> {
+    const next = await nextDocument('tax_invoice', workspace, month)
+    if (await documentsOfMonth(store, workspace, month)) return undefined
+    const content = await draft(workspace, month)
+    if (content.lines.length === 0) {
+      throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
+    }
+    const it = invoiceOf(workspace, month, content, next)
+    return (await store.issueInvoice(next.record(it), content.rowsExpected, content.capacity)) ? it : undefined
+  }
+
+  /** A credit on a month that is not invoiced yet: a row that becomes a line of its invoice. */
+  async function creditOpenMonth(workspace: Workspace, month: Month, amount: bigint, reason: string): Promise<boolean> {
+    const { lines, credits } = await draft(workspace, month)
+    requireRoom(amount, totalsOf(lines).exact, month.name, credits)
+    const now = clock.now()
+    const row = creditRow(workspace, amount, { now, settledAt: settlingTime(month, now) }, { reason, creditNote: '' })
+    return store.addCredit(row, month, credits)
+  }
+
+  async function creditInvoice(
+    workspace: Workspace,
+    month: Month,
+    amount: bigint,
+    reason: string,
+  ): Promise<InvoiceDocument | undefined> {
+    const { number, at, record } = await nextDocument('adjustment_note', workspace, month)
+    const documents = await findOrThrow(workspace, month)
+    const { invoice, notes, rowsOfMonth } = documents
+    requireRoom(amount, leftOf(documents), invoice.number, notes.length)
+    const row = creditRow(workspace, amount, { now: at, settledAt: at }, { reason, creditNote: number })
+    const content = { lines: creditLines([row]), counts: { requests: 0, estimatedRequests: 0, rows: 1 } }
+    const it = noteOf(invoice, month, content, { number, at }, reason)
+    return (await store.issueInvoice(record(it), rowsOfMonth, [row])) ? it : undefined
+  }
+
   return {
     async preview(workspace, month) {
-      const issued = await find(workspace, month)
-      return issued?.document ?? document('tax_invoice', workspace, month, await draft(workspace, month), null)
+      const issued = await documentsOfMonth(store, workspace, month)
+      return issued?.invoice.document ?? invoiceOf(workspace, month, await draft(workspace, month), null)
     },
     async issue(workspace, month) {
       if (month.to > clock.now()) {
@@ -127,39 +267,41 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
         })
       }
       return untilIssued(async () => {
-        const { number, at, record } = await nextDocument('tax_invoice', workspace, month)
-        const before = await find(workspace, month)
-        if (before)
-          throw new ApiError('conflict', `${month.name} has already been invoiced: ${before.number}.`, {
-            param: 'period',
-          })
-        const content = await draft(workspace, month)
-        if (content.lines.length === 0) {
-          throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
+        const unfinished = await store.unfinishedNote()
+        // It has the next number of an invoice. An unfinished adjustment note need not be waited for.
+        if (unfinished?.note.kind === 'tax_invoice') {
+          const { note } = (await finishNote(store, clock)) ?? unfinished
+          if (note.workspaceId === workspace.id && note.period === month.name) return note.document
         }
-        const it = document('tax_invoice', workspace, month, content, { number, at })
-        return (await store.issueInvoice(record(it), content.rowsExpected, content.capacity)) ? it : undefined
+        const isInvoiced = (await documentsOfMonth(store, workspace, month)) !== undefined
+        return isInvoiced ? reissue(workspace, month) : issueFirst(workspace, month)
       })
     },
     async credit(workspace, month, requestIds, reason) {
-      const invoice = await findOrThrow(workspace, month)
+      await findOrThrow(workspace, month)
       return untilIssued(async () => {
         const earlier = await finishNote(store, clock)
         if (earlier && isSameCredit(earlier, { workspaceId: workspace.id, period: month.name, requestIds, reason })) {
           return earlier.note.document
         }
         const { number, at, record } = await nextDocument('adjustment_note', workspace, month)
-        const { prices } = await store.accounts()
-        const reversible = await store.reversibleSums(workspace.id, month.from, month.to, requestIds)
-        requireAll(reversible, requestIds, invoice)
-        const sums = reversible.map(negated)
-        const content = { sums, lines: linesOf(sums, versionRates(prices)) }
-        const adjusts = { number: invoice.number, reason }
-        const it = document('adjustment_note', workspace, month, content, { number, at }, adjusts)
-        const isBegun = await store.beginNote(record(it), invoice.document.ledger_rows, { requestIds, reason })
-        if (!isBegun) return undefined
+        const documents = await findOrThrow(workspace, month)
+        const { invoice, rowsOfMonth } = documents
+        const reversal = creditOf(documents, requestIds, reason)
+        const content = await reversed(workspace, month, reversal)
+        requireAll(content.counts.rows, requestIds, invoice)
+        requireNotMore(totalsOf(content.lines).exact, leftOf(documents), invoice)
+        const it = noteOf(invoice, month, content, { number, at }, reason)
+        return issueInSteps(record(it), rowsOfMonth, reversal)
+      })
+    },
+    async creditAmount(workspace, month, text, reason) {
+      const amount = requireCreditAmount(text)
+      return untilIssued(async () => {
         await finishNote(store, clock)
-        return it
+        if (await documentsOfMonth(store, workspace, month)) return creditInvoice(workspace, month, amount, reason)
+        if (!(await creditOpenMonth(workspace, month, amount, reason))) return undefined
+        return invoiceOf(workspace, month, await draft(workspace, month), null)
       })
     },
     async finishCredit() {
@@ -171,7 +313,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
       const invoices = await store.invoices({ workspaceId: row.workspaceId })
       const month = sydneyMonth(row.settledAt)
       const invoice = invoices.find(({ kind, period }) => kind === 'tax_invoice' && period === month.name)
-      if (invoice || (row.correction?.creditNote ?? '') !== '') {
+      if (invoice || documentOfRow(row) !== '') {
         throw new ApiError(
           'conflict',
           `The row has already been invoiced${invoice ? ` (${invoice.number})` : ''}. Use weir invoice credit.`,
@@ -192,7 +334,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
       if (!invoice) throw new ApiError('not_found', `There is no invoice "${number}".`, { param: 'number' })
       return invoice.document
     },
-    ofMonth: async (workspace, month) => (await findOrThrow(workspace, month)).document,
+    ofMonth: async (workspace, month) => (await findOrThrow(workspace, month)).invoice.document,
   }
 }
 
@@ -202,7 +344,11 @@ async function untilIssued(attempt: () => Promise<InvoiceDocument | undefined>):
     const issued = await attempt()
     if (issued) return issued
   }
-  throw new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
+  throw keptChanging()
+}
+
+function keptChanging(): ApiError {
+  return new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
 }
 
 function buyerOf({ name, buyer }: Workspace): Party {
@@ -231,22 +377,22 @@ async function requireSameSeller(store: InvoiceStore, abn: string): Promise<void
   )
 }
 
-function requireAll(
-  reversible: readonly PricedSums[],
-  requestIds: readonly string[] | null,
-  invoice: IssuedInvoice,
-): void {
-  const rows = rowsIn(reversible)
+function requireAll(rows: number, requestIds: readonly string[] | null, { number }: IssuedInvoice): void {
   if (requestIds !== null && rows !== new Set(requestIds).size) {
-    throw new ApiError(
-      'not_found',
-      `Some of these requests are not in ${invoice.number}, or have already been credited.`,
-      {
-        param: 'requests',
-      },
-    )
+    throw new ApiError('not_found', `Some of these requests are not in ${number}, or have already been credited.`, {
+      param: 'requests',
+    })
   }
-  if (rows === 0) throw new ApiError('conflict', `Everything in ${invoice.number} has already been credited.`)
+  if (rows === 0) throw new ApiError('conflict', `Everything in ${number} has already been credited.`)
+}
+
+/** Credits of a free amount may have left less of an invoice than some of its rows come to. */
+function requireNotMore(amount: bigint, left: bigint, { number }: IssuedInvoice): void {
+  if (-amount <= left) return
+  throw new ApiError(
+    'conflict',
+    `These requests come to more than what is left of ${number}. Credit all of it instead.`,
+  )
 }
 
 function negated(sums: PricedSums): PricedSums {
@@ -262,10 +408,16 @@ function negated(sums: PricedSums): PricedSums {
   }
 }
 
-function rowsIn(sums: readonly PricedSums[]): number {
-  return sum(sums, 'rows')
+function countsOf(sums: readonly PricedSums[]): DocumentParts['counts'] {
+  const sum = (name: 'rows' | 'requests' | 'estimatedRequests'): number =>
+    sums.reduce((total, it) => total + it[name], 0)
+  return { requests: sum('requests'), estimatedRequests: sum('estimatedRequests'), rows: sum('rows') }
 }
 
-function sum(sums: readonly PricedSums[], name: 'rows' | 'requests' | 'estimatedRequests'): number {
-  return sums.reduce((total, it) => total + it[name], 0)
+function isCredit({ model }: PricedSums): boolean {
+  return model === CREDIT
+}
+
+function amountOf(all: readonly (PricedSums | LedgerRow)[]): bigint {
+  return all.reduce((sum, { amount }) => sum + amount, 0n)
 }

@@ -21,7 +21,7 @@ export function emptySums(model: string, priceVersion: number): PricedSums {
 }
 
 export function addTo(sums: PricedSums, row: LedgerRow): PricedSums {
-  const isRequest = row.correction === undefined && row.capacityMs === undefined
+  const isRequest = row.correction === undefined && row.capacityMs === undefined && row.credit === undefined
   return {
     model: sums.model,
     priceVersion: sums.priceVersion,

@@ -1,16 +1,15 @@
-import { documentOf, type DocumentParts } from '../core/money/invoice-document.ts'
-import { capacityAmount, linesOf, totalsOf, type VersionRates } from '../core/money/invoice.ts'
-import type { LedgerRow } from '../core/money/ledger.ts'
+import { capacityAmount, type VersionRates } from '../core/money/invoice.ts'
+import { CREDIT, documentOfRow, type LedgerRow } from '../core/money/ledger.ts'
 import { readPricedName } from '../core/money/image-prices.ts'
-import { formatCents } from '../core/money/money.ts'
 import { rate } from '../core/money/rating.ts'
-import { parseMonth, sydneyMonth } from '../core/money/sydney-time.ts'
+import { sydneyMonth } from '../core/money/sydney-time.ts'
 import type { PricedSums } from '../core/money/usage-sums.ts'
 import type { PriceVersion, Workspace } from '../ports/accounts.ts'
 import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
 import type { LedgerStore } from '../ports/ledger.ts'
 import type { AccountStore } from '../ports/store.ts'
 import type { UsageStore } from '../ports/usage.ts'
+import { checkDocument, checkReferences, type DocumentRows } from './reconcile-documents.ts'
 import { eachPage } from './usage-export.ts'
 import { addTo, emptySums } from './priced-sums.ts'
 import { versionRates } from './version-rates.ts'
@@ -26,7 +25,7 @@ export interface Reconciliation {
 }
 
 interface Discrepancy {
-  readonly check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
+  readonly check: 'amount' | 'price_version' | 'correction' | 'credit' | 'sums' | 'invoice' | 'number' | 'refused'
   readonly workspace: string | null
   /** The row, sum or invoice that is wrong. */
   readonly subject: string
@@ -62,7 +61,7 @@ export async function reconcileBooks(store: Books): Promise<Reconciliation> {
       limit: 0,
     })) {
       const corrected = await correctedRows(store, page)
-      await books.knowNotes(page, (number) => store.invoices({ number }))
+      await books.knowDocuments(page, (number) => store.invoices({ number }))
       for (const row of page) {
         books.add(row, row.correction && corrected.get(row.correction.of))
         amount += row.amount
@@ -98,47 +97,54 @@ function openBooks(
 ) {
   const ratesOf = versionRates(prices)
   const versions = new Map(prices.map((version) => [version.id, version]))
-  const notes = new Set(invoices.filter(({ kind }) => kind === 'adjustment_note').map(({ number }) => number))
-  const sums = new Map<string, Map<string, PricedSums>>()
+  const issued = new Set(invoices.map(({ number }) => number))
+  const gathered = new Map<string, { readonly sums: Map<string, PricedSums>; readonly credits: LedgerRow[] }>()
   const problem = (check: Discrepancy['check'], subject: string, message: string): void =>
     report({ check, workspace: workspace.name, subject, message })
 
   function gather(row: LedgerRow): void {
-    const note = row.correction?.creditNote ?? ''
-    if (note !== '' && !notes.has(note))
-      problem('invoice', row.requestId, `the row belongs to ${note}, which was never issued`)
-    const document = note === '' ? sydneyMonth(row.settledAt).name : note
-    let documentSums = sums.get(document)
-    if (!documentSums) sums.set(document, (documentSums = new Map()))
+    const number = documentOfRow(row)
+    if (number !== '' && !issued.has(number))
+      problem('invoice', row.requestId, `the row belongs to ${number}, which was never issued`)
+    const document = number === '' ? sydneyMonth(row.settledAt).name : number
+    let rows = gathered.get(document)
+    if (!rows) gathered.set(document, (rows = { sums: new Map(), credits: [] }))
     const address = `${row.model} ${row.priceVersion}`
-    const sum = documentSums.get(address) ?? emptySums(row.model, row.priceVersion)
-    documentSums.set(address, addTo(sum, row))
+    const sum = rows.sums.get(address) ?? emptySums(row.model, row.priceVersion)
+    rows.sums.set(address, addTo(sum, row))
+    if (row.endpoint === CREDIT) rows.credits.push(row)
+  }
+
+  /** A month's first invoice has the rows of the month; every other document has the rows that name it. */
+  function rowsOf({ kind, number, period, document }: IssuedInvoice): DocumentRows {
+    const found = gathered.get(kind === 'tax_invoice' && document.replaces === null ? period : number)
+    return { sums: [...(found?.sums.values() ?? [])], credits: found?.credits ?? [] }
   }
 
   return {
-    /** A note may have been issued since the reconciliation began. */
-    async knowNotes(
+    /** A document may have been issued since the reconciliation began. */
+    async knowDocuments(
       page: readonly LedgerRow[],
       find: (number: string) => Promise<readonly IssuedInvoice[]>,
     ): Promise<void> {
-      for (const note of new Set(page.map(({ correction }) => correction?.creditNote ?? ''))) {
-        if (note === '' || notes.has(note)) continue
-        const [found] = await find(note)
-        if (found?.workspaceId === workspace.id) notes.add(note)
+      for (const number of new Set(page.map(documentOfRow))) {
+        if (number === '' || issued.has(number)) continue
+        const [found] = await find(number)
+        if (found?.workspaceId === workspace.id) issued.add(number)
       }
     },
     add(row: LedgerRow, corrected: LedgerRow | undefined): void {
       checkPrice(row, versions.get(row.priceVersion), problem)
       if (row.correction) checkCorrection(row, corrected, problem)
+      else if (row.credit) checkCredit(row, problem)
       else checkAmount(row, ratesOf, problem)
       gather(row)
     },
     /** Checks every document against its rows. */
     close(): void {
-      for (const invoice of invoices) {
-        const rows = sums.get(invoice.kind === 'tax_invoice' ? invoice.period : invoice.number)
-        checkInvoice(invoice, [...(rows?.values() ?? [])], ratesOf, problem)
-      }
+      const wrong = (subject: string, message: string): void => problem('invoice', subject, message)
+      for (const invoice of invoices) checkDocument(invoice, rowsOf(invoice), ratesOf, wrong)
+      checkReferences(invoices, wrong)
     },
   }
 }
@@ -173,6 +179,21 @@ function checkPrice(row: LedgerRow, version: PriceVersion | undefined, problem: 
   problem('price_version', row.requestId, `price version ${version.id} is for ${version.model} from ${from}`)
 }
 
+/** A credit has a reason and no usage, and costs less than nothing. */
+function checkCredit(row: LedgerRow, problem: Report): void {
+  const { amount, credit } = row
+  const figures = [
+    row.inputTokens,
+    row.cachedInputTokens,
+    row.outputTokens,
+    row.images,
+    row.audioMs,
+    row.capacityMs ?? 0,
+  ]
+  if (amount < 0n && credit?.reason !== '' && figures.every((figure) => figure === 0)) return
+  problem('credit', row.requestId, `a credit of ${-amount} pico-AUD must have a reason and no usage`)
+}
+
 function checkCorrection(row: LedgerRow, corrected: LedgerRow | undefined, problem: Report): void {
   if (corrected && corrected.workspaceId === row.workspaceId && corrected.amount === -row.amount) return
   problem(
@@ -180,54 +201,6 @@ function checkCorrection(row: LedgerRow, corrected: LedgerRow | undefined, probl
     row.requestId,
     `the row does not reverse ${row.correction?.of}, which ${corrected ? `cost ${corrected.amount} pico-AUD` : 'does not exist'}`,
   )
-}
-
-function checkInvoice(
-  invoice: IssuedInvoice,
-  sums: readonly PricedSums[],
-  ratesOf: (version: number) => VersionRates,
-  problem: Report,
-): void {
-  const { document, number } = invoice
-  const month = parseMonth(invoice.period)
-  if (month?.from !== invoice.periodFrom || month.to !== invoice.periodTo || document.number !== number) {
-    return problem('invoice', number, 'its period or number differs from its document')
-  }
-  let lines: ReturnType<typeof linesOf>
-  try {
-    lines = linesOf([...sums].sort(byModelAndVersion), ratesOf)
-  } catch (error) {
-    return problem('invoice', number, (error as Error).message)
-  }
-  const parts: DocumentParts = {
-    kind: invoice.kind,
-    number,
-    workspace: document.workspace,
-    month,
-    issuedAt: invoice.issuedAt,
-    seller: undefined,
-    buyer: document.buyer,
-    lines,
-    counts: { requests: 0, estimatedRequests: 0, rows: sums.reduce((count, { rows }) => count + rows, 0) },
-  }
-  const expected = documentOf(parts)
-  if (JSON.stringify(expected.lines) !== JSON.stringify(document.lines)) {
-    problem('invoice', number, `its lines add up to ${document.lines_total}, but its rows give ${expected.lines_total}`)
-  }
-  if (expected.ledger_rows !== document.ledger_rows) {
-    problem('invoice', number, `it has ${document.ledger_rows} rows, but ${expected.ledger_rows} belong to it`)
-  }
-  const totals = totalsOf(lines)
-  for (const name of ['subtotal', 'gst', 'total'] as const) {
-    if (document[name] !== formatCents(totals[name])) {
-      problem('invoice', number, `its ${name} is ${document[name]}, but should be ${formatCents(totals[name])}`)
-    }
-  }
-}
-
-function byModelAndVersion(one: PricedSums, other: PricedSums): number {
-  if (one.model !== other.model) return one.model < other.model ? -1 : 1
-  return one.priceVersion - other.priceVersion
 }
 
 /** Numbers must start at 1 and have no gaps. */

@@ -45,6 +45,7 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
       groupBy: 'workspace',
       limit: Number.MAX_SAFE_INTEGER,
       creditNote: '',
+      withoutCredits: true,
     })
     if (month.from !== from) return
     for (const { group, amount } of sums) accountOf(String(group)).spent += amount

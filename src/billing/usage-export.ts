@@ -67,7 +67,7 @@ function csvLine(row: LedgerRow): string {
   return `${exportColumns.map((column) => csvCell(view[column])).join(',')}\n`
 }
 
-function csvCell(value: string | number | boolean | null | undefined): string {
+export function csvCell(value: string | number | boolean | null | undefined): string {
   if (value === undefined || value === null) return ''
   const text = String(value)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

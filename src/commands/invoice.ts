@@ -1,25 +1,32 @@
 import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../billing/invoice-html.ts'
-import { grouped, headingOf } from '../billing/invoice-wording.ts'
+import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../billing/invoice-wording.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
+import { openRowLinks } from '../billing/row-links.ts'
 import type { InvoiceDocument } from '../core/money/invoice-document.ts'
-import { parseMonth, type Month } from '../core/money/sydney-time.ts'
+import type { DocumentLine } from '../core/money/invoice-lines.ts'
+import { grouped } from '../core/money/money.ts'
+import { parseMonth, writtenDate, type Month } from '../core/money/sydney-time.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import { systemClock } from '../system-clock.ts'
-import {
-  parseFlags,
-  print,
-  requiredText,
-  table,
-  text,
-  UsageError,
-  withBooks,
-  type Command,
-  type Flags,
-} from './command.ts'
+import { parseFlags, print, requiredText, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
+import { renderTable, type Column } from './terminal/table.ts'
+import type { View } from './terminal/view.ts'
 
-const LIST_COLUMNS = ['number', 'kind', 'workspace', 'period', 'issued', 'subtotal', 'gst', 'total']
-const LINE_COLUMNS = ['description', 'quantity', 'rate', 'rate_per', 'amount']
+const LIST_COLUMNS: readonly Column<InvoiceDocument>[] = [
+  { title: 'NUMBER', cell: ({ number }) => number },
+  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
+  { title: 'PERIOD', cell: ({ period }) => period },
+  { title: 'ISSUED', cell: ({ issued }) => issued },
+  { title: 'REFERS TO', cell: ({ adjusts, replaces }) => adjusts ?? replaces },
+  { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
+  { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
+]
+const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index) => ({
+  title: title.toUpperCase(),
+  cell: (line) => cellsOf(line)[index] ?? null,
+  ...(index === 0 ? { mayShrink: true } : { align: 'right' }),
+}))
 
 export const invoice: Command = {
   summary: 'preview, issue, show and credit tax invoices',
@@ -28,19 +35,24 @@ weir invoice issue   --workspace W --period YYYY-MM
 weir invoice show    --workspace W --period YYYY-MM
 weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
-                     (--request ID[,ID…] | --all)
+                     (--request ID[,ID…] | --all | --amount AUD)
 weir invoice list    [--workspace W]
+weir invoice revoke-links
 
 A period is a calendar month in Sydney. An issued invoice never changes;
-"credit" reverses some or all of it with an adjustment note. Lines are exact,
-the subtotal is rounded once, and GST is 10 % of the subtotal. docs/billing.md
-explains invoices.
+"credit" reverses some or all of it with an adjustment note. A month whose
+invoice is credited with --all can be issued again, under a new number. An
+amount on a month that is not invoiced yet becomes a line of its invoice. Lines
+are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
+Each line links to its rows; "revoke-links" makes all links so far useless.
+docs/guides/invoices.md explains invoices.
 
   --workspace W      the workspace that is invoiced
   --period YYYY-MM   the month, such as 2026-11
   --request ID,…     the requests to credit
   --all              credit everything that is left on the invoice
-  --reason TEXT      why it is credited, printed on the adjustment note
+  --amount AUD       credit a free amount, excluding GST, such as 25.00
+  --reason TEXT      why it is credited, printed on the document
   --pdf FILE         also write the document as a PDF
   --html FILE        also write the document as HTML`,
   async run(args) {
@@ -52,6 +64,7 @@ explains invoices.
         reason: 'string',
         request: 'string',
         all: 'boolean',
+        amount: 'string',
         pdf: 'string',
         html: 'string',
       },
@@ -61,16 +74,27 @@ explains invoices.
     await withBooks(flags, { changes: false }, async ({ config, accounts, store }) => {
       const invoicing = openInvoicing(store, systemClock, config.seller)
       const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
+      const links = openRowLinks(store, systemClock, {
+        publicUrl: config.seller?.publicUrl,
+        days: config.invoice.linkDays,
+      })
+      if (action === 'revoke-links') {
+        await links.revoke()
+        return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
+      }
       if (action === 'list') {
-        const data = await invoicing.list(text(flags, 'workspace') === undefined ? undefined : workspace())
-        return print(flags, { object: 'list', data }, () => table(data, LIST_COLUMNS))
+        const found = await invoicing.list(text(flags, 'workspace') === undefined ? undefined : workspace())
+        const data = await Promise.all(found.map((document) => links.linked(document)))
+        return print(flags, { object: 'list', data }, (view) => renderTable(data, LIST_COLUMNS, view))
       }
       const found =
         action === 'show' && number !== undefined
           ? await invoicing.byNumber(number)
           : await perform(action, invoicing, workspace(), monthOf(flags), flags)
-      await writeFiles(found, flags)
-      print(flags, found, () => summary(found))
+      const printable = await links.linked(found)
+      await writeFiles(printable, flags, config.invoice.fonts)
+      for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
+      print(flags, printable, (view) => summary(printable, view))
     })
   },
 }
@@ -90,9 +114,9 @@ function perform(
     case 'show':
       return invoicing.ofMonth(workspace, month)
     case 'credit':
-      return invoicing.credit(workspace, month, requestsIn(flags), requiredText(flags, 'reason'))
+      return credit(invoicing, workspace, month, flags)
     default:
-      throw new UsageError('choose an action: preview, issue, list, show or credit')
+      throw new UsageError('choose an action: preview, issue, list, show, credit or revoke-links')
   }
 }
 
@@ -102,30 +126,31 @@ function monthOf(flags: Flags): Month {
   return month
 }
 
-/** null means all requests, which needs an explicit --all. */
-function requestsIn(flags: Flags): readonly string[] | null {
-  const ids = text(flags, 'request')
-  if ((ids === undefined) === (flags.values['all'] !== true)) throw new UsageError('give either --request ID or --all')
-  return ids === undefined ? null : ids.split(',')
+function credit(invoicing: Invoicing, workspace: Workspace, month: Month, flags: Flags): Promise<InvoiceDocument> {
+  const [ids, amount, reason] = [text(flags, 'request'), text(flags, 'amount'), requiredText(flags, 'reason')]
+  const ways = [ids !== undefined, flags.values['all'] === true, amount !== undefined]
+  if (ways.filter(Boolean).length !== 1) throw new UsageError('give either --request ID or --all or --amount AUD')
+  if (amount !== undefined) return invoicing.creditAmount(workspace, month, amount, reason)
+  return invoicing.credit(workspace, month, ids === undefined ? null : ids.split(','), reason)
 }
 
-async function writeFiles(found: InvoiceDocument, flags: Flags): Promise<void> {
+async function writeFiles(found: PrintableInvoice, flags: Flags, fonts: readonly string[]): Promise<void> {
   const html = text(flags, 'html')
   if (html !== undefined) writeFileSync(html, invoiceHtml(found))
   const pdf = text(flags, 'pdf')
   if (pdf === undefined) return
   // Loaded only when needed, because the PDF library is large.
   const { invoicePdf } = await import('../billing/invoice-pdf.ts')
-  writeFileSync(pdf, await invoicePdf(found))
+  writeFileSync(pdf, await invoicePdf(found, fonts))
 }
 
-function summary(found: InvoiceDocument): string {
+function summary(found: InvoiceDocument, view: View): string {
   const { subtotal, gst, total, seller, buyer } = found
   return [
-    `${headingOf(found)} ${found.number ?? ''}`.trim(),
-    `${seller?.name ?? '(no seller in weir.yaml)'} → ${buyer.name}, ${found.period_from} to ${found.period_to}`,
+    fullTitle(found),
+    `${seller?.name ?? '(no seller in weir.yaml)'} → ${buyer.name}, ${writtenDate(found.period_from)} to ${writtenDate(found.period_to)}`,
     '',
-    table(found.lines, LINE_COLUMNS),
+    renderTable(found.lines, LINE_COLUMNS, view),
     '',
     `subtotal A$${grouped(subtotal)} + GST A$${grouped(gst)} = A$${grouped(total)}`,
   ].join('\n')

@@ -17,7 +17,7 @@ weir workspaces show NAME
 weir workspaces set NAME [--requests-per-minute N|default]
                          [--spend-limit AUD|none] [--soft|--hard]
                          [--buyer-name TEXT] [--buyer-abn ABN]
-                         [--buyer-address TEXT]
+                         [--buyer-address TEXT] [--purchase-order TEXT]
 
 A workspace is a customer: its keys share one rate limit and one bill.
 
@@ -31,7 +31,8 @@ A workspace is a customer: its keys share one rate limit and one bill.
                             in the log, in /metrics and in a response header
   --buyer-name TEXT         name of the buyer on invoices
   --buyer-abn ABN           ABN of the buyer on invoices
-  --buyer-address TEXT      address of the buyer on invoices`,
+  --buyer-address TEXT      address of the buyer on invoices
+  --purchase-order TEXT     the buyer's own order number, printed on invoices`,
   async run(args) {
     const flags = parseFlags(args, changes, 2)
     const [action, name] = flags.positionals
@@ -77,6 +78,7 @@ const changes = {
   'buyer-name': 'string',
   'buyer-abn': 'string',
   'buyer-address': 'string',
+  'purchase-order': 'string',
 } as const
 
 const COLUMNS: readonly Column<WorkspaceView>[] = [
@@ -98,6 +100,7 @@ export function workspaceText(shown: WorkspaceView, view: View): string {
       ['buyer', buyer.name],
       ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],
       ['address', buyer.address],
+      ['order', buyer.purchase_order],
       ['created', `${minuteText(created)} (${ZONE})`],
     ],
     view,
@@ -113,12 +116,19 @@ function quoted(name: string): string {
   return /^[\w.-]+$/.test(name) ? name : `"${name}"`
 }
 
+const BUYER_FLAGS = [
+  ['name', 'buyer-name'],
+  ['abn', 'buyer-abn'],
+  ['address', 'buyer-address'],
+  ['purchase_order', 'purchase-order'],
+] as const
+
 function changeIn(flags: Flags): WorkspaceChange {
   const perMinute = text(flags, 'requests-per-minute')
   const spend = text(flags, 'spend-limit')
   const buyer = Object.fromEntries(
-    (['name', 'abn', 'address'] as const).flatMap((part) => {
-      const value = text(flags, `buyer-${part}`)
+    BUYER_FLAGS.flatMap(([part, flag]) => {
+      const value = text(flags, flag)
       return value === undefined ? [] : [[part, value] as const]
     }),
   )

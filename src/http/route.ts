@@ -70,6 +70,8 @@ export interface OperationAt<Path extends string, Query extends TObject> extends
 /** A route that needs no credentials. It answers HEAD as well as GET. */
 export interface OpenRoute extends Route {
   readonly access: 'open'
+  /** Requests count against the limit for callers without a key. */
+  readonly isCounted?: boolean
   answer(exchange: Exchange, parameters: PathParameters): Promise<void> | void
 }
 

@@ -1,4 +1,4 @@
-import type { AdjustmentNoteStore } from '../ports/invoices.ts'
+import type { AdjustmentNoteStore, InvoiceStore } from '../ports/invoices.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { UsageStore } from '../ports/usage.ts'
 
@@ -6,7 +6,7 @@ import type { UsageStore } from '../ports/usage.ts'
  * The same store, whose reads of rows and sums wait until the store has every row that the ledger has made durable.
  * Whoever reads usage or computes an invoice then sees what was settled before, whatever the ledger keeps in front of the store.
  */
-export function settledReads<Reads extends UsageStore & AdjustmentNoteStore>(
+export function settledReads<Reads extends UsageStore & InvoiceStore & AdjustmentNoteStore>(
   store: Reads,
   ledger: Pick<Ledger, 'readable'>,
 ): Reads {
@@ -25,6 +25,7 @@ export function settledReads<Reads extends UsageStore & AdjustmentNoteStore>(
     usageTotal: afterwards(store.usageTotal),
     pricedSums: afterwards(store.pricedSums),
     wrongSums: afterwards(store.wrongSums),
-    reversibleSums: afterwards(store.reversibleSums),
+    reversible: afterwards(store.reversible),
+    credits: afterwards(store.credits),
   }
 }

@@ -23,6 +23,8 @@ export interface Buyer {
   readonly name: string | null
   readonly abn: string | null
   readonly address: string | null
+  /** The buyer's own number for the order, printed on its invoices. */
+  readonly purchaseOrder: string | null
 }
 
 export interface ApiKey {

@@ -1,5 +1,5 @@
 import type { AccountsSnapshot, ApiKey, Buyer, PriceVersion, SpendLimit, Workspace } from './accounts.ts'
-import type { AdjustmentNoteStore, InvoiceStore } from './invoices.ts'
+import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from './invoices.ts'
 import type { LedgerStore } from './ledger.ts'
 import type { ArrivalStore, UsageStore } from './usage.ts'
 
@@ -7,7 +7,8 @@ import type { ArrivalStore, UsageStore } from './usage.ts'
  * Everything that must outlive the process. Every promise resolves only when its effect is durable. Several
  * processes may have the same store open; each write says what it promises then.
  */
-export interface Store extends AccountStore, LedgerStore, UsageStore, InvoiceStore, AdjustmentNoteStore, ArrivalStore {
+export interface Store
+  extends AccountStore, LedgerStore, UsageStore, InvoiceStore, AdjustmentNoteStore, LinkSecretStore, ArrivalStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

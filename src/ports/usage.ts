@@ -24,6 +24,8 @@ export interface SumsQuery {
   readonly groupBy: Grouping
   /** '' leaves out the rows of adjustment notes. */
   readonly creditNote?: '' | undefined
+  /** Leaves out credits of a free amount. */
+  readonly withoutCredits?: boolean | undefined
   readonly limit: number
   /** Only groups behind this one. */
   readonly after?: string | number | undefined

@@ -7,6 +7,7 @@ import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
 import { invoiceQueries } from './queries/invoices.ts'
+import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
@@ -36,6 +37,7 @@ export async function openStore({ dataDir, exclusive, owner, events }: StoreOpti
     ...usageQueries(database),
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
+    ...linkSecretQueries(database),
     ...arrivalQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),

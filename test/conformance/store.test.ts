@@ -38,6 +38,8 @@ function issued(workspaceId: string, sequence: number, changes: Partial<IssuedIn
     issuedAt: november.from,
     seller: undefined,
     buyer: { name: 'Bücher & Söhne', abn: null, address: '' },
+    purchaseOrder: null,
+    warnings: [],
     lines: [],
     counts: { requests: 1, estimatedRequests: 0, rows: 1 },
   })
@@ -92,16 +94,16 @@ for (const adapter of storeAdapters) {
       it('keeps workspaces with their limits and buyers', async () => {
         const id = await newWorkspace()
         const found = async () => (await other.accounts()).workspaces.find((it) => it.id === id)
-        const noBuyer = { name: null, abn: null, address: null }
+        const noBuyer = { name: null, abn: null, address: null, purchaseOrder: null }
         assert.deepEqual(await found(), { ...workspaceOf(id), spendLimit: null, buyer: noBuyer })
         await store.setRequestsPerMinute(id, 90)
         await store.setSpendLimit(id, { amount: 9_007_199_254_740_993n, isSoft: true })
-        await store.setBuyer(id, { name: 'Bücher', abn: '51824753556', address: 'a\nb' })
+        await store.setBuyer(id, { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7' })
         assert.deepEqual(await found(), {
           ...workspaceOf(id),
           requestsPerMinute: 90,
           spendLimit: { amount: 9_007_199_254_740_993n, isSoft: true },
-          buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb' },
+          buyer: { name: 'Bücher', abn: '51824753556', address: 'a\nb', purchaseOrder: 'PO 7' },
         })
         await store.setSpendLimit(id, { amount: 0n, isSoft: false })
         assert.deepEqual((await found())?.spendLimit, { amount: 0n, isSoft: false })
@@ -559,6 +561,15 @@ for (const adapter of storeAdapters) {
       await settle(store, ...rows)
       return workspaceId
     }
+    /** Takes back rows of the invoice for October. */
+    const ofMonth = (requestIds: readonly string[] | null, reason: string): Reversal => ({
+      rowsOf: [''],
+      creditsOf: [],
+      from: october.from,
+      to: october.to,
+      requestIds,
+      reason,
+    })
     const nextSequence = async (kind: IssuedInvoice['kind'] = 'tax_invoice'): Promise<number> =>
       (await store.lastSequence(kind)) + 1
 
@@ -658,7 +669,7 @@ for (const adapter of storeAdapters) {
         const id = (index: number): string => `${workspaceId}-${index}`
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 4, []))
         const reversible = async (ids: readonly string[] | null) =>
-          (await store.reversibleSums(workspaceId, october.from, october.to, ids)).map(({ rows, amount }) => [
+          (await store.reversible(workspaceId, october, ofMonth(ids, ''))).sums.map(({ rows, amount }) => [
             rows,
             amount,
           ])
@@ -666,7 +677,7 @@ for (const adapter of storeAdapters) {
         assert.deepEqual(await reversible([id(0), id(2), 'nothing']), [[2, 4n]])
 
         const note = noteOf(workspaceId, await nextSequence('adjustment_note'), 2)
-        assert.ok(await issueNote(note, 4, { requestIds: [id(0), id(2)], reason: 'Blank.' }))
+        assert.ok(await issueNote(note, 4, ofMonth([id(0), id(2)], 'Blank.')))
         const taken = await other.usage({ workspaceId, ...always, limit: 9, creditNote: note.number })
         assert.deepEqual(
           taken.map(({ requestId, amount, inputTokens, settledAt, correction }) => ({
@@ -688,8 +699,8 @@ for (const adapter of storeAdapters) {
         assert.deepEqual(await reversible([id(0)]), [])
 
         const rest = noteOf(workspaceId, note.sequence + 1, 2)
-        assert.equal(await issueNote(rest, 3, { requestIds: null, reason: 'All.' }), false, 'other rows')
-        assert.ok(await issueNote(rest, 4, { requestIds: null, reason: 'All.' }))
+        assert.equal(await issueNote(rest, 3, ofMonth(null, 'All.')), false, 'other rows')
+        assert.ok(await issueNote(rest, 4, ofMonth(null, 'All.')))
         assert.deepEqual(await reversible(null), [])
         const [ofNote] = await store.pricedSums(workspaceId, note.periodFrom, note.periodTo + DAY_MS, rest.number)
         assert.deepEqual([ofNote?.rows, ofNote?.amount], [2, -6n])
@@ -700,7 +711,7 @@ for (const adapter of storeAdapters) {
     })
 
     describe('an adjustment note that is not finished', () => {
-      const all: Reversal = { requestIds: null, reason: 'All.' }
+      const all = ofMonth(null, 'All.')
 
       /** An invoiced month of five rows, and a note that takes all of them back. */
       async function begunNote() {
@@ -764,7 +775,7 @@ for (const adapter of storeAdapters) {
         const ids = Array.from({ length: 8 }, (_, index) => `${workspaceId}-${index}`)
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 9, []))
         const first = noteOf(workspaceId, await nextSequence('adjustment_note'), 8)
-        assert.ok(await issueNote(first, 9, { requestIds: [...ids, ...ids].toReversed(), reason: 'Most.' }))
+        assert.ok(await issueNote(first, 9, ofMonth([...ids, ...ids].toReversed(), 'Most.')))
         const rest = noteOf(workspaceId, first.sequence + 1, 1)
         assert.ok(await store.beginNote(rest, 9, all))
         let slices = 0
@@ -877,7 +888,9 @@ for (const adapter of storeAdapters) {
             store.invoices(),
             store.lastSequence('tax_invoice'),
             store.sellers(),
-            store.reversibleSums(workspaceId, 0, DAY_MS, null),
+            store.reversible(workspaceId, october, ofMonth(null, '')),
+            store.credits(workspaceId, 0, DAY_MS),
+            store.linkSecret(),
             store.arrivals({ lane: 'lane/a', from: 0, to: 1, limit: 1, offset: 0 }),
           ])
           // Neither does opening a store that is up to date wait for a writer.

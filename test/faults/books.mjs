@@ -38,8 +38,8 @@ export default [
   {
     name: 'store-corrections-counted-as-requests',
     file: 'src/store/queries/usage-sums.ts',
-    find: "export const IS_REQUEST = 'corrects IS NULL AND capacity_ms = 0'",
-    replace: "export const IS_REQUEST = 'capacity_ms = 0'",
+    find: '"corrects IS NULL AND capacity_ms = 0 AND',
+    replace: '"capacity_ms = 0 AND',
     tests: ['conformance/store', 'unit/invoicing'],
   },
   {

@@ -47,7 +47,10 @@ export async function testBooks(now: number): Promise<TestBooks> {
     dataDir,
     invoicing: openInvoicing(store, clock, seller),
     now,
-    workspace: (name) => accounts.createWorkspace(name),
+    async workspace(name) {
+      await accounts.createWorkspace(name)
+      return accounts.setBuyer(name, { name, abn: '83914571673', address: null, purchaseOrder: null })
+    },
     async price(model, list, at, workspaceId) {
       const id = await store.addPriceVersion({
         model,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { invoiceHtml } from '../../src/billing/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoice-pdf.ts'
 import { openInvoicing } from '../../src/billing/invoices.ts'
+import { openRowLinks } from '../../src/billing/row-links.ts'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { InvoiceDocument } from '../../src/core/money/invoice-document.ts'
 import { ApiError } from '../../src/core/errors.ts'
@@ -75,7 +76,7 @@ describe('the example month of docs/billing.md', () => {
 
   it('has a line for each model, unit and rate, with exact amounts', () => {
     assert.deepEqual(
-      issued.lines.map(({ description, quantity, rate, rate_per: per, amount }) => [
+      issued.lines.map(({ description, quantity_text: quantity, rate, rate_per: per, amount }) => [
         description,
         quantity,
         `${rate} / ${per}`,
@@ -83,11 +84,11 @@ describe('the example month of docs/billing.md', () => {
       ]),
       [
         ['black-forest/flux: images', '125', '0.04 / image', '5.00'],
-        ['meta/llama-3.1-8b-instruct: reserved capacity, hours', '743', '12.50 / hour', '9287.50'],
-        ['meta/llama-3.3-70b: input tokens', '310000000', '0.20 / 1M tokens', '62.00'],
-        ['meta/llama-3.3-70b: cached input tokens', '90000000', '0.05 / 1M tokens', '4.50'],
-        ['meta/llama-3.3-70b: output tokens', '42500123', '0.60 / 1M tokens', '25.5000738'],
-        ['openai/whisper-large-v3: audio, minutes', '62.0917', '0.006 / minute', '0.37255'],
+        ['meta/llama-3.1-8b-instruct: reserved capacity', '743 h', '12.50 / hour', '9287.50'],
+        ['meta/llama-3.3-70b: input tokens', '310,000,000', '0.20 / 1M tokens', '62.00'],
+        ['meta/llama-3.3-70b: cached input tokens', '90,000,000', '0.05 / 1M tokens', '4.50'],
+        ['meta/llama-3.3-70b: output tokens', '42,500,123', '0.60 / 1M tokens', '25.5000738'],
+        ['openai/whisper-large-v3: audio', '62 min 5.5 s', '0.006 / minute', '0.37255'],
       ],
     )
   })
@@ -99,13 +100,15 @@ describe('the example month of docs/billing.md', () => {
       'ABN 51 824 753 556',
       'acme',
       'INV-000001',
-      '2026-11-01',
-      '2026-11-15',
+      '1 November 2026',
+      '15 November 2026',
+      '1 October 2026 to 31 October 2026',
       'GST 10 %',
       '10,323.36',
       '9,384.87',
       '938.49',
-      'Payable within 14 days.',
+      'Payable within 14 days, by 15 November 2026. Please quote INV-000001.\nBSB 000-000, account 12345678.',
+      '4 requests.',
     ]) {
       assert.ok(invoiceHtml(issued).includes(text), text)
     }
@@ -114,18 +117,40 @@ describe('the example month of docs/billing.md', () => {
     assert.deepEqual(await invoicePdf(issued), pdf, 'the same file every time')
   })
 
-  it('links each line to its rows, in the HTML and in the PDF', async () => {
-    const links = issued.lines.map(({ rows }) => `https://api.example.com/weir${rows}`)
-    assert.match(links[0] ?? '', /\/api\/v1\/usage\?from=2026-10-01&to=2026-10-31&model=black-forest%2Fflux/)
-    // The units of a model share their rows.
-    assert.deepEqual(linksIn(await invoicePdf(issued)), new Set(links))
-    assert.equal(new Set(links).size, 4)
-    const page = invoiceHtml(issued)
-    for (const link of links) assert.ok(page.includes(`href="${link.replaceAll('&', '&#38;')}"`), link)
+  it('says where a key downloads the rows of each line, without rows of adjustment notes', () => {
+    assert.match(
+      issued.lines[0]?.rows ?? '',
+      /^\/api\/v1\/usage\?from=2026-10-01&to=2026-10-31&credit_note=&model=black-forest%2Fflux/,
+    )
   })
 
-  it('has no links in the PDF when no public URL is configured', async () => {
-    assert.equal(linksIn(await invoicePdf({ ...issued, public_url: null })).size, 0)
+  it('links each line to a page with its rows, in the HTML, in the PDF and in the JSON', async () => {
+    const links = openRowLinks(
+      books.store,
+      { now: () => books.now, monotonic: () => 0 },
+      { publicUrl: seller.publicUrl, days: 90 },
+    )
+    const printable = await links.linked(issued)
+    assert.equal(printable.links_until, '2027-01-30')
+    const addresses = printable.lines.map(({ link }) => link ?? assert.fail('no link'))
+    assert.ok(
+      addresses[5]?.startsWith('https://api.example.com/weir/api/v1/invoices/INV-000001/rows/6?until=2027-01-30&'),
+    )
+    assert.equal(new Set(addresses).size, 6)
+    assert.deepEqual(linksIn(await invoicePdf(printable)), new Set(addresses))
+    const page = invoiceHtml(printable)
+    for (const link of addresses) assert.ok(page.includes(`href="${link.replaceAll('&', '&#38;')}"`), link)
+    assert.ok(page.includes('The link of each line shows its rows, until 30 January 2027.'))
+  })
+
+  it('has no links when no public URL is configured, and as a preview', async () => {
+    const clock = { now: () => books.now, monotonic: () => 0 }
+    assert.equal(linksIn(await invoicePdf(issued)).size, 0)
+    const nowhere = openRowLinks(books.store, clock, { publicUrl: undefined, days: 90 })
+    assert.deepEqual(await nowhere.linked(issued), issued)
+    const links = openRowLinks(books.store, clock, { publicUrl: seller.publicUrl, days: 90 })
+    const preview = { ...issued, number: null }
+    assert.deepEqual(await links.linked(preview), preview)
   })
 })
 

@@ -13,7 +13,8 @@ const READS = [
   'usageTotal',
   'pricedSums',
   'wrongSums',
-  'reversibleSums',
+  'reversible',
+  'credits',
 ] as const
 
 describe('reads of settled rows', () => {

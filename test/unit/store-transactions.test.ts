@@ -7,6 +7,7 @@ import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../../src/store/queries/arrivals.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
+import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { addUpRows } from '../../src/store/queries/usage-sums.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
@@ -29,6 +30,7 @@ const store = {
   ...usageQueries(database),
   ...invoiceQueries(database),
   ...adjustmentNoteQueries(database),
+  ...linkSecretQueries(database),
   ...arrivalQueries(database),
 }
 
@@ -39,7 +41,7 @@ const [intent, row] = [sampleIntent('a'), sampleRow('a')]
 const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
 const unfinished: UnfinishedNote = {
   note: invoice,
-  reversal: { requestIds: ['a'], reason: 'It was wrong.' },
+  reversal: { rowsOf: [''], creditsOf: [], from: 0, to: 1, requestIds: ['a'], reason: 'It was wrong.' },
   after: { settledAt: 0, requestId: '' },
 }
 
@@ -58,7 +60,9 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   sellers: () => store.sellers(),
   lastSettledAt: () => store.lastSettledAt(),
   unfinishedNote: () => store.unfinishedNote(),
-  reversibleSums: () => store.reversibleSums(workspaceId, 0, 1, ['a']),
+  reversible: () => store.reversible(workspaceId, period, unfinished.reversal),
+  credits: () => store.credits(workspaceId, 0, 1),
+  linkSecret: () => store.linkSecret(),
   keysLastUsed: () => store.keysLastUsed(),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
 }
@@ -69,7 +73,7 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
   setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
-  setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null })],
+  setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
   createKey: [[], () => store.createKey(key)],
   revokeKey: [[], () => store.revokeKey('a', 1)],
   addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
@@ -79,8 +83,11 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   addRefused: [['usage_sums'], () => store.addRefused([row])],
   recoverIntents: [['usage_sums'], () => store.recoverIntents(1)],
   issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
+  addCredit: [['usage_sums'], () => store.addCredit(row, period, 0)],
+  addLinkSecret: [[], () => store.addLinkSecret('a')],
+  replaceLinkSecret: [[], () => store.replaceLinkSecret('a')],
   correctRow: [['usage_sums'], () => store.correctRow(row)],
-  beginNote: [['invoices'], () => store.beginNote(invoice, 1, { requestIds: null, reason: 'It was wrong.' })],
+  beginNote: [['invoices'], () => store.beginNote(invoice, 1, unfinished.reversal)],
   continueNote: [['usage_sums'], () => store.continueNote(unfinished, 1)],
   finishNote: [['invoices'], () => store.finishNote(invoice)],
 }

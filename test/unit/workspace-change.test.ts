@@ -11,7 +11,7 @@ function stage() {
     async (...args: unknown[]) =>
       void changes.push([what, ...args])
   const accounts = {
-    workspace: () => ({ buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney' } }),
+    workspace: () => ({ buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7' } }),
     setRequestsPerMinute: noted('rate'),
     setSpendLimit: noted('limit'),
     setBuyer: noted('buyer'),
@@ -40,7 +40,7 @@ describe('a change of a workspace', () => {
     assert.deepEqual(changes, [
       ['rate', 'w', null],
       ['limit', 'w', null],
-      ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null }],
+      ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null, purchaseOrder: 'PO 7' }],
     ])
   })
 })

@@ -1,12 +1,16 @@
 import { formatAbn } from './abn.ts'
-import { totalsOf, type InvoiceLine, type Unit } from './invoice.ts'
-import { divideHalfUp, formatAud, formatCents } from './money.ts'
-import { sydneyDate, type Month } from './sydney-time.ts'
+import { exactDuration } from './exact-duration.ts'
+import { linesOfDocument, type DocumentLine } from './invoice-lines.ts'
+import { totalsOf, type InvoiceLine } from './invoice.ts'
+import { formatAud, formatCents, grouped } from './money.ts'
+import { sydneyDate, writtenDate, type Month } from './sydney-time.ts'
 
 /** A tax invoice or adjustment note as issued. It holds everything on the page, so nothing is looked up later. */
 export interface InvoiceDocument {
   readonly object: 'invoice'
   readonly kind: 'tax_invoice' | 'adjustment_note'
+  /** The heading, such as "Tax invoice". */
+  readonly title: string
   /** null for a preview. */
   readonly number: string | null
   readonly workspace: string
@@ -18,6 +22,8 @@ export interface InvoiceDocument {
   readonly currency: 'AUD'
   readonly seller: Party | null
   readonly buyer: Party
+  /** The buyer's own number for the order, if it has one. */
+  readonly purchase_order: string | null
   readonly payment: string
   /** The base URL for links to the rows behind each line; null when none is configured. */
   readonly public_url: string | null
@@ -25,6 +31,10 @@ export interface InvoiceDocument {
   readonly adjusts: string | null
   /** Why the invoice was adjusted; null for an invoice. */
   readonly reason: string | null
+  /** The invoice that this one replaces; null if the month was not invoiced before. */
+  readonly replaces: string | null
+  /** The adjustment notes that credited the replaced invoice. */
+  readonly credited_by: readonly string[]
   readonly lines: readonly DocumentLine[]
   /** The sum of the lines before rounding. */
   readonly lines_total: string
@@ -35,29 +45,16 @@ export interface InvoiceDocument {
   readonly estimated_requests: number
   /** How many ledger rows the document covers. */
   readonly ledger_rows: number
+  /** The sentences below the totals. */
+  readonly notices: readonly string[]
+  /** For the operator, and not on the page: what the document should have but does not need. */
+  readonly warnings: readonly string[]
 }
 
 export interface Party {
   readonly name: string
   readonly abn: string | null
   readonly address: string
-}
-
-export interface DocumentLine {
-  readonly description: string
-  readonly model: string
-  readonly unit: Unit
-  /** Minutes and hours to four decimals; `quantity_ms` is exact. */
-  readonly quantity: string
-  readonly quantity_ms: string | null
-  /** AUD per `rate_per`. */
-  readonly rate: string
-  readonly rate_per: string
-  /** Exact. */
-  readonly amount: string
-  readonly price_versions: readonly number[]
-  /** The path below `public_url` that serves the line's rows to a key of the workspace. */
-  readonly rows: string
 }
 
 export interface Seller {
@@ -72,6 +69,11 @@ export interface Seller {
   readonly publicUrl: string | undefined
 }
 
+/** How a document refers to earlier ones. */
+export type Reference =
+  | { readonly kind: 'adjusts'; readonly number: string; readonly reason: string }
+  | { readonly kind: 'replaces'; readonly number: string; readonly creditedBy: readonly string[] }
+
 export interface DocumentParts {
   readonly kind: InvoiceDocument['kind']
   readonly number: string | null
@@ -80,47 +82,46 @@ export interface DocumentParts {
   readonly issuedAt: number | null
   readonly seller: Seller | undefined
   readonly buyer: Party
+  readonly purchaseOrder: string | null
   readonly lines: readonly InvoiceLine[]
   readonly counts: { readonly requests: number; readonly estimatedRequests: number; readonly rows: number }
-  readonly adjusts?: { readonly number: string; readonly reason: string }
+  readonly refersTo?: Reference | undefined
+  readonly warnings: readonly string[]
 }
 
 const DAY_MS = 86_400_000
 
-const wording: Readonly<Record<Unit, { readonly name: string; readonly per: string; readonly times: bigint }>> = {
-  input_tokens: { name: 'input tokens', per: '1M tokens', times: 1_000_000n },
-  cached_input_tokens: { name: 'cached input tokens', per: '1M tokens', times: 1_000_000n },
-  output_tokens: { name: 'output tokens', per: '1M tokens', times: 1_000_000n },
-  images: { name: 'images', per: 'image', times: 1n },
-  audio_minutes: { name: 'audio, minutes', per: 'minute', times: 1n },
-  capacity_hours: { name: 'reserved capacity, hours', per: 'hour', times: 1n },
-}
-
 export function documentOf(parts: DocumentParts): InvoiceDocument {
-  const { month, issuedAt, seller, lines, counts } = parts
+  const { kind, number, month, issuedAt, seller, lines, counts, refersTo } = parts
   const { exact, subtotal, gst, total } = totalsOf(lines)
   const [from, to] = [sydneyDate(month.from), sydneyDate(month.to - 1)]
-  const rowsQuery = new URLSearchParams(
-    parts.kind === 'tax_invoice' ? { from, to } : { credit_note: parts.number ?? '' },
-  )
+  const due =
+    issuedAt === null || !seller || kind === 'adjustment_note'
+      ? null
+      : sydneyDate(issuedAt + seller.paymentDays * DAY_MS)
+  const payment = seller ? paymentOf(parts, seller, due) : ''
   return {
     object: 'invoice',
-    kind: parts.kind,
-    number: parts.number,
+    kind,
+    title: titleOf(kind, number),
+    number,
     workspace: parts.workspace,
     period: month.name,
     period_from: from,
     period_to: to,
     issued: issuedAt === null ? null : sydneyDate(issuedAt),
-    due: issuedAt === null || !seller ? null : sydneyDate(issuedAt + seller.paymentDays * DAY_MS),
+    due,
     currency: 'AUD',
     seller: seller ? { name: seller.name, abn: formatAbn(seller.abn), address: seller.address } : null,
     buyer: parts.buyer,
-    payment: seller ? paymentOf(parts.kind, seller) : '',
+    purchase_order: parts.purchaseOrder,
+    payment,
     public_url: seller?.publicUrl ?? null,
-    adjusts: parts.adjusts?.number ?? null,
-    reason: parts.adjusts?.reason ?? null,
-    lines: lines.map((line) => documentLine(line, rowsQuery)),
+    adjusts: refersTo?.kind === 'adjusts' ? refersTo.number : null,
+    reason: refersTo?.kind === 'adjusts' ? refersTo.reason : null,
+    replaces: refersTo?.kind === 'replaces' ? refersTo.number : null,
+    credited_by: refersTo?.kind === 'replaces' ? refersTo.creditedBy : [],
+    lines: linesOfDocument(lines, rowsQueryOf(parts, from, to)),
     lines_total: formatAud(exact),
     subtotal: formatCents(subtotal),
     gst: formatCents(gst),
@@ -128,37 +129,67 @@ export function documentOf(parts: DocumentParts): InvoiceDocument {
     requests: counts.requests,
     estimated_requests: counts.estimatedRequests,
     ledger_rows: counts.rows,
+    notices: noticesOf(payment, counts),
+    warnings: parts.warnings,
   }
 }
 
-function paymentOf(kind: InvoiceDocument['kind'], seller: Seller): string {
-  if (kind === 'adjustment_note') return 'This amount is deducted from the amount owed.'
-  const terms = seller.paymentDays === 0 ? 'Payable on receipt.' : `Payable within ${seller.paymentDays} days.`
-  return [terms, seller.paymentDetails].filter((text) => text !== '').join(' ')
-}
-
-function documentLine(line: InvoiceLine, rowsQuery: URLSearchParams): DocumentLine {
-  const { name, per, times } = wording[line.unit]
-  const query = new URLSearchParams(rowsQuery)
-  query.set('model', line.model)
-  query.set('price_versions', line.priceVersions.join(','))
-  query.set('format', 'csv')
+/** A document as it was stored, with what earlier versions of Weir did not store. */
+export function completeDocument(stored: StoredDocument): InvoiceDocument {
+  const { requests, estimated_requests: estimatedRequests, ledger_rows: rows, payment } = stored
   return {
-    description: `${line.model}: ${name}${line.imageKind === '' ? '' : `, ${line.imageKind}`}`,
-    model: line.model,
-    unit: line.unit,
-    ...quantityOf(line),
-    rate: formatAud(line.rate * times),
-    rate_per: per,
-    amount: formatAud(line.amount),
-    price_versions: line.priceVersions,
-    rows: `/api/v1/usage?${query.toString()}`,
+    title: titleOf(stored.kind, stored.number),
+    purchase_order: null,
+    replaces: null,
+    credited_by: [],
+    notices: noticesOf(payment, { requests, estimatedRequests, rows }),
+    warnings: [],
+    ...stored,
+    lines: stored.lines.map((line) => ({ quantity_text: quantityText(line), ...line })),
   }
 }
 
-function quantityOf({ unit, quantity }: InvoiceLine): { quantity: string; quantity_ms: string | null } {
-  const ms = unit === 'audio_minutes' ? 60_000n : unit === 'capacity_hours' ? 3_600_000n : undefined
-  if (ms === undefined) return { quantity: quantity.toString(), quantity_ms: null }
-  const tenThousandths = divideHalfUp(quantity * 10_000n, ms)
-  return { quantity: formatAud(tenThousandths * 100_000_000n, 0), quantity_ms: quantity.toString() }
+type Later = 'title' | 'purchase_order' | 'replaces' | 'credited_by' | 'notices' | 'warnings'
+export interface StoredDocument extends Omit<InvoiceDocument, Later | 'lines'>, Partial<Pick<InvoiceDocument, Later>> {
+  readonly lines: readonly (Omit<DocumentLine, 'quantity_text'> & Partial<Pick<DocumentLine, 'quantity_text'>>)[]
+}
+
+function quantityText({ unit, quantity, quantity_ms: ms }: Omit<DocumentLine, 'quantity_text'>): string {
+  return ms === null ? grouped(quantity) : exactDuration(BigInt(ms), unit === 'capacity_hours' ? 'h' : 'min')
+}
+
+function titleOf(kind: InvoiceDocument['kind'], number: string | null): string {
+  if (number === null) return 'Preview: not a tax invoice'
+  return kind === 'tax_invoice' ? 'Tax invoice' : 'Adjustment note'
+}
+
+function rowsQueryOf({ kind, number, refersTo }: DocumentParts, from: string, to: string): URLSearchParams {
+  const isFirst = kind === 'tax_invoice' && refersTo === undefined
+  return new URLSearchParams(isFirst ? { from, to, credit_note: '' } : { credit_note: number ?? '' })
+}
+
+function paymentOf({ refersTo, number }: DocumentParts, seller: Seller, due: string | null): string {
+  if (refersTo?.kind === 'adjusts') return `This amount is deducted from what is owed on ${refersTo.number}.`
+  const { paymentDays: days, paymentDetails } = seller
+  const terms = days === 0 ? 'Payable on receipt' : `Payable within ${countOf(days, 'day')}`
+  const by = due === null || days === 0 ? '' : `, by ${writtenDate(due)}`
+  const quote = number === null ? '' : ` Please quote ${number}.`
+  return [`${terms}${by}.${quote}`, paymentDetails].filter((text) => text !== '').join('\n')
+}
+
+function noticesOf(payment: string, { requests, estimatedRequests }: DocumentParts['counts']): readonly string[] {
+  const estimated =
+    estimatedRequests === 0
+      ? ''
+      : `, of which ${countOf(estimatedRequests, 'was', 'were')} estimated because the engine reported no usage`
+  return [
+    payment,
+    'Amounts are in Australian dollars. Each line is its quantity at its rate, exactly. The subtotal is the sum of the lines, rounded once, half up, to cents. GST is 10 % of the subtotal, rounded half up to cents.',
+    `${countOf(requests, 'request')}${estimated}.`,
+  ].filter((text) => text !== '')
+}
+
+/** "1 request", "1,200 requests". */
+function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(String(count))} ${count === 1 ? one : many}`
 }

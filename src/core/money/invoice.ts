@@ -1,5 +1,6 @@
+import { CREDIT, type LedgerRow } from './ledger.ts'
 import { divideHalfUp, toCents, type Cents, type PicoAud } from './money.ts'
-import type { Rates } from './rating.ts'
+import { FREE_VERSION, type Rates } from './rating.ts'
 import type { PricedSums } from './usage-sums.ts'
 
 /** Turns usage into the amount owed: exact until the subtotal, which is rounded once. */
@@ -11,6 +12,8 @@ export const units = [
   'images',
   'audio_minutes',
   'capacity_hours',
+  'rounding',
+  'credit',
 ] as const
 export type Unit = (typeof units)[number]
 
@@ -19,6 +22,8 @@ export interface InvoiceLine {
   readonly unit: Unit
   /** The size and quality of images that have their own price; '' otherwise. */
   readonly imageKind: string
+  /** Why a credit was given; '' otherwise. */
+  readonly reason: string
   /** Tokens or images, or milliseconds when the unit is a time. */
   readonly quantity: bigint
   /** Per token, image, minute or hour. */
@@ -45,12 +50,14 @@ export interface VersionRates extends Rates {
   readonly imageKind: string
 }
 
-const HOUR_MS = 3_600_000n
+/** The milliseconds in the unit of a rate for time. */
+const MS_PER: Readonly<Partial<Record<Unit, bigint>>> = { audio_minutes: 60_000n, capacity_hours: 3_600_000n }
 
-/** One line for each model, unit, image kind and rate, sorted by model and unit. Free usage has no line. */
+/** One line for each model, unit, image kind and rate, sorted by model and unit. Free usage and credits have none. */
 export function linesOf(sums: readonly PricedSums[], ratesOf: (version: number) => VersionRates): InvoiceLine[] {
   const lines = new Map<string, InvoiceLine>()
   for (const sum of sums) {
+    if (sum.model === CREDIT) continue
     for (const part of partsOf(sum, ratesOf(sum.priceVersion))) {
       if (part.rate === 0n || (part.quantity === 0n && part.amount === 0n)) continue
       const address = `${part.model} ${part.unit} ${part.imageKind} ${part.rate}`
@@ -71,6 +78,7 @@ function partsOf(sum: PricedSums, rates: VersionRates): InvoiceLine[] {
     model,
     unit,
     imageKind: unit === 'images' ? rates.imageKind : '',
+    reason: '',
     quantity,
     rate,
     amount,
@@ -103,6 +111,41 @@ function joined(one: InvoiceLine, other: InvoiceLine): InvoiceLine {
   }
 }
 
+/** One line for each credit, in the order of time. */
+export function creditLines(rows: readonly LedgerRow[]): InvoiceLine[] {
+  const inOrder = rows.toSorted(
+    (one, other) => one.settledAt - other.settledAt || (one.requestId < other.requestId ? -1 : 1),
+  )
+  return inOrder.map(({ amount, correction, credit }) => ({
+    model: CREDIT,
+    unit: 'credit',
+    imageKind: '',
+    reason: credit?.reason ?? correction?.reason ?? '',
+    quantity: 1n,
+    rate: amount,
+    amount,
+    priceVersions: [FREE_VERSION],
+  }))
+}
+
+/**
+ * Lines that a reader can recompute: each amount is its quantity at its rate. Time is rounded to the pico-AUD in each
+ * row, so what those roundings add up to gets a line of its own, behind the line that it belongs to.
+ */
+export function recomputableLines(lines: readonly InvoiceLine[]): InvoiceLine[] {
+  return lines.flatMap((line) => {
+    const ms = MS_PER[line.unit]
+    if (ms === undefined) return [line]
+    const amount = divideHalfUp(line.quantity * line.rate, ms)
+    const rounding = line.amount - amount
+    if (rounding === 0n) return [line]
+    return [
+      { ...line, amount },
+      { ...line, unit: 'rounding' as const, quantity: 1n, rate: rounding, amount: rounding },
+    ]
+  })
+}
+
 function byModelAndUnit(one: InvoiceLine, other: InvoiceLine): number {
   if (one.model !== other.model) return one.model < other.model ? -1 : 1
   if (one.unit !== other.unit) return units.indexOf(one.unit) - units.indexOf(other.unit)
@@ -120,5 +163,5 @@ export function totalsOf(lines: readonly InvoiceLine[]): Totals {
 
 /** The cost of capacity reserved for `ms` milliseconds. */
 export function capacityAmount(ms: number, perHour: PicoAud): PicoAud {
-  return divideHalfUp(BigInt(ms) * perHour, HOUR_MS)
+  return divideHalfUp(BigInt(ms) * perHour, 3_600_000n)
 }

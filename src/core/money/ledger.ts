@@ -45,6 +45,15 @@ export interface LedgerRow extends Intent, Usage {
   /** How long the capacity was reserved. Only in rows that bill reserved capacity. */
   readonly capacityMs?: number
   readonly correction?: Correction
+  /** Only in rows that credit a free amount. */
+  readonly credit?: Credit
+}
+
+/** Marks a row that credits an amount for a reason, without reversing another row. */
+interface Credit {
+  readonly reason: string
+  /** The adjustment note that lists it; '' when it is part of its month's invoice. */
+  readonly creditNote: string
 }
 
 /** Marks a row that reverses another row. Its figures are the difference, so they may be negative. */
@@ -58,8 +67,9 @@ interface Correction {
 
 /** The row that reverses `row`. */
 export function reversalOf(row: LedgerRow, requestId: string, at: number, correction: Correction): LedgerRow {
+  const { credit: _, ...figures } = row
   return {
-    ...row,
+    ...figures,
     requestId,
     inputTokens: -row.inputTokens,
     cachedInputTokens: -row.cachedInputTokens,
@@ -78,3 +88,11 @@ export function reversalOf(row: LedgerRow, requestId: string, at: number, correc
 
 /** The endpoint of rows that bill reserved capacity. */
 export const CAPACITY_ENDPOINT = 'capacity'
+
+/** The endpoint and the model of rows that credit a free amount, and of the rows that reverse those. */
+export const CREDIT = 'credit'
+
+/** The adjustment note or re-issued invoice that lists a row; '' when it is part of its month's first invoice. */
+export function documentOfRow({ correction, credit }: Pick<LedgerRow, 'correction' | 'credit'>): string {
+  return correction?.creditNote ?? credit?.creditNote ?? ''
+}

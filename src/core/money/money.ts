@@ -12,6 +12,14 @@ export function parseAud(text: string): PicoAud | undefined {
   return BigInt(match[1] ?? '0') * PICO_PER_AUD + BigInt((match[2] ?? '').padEnd(12, '0'))
 }
 
+/** Reads what `formatAud` writes, which may be negative and larger than a price. */
+export function parseSignedAud(text: string): PicoAud {
+  const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(text)
+  if (!match) throw new RangeError(`"${text}" is not an amount`)
+  const amount = BigInt(match[2] ?? '0') * PICO_PER_AUD + BigInt((match[3] ?? '').padEnd(12, '0'))
+  return match[1] === '-' ? -amount : amount
+}
+
 /** Exact, with at least `decimals` digits after the point: 150000n → "0.00000015". */
 export function formatAud(amount: PicoAud, decimals = 2): string {
   const sign = amount < 0n ? '-' : ''
@@ -19,6 +27,12 @@ export function formatAud(amount: PicoAud, decimals = 2): string {
   const fraction = digits.slice(-12).replace(/0+$/, '').padEnd(decimals, '0')
   const whole = digits.slice(0, -12)
   return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+}
+
+/** "-9384.8726238" → "-9,384.8726238" */
+export function grouped(amount: string): string {
+  const [whole = '', ...fraction] = amount.split('.')
+  return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
 }
 
 /** Divides, rounding halves away from zero, so that a credit reverses exactly what was charged. */

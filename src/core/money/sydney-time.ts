@@ -30,6 +30,27 @@ export function sydneyTime(at: number): string {
   return `${part['year']}-${part['month']}-${part['day']} ${part['hour']}:${part['minute']}:${part['second']}`
 }
 
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+] as const
+
+/** A date as Australians write it: "2026-11-05" → "5 November 2026". */
+export function writtenDate(date: string): string {
+  const [year, month, day] = date.split('-').map(Number)
+  return `${day} ${MONTHS[(month ?? 1) - 1]} ${year}`
+}
+
 // Cached, because formatting a date takes microseconds and consecutive rows nearly always fall on the same day.
 let latestDay = { from: 0, to: 0 }
 

@@ -2,6 +2,8 @@ import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { invoiceHtml } from '../../billing/invoice-html.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
+import { pdfInThread } from '../../billing/pdf-in-thread.ts'
+import type { RowLinks } from '../../billing/row-links.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { parseMonth, type Month } from '../../core/money/sydney-time.ts'
@@ -18,6 +20,9 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 export interface InvoicesParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
+  readonly rowLinks: RowLinks
+  /** Files of further fonts for PDFs. */
+  readonly invoiceFonts: readonly string[]
 }
 
 const monthSchema = Type.Object({
@@ -33,7 +38,14 @@ const creditSchema = Type.Object({
     Type.Array(Type.String({ minLength: 1 }), {
       minItems: 1,
       maxItems: 10_000,
-      description: 'The ids of the requests to credit. Send either this or all.',
+      description: 'The ids of the requests to credit. Send this, all or amount.',
+    }),
+  ),
+  amount: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 40,
+      description: 'AUD excluding GST, such as "25.00": credits a free amount. Send this, all or requests.',
     }),
   ),
 })
@@ -50,11 +62,34 @@ const documentResponse: ResponseDescription = {
   content: { 'application/json': invoiceSchema, 'text/html': textSchema, 'application/pdf': binarySchema },
 }
 
-export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly OperatorRoute[] {
+export function invoiceRoutes({
+  accounts,
+  invoicing,
+  rowLinks,
+  invoiceFonts,
+}: InvoicesParts): readonly OperatorRoute[] {
   const requested = (body: { readonly workspace: string; readonly period: string }): [Workspace, Month] => [
     accounts.workspace(body.workspace),
     monthIn(body.period),
   ]
+
+  async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
+    exchange.sendJson(JSON.stringify(await rowLinks.linked(document)), 201)
+  }
+
+  async function sendDocument(exchange: Exchange, format: Format, document: InvoiceDocument): Promise<void> {
+    const printable = await rowLinks.linked(document)
+    switch (format) {
+      case 'json':
+        return exchange.sendJson(JSON.stringify(printable))
+      case 'html':
+        return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(printable))
+      case 'pdf':
+        return exchange.send(200, 'application/pdf', await pdfInThread(printable, invoiceFonts), {
+          'Content-Disposition': `inline; filename="${document.number ?? 'preview'}.pdf"`,
+        })
+    }
+  }
 
   return [
     operatorRoute({
@@ -69,7 +104,8 @@ export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly 
       response: jsonResponse(listSchema(invoiceSchema)),
       errors: ['not_found'],
       async answer({ exchange, query: { workspace } }) {
-        const data = await invoicing.list(workspace === undefined ? undefined : accounts.workspace(workspace))
+        const found = await invoicing.list(workspace === undefined ? undefined : accounts.workspace(workspace))
+        const data = await Promise.all(found.map((document) => rowLinks.linked(document)))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
       },
     }),
@@ -83,7 +119,7 @@ export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly 
       response: jsonResponse(invoiceSchema, 201),
       errors: ['not_found', 'conflict'],
       async answer({ exchange, body }) {
-        exchange.sendJson(JSON.stringify(await invoicing.issue(...requested(body))), 201)
+        await sendIssued(exchange, await invoicing.issue(...requested(body)))
       },
     }),
     operatorRoute({
@@ -105,17 +141,36 @@ export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly 
       path: '/admin/v1/invoices/credit',
       id: 'creditInvoice',
       summary: 'Issue an adjustment note',
-      description: 'Credits some or all requests of an issued invoice.',
+      description:
+        'Credits some or all requests of an issued invoice, or a free amount. A free amount on a month that is not invoiced yet becomes a line of its invoice; the answer is then the preview of that month.',
       body: creditSchema,
       response: jsonResponse(invoiceSchema, 201),
       errors: ['not_found', 'conflict'],
       async answer({ exchange, body }) {
         const [workspace, month] = requested(body)
-        const requests = body.requests ?? null
-        if ((requests === null) === (body.all !== true)) {
-          throw new ApiError('invalid_value', "Send either 'requests' or all: true.", { param: 'requests' })
+        const { requests, all, amount, reason } = body
+        if ([requests !== undefined, all === true, amount !== undefined].filter(Boolean).length !== 1) {
+          throw new ApiError('invalid_value', "Send either 'requests', all: true or 'amount'.", { param: 'requests' })
         }
-        exchange.sendJson(JSON.stringify(await invoicing.credit(workspace, month, requests, body.reason)), 201)
+        const credited =
+          amount === undefined
+            ? await invoicing.credit(workspace, month, requests ?? null, reason)
+            : await invoicing.creditAmount(workspace, month, amount, reason)
+        await sendIssued(exchange, credited)
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/invoices/revoke-links',
+      id: 'revokeInvoiceLinks',
+      summary: 'Revoke the links on invoices',
+      description:
+        'Makes every link to rows useless that any invoice has carried so far. A copy that is made afterwards has new links.',
+      response: jsonResponse(Type.Object({ revoked: Type.Literal(true) })),
+      errors: [],
+      async answer({ exchange }) {
+        await rowLinks.revoke()
+        exchange.sendJson('{"revoked":true}')
       },
     }),
     operatorRoute({
@@ -133,22 +188,6 @@ export function invoiceRoutes({ accounts, invoicing }: InvoicesParts): readonly 
       },
     }),
   ]
-}
-
-async function sendDocument(exchange: Exchange, format: Format, document: InvoiceDocument): Promise<void> {
-  switch (format) {
-    case 'json':
-      return exchange.sendJson(JSON.stringify(document))
-    case 'html':
-      return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(document))
-    case 'pdf': {
-      // Loaded on first use: it takes longer to load than everything else here.
-      const { invoicePdf } = await import('../../billing/invoice-pdf.ts')
-      return exchange.send(200, 'application/pdf', await invoicePdf(document), {
-        'Content-Disposition': `inline; filename="${document.number ?? 'preview'}.pdf"`,
-      })
-    }
-  }
 }
 
 function monthIn(text: string): Month {

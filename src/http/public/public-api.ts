@@ -50,6 +50,12 @@ export function publicApi(parts: PublicParts): Application {
     throw key === undefined ? missingKey() : invalidKey(key)
   }
 
+  async function countStranger(exchange: Exchange): Promise<void> {
+    const decision = await rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute)
+    exchange.rate = decision
+    requireAccepted(decision)
+  }
+
   function requireAccepted({ accepted }: RateDecision): void {
     if (accepted) return
     const seconds = secondsLeft(clock.now())
@@ -62,7 +68,8 @@ export function publicApi(parts: PublicParts): Application {
     async answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
       if (match.kind === 'found' && match.route.access === 'open') {
-        exchange.rate = await look(exchange.address)
+        if (match.route.isCounted) await countStranger(exchange)
+        else exchange.rate = await look(exchange.address)
         return match.route.answer(exchange, match.parameters)
       }
       const caller = await admit(exchange)

@@ -5,13 +5,14 @@ import { openRoute, type OpenRoute } from '../route.ts'
 import { audioRoutes, type AudioParts } from './audio.ts'
 import { publicDescription } from './description.ts'
 import { fileRoutes } from './files.ts'
+import { invoiceRowsRoute, type InvoiceRowsParts } from './invoice-rows.ts'
 import { inferenceRoutes, type InferenceParts } from './inference.ts'
 import type { KeyRoute } from './key-route.ts'
 import { modelRoutes, type ModelsParts } from './models.ts'
 import { queueStatusRoute, type QueueStatusParts } from './queue-status.ts'
 import { ownUsageRoutes } from './usage.ts'
 
-export interface PublicRouteParts extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts {
+export interface PublicRouteParts extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts {
   readonly usage: UsageStore
   readiness(): Readiness
 }
@@ -24,6 +25,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
     ...ownUsageRoutes(parts.usage),
+    invoiceRowsRoute(parts),
   ]
   return [
     openRoute('/', (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' })),

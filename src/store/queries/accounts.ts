@@ -56,13 +56,14 @@ export function accountQueries(database: Database): AccountStore {
         limit?.isSoft ? 1 : 0,
         id,
       ),
-    setBuyer: (id, { name, abn, address }) =>
+    setBuyer: (id, { name, abn, address, purchaseOrder }) =>
       writeOne(
         database,
-        'UPDATE workspaces SET buyer_name = ?, buyer_abn = ?, buyer_address = ? WHERE id = ?',
+        'UPDATE workspaces SET buyer_name = ?, buyer_abn = ?, buyer_address = ?, buyer_purchase_order = ? WHERE id = ?',
         name,
         abn,
         address,
+        purchaseOrder,
         id,
       ),
     createKey: (it) =>
@@ -111,6 +112,7 @@ function toSnapshot(workspaces: readonly Row[], keys: readonly Row[], prices: re
         name: optionalText(row['buyer_name']),
         abn: optionalText(row['buyer_abn']),
         address: optionalText(row['buyer_address']),
+        purchaseOrder: optionalText(row['buyer_purchase_order']),
       },
     })),
     keys: keys.map((row) => ({

@@ -1,12 +1,22 @@
 import { sydneyDay } from '../../core/money/sydney-time.ts'
-import type { AdjustmentNoteStore, UnfinishedNote } from '../../ports/invoices.ts'
+import { CREDIT } from '../../core/money/ledger.ts'
+import type { AdjustmentNoteStore, Reversal, UnfinishedNote } from '../../ports/invoices.ts'
 import { command, query, readRows, type Database, type Row, type Values } from '../database.ts'
 import { documentValues, INVOICE_COLUMNS, IS_NEXT, isNextValues, toInvoice } from './invoices.ts'
-import { placeholders, ROW_COLUMNS } from './ledger-rows.ts'
+import { placeholders, ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
 import { rowsAsSums, sumColumns, toPricedSums } from './usage.ts'
 
-const NOTE_COLUMNS = [...INVOICE_COLUMNS, 'reason', 'request_ids', 'after_settled_at', 'after_request_id'] as const
+const NOTE_COLUMNS = [
+  ...INVOICE_COLUMNS,
+  'reason',
+  'request_ids',
+  'rows_of',
+  'credits_of',
+  'rows_to',
+  'after_settled_at',
+  'after_request_id',
+] as const
 
 const BEGIN = `INSERT INTO unfinished_notes (slot, ${NOTE_COLUMNS.join(', ')}) SELECT 1, ${placeholders(NOTE_COLUMNS)}
   WHERE ${IS_NEXT} ON CONFLICT DO NOTHING RETURNING number`
@@ -15,7 +25,7 @@ const BEGIN = `INSERT INTO unfinished_notes (slot, ${NOTE_COLUMNS.join(', ')}) S
 const MOVE_ON = `UPDATE unfinished_notes SET after_settled_at = ?, after_request_id = ?
   WHERE number = ? AND after_settled_at = ? AND after_request_id = ?`
 
-/** The last of the next rows of a month. The rows of a closed month are always the same. */
+/** The last of the next rows. The rows of issued documents are always the same. */
 const END_OF_NEXT = `SELECT settled_at, request_id FROM (
     SELECT settled_at, request_id FROM ledger
     WHERE workspace_id = ? AND (settled_at, request_id) > (?, ?) AND settled_at < ?
@@ -31,6 +41,11 @@ const FINISH = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')})
 const FORGET = `DELETE FROM unfinished_notes
   WHERE EXISTS (SELECT 1 FROM invoices WHERE invoices.number = unfinished_notes.number)`
 
+interface Period {
+  readonly from: number
+  readonly to: number
+}
+
 /** A condition for rows of the ledger, and its values. */
 interface SomeRows {
   readonly where: string
@@ -45,12 +60,13 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
   const { dialect } = database
 
   async function nextRows({ note, reversal, after }: UnfinishedNote, rowsMax: number): Promise<NextRows | undefined> {
-    const { workspaceId, periodFrom, periodTo } = note
+    const { workspaceId } = note
     if (reversal.requestIds !== null) {
-      const ids = reversal.requestIds.filter((id) => id > after.requestId).slice(0, rowsMax)
-      const requestId = ids.at(-1)
+      const requestIds = reversal.requestIds.filter((id) => id > after.requestId).slice(0, rowsMax)
+      const requestId = requestIds.at(-1)
       if (requestId === undefined) return undefined
-      return { ...ofMonth(workspaceId, periodFrom, periodTo, ids), last: { settledAt: after.settledAt, requestId } }
+      const rows = takenBack(workspaceId, { from: note.periodFrom, to: note.periodTo }, { ...reversal, requestIds })
+      return { ...rows, last: { settledAt: after.settledAt, requestId } }
     }
     const [end] = await readRows(
       database,
@@ -58,37 +74,55 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       workspaceId,
       after.settledAt,
       after.requestId,
-      periodTo,
+      reversal.to,
       rowsMax,
     )
     if (!end) return undefined
     const last = { settledAt: Number(end['settled_at']), requestId: String(end['request_id']) }
+    const ofDocuments = inDocuments({ from: note.periodFrom, to: note.periodTo }, reversal)
     return {
-      where: 'workspace_id = ? AND (settled_at, request_id) > (?, ?) AND (settled_at, request_id) <= (?, ?)',
-      values: [workspaceId, after.settledAt, after.requestId, last.settledAt, last.requestId],
+      where: `workspace_id = ? AND (settled_at, request_id) > (?, ?) AND (settled_at, request_id) <= (?, ?)
+        AND ${ofDocuments.where}`,
+      values: [workspaceId, after.settledAt, after.requestId, last.settledAt, last.requestId, ...ofDocuments.values],
       last,
     }
   }
 
-  /** The rows of a month, or some of them by their ids. */
-  function ofMonth(workspaceId: string, from: number, to: number, requestIds: readonly string[] | null): SomeRows {
-    const values = [workspaceId, from, to]
-    if (requestIds === null) return { where: 'workspace_id = ? AND settled_at >= ? AND settled_at < ?', values }
+  /** The rows of the documents that are taken back. A month alone says which rows its first invoice has. */
+  function inDocuments(month: Period, { rowsOf, creditsOf }: Reversal): SomeRows {
+    return {
+      where: `(credit_note <> '' OR (settled_at >= ? AND settled_at < ?))
+        AND (credit_note IN (${dialect.selectTexts('?')})
+          OR (corrects IS NULL AND credit_note IN (${dialect.selectTexts('?')})))`,
+      values: [month.from, month.to, JSON.stringify(rowsOf), JSON.stringify(creditsOf)],
+    }
+  }
+
+  function takenBack(workspaceId: string, month: Period, reversal: Reversal): SomeRows {
+    const { from, to, requestIds } = reversal
+    const ofDocuments = inDocuments(month, reversal)
+    const values = [workspaceId, from, to, ...ofDocuments.values]
+    if (requestIds === null) {
+      return { where: `workspace_id = ? AND settled_at >= ? AND settled_at < ? AND ${ofDocuments.where}`, values }
+    }
     return {
       // Expressions, so that the database looks up the ids instead of reading the whole month.
-      where: `workspace_id || '' = ? AND settled_at + 0 >= ? AND settled_at + 0 < ?
+      where: `workspace_id || '' = ? AND settled_at + 0 >= ? AND settled_at + 0 < ? AND ${ofDocuments.where}
         AND request_id IN (${dialect.selectTexts('?')})`,
       values: [...values, JSON.stringify(requestIds)],
     }
   }
 
   return {
-    async beginNote(note, rowsExpected, { requestIds, reason }) {
+    async beginNote(note, rowsExpected, { requestIds, reason, rowsOf, creditsOf, from, to }) {
       const values = [
         ...documentValues(note),
         reason,
         requestIds && JSON.stringify([...new Set(requestIds)].toSorted()),
-        note.periodFrom,
+        JSON.stringify(rowsOf),
+        JSON.stringify(creditsOf),
+        to,
+        from,
         '',
         ...isNextValues(note, rowsExpected),
       ]
@@ -124,30 +158,47 @@ export function adjustmentNoteQueries(database: Database): AdjustmentNoteStore {
       })
       return finished?.length === 1
     },
-    async reversibleSums(workspaceId, from, to, requestIds) {
-      const { where, values } = ofMonth(workspaceId, from, to, requestIds)
-      const source = rowsAsSums(['model', 'price_version'], `${where} AND ${IS_REVERSIBLE}`, 'reversible')
-      const rows = await readRows(
-        database,
-        `SELECT model, price_version, ${sumColumns(dialect)} FROM ${source}
-         GROUP BY model, price_version ORDER BY model, price_version`,
-        ...values,
-      )
-      return rows.map(toPricedSums)
+    async reversible(workspaceId, month, reversal) {
+      const { where, values } = takenBack(workspaceId, month, reversal)
+      const isReversible = `${where} AND ${IS_REVERSIBLE}`
+      const source = rowsAsSums(['model', 'price_version'], isReversible, 'reversible')
+      const [sums = [], credits = []] = await database.transact({
+        access: 'read',
+        statements: [
+          query(
+            `SELECT model, price_version, ${sumColumns(dialect)} FROM ${source}
+             GROUP BY model, price_version ORDER BY model, price_version`,
+            ...values,
+          ),
+          query(`SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${isReversible} AND ${IS_CREDIT}`, ...values),
+        ],
+      })
+      return { sums: sums.map(toPricedSums), credits: credits.map(toLedgerRow) }
     },
   }
 }
 
-/** Not of a note itself, and not taken back yet. */
-const IS_REVERSIBLE = `credit_note = ''
-  AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`
+const IS_CREDIT = `endpoint = '${CREDIT}'`
 
-/** Adds the opposite of each row. Has no effect when somebody else has done so. */
+/**
+ * Not taken back yet, and not a correction that leaves nothing: a row that was corrected before its month was invoiced,
+ * and its correction, cancel each other out in the same document. A correction of that correction counts again.
+ */
+const IS_REVERSIBLE = `NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)
+  AND (corrects IS NULL OR 0 = (
+    WITH RECURSIVE corrected (corrects) AS (
+      SELECT one.corrects FROM ledger AS one
+      WHERE one.request_id = ledger.corrects AND one.credit_note = ledger.credit_note
+      UNION ALL SELECT one.corrects FROM corrected JOIN ledger AS one
+      ON one.request_id = corrected.corrects AND one.credit_note = ledger.credit_note
+    ) SELECT count(*) % 2 FROM corrected))`
+
+/** Adds the opposite of each row. Has no effect when somebody else has done so. A credit keeps its own reason. */
 function reverse(where: string): string {
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
     SELECT ? || ':' || request_id, workspace_id, key_id, model, lane, endpoint, price_version, max_tokens, ?,
       -input_tokens, -cached_input_tokens, -output_tokens, -images, -audio_ms, estimated, outcome, -amount_pico_aud,
-      0, NULL, 0, -capacity_ms, request_id, ?, ?, ?, ?
+      0, NULL, 0, -capacity_ms, request_id, ?, CASE WHEN ${IS_CREDIT} THEN reason ELSE ? END, ?, ?
     FROM ledger WHERE ${where} AND ${IS_REVERSIBLE}`
 }
 
@@ -161,6 +212,10 @@ function toUnfinishedNote(row: Row): UnfinishedNote {
   return {
     note: toInvoice(row),
     reversal: {
+      rowsOf: JSON.parse(String(row['rows_of'])) as string[],
+      creditsOf: JSON.parse(String(row['credits_of'])) as string[],
+      from: Number(row['period_from']),
+      to: Number(row['rows_to']),
       requestIds: ids === null ? null : (JSON.parse(ids) as string[]),
       reason: String(row['reason']),
     },

@@ -1,7 +1,8 @@
-import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
+import { completeDocument, type StoredDocument } from '../../core/money/invoice-document.ts'
+import { CREDIT } from '../../core/money/ledger.ts'
 import type { InvoiceStore, IssuedInvoice } from '../../ports/invoices.ts'
 import { commandForEach, query, readRows, type Database, type Row, type Values } from '../database.ts'
-import { placeholders, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
+import { placeholders, ROW_COLUMNS, rowValues, toLedgerRow } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
 
 export const INVOICE_COLUMNS = [
@@ -15,13 +16,18 @@ export const INVOICE_COLUMNS = [
   'period_to',
   'issued_at',
   'document',
+  'replaces',
 ] as const
 
-/** A document may take its number: it is the next, these are the seller's books, and the month has the rows it was computed from. */
+/**
+ * A document may take its number: it is the next, no unfinished document has it, these are the seller's books, and the
+ * month has the rows it was computed from.
+ */
 export const IS_NEXT = `? = (SELECT coalesce(max(sequence), 0) + 1 FROM invoices WHERE kind = ?)
   AND NOT EXISTS (SELECT 1 FROM invoices WHERE seller_abn <> ?)
   AND ? = (SELECT coalesce(sum(row_count), 0) FROM usage_days
-    WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = '')`
+    WHERE workspace_id = ? AND day >= ? AND day < ? AND credit_note = '')
+  AND NOT EXISTS (SELECT 1 FROM unfinished_notes WHERE kind = ?)`
 
 const ISSUE = `INSERT INTO invoices (${INVOICE_COLUMNS.join(', ')}) SELECT ${placeholders(INVOICE_COLUMNS)}
   WHERE ${IS_NEXT} ON CONFLICT DO NOTHING RETURNING number`
@@ -36,6 +42,16 @@ const CORRECT = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${placeho
   WHERE NOT EXISTS (SELECT 1 FROM invoices WHERE kind = 'tax_invoice' AND workspace_id = ?
     AND period_from <= ? AND period_to > ?)
   ON CONFLICT DO NOTHING RETURNING request_id`
+
+const IS_CREDIT_OF = `workspace_id = ? AND endpoint = '${CREDIT}' AND settled_at >= ? AND settled_at < ? AND credit_note = ''`
+const CREDITS = `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${IS_CREDIT_OF}`
+
+/** Only while its month is open, and if nobody has added another credit meanwhile. */
+const ADD_CREDIT = `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${placeholders(ROW_COLUMNS)}
+  WHERE NOT EXISTS (SELECT 1 FROM invoices WHERE kind = 'tax_invoice' AND workspace_id = ?
+    AND period_from <= ? AND period_to > ?)
+  AND ? = (SELECT count(*) FROM ledger WHERE ${IS_CREDIT_OF})
+  RETURNING request_id`
 
 export function invoiceQueries(database: Database): InvoiceStore {
   return {
@@ -52,15 +68,25 @@ export function invoiceQueries(database: Database): InvoiceStore {
       )
       return rows.map(toInvoice)
     },
-    async issueInvoice(invoice, rowsExpected, capacity) {
+    async issueInvoice(invoice, rowsExpected, own) {
       const ifIssued = [invoice.number, invoice.workspaceId, invoice.issuedAt]
       const issuing = query(ISSUE, ...documentValues(invoice), ...isNextValues(invoice, rowsExpected))
       const rows = commandForEach(
         ADD_ROW,
-        capacity.map((row) => [...rowValues(row), ...ifIssued]),
+        own.map((row) => [...rowValues(row), ...ifIssued]),
       )
       const [issued] = await database.transact(addingRows([issuing, rows], ['invoices']))
       return issued?.length === 1
+    },
+    async credits(workspaceId, from, to) {
+      return (await readRows(database, CREDITS, workspaceId, from, to)).map(toLedgerRow)
+    },
+    async addCredit(credit, { from, to }, expected) {
+      const { workspaceId, settledAt } = credit
+      const isOpen = [workspaceId, settledAt, settledAt]
+      const values = [...rowValues(credit), ...isOpen, expected, workspaceId, from, to]
+      const [added] = await database.transact(addingRows([query(ADD_CREDIT, ...values)]))
+      return added?.length === 1
     },
     async lastSequence(kind) {
       const [row] = await readRows(
@@ -97,12 +123,13 @@ export function documentValues(it: IssuedInvoice): Values {
     it.periodTo,
     it.issuedAt,
     JSON.stringify(it.document),
+    it.document.replaces,
   ]
 }
 
 /** The values of IS_NEXT. */
 export function isNextValues(it: IssuedInvoice, rowsExpected: number): Values {
-  return [it.sequence, it.kind, it.sellerAbn, rowsExpected, it.workspaceId, it.periodFrom, it.periodTo]
+  return [it.sequence, it.kind, it.sellerAbn, rowsExpected, it.workspaceId, it.periodFrom, it.periodTo, it.kind]
 }
 
 export function toInvoice(row: Row): IssuedInvoice {
@@ -116,6 +143,6 @@ export function toInvoice(row: Row): IssuedInvoice {
     periodFrom: Number(row['period_from']),
     periodTo: Number(row['period_to']),
     issuedAt: Number(row['issued_at']),
-    document: JSON.parse(String(row['document'])) as InvoiceDocument,
+    document: completeDocument(JSON.parse(String(row['document'])) as StoredDocument),
   }
 }

@@ -1,4 +1,4 @@
-import type { Intent, LedgerRow, Outcome } from '../../core/money/ledger.ts'
+import { CREDIT, documentOfRow, type Intent, type LedgerRow, type Outcome } from '../../core/money/ledger.ts'
 import { noUsage } from '../../core/money/rating.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Row, Values } from '../database.ts'
@@ -75,8 +75,8 @@ export function rowValues(it: LedgerRow): Values {
     it.durationMs,
     it.capacityMs ?? 0,
     it.correction?.of ?? null,
-    it.correction?.creditNote ?? '',
-    it.correction?.reason ?? null,
+    documentOfRow(it),
+    it.correction?.reason ?? it.credit?.reason ?? null,
     it.settledAt,
     sydneyDay(it.settledAt),
   ]
@@ -140,14 +140,13 @@ export function toLedgerRow(row: Row): LedgerRow {
     durationMs: Number(row['duration_ms']),
     settledAt: Number(row['settled_at']),
     ...(capacityMs === 0 ? {} : { capacityMs }),
-    ...(row['corrects'] === null
-      ? {}
-      : {
-          correction: {
-            of: row['corrects'] as string,
-            reason: String(row['reason']),
-            creditNote: String(row['credit_note']),
-          },
-        }),
+    ...originOf(row),
   }
+}
+
+/** Why a row is there, unless it is an ordinary one. */
+function originOf(row: Row): Pick<LedgerRow, 'correction' | 'credit'> {
+  const noted = { reason: String(row['reason']), creditNote: String(row['credit_note']) }
+  if (row['corrects'] !== null) return { correction: { of: String(row['corrects']), ...noted } }
+  return row['endpoint'] === CREDIT ? { credit: noted } : {}
 }

@@ -18,8 +18,8 @@ export const COUNTS = ['row_count', 'requests', 'estimated_requests'] as const
 /** There is one sum for each of these and each hour or day. */
 export const SUM_KEYS = ['workspace_id', 'model', 'key_id', 'price_version', 'credit_note'] as const
 
-/** Neither a correction nor reserved capacity is a request. */
-export const IS_REQUEST = 'corrects IS NULL AND capacity_ms = 0'
+/** Neither a correction, nor reserved capacity, nor a credit is a request. */
+export const IS_REQUEST = "corrects IS NULL AND capacity_ms = 0 AND endpoint <> 'credit'"
 
 /** Leaves out the rows of an adjustment note that is not finished, which nobody may see. */
 export const IS_VISIBLE = `(credit_note = '' OR NOT EXISTS

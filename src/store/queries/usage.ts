@@ -1,3 +1,4 @@
+import { CREDIT } from '../../core/money/ledger.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Grouping, PricedSums, UsageSums } from '../../core/money/usage-sums.ts'
 import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
@@ -155,13 +156,20 @@ interface CoveredPeriod {
 }
 
 /** Whole days come from the sums by day, since there are fewer; hours are only needed at the two ends. */
-function sumsSource({ workspaceId, from, to, creditNote }: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>): {
+function sumsSource({
+  workspaceId,
+  from,
+  to,
+  creditNote,
+  withoutCredits = false,
+}: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>): {
   table: string
   values: Values
 } {
   const conditions = [
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
     creditNote === undefined ? IS_VISIBLE : "credit_note = ''",
+    ...(withoutCredits ? [`model <> '${CREDIT}'`] : []),
   ]
   const periods = coveredPeriods(from, to)
   const parts = periods.map(

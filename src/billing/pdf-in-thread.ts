@@ -1,0 +1,27 @@
+import { Worker } from 'node:worker_threads'
+import { ApiError } from '../core/errors.ts'
+import type { PrintableInvoice } from './invoice-wording.ts'
+
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * Renders a PDF in a thread of its own, because shaping the text of a long invoice takes a second, and every other
+ * request would wait for it. One at a time, so that many of them do not take every core.
+ */
+export function pdfInThread(invoice: PrintableInvoice, fonts: readonly string[]): Promise<Buffer> {
+  const rendered = last.then(() => render(invoice, fonts))
+  last = rendered.catch(() => undefined)
+  return rendered
+}
+
+function render(invoice: PrintableInvoice, fonts: readonly string[]): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./pdf-worker.ts', import.meta.url), { workerData: { invoice, fonts } })
+    worker.once('message', (answer: { readonly pdf: Uint8Array } | { readonly message: string }) => {
+      if ('pdf' in answer) resolve(Buffer.from(answer.pdf))
+      else reject(new ApiError('invalid_value', answer.message, { param: 'format' }))
+    })
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the thread that renders PDFs ended')))
+  })
+}

@@ -1,0 +1,108 @@
+import { Readable } from 'node:stream'
+import Type from 'typebox'
+import { findLineRows, type LineRow, type LineRowsStore } from '../../billing/line-rows.ts'
+import type { RowLink, RowLinks } from '../../billing/row-links.ts'
+import { PAGE_POLICY, refusalPage, rowPage, rowsCsv } from '../../billing/row-page.ts'
+import { ApiError } from '../../core/errors.ts'
+import { textSchema } from '../common-schema.ts'
+import type { Exchange } from '../exchange.ts'
+import { openRoute, type Operation, type OpenRoute } from '../route.ts'
+import { BASE } from './key-route.ts'
+
+export interface InvoiceRowsParts {
+  readonly invoices: LineRowsStore
+  readonly rowLinks: RowLinks
+}
+
+const PAGE_ROWS = 100
+
+/** The link is a permission, so it must not travel on or be kept, and the page must not do anything. */
+const HEADERS = {
+  'Cache-Control': 'private, no-store',
+  'Content-Security-Policy': PAGE_POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Robots-Tag': 'noindex',
+}
+
+const querySchema = Type.Object({
+  until: Type.String({ description: 'The last day on which the link works, such as 2027-02-13.' }),
+  signature: Type.String(),
+  after: Type.Optional(Type.String({ description: 'Where the next page begins, as its link says.' })),
+  format: Type.Optional(Type.Enum(['html', 'csv'], { description: 'A web page (default), or all rows as CSV.' })),
+})
+
+const operation: Operation = {
+  id: 'invoiceRows',
+  summary: 'Rows of an invoice line',
+  description:
+    'The rows behind one line of an invoice, with the part that each adds to the line. Every line of an invoice links here with a signature that expires, so no key is needed. Requests count against the limit for callers without a key.',
+  parameters: { number: 'The number of an invoice, such as INV-000001.', line: 'Which line, from 1.' },
+  query: querySchema,
+  response: { status: 200, content: { 'text/html': textSchema, 'text/csv': textSchema } },
+  errors: ['not_found', 'invalid_value', 'rate_limit_exceeded'],
+}
+
+/** Shows the rows of an invoice line to whoever has the invoice. The signed link is the permission. */
+export function invoiceRowsRoute({ invoices, rowLinks }: InvoiceRowsParts): OpenRoute {
+  return {
+    ...openRoute(
+      `${BASE}/invoices/{number}/rows/{line}`,
+      async (exchange, { number, line }) => {
+        // Read leniently: somebody whose mail program cut the link gets a page that says so, and not an error for programs.
+        const query = new URLSearchParams(exchange.query)
+        const [until, signature] = [query.get('until') ?? '', query.get('signature') ?? '']
+        const after = query.get('after') ?? undefined
+        const link = { number, line, until, signature }
+        try {
+          await rowLinks.requireValid(link)
+          const found = await findLineRows(invoices, number, line)
+          if (query.get('format') === 'csv') {
+            return await exchange.sendStream(Readable.from(rowsCsv(found)), {
+              ...HEADERS,
+              'Content-Type': 'text/csv; charset=utf-8',
+              'Content-Disposition': `attachment; filename="${number}-line-${line}.csv"`,
+            })
+          }
+          const rows = await found.page(positionIn(after), PAGE_ROWS + 1)
+          const shown = rows.slice(0, PAGE_ROWS)
+          const body = rowPage(found, shown, {
+            csv: hrefOf(link, { format: 'csv' }),
+            first: after === undefined ? undefined : hrefOf(link, {}),
+            next: rows.length > PAGE_ROWS ? hrefOf(link, { after: positionOf(shown) }) : undefined,
+            until,
+          })
+          sendPage(exchange, 200, body)
+        } catch (error) {
+          // A person opened the link, so the answer is a page too.
+          if (!(error instanceof ApiError) || error.status !== 404) throw error
+          sendPage(exchange, error.status, refusalPage(error.message))
+        }
+      },
+      operation,
+    ),
+    isCounted: true,
+  }
+}
+
+function sendPage(exchange: Exchange, status: number, body: string): void {
+  exchange.send(status, 'text/html; charset=utf-8', body, HEADERS)
+}
+
+/** Only the query, so that it works behind a proxy with a path of its own. */
+function hrefOf({ until, signature }: RowLink, more: Readonly<Record<string, string>>): string {
+  return `?${new URLSearchParams({ until, signature, ...more }).toString()}`
+}
+
+function positionOf(rows: readonly LineRow[]): string {
+  const last = rows.at(-1)?.row
+  return `${last?.settledAt ?? 0}_${last?.requestId ?? ''}`
+}
+
+function positionIn(text: string | undefined): { settledAt: number; requestId: string } | undefined {
+  if (text === undefined) return undefined
+  const match = /^(\d{1,16})_(.{1,400})$/.exec(text)
+  if (!match)
+    throw new ApiError('invalid_value', "'after' must be what the link to the next page says.", { param: 'after' })
+  return { settledAt: Number(match[1]), requestId: match[2] ?? '' }
+}
