@@ -55,12 +55,16 @@ describe('weir invoice', () => {
     const files = { pdf: join(weir.dataDir, 'a.pdf'), html: join(weir.dataDir, 'a.html') }
     const issued = (await run('invoice', 'issue', ...month, '--pdf', files.pdf, '--html', files.html)).json<{
       number: string
-      lines: { rows: string }[]
+      lines: { rows: string; link: string }[]
     }>()
     assert.equal(issued.number, 'INV-000001')
     const pdf = readFileSync(files.pdf, 'latin1')
     assert.equal(pdf.slice(0, 5), '%PDF-')
-    assert.ok(pdf.includes(`/URI (https://api.example.com${issued.lines[0]?.rows})`))
+    assert.ok(pdf.includes(`/URI (${issued.lines[0]?.link})`))
+    assert.match(
+      issued.lines[0]?.link ?? '',
+      /^https:\/\/api\.example\.com\/api\/v1\/invoices\/INV-000001\/rows\/1\?until=/,
+    )
     assert.match(readFileSync(files.html, 'utf8'), /Tax invoice/)
     assert.deepEqual((await run('invoice', 'show', ...month)).json(), issued)
     assert.deepEqual((await run('invoice', 'show', 'INV-000001')).json(), issued)
