@@ -73,8 +73,8 @@ export default [
   {
     name: 'store-note-reverses-a-row-twice',
     file: 'src/store/queries/adjustment-notes.ts',
-    find: '\n  AND NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)`',
-    replace: '`',
+    find: '`NOT EXISTS (SELECT 1 FROM ledger AS later WHERE later.corrects = ledger.request_id)',
+    replace: '`true',
     tests: ['unit/corrections'],
   },
   {
@@ -101,8 +101,8 @@ export default [
   {
     name: 'store-correction-in-a-closed-month',
     file: 'src/store/queries/invoices.ts',
-    find: "  WHERE NOT EXISTS (SELECT 1 FROM invoices WHERE kind = 'tax_invoice' AND workspace_id = ?",
-    replace: "  WHERE NOT EXISTS (SELECT 1 FROM invoices WHERE kind = 'no_kind' AND workspace_id = ?",
+    find: 'AND period_from <= ? AND period_to > ?)\n  ON CONFLICT DO NOTHING RETURNING request_id`',
+    replace: 'AND period_from > ? AND period_to <= ?)\n  ON CONFLICT DO NOTHING RETURNING request_id`',
     tests: ['conformance/store'],
   },
   {
@@ -327,8 +327,8 @@ export default [
   {
     name: 'invoice-row-corrected-after-its-invoice',
     file: 'src/billing/invoices.ts',
-    find: "if (invoice || (row.correction?.creditNote ?? '') !== '') {",
-    replace: "if ((row.correction?.creditNote ?? '') !== '') {",
+    find: "if (invoice || documentOfRow(row) !== '') {",
+    replace: "if (documentOfRow(row) !== '') {",
     tests: ['unit/corrections'],
   },
   {
@@ -341,8 +341,8 @@ export default [
   {
     name: 'invoice-issued-whatever-came-meanwhile',
     file: 'src/billing/invoices.ts',
-    find: 'return (await store.issueInvoice(record(it), content.rowsExpected, content.capacity)) ? it : undefined',
-    replace: 'await store.issueInvoice(record(it), content.rowsExpected, content.capacity)\n        return it',
+    find: 'return (await store.issueInvoice(next.record(it), content.rowsExpected, content.capacity)) ? it : undefined',
+    replace: 'await store.issueInvoice(next.record(it), content.rowsExpected, content.capacity)\n    return it',
     tests: ['unit/invoicing'],
   },
   {
