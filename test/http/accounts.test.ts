@@ -478,7 +478,7 @@ describe('the limits and prices of a workspace', () => {
       ['/admin/v1/keys', { workspace: 'unlimited', expires: '2027-01-01' }, 'expires'],
       ['/admin/v1/invoices', { workspace: 'unlimited', period: '2026-01', draft: true }, 'draft'],
       ['/admin/v1/invoices/preview', { workspace: 'unlimited', period: '2026-01', currency: 'USD' }, 'currency'],
-      ['/admin/v1/invoices/credit', { workspace: 'unlimited', period: '2026-01', reason: 'x', amount: '5' }, 'amount'],
+      ['/admin/v1/invoices/credit', { workspace: 'unlimited', period: '2026-01', reason: 'x', total: '5' }, 'total'],
       ['/admin/v1/usage/request/correct', { reason: 'x', amount: '5' }, 'amount'],
     ] as const) {
       const error = await post(path, body)

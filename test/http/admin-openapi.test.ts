@@ -66,7 +66,7 @@ const asks: readonly Ask[] = [
       requests_per_minute: 5,
       spend_limit: '250.00',
       spend_limit_kind: 'soft',
-      buyer: { name: 'Acme', abn: '51824753556', address: '1 Road' },
+      buyer: { name: 'Acme', abn: '51824753556', address: '1 Road', purchase_order: 'PO 7' },
     },
   },
   {
@@ -96,6 +96,7 @@ const asks: readonly Ask[] = [
   { operation: 'post /admin/v1/invoices', body: month },
   { operation: 'post /admin/v1/invoices/credit', body: { ...month, reason: 'A test', requests: ['copy-1'] } },
   { operation: 'post /admin/v1/invoices/credit', body: { ...month, reason: 'A test', all: true } },
+  { operation: 'post /admin/v1/invoices/revoke-links' },
   { operation: 'get /admin/v1/invoices' },
   { operation: 'get /admin/v1/invoices/{number}', path: () => '/admin/v1/invoices/ADJ-000002' },
   {

@@ -111,13 +111,15 @@ describe('a link on an invoice', () => {
       changed((it) => it.searchParams.delete('signature')),
       changed((it) => it.searchParams.delete('until')),
     ]) {
-      const response = await fetch(wrong)
+      const response = await fetch(wrong, { headers: { accept: 'text/html,*/*' } })
       assert.deepEqual(
         [response.status, response.headers.get('content-type')],
         [404, 'text/html; charset=utf-8'],
         wrong,
       )
       assert.match(await response.text(), /This link does not work/)
+      const program = (await (await fetch(wrong)).json()) as { error: { code: string } }
+      assert.equal(program.error.code, 'not_found')
     }
     assert.equal((await fetch(`${links[0]}&after=nonsense`)).status, 400)
   })

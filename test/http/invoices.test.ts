@@ -85,7 +85,8 @@ describe('weir invoice', () => {
       [['issue', '--workspace', 'default', '--period', sydneyMonth(Date.now()).name], /not over yet/],
       [['issue', '--workspace', 'default', '--period', '2026-13'], /a month such as/],
       [['issue', '--workspace', 'nobody', '--period', lastMonth.name], /no workspace "nobody"/],
-      [['credit', ...month, '--reason', 'x'], /either --request ID or --all/],
+      [['credit', ...month, '--reason', 'x'], /either --request ID or --all or --amount/],
+      [['credit', ...month, '--reason', 'x', '--amount', '5'], /more than INV-000001 comes to: A\$0\.20 is left/],
       [['credit', ...month, '--reason', 'x', '--request', 'nothing'], /Some of these requests are not in/],
       [['show', 'INV-9'], /no invoice "INV-9"/],
       [['hide'], /--workspace is required/],
@@ -119,11 +120,20 @@ describe("the operator's API", () => {
       reason: 'A test',
     })
     assert.equal(note.status, 201)
-    assert.equal((await weir.admin('POST', '/admin/v1/invoices/credit', { ...asked, reason: 'A test' })).status, 400)
+    for (const wrong of [{}, { all: true, amount: '1.00' }, { requests: ['copy-4'], amount: '1.00' }]) {
+      const refused = await weir.admin('POST', '/admin/v1/invoices/credit', { ...asked, reason: 'A test', ...wrong })
+      assert.equal(refused.status, 400)
+    }
+    const goodwill = await weir.admin('POST', '/admin/v1/invoices/credit', {
+      ...asked,
+      reason: 'Sorry',
+      amount: '0.05',
+    })
+    assert.deepEqual([goodwill.status, ((await goodwill.json()) as { total: string }).total], [201, '-0.06'])
     const listed = (await (await weir.admin('GET', '/admin/v1/invoices')).json()) as { data: { number: string }[] }
     assert.deepEqual(
       listed.data.map(({ number }) => number),
-      ['INV-000001', 'ADJ-000001', 'ADJ-000002'],
+      ['INV-000001', 'ADJ-000001', 'ADJ-000002', 'ADJ-000003'],
     )
     for (const [format, type] of [
       ['json', 'application/json'],

@@ -27,7 +27,7 @@ const HEADERS = {
 
 const querySchema = Type.Object({
   until: Type.String({ description: 'The last day on which the link works, such as 2027-02-13.' }),
-  signature: Type.String(),
+  signature: Type.String({ description: 'As the link has it.' }),
   after: Type.Optional(Type.String({ description: 'Where the next page begins, as its link says.' })),
   format: Type.Optional(Type.Enum(['html', 'csv'], { description: 'A web page (default), or all rows as CSV.' })),
 })
@@ -74,8 +74,9 @@ export function invoiceRowsRoute({ invoices, rowLinks }: InvoiceRowsParts): Open
           })
           sendPage(exchange, 200, body)
         } catch (error) {
-          // A person opened the link, so the answer is a page too.
-          if (!(error instanceof ApiError) || error.status !== 404) throw error
+          // A person in front of a browser gets a page too.
+          const isBrowser = exchange.request.headers.accept?.includes('text/html') ?? false
+          if (!(error instanceof ApiError) || error.status !== 404 || !isBrowser) throw error
           sendPage(exchange, error.status, refusalPage(error.message))
         }
       },
