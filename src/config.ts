@@ -345,6 +345,8 @@ function settingsOf(
     ['images.max_side_px', config.imageLimits.maxSidePx],
     ['audio.max_upload_bytes', config.audio.maxUploadBytes],
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
+    ['invoice.link_days', config.invoice.linkDays],
+    ['invoice.fonts', config.invoice.fonts],
     ['log.level', config.logLevel],
     ['catalog', config.catalog.file ?? 'built in'],
     // These have no defaults worth showing.
