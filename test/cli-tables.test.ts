@@ -113,7 +113,7 @@ sd/images                   A$0.04 per image
       requests_per_minute: 1200,
       spend_limit: '500.00',
       spend_limit_kind: 'hard' as const,
-      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: null },
+      buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: null, purchase_order: 'PO-4711' },
       created: '2026-11-15T22:03:12.345Z',
     }
     assertShows(
@@ -124,6 +124,7 @@ rate limit   1,200 requests per minute
 spend limit  A$500.00 a month, hard
 buyer        Acme Pty Ltd
 ABN          51 824 753 556
+order        PO-4711
 created      2026-11-16 09:03 (Sydney)`,
     )
   })

@@ -5,6 +5,7 @@ import { query, type Database, type Transaction } from '../../src/store/database
 import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
+import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
 import { openSqlite } from '../../src/store/sqlite/client.ts'
@@ -51,6 +52,7 @@ export async function watchedStore(
     ...usageQueries(database),
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
+    ...linkSecretQueries(database),
   }
   return { store, transactions }
 }
