@@ -172,7 +172,8 @@ async function assemble(
           )
         }
       }
-      const names = accounts.workspaces().map(({ name }) => name)
+      // The first start creates a workspace, but later than this.
+      const names = [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)]
       for (const warning of catalogWarnings(models, names)) log.warn(`catalog: ${warning}`)
     }
   })
