@@ -101,6 +101,9 @@ function explain(error: unknown, command: string): string {
   const message = error.message.split('\n', 1)[0] ?? ''
   if ([ConfigError, ApiError, ProblemsFound, CommandFailed].some((kind) => error instanceof kind)) return message
   if (!('code' in error)) return `${message}. This was not expected: run it again with --debug to see where it happened`
+  if (error.code === 'ENOENT' && 'path' in error) return `${String(error.path)}: there is no such file or directory`
+  if (error.code === 'EISDIR')
+    return `${'path' in error ? String(error.path) : 'this'} is a directory; name a file in it`
   const failure = diskFailureOf(error.code)
   const place = 'path' in error ? String(error.path) : 'a file'
   return failure ? explainDiskFailure(failure, place, message) : message

@@ -99,7 +99,7 @@ export async function askService(
     const path = `/${reload}${force ? '?force=true' : ''}`
     const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
     if (answered) return answered as ReloadAnswer
-    if (performance.now() > until) throw new Error('the running service does not answer; restart it')
+    if (performance.now() > until) throw failure('the running service does not answer; restart it')
     await sleep(LOOK_MS)
   }
   return undefined
@@ -109,7 +109,7 @@ export async function askService(
 export async function refreshService(dataDir: string): Promise<void> {
   const answered = await askService(dataDir, 'accounts')
   if (answered && 'error' in answered) {
-    throw new Error(`the running service did not take the change (${answered.error}); restart it`)
+    throw failure(`the running service did not take the change (${answered.error}); restart it`)
   }
 }
 
@@ -149,6 +149,11 @@ function lend(commands: ServiceCommands, workspace: string, response: ServerResp
     response.writeHead(400, { 'Content-Type': 'application/json' })
     response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
   }
+}
+
+/** It has a code, so that it is shown in one line, without a hint to --debug. */
+function failure(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ERR_SERVICE' })
 }
 
 async function answer(

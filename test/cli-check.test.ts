@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { cli } from './support/cli.ts'
+import { cli, collect, startCli } from './support/cli.ts'
+import { eventually } from './support/waiting.ts'
 import { modelEntry } from './support/weir.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-check-'))
@@ -120,6 +121,40 @@ models:
         '',
       ].join('\n'),
     )
+
+    const child = startCli(['serve', '--config', config])
+    const [running, log] = [collect(child.stdout), collect(child.stderr)]
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    await eventually('it runs', () => running().endsWith('\n') || child.exitCode !== null, 30_000)
+    child.kill('SIGTERM')
+    await ended
+    const logged = log()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { level: number; msg: string })
+      .filter(({ level, msg }) => level === 40 && msg.startsWith('catalog: '))
+      .map(({ msg }) => msg.replace('catalog: ', '! '))
+    assert.deepEqual(logged, stdout.split('\n').slice(0, 4))
+  })
+})
+
+describe('a command that fails', () => {
+  it('says so in one line, without a stack, whatever went wrong', async () => {
+    const data = join(folder, 'failing')
+    await cli(['workspaces', 'create', 'acme', '--data', data, '--json'])
+    const nowhere = join(folder, 'no', 'such', 'file.csv')
+    const failures: readonly [string[], string][] = [
+      [['usage', '--workspace', 'acme', '--export', 'csv', nowhere], `${nowhere}: there is no such file or directory`],
+      [['usage', '--workspace', 'acme', '--export', 'csv', folder], `${folder} is a directory; name a file in it`],
+      [
+        ['models', 'remove', 'weir/starter-vision'],
+        "'weir/starter-vision' is shipped with Weir and cannot be removed.",
+      ],
+    ]
+    for (const [args, message] of failures) {
+      const { code, stdout, stderr } = await cli([...args, '--data', data])
+      assert.deepEqual([code, stdout, stderr], [1, '', `weir: ${message}\n`])
+    }
   })
 })
 

@@ -34,15 +34,21 @@ lends the command a key for as long as the chat lasts; nothing is left of it.
     if (!service) {
       throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
     }
-    const lent = await borrowKey(service, text(flags, 'workspace') ?? WORKSPACE)
+    const lent = await borrowKey(service, text(flags, 'workspace') ?? WORKSPACE).catch(unanswered)
     if ('error' in lent) throw new CommandFailed(`${lent.error} Choose another one with --workspace.`)
     try {
       const connection = { url: service.url, key: lent.key }
-      await converse(connection, await chosenModel(connection, flags.positionals[0]))
+      await converse(connection, await chosenModel(connection, flags.positionals[0]).catch(unanswered))
     } finally {
       await lent.end()
     }
   },
+}
+
+/** A service that stops or does not answer is explained; anything else is passed on. */
+function unanswered(error: unknown): never {
+  if (!(error instanceof Error) || !('code' in error)) throw error
+  throw new CommandFailed(`the service does not answer (${error.message}); see its log`, { cause: error })
 }
 
 interface ListedModel {

@@ -4,7 +4,16 @@ import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
 import { isDumbTerminal } from '../config.ts'
 import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
 import type { ModelPrices } from '../core/money/image-prices.ts'
-import { configOf, parseFlags, print, refuseMore, UsageError, type Command, type Flags } from './command.ts'
+import {
+  CommandFailed,
+  configOf,
+  parseFlags,
+  print,
+  refuseMore,
+  UsageError,
+  type Command,
+  type Flags,
+} from './command.ts'
 import { bytesText, progressBar } from './terminal/progress.ts'
 import { openScreen } from './terminal/screen.ts'
 import { renderTable, type Column } from './terminal/table.ts'
@@ -38,17 +47,23 @@ uses the model as soon as it is complete. "remove" deletes its files.`,
   },
 }
 
+/** Everything that goes wrong with files can be put right: no space, no network, a file that is not what it should be. */
+function explainFailure(error: unknown): never {
+  throw new CommandFailed((error as Error).message, { cause: error })
+}
+
 async function pull(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
   const { stderr } = process
   const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
   await files
     .pull(slug, { onProgress: (progress) => screen?.setBlock([progressBar(progress, stderr.columns)]) })
+    .catch(explainFailure)
     .finally(() => screen?.close())
   print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
 }
 
 async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
-  const { removed, alsoGone } = await files.remove(slug)
+  const { removed, alsoGone } = await files.remove(slug).catch(explainFailure)
   const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
   print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
 }

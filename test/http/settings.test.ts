@@ -43,7 +43,7 @@ describe('a change of weir.yaml', () => {
       images: { max_side_px: 100 },
     }
     writeFileSync(file, stringify({ log: { level: 'info' }, models, ...changed }))
-    await eventually('the limit is taken', async () => (await limitNow()) === '70')
+    await eventually('the limit is taken', async () => (await limitNow()) === '70', 30_000)
     const lines = (): Record<string, unknown>[] =>
       weir
         .log()
@@ -51,7 +51,7 @@ describe('a change of weir.yaml', () => {
         .filter((line) => line.endsWith('}'))
         .map((line) => JSON.parse(line) as Record<string, unknown>)
     const line = (msg: string): unknown => lines().find((it) => it['msg'] === msg)?.['settings']
-    await eventually('both are logged', () => line('changed settings that need a restart') !== undefined)
+    await eventually('both are logged', () => line('changed settings that need a restart') !== undefined, 30_000)
     assert.deepEqual(line('settings changed'), ['rate_limit.requests_per_minute'])
     assert.deepEqual(line('changed settings that need a restart'), [
       'server.port',
