@@ -66,10 +66,10 @@ export default [
     tests,
   },
   {
-    name: 'audio-mp4-box-hides-what-follows-its-container',
-    file: 'src/media/audio/mp4-boxes.ts',
-    find: 'short === 0 ? parentEnd : Math.min(start + short, parentEnd)',
-    replace: 'short === 0 ? parentEnd : start + short',
+    name: 'audio-mp4-index-without-chunks',
+    file: 'src/media/audio/mp4.ts',
+    find: 'if (!sizes || !runs || !chunks) return undefined',
+    replace: 'if (!sizes || !runs || !chunks) return 0',
     tests,
   },
   {
