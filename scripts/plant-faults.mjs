@@ -2,7 +2,8 @@
 //
 // Plants the faults of test/faults, one at a time, in a copy of the working tree, and runs the tests. A fault is caught
 // when a test fails. It runs the tests that the fault names first; only if they pass, all others (--quick skips those).
-// Exits with 1 if a fault survives, or if its text is no longer in the source.
+// Exits with 1 if a fault survives, if a test hangs instead of failing, or if the text of a fault is no longer in the
+// source.
 import { spawn, spawnSync } from 'node:child_process'
 import {
   cpSync,
@@ -22,6 +23,7 @@ import { root, runtime } from './bootstrap.mjs'
 
 const NAMED_MS_MAX = 300_000
 const OTHERS_MS_MAX = 1_800_000
+const TIMEOUT = 'timeout after'
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -61,9 +63,10 @@ const of = (outcome) => results.filter((result) => result.outcome === outcome)
 if (options.json) console.log(JSON.stringify(results, null, 2))
 else {
   console.log(
-    `\n${faults.length} faults: ${of('caught').length} caught, ${of('survived').length} survived, ${of('stale').length} stale.`,
+    `\n${faults.length} faults: ${['caught', 'survived', 'hung', 'stale'].map((it) => `${of(it).length} ${it}`).join(', ')}.`,
   )
   for (const { name, file } of of('survived')) console.log(`  survived: ${name} in ${file}`)
+  for (const { name, by } of of('hung')) console.log(`  hung: ${name}, ${by}`)
   for (const { name, file } of of('stale')) console.log(`  stale: ${name}, whose text does not occur once in ${file}`)
 }
 process.exit(of('caught').length === faults.length ? 0 : 1)
@@ -129,10 +132,10 @@ async function tryFault({ name, file, find, replace, tests }) {
     text.replace(find, () => replace),
   )
   try {
-    const near = await firstFailure(tests, NAMED_MS_MAX)
-    if (near) return end('caught', near)
-    const far = options.quick ? undefined : await firstFailure(otherTests(tests), OTHERS_MS_MAX)
-    return far ? end('caught', far) : end('survived')
+    let failure = await firstFailure(tests, NAMED_MS_MAX)
+    if (!options.quick) failure ??= await firstFailure(otherTests(tests), OTHERS_MS_MAX)
+    if (!failure) return end('survived')
+    return end(failure.startsWith(TIMEOUT) ? 'hung' : 'caught', failure)
   } finally {
     writeFileSync(path, text)
   }
@@ -170,7 +173,7 @@ function firstFailure(tests, msMax) {
       failure ??= reason
       endTests()
     }
-    const timer = setTimeout(() => stop(`timeout after ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
+    const timer = setTimeout(() => stop(`${TIMEOUT} ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
     child.stdout.setEncoding('utf8').on('data', (piece) => {
       output += piece
       const failed = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '.*\/tree\/(.*?):/m.exec(output)
