@@ -157,8 +157,8 @@ export default [
   {
     name: 'engine-never-pauses',
     file: 'src/engines/upstream-call.ts',
-    find: 'pause: () => controller?.pause(),',
-    replace: 'pause: () => controller?.resume(),',
+    find: '      isPaused = true\n      controller?.pause()\n',
+    replace: '      controller?.resume()\n',
     tests: ['http/stream'],
   },
   {
@@ -171,15 +171,15 @@ export default [
   {
     name: 'engine-overload-not-tried-elsewhere',
     file: 'src/engines/refusal.ts',
-    find: 'status === 404 || status === 429 || (status >= 500',
-    replace: 'status === 404 || (status >= 500',
+    find: "Try again in a few seconds.', { param: 'model' }),\n        true,\n",
+    replace: "Try again in a few seconds.', { param: 'model' }),\n        false,\n",
     tests: ['http/engine'],
   },
   {
     name: 'engine-tried-again-after-a-504',
     file: 'src/engines/refusal.ts',
-    find: '(status >= 500 && status !== 504)',
-    replace: 'status >= 500',
+    find: "'The engine did not answer in time.'), false)",
+    replace: "'The engine did not answer in time.'), true)",
     tests: ['unit/upstream-call', 'http/engine'],
   },
   {

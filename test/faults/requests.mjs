@@ -39,8 +39,8 @@ export default [
   {
     name: 'pipeline-bills-whatever-is-estimated',
     file: 'src/core/estimated-usage.ts',
-    find: 'clampUsage(estimatedUsage(job, outputTokens), job)',
-    replace: 'estimatedUsage(job, outputTokens)',
+    find: 'clampUsage(estimatedUsage(job, outputTokens, sentShare), job)',
+    replace: 'estimatedUsage(job, outputTokens, sentShare)',
     tests: ['simulation/pipeline/pipeline', 'http/chat'],
   },
   {
@@ -271,8 +271,8 @@ export default [
   {
     name: 'completions-best-of-not-charged',
     file: 'src/endpoints/completions/job.ts',
-    find: 'prompts.length * (request.best_of ?? request.n ?? 1)',
-    replace: 'prompts.length * (request.n ?? 1)',
+    find: 'prompts.length * (request.best_of ?? choices)',
+    replace: 'prompts.length * choices',
     tests: ['http/completions'],
   },
   {
@@ -418,8 +418,8 @@ export default [
   {
     name: 'dialect-ollama-without-stream-usage',
     file: 'src/dialects/ollama.ts',
-    find: "chat: generation('/chat/completions', includeUsage),",
-    replace: "chat: generation('/chat/completions', {}),",
+    find: "chat: { ...generation('/chat/completions', includeUsage),",
+    replace: "chat: { ...generation('/chat/completions', {}),",
     tests: ['conformance/dialects'],
   },
   {
