@@ -174,9 +174,9 @@ function readRefusal(body: string): Said {
   const outer = asRecord(parsed)
   if (Array.isArray(outer['detail'])) return readValidation(asRecord(outer['detail'][0]))
   const inner = typeof outer['error'] === 'object' ? asRecord(outer['error']) : outer
-  const strings = [inner['message'], outer['error'], outer['detail']].filter((it) => typeof it === 'string')
+  const said = [inner['message'], outer['error'], outer['detail']].find((it) => typeof it === 'string')
   const names = [inner['type'], inner['code'], inner['error_type']].filter((it) => typeof it === 'string')
-  const message = (strings[0] ?? '').slice(0, MAX_READ)
+  const message = (said ?? '').slice(0, MAX_READ)
   const { param } = inner
   return { message, text: cleanRefusal(message), names, ...(typeof param === 'string' ? { param } : {}) }
 }
