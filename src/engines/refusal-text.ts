@@ -20,13 +20,18 @@ const END_OF_MESSAGE = new RegExp(
     'Error doing the fallback',
     'LiteLLM Retried:',
     'Deployment Info:',
+    'LiteLLM: model group',
+    'To drop (?:it|them|these) from the call',
     "Set '?context_window_fallback",
     '(?:model=\\S+\\s+)?(?:context_window_|content_policy_)?fallbacks\\s*=',
   ].join('|'),
 )
 
-/** A message inside a message: "Error code: 400 - {'error': {'message': 'too long', …", as Python or JSON writes it. */
-const INNER_MESSAGE = /\{.{0,80}?['"]message['"]\s*:\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/s
+/**
+ * A message inside a message, as Python or JSON writes it: "Error code: 400 - {'error': {'message': 'too long', …" of
+ * LiteLLM, "1 validation error: {'type': 'missing', 'loc': ('body', 'input'), 'msg': 'Field required', …" of FastAPI.
+ */
+const INNER_MESSAGE = /\{.{0,200}?['"](?:message|msg)['"]\s*:\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/s
 
 const EXCEPTION = '(?:[a-z_]\\w*\\.)*[A-Z]\\w*(?:Error|Exception)'
 
@@ -35,7 +40,7 @@ const removals: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\[json\.exception[^\]]*\]\s*/g, ''],
   // ValueError('too long') → too long
   [new RegExp(`\\b${EXCEPTION}\\((['"])(.*?)\\1,?\\)`, 'gs'), '$2'],
-  [new RegExp(`<class '[^']*'>:?\\s*|\\b${EXCEPTION}\\b(?:\\s*(?::|-)\\s*|\\s*)`, 'g'), ''],
+  [new RegExp(`<class '[^']*'>\\s*(?:->|:)?\\s*|\\b${EXCEPTION}\\b(?:\\s*(?::|-)\\s*|\\s*)`, 'g'), ''],
   [/^\s*Error code: \d{3}\s*(?:-\s*)?/g, ''],
   // A link, and the words that lead to it.
   [
@@ -60,7 +65,7 @@ export function cleanRefusal(message: string): string {
   return text
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/ ([.,;])/g, '$1')
-    .replaceAll(/[\s:;,(–-]+$/g, '')
+    .replaceAll(/^\s*…:?\s*|[\s:;,(–-]+$/g, '')
     .trim()
     .slice(0, MAX_MESSAGE)
 }

@@ -177,15 +177,26 @@ function readRefusal(body: string): Said {
   const said = [inner['message'], outer['error'], outer['detail']].find((it) => typeof it === 'string')
   const names = [inner['type'], inner['code'], inner['error_type']].filter((it) => typeof it === 'string')
   const message = (said ?? '').slice(0, MAX_READ)
-  const { param } = inner
-  return { message, text: cleanRefusal(message), names, ...(typeof param === 'string' ? { param } : {}) }
+  const param = typeof inner['param'] === 'string' ? inner['param'] : fieldIn(message)
+  return { message, text: cleanRefusal(message), names, ...(param === undefined ? {} : { param }) }
 }
 
 /** FastAPI's first problem: `{loc: ['body', 'temperature'], msg: 'Input should be a valid number'}`. */
 function readValidation({ loc, msg }: Record<string, unknown>): Said {
   const message = typeof msg === 'string' ? msg : ''
-  const param = (Array.isArray(loc) ? loc : []).filter((it) => it !== 'body').join('.')
-  return { message, text: cleanRefusal(message), names: [], ...(param === '' ? {} : { param }) }
+  const param = fieldAt(Array.isArray(loc) ? loc : [])
+  return { message, text: cleanRefusal(message), names: [], ...(param === undefined ? {} : { param }) }
+}
+
+/** The field of a request that a place is in. infinity has the kind of input before it; indexes and types come after. */
+function fieldAt(place: readonly unknown[]): string | undefined {
+  return place.filter((it) => typeof it === 'string').find((it) => it !== 'body' && it !== 'text')
+}
+
+/** The same, in words: llama-cpp-python answers with "1 validation error: {'loc': ('body', 'temperature'), …". */
+function fieldIn(message: string): string | undefined {
+  const place = /'loc': \(([^)]*)\)/.exec(message)?.[1] ?? ''
+  return fieldAt([...place.matchAll(/'(\w+)'/g)].map(([, name]) => name))
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

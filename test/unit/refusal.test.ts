@@ -189,6 +189,20 @@ describe('the words of a refusal', () => {
     assert.deepEqual([error.message, error.param], ['Input should be a valid number', 'temperature'])
   })
 
+  it('name the first field that llama-cpp-python and infinity find wrong', () => {
+    const python = openAi(
+      "1 validation error:\n  {'type': 'float_parsing', 'loc': ('body', 'temperature'), 'msg': 'Input should be a valid number', 'input': 'hot'}\n\n  File \"/opt/llama_cpp/server/app.py\", line 5",
+      { type: 'internal_server_error', param: null },
+    )
+    const { error } = refusalFrom(500, python)
+    assert.deepEqual(
+      [error.code, error.message, error.param],
+      ['invalid_value', 'Input should be a valid number', 'temperature'],
+    )
+    const infinity = { detail: [{ loc: ['body', 'text', 'input', 'list[constrained-str]', 0], msg: 'Bad string' }] }
+    assert.equal(refusalFrom(422, JSON.stringify(infinity)).error.param, 'input')
+  })
+
   it('are not shown when they are no JSON', () => {
     const { error } = refusalFrom(400, '<html>secret.internal</html>')
     assert.equal(error.message, 'The engine refused the request as invalid.')
@@ -201,6 +215,19 @@ describe('the words of a refusal', () => {
       'litellm.BadRequestError: OpenAIException - bad grammar. Received Model Group=x\nAvailable Model Group Fallbacks=None',
       'bad grammar.',
     ],
+    [
+      "litellm.BadRequestError: OpenAIException - bad grammar\n\nLiteLLM: model group 'smollm2' failed with the error above. No fallback was attempted.",
+      'bad grammar',
+    ],
+    [
+      'litellm.UnsupportedParamsError: Setting dimensions is not supported. To drop it from the call, set `litellm.drop_params = True`.',
+      'Setting dimensions is not supported.',
+    ],
+    [
+      "<class 'infinity_emb.primitives.MatryoshkaDimError'> -> dim=64 is not in a valid range",
+      'dim=64 is not in a valid range',
+    ],
+    ["/chat/completions: Missing required parameter: 'messages'.", "Missing required parameter: 'messages'."],
     ['bad grammar\nmodel=llama. context_window_fallbacks=None. fallbacks=None.', 'bad grammar'],
     [
       "litellm.BadRequestError: OpenAIException - Error code: 400 - {'error': {'message': \"it's bad\", 'type': 'x'}}",
