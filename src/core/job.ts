@@ -31,6 +31,8 @@ export interface EngineRequest {
   readonly body: Buffer | StreamedBody
   /** The input is that of the call before, and is billed once. */
   readonly repeatsInput?: boolean
+  /** The request to make when the stream of this one is empty. If the engine refuses it, that is why. */
+  readonly ifSilent?: EngineRequest
   /** The parameter to name when the engine finds the input too long. */
   readonly inputName?: string
   /** Another request to try after the engine refused this one; undefined when there is none. */

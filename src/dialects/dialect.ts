@@ -18,6 +18,8 @@ export interface GenerationDialect {
   readonly path: string
   /** Makes the server report usage in a stream. */
   readonly streamOptions: Readonly<Record<string, unknown>>
+  /** The server ends a stream that it should refuse, and says nothing in it. It refuses the same without a stream. */
+  readonly hidesRefusalsOfStreams?: true
   /** The server answers each call with one choice for one prompt, whatever it was asked for. Weir makes several calls. */
   readonly oneChoicePerCall?: true
   /** Reads the cached input tokens, if the server reports them outside `usage`. */

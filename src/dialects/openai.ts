@@ -143,9 +143,10 @@ export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']>
 }
 
 export const openai: Dialect = {
-  // This kind covers any compatible server. Those without running usage ignore the option.
-  chat: generation('/chat/completions', runningUsage),
-  completions: generation('/completions', runningUsage),
+  // This kind covers any compatible server: those without running usage, which ignore the option, and llama-cpp-python's,
+  // which hides its refusals.
+  chat: { ...generation('/chat/completions', runningUsage), hidesRefusalsOfStreams: true },
+  completions: { ...generation('/completions', runningUsage), hidesRefusalsOfStreams: true },
   embeddings: openaiEmbeddings,
   ranking: plainRanking('probability'),
   images: openaiImages,

@@ -45,10 +45,25 @@ function mergedObjects(objects: readonly (Buffer | undefined)[]): EngineRequest[
   const pieces = given.flatMap((object, index) =>
     index === last ? [object.subarray(1)] : [object.subarray(index === 0 ? 0 : 1, -1), COMMA],
   )
+  return inPieces(pieces)
+}
+
+function inPieces(pieces: readonly Buffer[]): EngineRequest['body'] {
   return {
     length: pieces.reduce((sum, piece) => sum + piece.length, 0),
     async *open() {
       yield* pieces
     },
   }
+}
+
+const CLOSING_BRACE = 0x7d
+/** The later of two fields with one name counts. */
+const WHOLE_AND_SHORT = Buffer.from(',"stream":false,"stream_options":null,"max_tokens":1}')
+
+/** A streamed call of a server that hides its refusals of streams, with the call that shows them. */
+export function withExplanation(call: EngineRequest & { readonly body: Buffer }): typeof call {
+  const { body } = call
+  const pieces = [body.subarray(0, body.lastIndexOf(CLOSING_BRACE)), WHOLE_AND_SHORT]
+  return { ...call, ifSilent: { ...call, body: inPieces(pieces), repeatsInput: true } }
 }

@@ -64,15 +64,33 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     else calls.abortAfter(LINGER_MS, parts.clock)
   }
 
+  /** The request was admitted for one call at a time. */
+  function idle(): Promise<void> {
+    return new Promise((resolve) => calls.whenIdle(resolve))
+  }
+
+  /** The engine began and ended a stream, as if all was well, and said nothing in it. */
+  function isSilent(): boolean {
+    return end.kind === 'ended' && !isOpen && !reply.isGone && !relay.isBroken()
+  }
+
+  /** Some engines refuse nothing in a stream: they end it. Asked for a whole answer, they say what is wrong. */
+  async function askWhy(call: EngineRequest): Promise<void> {
+    await idle()
+    const why = await calls.run({ ...call, receiver: { start() {}, data() {} } })
+    const isRefused = why.kind === 'failed' && why.error.status === 400
+    if (isRefused || why.kind === 'aborted') end = why
+  }
+
   return {
     async takeFromEngine() {
       for (const [number, call] of job.calls.entries()) {
         if (number > 0) {
           if (!relay.next()) return
-          // The request was admitted for one call at a time.
-          await new Promise<void>((resolve) => calls.whenIdle(resolve))
+          await idle()
         }
         await takeStream(call)
+        if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
       }
     },
     async giveToCaller() {

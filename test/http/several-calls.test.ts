@@ -207,3 +207,51 @@ describe('an engine that makes fewer choices than it was asked for', () => {
     })
   }
 })
+
+describe('an engine that ends a stream without a word', () => {
+  const tooLong = { error: { message: "This model's maximum context length is 10 tokens, however you requested 20." } }
+
+  /** Like llama-cpp-python: an empty stream, and a refusal without one. */
+  const hiding =
+    (status: number, body: object) =>
+    (call: EngineCallSeen): Script =>
+      call.body['stream'] ? { handle: (_call, response) => void response.end() } : { refuse: { status, body } }
+
+  it('is asked for a whole answer, and its refusal of that reaches the caller', async (t) => {
+    const { post, engine, weir } = await stage(t, { engine: { kind: 'openai' } })
+    engine.script = hiding(400, tooLong)
+    const body = { messages, stream: true, stream_options: { include_usage: true }, max_tokens: 50 }
+    const refusal = await refusalOf(await post('/chat/completions', body))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'messages'])
+    const [, whole] = engine.calls
+    assert.deepEqual(
+      [whole?.body['stream'], whole?.body['stream_options'], whole?.body['max_tokens'], whole?.body['messages']],
+      [false, null, 1, messages],
+    )
+    const completion = await refusalOf(await post('/completions', { prompt: 'a', stream: true }))
+    assert.deepEqual([completion.code, completion.param], ['context_length_exceeded', 'prompt'])
+    const rows = await weir.ledger()
+    assert.deepEqual(
+      rows.map(({ outcome, amount }) => [outcome, amount]),
+      [
+        ['engine_failed', 0n],
+        ['engine_failed', 0n],
+      ],
+    )
+  })
+
+  it('has failed if it does not refuse that, or fails at it too', async (t) => {
+    const { post, engine, weir } = await stage(t, { engine: { kind: 'openai' } })
+    for (const [status, body] of [
+      [500, {}],
+      [200, { choices: [] }],
+    ] as const) {
+      engine.script = hiding(status, body)
+      const refusal = await refusalOf(await post('/chat/completions', { messages, stream: true }))
+      assert.deepEqual([refusal.status, refusal.code], [502, 'upstream_error'])
+    }
+    assert.equal(engine.calls.length, 4)
+    const rows = await weir.ledger()
+    assert.ok(rows.length === 2 && rows.every(({ outcome, amount }) => outcome === 'engine_failed' && amount === 0n))
+  })
+})

@@ -9,7 +9,7 @@ import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
-import { SPLIT_PARAMETERS, splitCalls } from '../generation-calls.ts'
+import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
@@ -53,7 +53,8 @@ export async function* chatJob(
   const keep = (name: string): boolean =>
     isSplit && SPLIT_PARAMETERS.has(name) ? false : accepted.has(name) || (name === 'messages' && !rewritten)
   const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
-  const shared = jsonRequest(dialect.path, sent, 'messages')
+  const plain = jsonRequest(dialect.path, sent, 'messages')
+  const shared = request.stream && dialect.hidesRefusalsOfStreams ? withExplanation(plain) : plain
   return {
     endpoint: CHAT_PATH,
     model,

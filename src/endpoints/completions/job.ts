@@ -10,7 +10,7 @@ import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
 import { jsonRequest, operationOf } from '../engine-operation.ts'
-import { SPLIT_PARAMETERS, splitCalls } from '../generation-calls.ts'
+import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
@@ -59,7 +59,8 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   const sent = list
     ? yield* jsonBytes({ ...fields, ...chosenFrom(request, keep) })
     : yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
-  const shared = jsonRequest(dialect.path, sent, 'prompt')
+  const plain = jsonRequest(dialect.path, sent, 'prompt')
+  const shared = request.stream && dialect.hidesRefusalsOfStreams ? withExplanation(plain) : plain
   return {
     endpoint: '/completions',
     model,

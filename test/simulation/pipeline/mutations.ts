@@ -308,7 +308,7 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
   {
     name: 'the next call starts while the engine still has the one before',
     file: 'streamed-answer.ts',
-    find: 'await new Promise<void>((resolve) => calls.whenIdle(resolve))\n',
+    find: '          await idle()\n',
     replace: '',
     breaks: 'capacity',
   },
