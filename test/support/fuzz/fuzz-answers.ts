@@ -31,6 +31,7 @@ const fixtures: readonly Fixture[] = engineKinds
   .filter((kind) => kind !== 'embedded')
   .flatMap((kind) =>
     readdirSync(new URL(`${kind}/`, folder))
+      .filter((file) => file.endsWith('.json'))
       .toSorted()
       .map((file) => ({ kind, ...(JSON.parse(readFileSync(new URL(`${kind}/${file}`, folder), 'utf8')) as object) })),
   ) as Fixture[]
