@@ -10,6 +10,7 @@ import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
 import { findService } from '../running-service.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
+import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from './terminal/amounts.ts'
 import type { View } from './terminal/view.ts'
 
@@ -29,12 +30,22 @@ const TONES = { ok: 'green', note: 'yellow', problem: 'red' } as const
 export const doctor: Command = {
   summary: 'check the installation and suggest fixes',
   help: `weir doctor
+weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
 Checks the machine, the configuration, the data directory, the engines in the
 catalog, and the runtimes and models of the embedded engine. Exits with status 1
-if there is a problem.`,
-  async run(args) {
-    const flags = parseFlags(args)
+if there is a problem.
+
+With engine, looks at one server instead: says what it is, asks it for a few
+tokens, log probabilities, tools, JSON, embeddings and a ranking, and prints the
+lines for weir.yaml. Each question has a minute.
+
+  --kind KIND     what the server is, if Weir cannot tell
+  --model NAME    which of its models to ask (default: the first)
+  --api-key KEY   the key that the server wants`,
+  async run([action, ...rest]) {
+    if (action === 'engine') return examineEngine(rest)
+    const flags = parseFlags(action === undefined ? [] : [action, ...rest])
     const config = configOf(flags)
     const models = config.catalog.read()
     const findings = [
