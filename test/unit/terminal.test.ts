@@ -48,6 +48,14 @@ describe('a table', () => {
     )
   })
 
+  it('never cuts off what the next command needs, however wide it is', () => {
+    const key = { name: 'key_c0c12074def1425f90928138', weight: '1', origin: 'made for the website' }
+    assert.equal(
+      renderTable([key], columns, plainView(48)),
+      'NAME                          WEIGHT  ORIGIN\nkey_c0c12074def1425f90928138       1  made for …',
+    )
+  })
+
   it('gives the first column a line of its own when the rest does not fit beside it', () => {
     assert.equal(
       renderTable(fruits, columns, plainView(24)),
