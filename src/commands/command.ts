@@ -131,21 +131,3 @@ export async function withBooks<Result>(
 export function print(flags: Flags, data: object, human: (view: View) => string): void {
   process.stdout.write(flags.values['json'] ? `${JSON.stringify(data)}\n` : `${human(viewOn(process.stdout))}\n`)
 }
-
-export function table(rows: readonly object[], columns: readonly string[]): string {
-  if (rows.length === 0) return '(none)'
-  const cells = rows.map((row) => columns.map((column) => cell((row as Record<string, unknown>)[column])))
-  const widths = columns.map((column, index) =>
-    cells.reduce((width, row) => Math.max(width, row[index]?.length ?? 0), column.length),
-  )
-  const line = (values: readonly string[]): string =>
-    values
-      .map((value, index) => value.padEnd(widths[index] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return [line(columns.map((column) => column.toUpperCase())), ...cells.map(line)].join('\n')
-}
-
-function cell(value: unknown): string {
-  return value === null || value === undefined ? '-' : typeof value === 'string' ? value : JSON.stringify(value)
-}

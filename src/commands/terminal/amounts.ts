@@ -1,12 +1,10 @@
 import type { ImagePrice, ModelPrices } from '../../core/money/image-prices.ts'
 import type { Usage } from '../../core/money/rating.ts'
-import { formatAud, type PicoAud } from '../../core/money/money.ts'
+import { formatAud, grouped, type PicoAud } from '../../core/money/money.ts'
 
 /** "A$1,234.50", exact. */
 export function audText(amount: PicoAud, decimals = 2): string {
-  const [whole = '', fraction] = formatAud(amount, decimals).split('.')
-  const sign = whole.startsWith('-') ? '-' : ''
-  return `${sign}A$${grouped(whole.replace('-', ''))}${fraction === undefined ? '' : `.${fraction}`}`
+  return amount < 0n ? `-${audText(-amount, decimals)}` : `A$${grouped(formatAud(amount, decimals))}`
 }
 
 /** As many decimals as the most exact of the amounts needs, so that a column of them lines up. */
@@ -64,7 +62,7 @@ export function durationText(ms: number): string {
 
 /** "12,500" */
 export function count(value: number): string {
-  return value < 0 ? `-${grouped(String(-value))}` : grouped(String(value))
+  return grouped(String(value))
 }
 
 /** "1 key", "2 keys". */
@@ -78,8 +76,4 @@ function isCharged(price: string | undefined): price is string {
 
 function trimmed(value: number): string {
   return value.toFixed(1).replace(/\.0$/, '')
-}
-
-function grouped(digits: string): string {
-  return digits.replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
