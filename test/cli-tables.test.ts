@@ -75,7 +75,7 @@ Download a model with: weir models pull qwen/qwen3-8b`,
     ]
     assertShows(
       usageTable(rows, narrow),
-      `TIME (SYDNEY)        MODEL          USAGE                                  COST
+      `TIME (SYDNEY)        MODEL          USAGE                                   COST
 2026-11-16 09:03:12  meta/llama-3…  12,500 (500 cached) in, 128 out  A$0.0025018
   a0000000000000000000000000000000
 2026-11-16 09:03:12  sd/images      2 images                         A$0.0800000

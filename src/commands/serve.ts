@@ -15,9 +15,9 @@ changes; see weir reload. If usage can no longer be recorded, the service stops
 by itself, with status 1.
 
 On a terminal it shows a short log. Otherwise, and with --json, it writes JSON
-only: one line on stdout once it runs, and its log on stderr. The very first start makes an API
-key. It is shown on a terminal, or else written to first-api-key in the data
-directory.
+only: one line on stdout once it runs, and its log on stderr. The very first
+start makes an API key. It is shown on a terminal, or else written to
+first-api-key in the data directory.
 
   --port N   port of the public API (default: $WEIR_PORT, or server.port in
              weir.yaml, or 8080)`,
