@@ -117,15 +117,14 @@ async function answer({ url, key }: Connection, model: string, messages: readonl
     const { error } = (await response.body.json()) as { error: { message: string } }
     throw new CommandFailed(error.message)
   }
-  const split = eventSplitter()
   let answered = ''
-  for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    for (const event of split(chunk)) {
-      const piece = contentOf(event)
-      process.stdout.write(piece)
-      answered += piece
-    }
-  }
+  const split = eventSplitter((event) => {
+    const piece = contentOf(event)
+    process.stdout.write(piece)
+    answered += piece
+    return true
+  })
+  for await (const chunk of response.body as AsyncIterable<Buffer>) split(chunk)
   process.stdout.write('\n')
   return answered
 }

@@ -52,16 +52,17 @@ export function engineClient(base: string, apiKey: string | undefined): EngineCl
         const { status, text } = await lookAt(response)
         return { status, events: [], isDone: false, text }
       }
-      const split = eventSplitter()
       const events: unknown[] = []
       let isDone = false
       let bytes = 0
+      const split = eventSplitter((event) => {
+        if (event === '[DONE]') isDone = true
+        else events.push(parsed(Buffer.from(event, 'latin1').toString('utf8')))
+        return true
+      })
       for await (const chunk of response.body as AsyncIterable<Buffer>) {
         bytes += chunk.length
-        for (const event of split(chunk)) {
-          if (event === '[DONE]') isDone = true
-          else events.push(parsed(Buffer.from(event, 'latin1').toString('utf8')))
-        }
+        split(chunk)
         // Leaving the loop closes the connection.
         if (bytes > MAX_BYTES || enough?.(events)) break
       }

@@ -18,8 +18,13 @@ export function estimatedUsage(job: Job, outputTokens: number, sentShare = 1): U
 }
 
 export function wholeUsage(job: Job, answer: ParsedAnswer): CountedUsage {
-  const { usage: reported, isPastLimit = false } = answer
-  if (reported) return allowedUsage(job, reported, false, isPastLimit)
+  const { usage: reported, isPastLimit = false, estimated } = answer
+  if (reported) {
+    // The engine counted one prompt of several, which is the least that the input can be.
+    const least = estimated === 'input and output' ? job.likelyInputTokens : 0
+    const inputTokens = Math.max(reported.inputTokens, least)
+    return allowedUsage(job, { ...reported, inputTokens }, estimated !== undefined, isPastLimit)
+  }
   return { ...estimate(job, likelyOutputTokens(answer.outputBytes())), isPastLimit }
 }
 

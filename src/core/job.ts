@@ -95,6 +95,8 @@ export interface PassThrough {
 export interface ParsedAnswer {
   /** undefined when the engine reported none. */
   readonly usage: Usage | undefined
+  /** What of `usage` is only an estimate, because the engine counted one choice or one prompt of several. */
+  readonly estimated?: 'output' | 'input and output' | undefined
   /** The engine generated more than was allowed. The rest has been cut off. */
   readonly isPastLimit?: boolean
   outputBytes(): number

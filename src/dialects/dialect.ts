@@ -16,14 +16,14 @@ export interface Dialect {
 /** Every server uses OpenAI's format for text generation, so a body is forwarded almost unchanged. */
 export interface GenerationDialect {
   readonly path: string
-  /** Makes the server report usage in a stream. */
-  readonly streamOptions: Readonly<Record<string, unknown>>
+  /** The fields that make the server report usage in a stream. */
+  readonly streamFields: Readonly<Record<string, unknown>>
   /** The server ends a stream that it should refuse, and says nothing in it. It refuses the same without a stream. */
   readonly hidesRefusalsOfStreams?: true
   /** The server answers each call with one choice for one prompt, whatever it was asked for. Weir makes several calls. */
   readonly oneChoicePerCall?: true
-  /** Reads the cached input tokens, if the server reports them outside `usage`. */
-  readonly cachedTokens?: (answer: Readonly<Record<string, unknown>>) => number | undefined
+  /** Reads the usage of an answer or an event, in OpenAI's format, if the server has it elsewhere than in `usage`. */
+  readonly usageOf?: (answer: Readonly<Record<string, unknown>>) => unknown
 }
 
 interface DialectRequest {

@@ -10,12 +10,12 @@ import { finiteNumber, inputTokensOf, asList, asRecord, wholeNumber } from './re
 
 /** OpenAI's dialect. Most servers follow it in part, so the other dialects reuse these pieces. */
 
-export const includeUsage = { include_usage: true }
+export const includeUsage = { stream_options: { include_usage: true } }
 /** For vLLM and SGLang: usage in every chunk, so that an aborted stream can be billed. */
-export const runningUsage = { include_usage: true, continuous_usage_stats: true }
+export const runningUsage = { stream_options: { include_usage: true, continuous_usage_stats: true } }
 
-export function generation(path: string, streamOptions: GenerationDialect['streamOptions']): GenerationDialect {
-  return { path, streamOptions }
+export function generation(path: string, streamFields: GenerationDialect['streamFields']): GenerationDialect {
+  return { path, streamFields }
 }
 
 export const openaiEmbeddings: EmbeddingsDialect = {

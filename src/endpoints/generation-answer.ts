@@ -1,7 +1,10 @@
 import type { ByteCollector } from '../core/byte-collector.ts'
 import type { AnswerHead, ParsedAnswer } from '../core/job.ts'
+import type { Usage } from '../core/money/rating.ts'
+import { likelyOutputTokens } from '../core/token-estimate.ts'
 import { asList, asRecord, type JsonRecord } from '../dialects/reading.ts'
 import { tryParseJson } from './engine-operation.ts'
+import { finishReason } from './finish-reason.ts'
 import { echoOf, leastTokensOf, tokenBudget, type OutputLimit } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
 import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
@@ -10,15 +13,17 @@ import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './gene
 export interface AnswerFormat<Content extends object> {
   readonly idPrefix: string
   readonly object: string
-  content(choice: JsonRecord): Content
+  /** `id`: one that no other choice has. */
+  content(choice: JsonRecord, id: string): Content
+  logprobs(choice: JsonRecord): unknown
   outputOf(content: Content): string
   /** The same content, with only as much of each of its texts as `keep` returns. */
   cut(content: Content, keep: (text: string) => string): Content
 }
 
 /**
- * Turns an engine's complete answer into ours; undefined when it is not a complete answer. There is one body for each call.
- * Several calls have one choice each, in the order of their indexes.
+ * Turns an engine's complete answer into ours; undefined when it is not a complete answer. There is one body for each call,
+ * and a body may hold several answers: older versions of llama.cpp have a list, with one answer for each prompt.
  */
 export function generationAnswer<Content extends object>(
   bodies: readonly ByteCollector[],
@@ -27,23 +32,27 @@ export function generationAnswer<Content extends object>(
   format: AnswerFormat<Content>,
 ): ParsedAnswer | undefined {
   const { limit } = options
-  const answers = bodies.map((body) => asRecord(tryParseJson(body.whole())))
-  const all = answers.flatMap((answer, call) => {
-    const choices = (asList(answer['choices']) ?? []).map(asRecord)
-    const asked = answers.length === 1 ? choices : choices.slice(0, 1)
-    return asked.map((choice, position) => ({
-      index: answers.length === 1 ? indexOf(choice, position) : call,
-      content: format.content(choice),
-      logprobs: choice['logprobs'] ?? null,
-      finish_reason: choice['finish_reason'],
-    }))
+  const answers = bodies.flatMap((body) => {
+    const parsed = tryParseJson(body.whole())
+    return (asList(parsed) ?? [parsed]).map(asRecord)
   })
+  const all = answers
+    // Of several answers, each has one choice.
+    .flatMap((answer) => (asList(answer['choices']) ?? []).slice(0, answers.length === 1 ? undefined : 1).map(asRecord))
+    .map((choice, position) => ({
+      index: answers.length === 1 && typeof choice['index'] === 'number' ? choice['index'] : position,
+      content: format.content(choice, `${head.id}_${position}`),
+      logprobs: format.logprobs(choice),
+      finish_reason: finishReason(choice['finish_reason']),
+    }))
   // As in a stream: an answer that lacks a choice, or does not say why one ended, is incomplete.
-  if (all.length < limit.choices || all.some((choice) => typeof choice.finish_reason !== 'string')) return undefined
+  if (all.length < limit.choices || all.some((choice) => choice.finish_reason === undefined)) return undefined
   const reported = usageIn(answers, options)
+  const isPartial = reported !== undefined && answers.length === 1 && all.length > 1 && coversFirstChoiceOnly(reported)
   const choices = all.slice(0, limit.choices).map(withinLimit)
   return {
-    usage: reported?.usage,
+    usage: reported && isPartial ? withOtherChoices(reported.usage) : reported?.usage,
+    estimated: !isPartial ? undefined : (options.prompts ?? 1) > 1 ? 'input and output' : 'output',
     isPastLimit: all.length > limit.choices || choices.some((choice) => choice.isCut),
     outputBytes: () => choices.reduce((sum, choice) => sum + Buffer.byteLength(ownOutput(choice)), 0),
     render: (usage) =>
@@ -66,9 +75,26 @@ export function generationAnswer<Content extends object>(
     return format.outputOf(content).slice(echoOf(limit, index))
   }
 
+  /** A count below the words of the answer cannot cover all of its choices. Some servers count the first one only. */
+  function coversFirstChoiceOnly({ usage }: ReportedUsage): boolean {
+    const words = all.reduce((sum, choice) => sum + leastTokensOf(ownOutput(choice)), 0)
+    return usage.outputTokens < words
+  }
+
+  function withOtherChoices(first: Usage): Usage {
+    const others = choices.slice(1).map(likelyTokens)
+    return { ...first, outputTokens: others.reduce((sum, tokens) => sum + tokens, first.outputTokens) }
+  }
+
+  /** A choice that ended for its length has all the tokens it may have. A token has a byte at least. */
+  function likelyTokens(choice: (typeof all)[number]): number {
+    const bytes = Buffer.byteLength(ownOutput(choice))
+    return choice.finish_reason === 'length' ? Math.min(limit.maxTokens, bytes) : likelyOutputTokens(bytes)
+  }
+
   /** Cuts a choice that has more output than allowed. */
   function withinLimit(choice: (typeof all)[number]): (typeof all)[number] & { readonly isCut: boolean } {
-    if (!isPast(ownOutput(choice), reported, limit)) return { ...choice, isCut: false }
+    if (!isPast(ownOutput(choice), isPartial ? undefined : reported, limit)) return { ...choice, isCut: false }
     const budget = tokenBudget(limit.maxTokens, limit.tokenizer, echoOf(limit, choice.index))
     const content = format.cut(choice.content, budget.keep)
     if (!budget.isExceeded()) return { ...choice, isCut: false }
@@ -76,18 +102,14 @@ export function generationAnswer<Content extends object>(
   }
 }
 
-function indexOf(choice: JsonRecord, position: number): number {
-  return typeof choice['index'] === 'number' ? choice['index'] : position
-}
-
 /** The usage of all answers together; undefined unless each of them has it. */
 function usageIn(
   answers: readonly JsonRecord[],
-  { limit, prompts = 1, cachedTokens }: GenerationOptions,
+  { limit, prompts = 1, usageOf }: GenerationOptions,
 ): ReportedUsage | undefined {
   const counts = new Map<number, ReportedUsage>()
   for (const answer of answers) {
-    const usage = readUsage(answer['usage'], cachedTokens?.(answer))
+    const usage = readUsage(usageOf ? usageOf(answer) : answer['usage'])
     if (!usage) return undefined
     counts.set(counts.size, usage)
   }

@@ -68,6 +68,8 @@ export interface ChoiceMeter {
   take(output: string | undefined, count: number | undefined, isLast: boolean): TokenBudget | undefined
   /** The events with output. Those of which nothing may be kept do not count. */
   events(): number
+  /** Whether the choice has all the tokens that it may have. */
+  isFull(): boolean
 }
 
 export function choiceMeter(limit: OutputLimit, index: number): ChoiceMeter {
@@ -100,6 +102,7 @@ export function choiceMeter(limit: OutputLimit, index: number): ChoiceMeter {
       return after <= limit.maxTokens ? undefined : tokenBudget(left, limit.tokenizer, echoed)
     },
     events: () => events,
+    isFull: () => tokens >= limit.maxTokens,
   }
 }
 

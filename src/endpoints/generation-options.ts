@@ -11,5 +11,5 @@ export interface GenerationOptions {
   readonly oneChoicePerCall?: GenerationDialect['oneChoicePerCall'] | undefined
   /** The index of the first choice in the answer; 0 by default. */
   readonly firstIndex?: number
-  readonly cachedTokens?: GenerationDialect['cachedTokens'] | undefined
+  readonly usageOf?: GenerationDialect['usageOf'] | undefined
 }

@@ -1,15 +1,21 @@
 import { eventSplitter } from '../core/event-stream.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
 import type { Usage } from '../core/money/rating.ts'
+import { finishReason } from './finish-reason.ts'
+import { streamCount } from './generation-count.ts'
 import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
-import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
-import { readChunk } from './stream-chunk.ts'
+import { readUsage, toWireUsage, type ReportedUsage } from './generation-usage.ts'
+import { readChunk, type StreamChunk } from './stream-chunk.ts'
 
 /** Where the streams of chat and text completion differ. */
 interface StreamFormat<Choice extends AnyChoice> {
   readonly idPrefix: string
   readonly object: string
+  /** Whether the characters of this event matter, and not only its bytes. */
+  countsCharacters?(data: string): boolean
+  /** The choice without what an engine says again and again. */
+  withoutRepetition?(choice: Choice): Choice
   /** Whether a choice has only text, so that it can be forwarded unchanged. */
   isPlain(choice: Choice): boolean
   /** The output in a choice; undefined if it has none. */
@@ -18,6 +24,8 @@ interface StreamFormat<Choice extends AnyChoice> {
   cut(choice: Choice, keep: (text: string) => string): Choice
   /** Rewrites any other choice in our format. `write` puts one choice into an event. */
   rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice
+  /** A choice that ends with this finish_reason; or with a better one, if its output shows that. */
+  ending(index: number, reason: 'stop' | 'length'): Choice
 }
 
 export interface RewrittenChoice {
@@ -51,71 +59,89 @@ const CHOICES_FIELD = '"choices":['
  */
 export function generationStream<Choice extends AnyChoice>(
   head: AnswerHead,
-  { limit, includeUsage, prompts = 1, firstIndex = 0, cachedTokens }: GenerationOptions,
+  { limit, includeUsage, prompts = 1, firstIndex = 0, usageOf }: GenerationOptions,
   format: StreamFormat<Choice>,
 ): CallStream {
-  const split = eventSplitter()
+  const split = eventSplitter(readEvent)
   const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
   const tailText = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const meters = new Map<number, ChoiceMeter>()
   const cut = new Set<number>()
   const finished = new Set<number>()
-  /** The count for the whole request; until it arrives, the latest count of each choice and the deltas it covers. */
-  let total: ReportedUsage | undefined
-  const byChoice = new Map<number, ReportedUsage & { readonly deltas: number }>()
+  const count = streamCount(limit, prompts, () => cut.size === 0)
+  let relayed = ''
   let deltas = 0
-  let deltasReported = 0
   let done = false
   let broken = false
   let isPastLimit = false
   let isDecoded = false
+  let isOnlyReasonLength = true
 
-  function relayEvent(data: string): string {
-    if (done || broken) return ''
-    if (data === '[DONE]') {
-      done = true
-      return ''
-    }
+  function readEvent(data: string, isWhole: boolean): boolean {
+    if (done || broken) return true
+    if (data === '[DONE]') return endStream()
     // An escape such as \u00e9 is a whole character, not one byte of it, so an event with escapes is decoded as UTF-8.
-    // So is one that may repeat the prompt, whose length is known in characters.
-    isDecoded = limit.echoedCharacters !== undefined || data.includes('\\u')
+    // So is one in which the length of a text in characters matters: one that may repeat the prompt, for example.
+    isDecoded =
+      limit.echoedCharacters !== undefined || data.includes('\\u') || (format.countsCharacters?.(data) ?? false)
     const chunk = readChunk<Choice>(isDecoded ? fromBytes(data) : data)
-    if (!chunk) {
-      broken = true
-      return ''
-    }
-    const usage = readUsage(chunk['usage'], cachedTokens?.(chunk))
+    if (chunk === 'unreadable' && !isWhole) return data.trim() === '[DONE]' && endStream()
+    if (typeof chunk === 'string') broken = true
+    // An event in several lines has line breaks, so it is not forwarded as it is.
+    else relayed += relayChunk(isWhole ? undefined : data, chunk)
+    return true
+  }
+
+  function endStream(): true {
+    done = true
+    relayed += endChoices()
+    return true
+  }
+
+  function relayChunk(data: string | undefined, chunk: StreamChunk<Choice>): string {
+    const usage = readUsage(usageOf ? usageOf(chunk) : chunk['usage'])
     const text = relayChoices(data, chunk.choices ?? [], usage)
     // The engine does not know that a choice was cut, so it might go on for ever.
     if (isPastLimit && finished.size >= limit.choices) done = true
     return text
   }
 
-  function relayChoices(data: string, choices: readonly Choice[], usage: ReportedUsage | undefined): string {
+  function relayChoices(
+    data: string | undefined,
+    choices: readonly Choice[],
+    usage: ReportedUsage | undefined,
+  ): string {
     const [only, ...others] = choices
     // While vLLM and SGLang stream, the usage in a chunk covers only the choice in that chunk and its prompt.
     if (only !== undefined && others.length === 0) return relayChoice(only, usage, data)
     const text = choices.map((choice) => relayChoice(choice)).join('')
-    if (usage && cut.size === 0) {
-      total = usage
-      deltasReported = deltas
-    }
+    if (usage) count.takeAlone(usage, deltas)
     return text
   }
 
-  /** `usage` and `data` are those of an event that has only this choice. */
-  function relayChoice(choice: Choice, usage?: ReportedUsage, data?: string): string {
-    const index = choice.index ?? 0
+  /** `usage` and `data` are those of an event that has only this choice, in one line. */
+  function relayChoice(given: Choice, usage?: ReportedUsage, data?: string): string {
+    const index = given.index ?? 0
+    if (given.finish_reason) {
+      given.finish_reason = finishReason(given.finish_reason) ?? null
+      count.end(index)
+    }
     const meter = meterOf(index)
     if (!meter || cut.has(index)) {
       // Nobody asked for this choice, or for more of it.
       isPastLimit = true
       return ''
     }
+    const choice = format.withoutRepetition?.(given) ?? given
     const before = meter.events()
     const budget = meter.take(format.outputOf(choice), usage?.usage.outputTokens, Boolean(choice.finish_reason))
     deltas += meter.events() - before
-    if (usage && (!budget || meter.events() > before)) takeCount(index, usage, meter.events())
+    // LiteLLM puts the count for the whole request next to a choice that has ended already.
+    if (usage && finished.has(index)) count.takeAlone(usage, deltas)
+    else if (usage && (!budget || meter.events() > before)) {
+      if (usage.usage.outputTokens > limit.maxTokens) isPastLimit = true
+      count.takeWithChoice(index, usage, meter.events())
+    }
     if (budget) return cutChoice(index, choice, budget)
     return data !== undefined && format.isPlain(choice) ? forward(data, choice) : rewriteChoice(choice)
   }
@@ -128,16 +154,18 @@ export function generationStream<Choice extends AnyChoice>(
     return meter
   }
 
-  function takeCount(index: number, { usage, reasoningTokens }: ReportedUsage, deltasCovered: number): void {
-    deltasReported += deltasCovered - (byChoice.get(index)?.deltas ?? 0)
-    const outputTokens = Math.min(usage.outputTokens, limit.maxTokens)
-    byChoice.set(index, { usage: { ...usage, outputTokens }, reasoningTokens, deltas: deltasCovered })
-    if (outputTokens < usage.outputTokens) isPastLimit = true
-  }
-
-  function reported(): ReportedUsage | undefined {
-    if (total || byChoice.size === 0) return total
-    return sumOfChoices(byChoice, limit.choices / prompts)
+  /**
+   * The engine ended properly but said only for some choices why they ended, as LiteLLM does. Every other one that has
+   * output ended as well. `length` if it has all the tokens it may have, or if that is the only reason the engine gave.
+   */
+  function endChoices(): string {
+    if (finished.size === 0) return ''
+    let text = ''
+    for (const [index, meter] of meters) {
+      if (finished.has(index) || meter.events() === 0) continue
+      text += rewriteChoice(format.ending(index, isOnlyReasonLength || meter.isFull() ? 'length' : 'stop'))
+    }
+    return text
   }
 
   function cutChoice(index: number, choice: Choice, { keep }: TokenBudget): string {
@@ -161,21 +189,28 @@ export function generationStream<Choice extends AnyChoice>(
 
   function rewriteChoice(choice: Choice): string {
     const { text, finished: index } = format.rewrite(choice, writeChoice)
-    if (index !== undefined) finished.add(index)
+    if (index !== undefined) {
+      finished.add(index)
+      isOnlyReasonLength &&= choice.finish_reason === 'length'
+    }
     return text
   }
 
   return {
-    push: (chunk) => split(chunk).map(relayEvent).join(''),
+    push(chunk) {
+      relayed = ''
+      split(chunk)
+      return relayed
+    },
     isDone: () => done,
     isBroken: () => broken,
     isComplete: () => !broken && finished.size >= limit.choices,
     isPastLimit: () => isPastLimit,
-    reported,
-    reportedUsage: () => reported()?.usage,
+    reported: count.reported,
+    reportedUsage: () => count.reported()?.usage,
     deltaCount: () => deltas,
-    deltasSinceReport: () => deltas - deltasReported,
-    closing(usage, counted = reported()) {
+    deltasSinceReport: () => count.uncovered(deltas),
+    closing(usage, counted = count.reported()) {
       if (!includeUsage) return 'data: [DONE]\n\n'
       const wire = toWireUsage(usage, counted)
       return `${headText}"choices":[],"usage":${JSON.stringify(wire)}}\n\ndata: [DONE]\n\n`

@@ -16,7 +16,7 @@ export interface ReportedUsage {
 }
 
 /** The usage an engine reported; undefined when it is missing or makes no sense. */
-export function readUsage(reported: unknown, cachedElsewhere?: number): ReportedUsage | undefined {
+export function readUsage(reported: unknown): ReportedUsage | undefined {
   if (typeof reported !== 'object' || reported === null) return undefined
   const { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details, reasoning_tokens } =
     reported as {
@@ -33,10 +33,7 @@ export function readUsage(reported: unknown, cachedElsewhere?: number): Reported
   if (inputTokens === undefined || outputTokens === undefined) return undefined
   // Some servers put an all-zero usage into every chunk. That is not a count to bill by.
   if (inputTokens === 0 && outputTokens === 0) return undefined
-  const cachedInputTokens = Math.min(
-    inputTokens,
-    tokenCount(prompt_tokens_details?.cached_tokens) ?? cachedElsewhere ?? 0,
-  )
+  const cachedInputTokens = Math.min(inputTokens, tokenCount(prompt_tokens_details?.cached_tokens) ?? 0)
   const reasoningTokens = Math.min(
     outputTokens,
     tokenCount(completion_tokens_details?.reasoning_tokens) ?? tokenCount(reasoning_tokens) ?? 0,
@@ -45,23 +42,26 @@ export function readUsage(reported: unknown, cachedElsewhere?: number): Reported
 }
 
 /**
- * Adds up the counts of single choices, by index. The choices of one prompt have consecutive indexes, and
- * each count repeats the prompt's tokens, so those are added once per prompt.
+ * Adds up the counts of single choices, by index. The choices of one prompt have consecutive indexes, and each count
+ * repeats the prompt's tokens, so those are added once per prompt. The largest count is taken: an engine that copies the
+ * prompt from one choice to the next may report less for the others.
  */
 export function sumOfChoices(counts: ReadonlyMap<number, ReportedUsage>, choicesPerPrompt: number): ReportedUsage {
-  const prompts = new Set<number>()
-  let { inputTokens, cachedInputTokens, outputTokens } = noUsage
-  let reasoning = 0
-  for (const [index, { usage, reasoningTokens }] of counts) {
+  const prompts = new Map<number, Usage>()
+  let outputTokens = 0
+  let reasoningTokens = 0
+  for (const [index, { usage, reasoningTokens: reasoning }] of counts) {
     outputTokens += usage.outputTokens
-    reasoning += reasoningTokens
+    reasoningTokens += reasoning
     const prompt = Math.floor(index / choicesPerPrompt)
-    if (prompts.has(prompt)) continue
-    prompts.add(prompt)
+    if (usage.inputTokens > (prompts.get(prompt)?.inputTokens ?? -1)) prompts.set(prompt, usage)
+  }
+  let { inputTokens, cachedInputTokens } = noUsage
+  for (const usage of prompts.values()) {
     inputTokens += usage.inputTokens
     cachedInputTokens += usage.cachedInputTokens
   }
-  return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens: reasoning }
+  return { usage: { ...noUsage, inputTokens, cachedInputTokens, outputTokens }, reasoningTokens }
 }
 
 /** `usage` is what is billed, which may be less than the engine reported. */

@@ -5,18 +5,23 @@ export interface StreamChunk<Choice> extends JsonRecord {
   readonly choices?: readonly Choice[] | null
 }
 
-/** Reads an event; undefined when it is not JSON, reports an error, or has something else in place of a choice. */
-export function readChunk<Choice>(json: string): StreamChunk<Choice> | undefined {
+const nothing: StreamChunk<never> = {}
+
+/**
+ * Reads an event. One that is empty or `null` has nothing in it. `unreadable` is not JSON; `wrong` reports an error or has
+ * something else in place of a choice.
+ */
+export function readChunk<Choice>(json: string): StreamChunk<Choice> | 'unreadable' | 'wrong' {
   let value: unknown
   try {
     value = JSON.parse(json)
   } catch {
-    return undefined
+    return json.trim() === '' ? nothing : 'unreadable'
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  if (value === null) return nothing
+  if (typeof value !== 'object' || Array.isArray(value)) return 'wrong'
   const chunk = asRecord(value)
-  if (isGiven(chunk['error']) || !asList(chunk['choices'] ?? [])?.every(isChoice)) return undefined
-  return chunk
+  return isGiven(chunk['error']) || !asList(chunk['choices'] ?? [])?.every(isChoice) ? 'wrong' : chunk
 }
 
 function isGiven(value: unknown): boolean {

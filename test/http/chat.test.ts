@@ -1011,13 +1011,22 @@ describe('chat: the answer', () => {
             const choice = { index, delta: { content: 'x' }, finish_reason: finish_reason ?? null }
             answer.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`)
           }
-          answer.end('data: [DONE]\n\n')
+          // With [DONE], the engine would have said that the other one has ended too.
+          answer.end()
         },
       }
       const stream = await (await weir.chat({ n: 2, stream: true })).text()
       assert.match(stream, /"code":"upstream_error"/)
       assert.doesNotMatch(stream, /\[DONE\]/)
     }
+  })
+
+  it('[E1] is an error when it has fewer choices than were asked for', async () => {
+    const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
+    const usage = { prompt_tokens: 1, completion_tokens: 2 }
+    engine.script = { handle: (_call, response) => void response.end(JSON.stringify({ choices, usage })) }
+    const response = await weir.chat({ n: 2 })
+    assert.deepEqual([response.status, (await refusalOf(response)).code], [502, 'upstream_error'])
   })
 
   it('[E1] has n choices, each with its index', async () => {

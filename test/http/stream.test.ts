@@ -444,7 +444,7 @@ describe('streaming: engines that break off', () => {
   })
 
   it('[E2][X1] with something that is not a chunk', async () => {
-    for (const nonsense of ['data: {"choices":\n\n', 'data: null\n\n', 'data: oops\n\n', 'data: {"choices":7}\n\n']) {
+    for (const nonsense of ['data: {"choices":\n\n', 'data: []\n\n', 'data: oops\n\n', 'data: {"choices":7}\n\n']) {
       partly((response) => void response.end(nonsense + says({}, 'stop') + done))
       await assertBroken()
     }

@@ -435,11 +435,16 @@ describe('a relayed chat stream', () => {
 
 describe('an event splitter', () => {
   it('refuses an event larger than 8 MiB, so that no engine can fill the memory', () => {
-    const split = eventSplitter()
-    const piece = Buffer.alloc(1024 * 1024, 'x')
-    split(Buffer.from('data: '))
-    assert.throws(() => {
-      for (let sent = 0; sent < 10; sent++) split(piece)
-    }, RangeError)
+    // One endless line, or lines without end.
+    for (const [start, piece] of [
+      ['data: ', 'x'.repeat(1024 * 1024)],
+      ['', `data: ${'x'.repeat(1024 * 1024)}\n`],
+    ] as const) {
+      const split = eventSplitter(() => false)
+      split(Buffer.from(start))
+      assert.throws(() => {
+        for (let sent = 0; sent < 10; sent++) split(Buffer.from(piece))
+      }, RangeError)
+    }
   })
 })

@@ -22,7 +22,6 @@ const role = '{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"
 
 describe('an event that is not what an engine should send', () => {
   const spoiled = [
-    'null',
     '[]',
     '0',
     '"x"',
@@ -66,9 +65,8 @@ describe('an event whose choices are in an unusual place', () => {
     assert.equal(events.at(-1)?.choices[0]?.['index'], 0)
   })
 
-  it('does not spell out a tool call that is text', () => {
+  it('sends nothing of a tool call that is text', () => {
     const call = '{"choices":[{"index":0,"delta":{"tool_calls":["ab"]},"finish_reason":null}]}'
-    const events = push(chatStream(head, options), role, call)
-    assert.deepEqual(events.at(-1)?.choices[0]?.['delta'], { tool_calls: [{ index: 0 }] })
+    assert.equal(push(chatStream(head, options), role, call).length, 1)
   })
 })

@@ -1,10 +1,11 @@
 import type { Job } from '../../core/job.ts'
-import { asRecord, type JsonRecord } from '../../dialects/reading.ts'
+import { asList, asRecord, type JsonRecord } from '../../dialects/reading.ts'
 import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
+import { chatLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
 import { joinedStream } from '../joined-stream.ts'
 import { chatStream } from './stream.ts'
-import { cutToolCalls, toolCallText } from './tool-calls.ts'
+import { cutToolCalls, toolCallText, wholeToolCalls } from './tool-calls.ts'
 
 interface Message {
   readonly role: 'assistant'
@@ -17,7 +18,8 @@ interface Message {
 const format: AnswerFormat<{ readonly message: Message }> = {
   idPrefix: 'chatcmpl-',
   object: 'chat.completion',
-  content: ({ message }) => ({ message: toMessage(asRecord(message)) }),
+  content: ({ message }, id) => ({ message: toMessage(asRecord(message), (call) => `call_${id}_${call}`) }),
+  logprobs: ({ logprobs }) => chatLogprobs(logprobs),
   outputOf: ({ message: { reasoning_content: reasoning, content, refusal, tool_calls: calls } }) =>
     [reasoning, content, refusal, ...(calls ?? []).map(toolCallText)].filter(Boolean).join('\n'),
   cut({ message }, keep) {
@@ -44,14 +46,15 @@ export function chatAnswer(isStream: boolean, options: GenerationOptions): Job['
   return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
 }
 
-function toMessage(message: JsonRecord): Message {
-  const { content, refusal, tool_calls: toolCalls } = message
+function toMessage(message: JsonRecord, callId: (index: number) => string): Message {
+  const { content, refusal } = message
+  const toolCalls = asList(message['tool_calls']) ?? []
   const reasoning = message['reasoning_content'] ?? message['reasoning']
   return {
     role: 'assistant',
     content: typeof content === 'string' ? content : null,
     refusal: typeof refusal === 'string' ? refusal : null,
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
-    ...(Array.isArray(toolCalls) && toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
+    ...(toolCalls.length > 0 ? { tool_calls: wholeToolCalls(toolCalls, callId) } : {}),
   }
 }

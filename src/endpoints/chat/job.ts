@@ -46,7 +46,7 @@ export async function* chatJob(
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
-    ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
+    ...(request.stream ? { stream: true, ...dialect.streamFields } : {}),
     ...(rewritten ? { messages: rewritten } : {}),
   }
   const isSplit = dialect.oneChoicePerCall === true && choices > 1
@@ -70,7 +70,7 @@ export async function* chatJob(
       limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },
       includeUsage: request.stream_options?.include_usage === true,
       oneChoicePerCall: dialect.oneChoicePerCall,
-      cachedTokens: dialect.cachedTokens,
+      usageOf: dialect.usageOf,
     }),
   }
 }

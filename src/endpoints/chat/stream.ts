@@ -1,15 +1,15 @@
 import type { AnswerHead } from '../../core/job.ts'
-import { asRecord } from '../../dialects/reading.ts'
+import { chatLogprobs, isChatLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
 import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
-import { cutToolCalls, toolCallText } from './tool-calls.ts'
+import { cutToolCalls, toolCallPieces, toolCallText, type ToolCallPieces } from './tool-calls.ts'
 
 interface Delta {
   role?: string
   content?: string | null
   reasoning_content?: string | null
   reasoning?: string | null
-  tool_calls?: readonly unknown[] | null
+  tool_calls?: readonly object[] | null
 }
 
 /** A delta in our field names, with only what it has. */
@@ -30,11 +30,23 @@ interface Choice {
 export function chatStream(head: AnswerHead, options: GenerationOptions): CallStream {
   const opened = new Set<number>()
   const finished = new Set<number>()
+  const toolCalls = new Map<number, ToolCallPieces>()
+  const { firstIndex = 0 } = options
+
+  function withoutRepetition(choice: Choice): Choice {
+    const { delta, index = 0 } = choice
+    if (!Array.isArray(delta?.tool_calls) || delta.tool_calls.length === 0) return choice
+    let piecesOf = toolCalls.get(index)
+    if (!piecesOf)
+      toolCalls.set(index, (piecesOf = toolCallPieces((call) => `call_${head.id}_${firstIndex + index}_${call}`)))
+    return { ...choice, delta: { ...delta, tool_calls: piecesOf(delta.tool_calls) } }
+  }
 
   function isPlain(choice: Choice): boolean {
     const { delta, index } = choice
     if (!delta || choice.finish_reason !== null || typeof index !== 'number' || !opened.has(index)) return false
     if (delta.role !== undefined || delta.reasoning !== undefined || delta.tool_calls?.length) return false
+    if (choice.logprobs && !isChatLogprobs(choice.logprobs)) return false
     return typeof delta.content === 'string' && delta.content !== ''
   }
 
@@ -42,7 +54,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
   function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
     const index = choice.index ?? 0
     const piece = (delta: object, logprobs: unknown, finishReason: string | null): string =>
-      write({ index, delta, logprobs: logprobs ?? null, finish_reason: finishReason })
+      write({ index, delta, logprobs: chatLogprobs(logprobs), finish_reason: finishReason })
     let text = ''
     if (!opened.has(index)) {
       opened.add(index)
@@ -61,6 +73,9 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
   return generationStream<Choice>(head, options, {
     idPrefix: 'chatcmpl-',
     object: 'chat.completion.chunk',
+    // Log probabilities in the format of text completions lack the bytes of their tokens.
+    countsCharacters: (data) => data.includes('"token_logprobs"'),
+    withoutRepetition,
     isPlain,
     outputOf: ({ delta }) => (delta ? outputOf(delta) : undefined),
     cut: ({ index, delta }, keep) => ({
@@ -69,6 +84,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
       finish_reason: 'length',
     }),
     rewrite,
+    ending: (index, reason) => ({ index, delta: {}, finish_reason: toolCalls.has(index) ? 'tool_calls' : reason }),
   })
 }
 
@@ -97,9 +113,7 @@ function contentOf(delta: Delta): Content | undefined {
   const content: Content = {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
-    ...(Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0
-      ? { tool_calls: delta.tool_calls.map((call, index) => ({ index, ...asRecord(call) })) }
-      : {}),
+    ...(delta.tool_calls && delta.tool_calls.length > 0 ? { tool_calls: delta.tool_calls } : {}),
   }
   return Object.keys(content).length > 0 ? content : undefined
 }

@@ -1,4 +1,4 @@
-import { asRecord } from '../../dialects/reading.ts'
+import { asRecord, wholeNumber } from '../../dialects/reading.ts'
 
 /** What a model wrote for a tool call, or for a piece of one in a stream. */
 export function toolCallText(call: unknown): string {
@@ -15,4 +15,86 @@ export function cutToolCalls(calls: readonly unknown[], keep: (text: string) => 
     const kept = typeof text === 'string' ? keep(text) : ''
     return name === undefined && kept === '' ? [] : [{ ...call, function: { ...written, arguments: kept } }]
   })
+}
+
+/** Complete tool calls in our format. `idOf` makes the id that a call lacks. */
+export function wholeToolCalls(calls: readonly unknown[], idOf: (index: number) => string): readonly object[] {
+  return calls.map((call, index) => {
+    const { id, name, text } = readToolCall(call)
+    return { id: id ?? idOf(index), type: 'function', function: { name: name ?? '', arguments: text ?? '' } }
+  })
+}
+
+/** Puts the pieces of the tool calls of one streamed choice into our format. */
+export type ToolCallPieces = (pieces: readonly unknown[]) => readonly object[]
+
+interface OpenCall {
+  readonly index: number
+  /** As the engine said it. */
+  readonly engineId: string | undefined
+  /** As callers know it; undefined if neither id nor name has come yet. */
+  readonly id: string | undefined
+  readonly name: string
+}
+
+/**
+ * Id and name come once, with the first piece of a call. Some servers repeat them in every piece, and a client that puts
+ * the pieces together would get the name many times over. Others give every call the same index.
+ */
+export function toolCallPieces(idOf: (index: number) => string): ToolCallPieces {
+  /** By the engine's index. */
+  const open = new Map<number, OpenCall>()
+  let nextIndex = 0
+
+  function openCall(given: number, { id, name }: ReadCall): OpenCall {
+    const call = open.get(given)
+    const isAnother = name !== undefined && id !== undefined && call?.engineId !== undefined && call.engineId !== id
+    if (call && !isAnother) return call
+    return { index: call ? nextIndex : given, engineId: undefined, id: undefined, name: '' }
+  }
+
+  function rewritten(piece: unknown, position: number): object | undefined {
+    const read = readToolCall(piece)
+    const given = read.index ?? position
+    const call = openCall(given, read)
+    const { index } = call
+    const id = call.id ?? read.id ?? (read.name === undefined ? undefined : idOf(index))
+    const isNamed = read.name !== undefined && read.name !== call.name
+    nextIndex = Math.max(nextIndex, index + 1)
+    open.set(given, {
+      index,
+      engineId: call.engineId ?? read.id,
+      id,
+      name: isNamed ? call.name + read.name : call.name,
+    })
+    if (id === call.id && !isNamed && !read.text) return undefined
+    return {
+      index,
+      ...(id === call.id ? {} : { id, type: 'function' }),
+      function: { ...(isNamed ? { name: read.name } : {}), arguments: read.text ?? '' },
+    }
+  }
+
+  return (pieces) => pieces.flatMap((piece, position) => rewritten(piece, position) ?? [])
+}
+
+interface ReadCall {
+  readonly index: number | undefined
+  readonly id: string | undefined
+  readonly name: string | undefined
+  /** The arguments, or a piece of them. */
+  readonly text: string | undefined
+}
+
+function readToolCall(call: unknown): ReadCall {
+  const { index, id, function: written } = asRecord(call)
+  const { name, arguments: text } = asRecord(written)
+  return {
+    index: wholeNumber(index),
+    id: typeof id === 'string' && id !== '' ? id : undefined,
+    name: typeof name === 'string' && name !== '' ? name : undefined,
+    // Some servers send an object instead of its JSON.
+    text:
+      typeof text === 'object' && text !== null ? JSON.stringify(text) : typeof text === 'string' ? text : undefined,
+  }
 }

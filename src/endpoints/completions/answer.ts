@@ -1,5 +1,6 @@
 import type { Job } from '../../core/job.ts'
 import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
+import { textLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
 import { joinedStream } from '../joined-stream.ts'
 import { completionsStream } from './stream.ts'
@@ -8,6 +9,7 @@ const format: AnswerFormat<{ readonly text: string }> = {
   idPrefix: 'cmpl-',
   object: 'text_completion',
   content: ({ text }) => ({ text: typeof text === 'string' ? text : '' }),
+  logprobs: ({ logprobs }) => textLogprobs(logprobs, 0),
   outputOf: ({ text }) => text,
   cut: ({ text }, keep) => ({ text: keep(text) }),
 }

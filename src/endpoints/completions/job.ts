@@ -49,7 +49,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
-    ...(request.stream ? { stream: true, stream_options: dialect.streamOptions } : {}),
+    ...(request.stream ? { stream: true, ...dialect.streamFields } : {}),
   }
   const isSplit = dialect.oneChoicePerCall === true && (typeof request.prompt !== 'string' || generated > 1)
   if (isSplit) requireNoneLeftOut(request, model)
@@ -88,7 +88,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
       includeUsage: request.stream_options?.include_usage === true,
       prompts: prompts.length,
       oneChoicePerCall: dialect.oneChoicePerCall,
-      cachedTokens: dialect.cachedTokens,
+      usageOf: dialect.usageOf,
     }),
   }
 }

@@ -1,4 +1,5 @@
 import type { AnswerHead } from '../../core/job.ts'
+import { charactersIn, isChatLogprobs, textLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
 import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
 
@@ -12,6 +13,8 @@ interface Choice {
 /** The stream of a legacy completion: pieces of text, and one finish_reason for each choice. */
 export function completionsStream(head: AnswerHead, options: GenerationOptions): CallStream {
   const finished = new Set<number>()
+  /** The characters of each choice so far, if the engine sends the log probabilities of a chat, which have no offsets. */
+  const characters = new Map<number, number>()
 
   function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
     const index = choice.index ?? 0
@@ -21,18 +24,31 @@ export function completionsStream(head: AnswerHead, options: GenerationOptions):
     if (finishes) finished.add(index)
     const reason = finishes ? choice.finish_reason : null
     return {
-      text: write({ index, text, logprobs: choice.logprobs ?? null, finish_reason: reason }),
+      text: write({ index, text, logprobs: logprobsOf(choice, index, text), finish_reason: reason }),
       finished: finishes ? index : undefined,
     }
+  }
+
+  function logprobsOf({ logprobs }: Choice, index: number, text: string): unknown {
+    if (!isChatLogprobs(logprobs)) return logprobs ?? null
+    const start = characters.get(index) ?? 0
+    characters.set(index, start + charactersIn(text))
+    return textLogprobs(logprobs, start)
   }
 
   return generationStream<Choice>(head, options, {
     idPrefix: 'cmpl-',
     object: 'text_completion',
-    isPlain: ({ index, text, finish_reason }) =>
-      typeof index === 'number' && typeof text === 'string' && text !== '' && finish_reason === null,
+    countsCharacters: (data) => /"logprobs":\s*\{/.test(data),
+    isPlain: ({ index, text, logprobs, finish_reason }) =>
+      typeof index === 'number' &&
+      typeof text === 'string' &&
+      text !== '' &&
+      finish_reason === null &&
+      (!logprobs || !isChatLogprobs(logprobs)),
     outputOf: ({ text }) => text || undefined,
     cut: ({ index, text }, keep) => ({ index: index ?? 0, text: keep(text ?? ''), finish_reason: 'length' }),
     rewrite,
+    ending: (index, reason) => ({ index, text: '', finish_reason: reason }),
   })
 }

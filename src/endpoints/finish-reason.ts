@@ -1,0 +1,18 @@
+/** What some servers call the reasons. */
+const otherNames: Readonly<Record<string, string>> = {
+  eos: 'stop',
+  eos_token: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  function_call: 'tool_calls',
+}
+
+/** vLLM and SGLang say this of a choice that was broken off on their side. */
+const BROKEN_OFF = new Set(['abort', 'error'])
+
+/** Why a choice ended, by the name that callers know; undefined if it has not ended, or was broken off. */
+export function finishReason(reason: unknown): string | undefined {
+  if (typeof reason !== 'string' || reason === '' || BROKEN_OFF.has(reason)) return undefined
+  return otherNames[reason] ?? reason
+}

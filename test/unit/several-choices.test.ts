@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { byteCollector } from '../../src/core/byte-collector.ts'
+import { wholeUsage } from '../../src/core/estimated-usage.ts'
+import type { Job, ParsedAnswer } from '../../src/core/job.ts'
+import { llamacpp } from '../../src/dialects/llamacpp.ts'
+import { chatAnswer } from '../../src/endpoints/chat/answer.ts'
+import { chatStream } from '../../src/endpoints/chat/stream.ts'
+import { completionsAnswer } from '../../src/endpoints/completions/answer.ts'
+import { completionsStream } from '../../src/endpoints/completions/stream.ts'
+import type { GenerationOptions } from '../../src/endpoints/generation-options.ts'
+import type { CallStream } from '../../src/endpoints/generation-stream.ts'
+
+const head = { id: 'r1', created: 7, model: 'meta/x' }
+const optionsOf = (choices: number, more: Partial<GenerationOptions> = {}, maxTokens = 100): GenerationOptions => ({
+  includeUsage: true,
+  limit: { maxTokens, choices, generated: choices, tokenizer: undefined },
+  ...more,
+})
+const usageOf = llamacpp.chat?.usageOf
+
+const piece = (index: number, content: string, reason: string | null = null): object => ({
+  choices: [{ index, delta: { content }, finish_reason: reason }],
+})
+const counted = (output: number, input = 42): object => ({
+  choices: [],
+  usage: { prompt_tokens: input, completion_tokens: output },
+})
+
+function push(relay: CallStream, ...events: readonly (object | string)[]): string {
+  return relay.push(
+    Buffer.from(events.map((it) => `data: ${typeof it === 'string' ? it : JSON.stringify(it)}\n\n`).join('')),
+  )
+}
+
+function reasonsIn(text: string): string[] {
+  return [...text.matchAll(/"index":(\d).*?"finish_reason":"(\w+)"/g)].map(([, index, reason]) => `${index} ${reason}`)
+}
+
+const fixture = (path: string): Buffer => readFileSync(new URL(`../fixtures/dialects/${path}`, import.meta.url))
+
+/** What would be billed: input, cached input, output, and the output that is only estimated. */
+function billed(relay: CallStream): (number | undefined)[] {
+  const usage = relay.reportedUsage()
+  return [usage?.inputTokens, usage?.cachedInputTokens, usage?.outputTokens, relay.deltasSinceReport()]
+}
+
+describe('the count of a stream with several choices', () => {
+  it('[M2] is the sum of the counts that llama.cpp sends after each choice', () => {
+    // Recorded without running counts, as a server of kind openai would be asked.
+    const relay = chatStream(head, optionsOf(2))
+    relay.push(fixture('llamacpp/chat-n2.stream'))
+    assert.deepEqual(billed(relay), [42, 41, 32, 0])
+  })
+
+  it('[M2] is the sum over the prompts, each with its own input', () => {
+    const relay = completionsStream(head, optionsOf(2, { prompts: 2, usageOf }))
+    relay.push(fixture('llamacpp/completions-timings-two-prompts.stream'))
+    assert.deepEqual(billed(relay), [16, 3, 10, 0])
+  })
+
+  it('[M2] is that of the last event if the engine counts everything once', () => {
+    for (const [file, expected] of [
+      ['vllm/chat-n2.stream', [21, 0, 9, 0]],
+      ['openai/chat-litellm-n2.stream', [21, 0, 10, 0]],
+    ] as const) {
+      const relay = chatStream(head, optionsOf(2))
+      relay.push(fixture(file))
+      assert.deepEqual(billed(relay), expected, file)
+    }
+  })
+
+  it('[M2] has a token for each piece if the count leaves out a choice', () => {
+    const relay = chatStream(head, optionsOf(2))
+    push(relay, piece(0, 'a'), piece(1, 'b'), piece(0, 'c'), piece(1, 'd', 'stop'), piece(0, 'e', 'stop'), counted(3))
+    assert.deepEqual(billed(relay), [42, 0, 3, 2])
+  })
+
+  it('[M2] does not count a choice past its limit', () => {
+    const relay = chatStream(head, optionsOf(2, {}, 2))
+    push(relay, piece(0, 'a'), piece(0, 'b'), piece(0, 'c'), piece(1, 'd', 'stop'), counted(1), piece(0, '', 'stop'))
+    push(relay, counted(3), '[DONE]')
+    assert.ok(relay.isPastLimit())
+    const [, , output = 0, more = 0] = billed(relay)
+    assert.equal(output + more, 3)
+  })
+
+  it('[M2] follows the counts of the choices past an early count of everything', () => {
+    const relay = chatStream(head, optionsOf(1))
+    const running = { usage: { prompt_tokens: 42, completion_tokens: 2 } }
+    push(relay, counted(0), piece(0, 'a'), { ...piece(0, 'b'), ...running })
+    assert.deepEqual(billed(relay), [42, 0, 2, 0])
+  })
+})
+
+describe('a stream of llama.cpp that is broken off', () => {
+  it('[M2] is billed by the timings in its last event', () => {
+    const whole = fixture('llamacpp/chat-timings.stream').toString('utf8').split('\n\n')
+    const relay = chatStream(head, optionsOf(1, { usageOf }))
+    relay.push(Buffer.from(`${whole.slice(0, 5).join('\n\n')}\n\n`))
+    assert.deepEqual(billed(relay), [35, 24, 4, 0])
+  })
+
+  it('[M2] is billed by the timings of each of its choices', () => {
+    const whole = fixture('llamacpp/chat-timings-n2.stream').toString('utf8').split('\n\n')
+    const relay = chatStream(head, optionsOf(2, { usageOf }))
+    relay.push(Buffer.from(`${whole.slice(0, 7).join('\n\n')}\n\n`))
+    assert.deepEqual(billed(relay), [35, 34, 5, 0])
+  })
+
+  it('[M2] is billed by the timings if it is cut at the limit', () => {
+    const relay = chatStream(head, optionsOf(1, { usageOf }, 3))
+    relay.push(fixture('llamacpp/chat-timings.stream'))
+    assert.ok(relay.isPastLimit() && relay.isDone())
+    assert.deepEqual(billed(relay), [35, 24, 3, 0])
+  })
+
+  it('is estimated if its version does not say what came from the cache', () => {
+    assert.equal(usageOf?.({ timings: { prompt_n: 3, predicted_n: 2 } }), undefined)
+    assert.equal(usageOf?.({ timings: { cache_n: 3, prompt_n: -1, predicted_n: 2 } }), undefined)
+  })
+})
+
+describe('a stream that says only of some choices why they ended', () => {
+  it('[E2] gives each choice with output a reason once the engine has said [DONE]', () => {
+    const relay = chatStream(head, optionsOf(2))
+    const text = push(relay, piece(0, 'a'), piece(1, 'b'), piece(0, '', 'stop'))
+    assert.ok(!relay.isComplete(), 'it may still go on')
+    assert.deepEqual(reasonsIn(text + push(relay, '[DONE]')), ['0 stop', '1 stop'])
+    assert.ok(relay.isComplete())
+  })
+
+  it('[E2] says length for one that has all its tokens, or if the engine gave no other reason', () => {
+    const full = chatStream(head, optionsOf(2, {}, 2))
+    const said = push(full, piece(0, 'a', 'stop'), piece(1, 'b'), piece(1, 'c'), '[DONE]')
+    assert.deepEqual(reasonsIn(said), ['0 stop', '1 length'])
+    const cut = completionsStream(head, optionsOf(2))
+    const [a, b] = [0, 1].map((index) => ({ choices: [{ index, text: 'a', finish_reason: index ? null : 'length' }] }))
+    assert.deepEqual(reasonsIn(push(cut, b!, a!, '[DONE]')), ['0 length', '1 length'])
+  })
+
+  it('[E2] says tool_calls for one that calls a tool', () => {
+    const relay = chatStream(head, optionsOf(2))
+    const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const calls = { choices: [{ index: 1, delta: { tool_calls: [call] }, finish_reason: null }] }
+    assert.deepEqual(reasonsIn(push(relay, piece(0, 'a', 'stop'), calls, '[DONE]')), ['0 stop', '1 tool_calls'])
+  })
+
+  it('[E2] is broken without [DONE], without any reason, and without output of a choice', () => {
+    for (const events of [
+      [piece(0, 'a', 'stop'), piece(1, 'b')],
+      [piece(0, 'a'), piece(1, 'b'), '[DONE]'],
+      [piece(0, 'a', 'stop'), '[DONE]'],
+      [piece(0, 'a', 'stop'), piece(1, ''), '[DONE]'],
+    ]) {
+      const relay = chatStream(head, optionsOf(2))
+      push(relay, ...events)
+      assert.ok(!relay.isComplete(), JSON.stringify(events))
+    }
+  })
+
+  it('[E2] is broken if the engine gave up on a choice', () => {
+    for (const reason of ['abort', 'error']) {
+      const relay = chatStream(head, optionsOf(1))
+      push(relay, piece(0, 'a', reason), '[DONE]')
+      assert.ok(!relay.isComplete(), reason)
+    }
+  })
+
+  it('has the reasons by the names that callers know', () => {
+    const text = push(chatStream(head, optionsOf(2)), piece(0, 'a', 'eos'), piece(1, 'b', 'max_tokens'))
+    assert.deepEqual(reasonsIn(text), ['0 stop', '1 length'])
+  })
+})
+
+describe('a whole answer with several choices', () => {
+  function read(options: GenerationOptions, ...answers: unknown[]): ParsedAnswer | undefined {
+    const bodies = answers.map((answer) => {
+      const body = byteCollector(1_000_000)
+      body.push(Buffer.from(JSON.stringify(answer)))
+      return body
+    })
+    const format = 'message' in firstChoice(answers[0]) ? chatAnswer : completionsAnswer
+    const answer = format(false, options)
+    assert.ok(answer.kind === 'whole')
+    return answer.read(bodies, head, []) as ParsedAnswer | undefined
+  }
+
+  const firstChoice = (answer: unknown): object =>
+    ((Array.isArray(answer) ? answer[0] : answer) as { choices: object[] }).choices[0] ?? {}
+  const choice = (index: number, content: string, reason = 'stop'): object => ({
+    index,
+    message: { role: 'assistant', content },
+    finish_reason: reason,
+  })
+  const answerOf = (choices: object[], output: number, input = 10): object => ({
+    choices,
+    usage: { prompt_tokens: input, completion_tokens: output },
+  })
+  const counts = (answer: ParsedAnswer | undefined): unknown[] => [
+    answer?.usage?.inputTokens,
+    answer?.usage?.outputTokens,
+    answer?.estimated,
+  ]
+
+  it('[M2] is estimated if the count is below the words of all choices', () => {
+    const both = [choice(0, 'one two three'), choice(1, 'four five six')]
+    assert.equal(counts(read(optionsOf(2), answerOf(both, 4)))[2], 'output')
+    assert.deepEqual(counts(read(optionsOf(2), answerOf(both, 6))), [10, 6, undefined])
+    const full = [choice(0, 'Rome is a city', 'length'), choice(1, 'Rome was a city', 'length')]
+    assert.deepEqual(counts(read(optionsOf(2, {}, 4), answerOf(full, 4))), [10, 8, 'output'])
+  })
+
+  it('[M2] has the estimated input of all prompts if the count is that of the first one', () => {
+    const texts = [0, 1].map((index) => ({ index, text: ' a', finish_reason: 'stop' }))
+    const options = optionsOf(2, { prompts: 2 })
+    const answer = read(options, answerOf(texts, 1, 5))
+    const job = { likelyInputTokens: 11, maxInputTokens: 1000, maxTokens: 100 } as Job
+    const { usage, isEstimated } = wholeUsage(job, answer!)
+    assert.deepEqual([usage.inputTokens, usage.outputTokens, isEstimated], [11, 2, true])
+    assert.equal(wholeUsage(job, read({ ...options, prompts: 1 }, answerOf(texts, 1, 5))!).usage.inputTokens, 5)
+  })
+
+  it('[M2] adds up the counts of several answers, and the input once for each prompt', () => {
+    const answers = [answerOf([choice(0, 'a')], 2), answerOf([choice(0, 'b')], 3)]
+    const answer = read(optionsOf(2), ...answers)
+    assert.deepEqual(counts(answer), [10, 5, undefined])
+    const shown = JSON.parse(String(answer?.render(answer.usage!))) as { choices: { index: number }[] }
+    assert.deepEqual(
+      shown.choices.map(({ index }) => index),
+      [0, 1],
+    )
+    assert.deepEqual(counts(read(optionsOf(2, { prompts: 2 }), ...answers)), [20, 5, undefined])
+  })
+
+  it('[M2] may be a list with an answer for each prompt', () => {
+    const texts = [0, 1].map((index) => answerOf([{ index, text: 'a', finish_reason: 'stop' }], 2, 5 + index))
+    assert.deepEqual(counts(read(optionsOf(2, { prompts: 2 }), texts)), [11, 4, undefined])
+  })
+
+  it('is no answer with fewer choices than were asked for', () => {
+    assert.equal(read(optionsOf(2), answerOf([choice(0, 'a')], 2)), undefined)
+    assert.equal(read(optionsOf(1), answerOf([choice(0, 'a', 'abort')], 2)), undefined)
+  })
+})
