@@ -14,6 +14,7 @@ import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
 import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
 import { ConfigError } from './core/checked-yaml.ts'
+import { untakenParameters, untakenWarning } from './dialects/listed-parameters.ts'
 import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
 import { findModel } from './embedded/manifest/manifest.ts'
 import { formatAud } from './core/money/money.ts'
@@ -175,6 +176,7 @@ async function assemble(
       // The first start creates a workspace, but later than this.
       const names = [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)]
       for (const warning of catalogWarnings(models, names)) log.warn(`catalog: ${warning}`)
+      for (const listed of untakenParameters(models)) log.warn(listed, `catalog: ${untakenWarning(listed)}`)
     }
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
@@ -191,6 +193,7 @@ async function assemble(
       prices.priceOn(deployment, model, workspace.id, media?.imageKind),
     settled: telemetry.settled,
     pastLimit: telemetry.pastLimit,
+    contradicted: telemetry.contradicted,
     random: Math.random,
   })
 
@@ -237,6 +240,7 @@ async function assemble(
     reloads,
     settings: () => settings.inForce(),
     lendKey: accounts.lendKey,
+    contradictedCounts: telemetry.contradictedCounts,
   })
   opened.defer(() => commands.close())
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Setting } from './core/settings.ts'
 import type { Reloads } from './ports/changes.ts'
+import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
 
 /**
@@ -26,6 +27,8 @@ export interface ServiceCommands {
   readonly reloads: Reloads
   /** The settings in force. */
   settings(): readonly Setting[]
+  /** The engines whose counts contradict the text. */
+  contradictedCounts(): readonly ContradictedCounts[]
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
   lendKey(workspace: string): { readonly key: string; end(): void }
 }
@@ -113,6 +116,17 @@ export async function refreshService(dataDir: string): Promise<void> {
   }
 }
 
+/** The engines of the running service whose counts contradict the text. Empty when no service is running. */
+export async function contradictedCountsOf(dataDir: string): Promise<readonly ContradictedCounts[]> {
+  const socket = findService(dataDir)?.socket
+  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/counts')
+  return (answered as Partial<CountsAnswer> | undefined)?.counts ?? []
+}
+
+interface CountsAnswer {
+  readonly counts: readonly ContradictedCounts[]
+}
+
 /** The settings that the running service goes by; undefined when none is running. */
 export async function settingsInForce(dataDir: string): Promise<readonly Setting[] | undefined> {
   const socket = findService(dataDir)?.socket
@@ -158,8 +172,8 @@ function failure(message: string): Error {
 
 async function answer(
   request: string,
-  { reloads, settings }: ServiceCommands,
-): Promise<{ status: number; body: ReloadAnswer | { readonly settings: readonly Setting[] } }> {
+  { reloads, settings, contradictedCounts }: ServiceCommands,
+): Promise<{ status: number; body: ReloadAnswer | CountsAnswer | { readonly settings: readonly Setting[] } }> {
   try {
     switch (request) {
       case 'GET /settings':
@@ -167,6 +181,8 @@ async function answer(
       case 'POST /accounts':
         await reloads.accounts()
         return { status: 200, body: { reloaded: true } }
+      case 'GET /counts':
+        return { status: 200, body: { counts: contradictedCounts() } }
       case 'POST /catalog':
       case 'POST /catalog?force=true':
         return {

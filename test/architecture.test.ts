@@ -79,7 +79,10 @@ const rules: readonly Rule[] = [
   { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
   { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
-  { part: 'running-service.ts', may: ['core', 'ports/changes.ts', 'store/sqlite/service-lock.ts'] },
+  {
+    part: 'running-service.ts',
+    may: ['core', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'store/sqlite/service-lock.ts'],
+  },
   { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   { part: 'version.ts', may: [] },
@@ -99,8 +102,9 @@ const rules: readonly Rule[] = [
       'http/public/public-api.ts',
       'http/admin/admin-api.ts',
       'pipeline',
-      // How to ask an engine whether it is well. Endpoints know the rest of the dialects.
+      // How to ask an engine whether it is well, and what the catalog promises too much. Endpoints know the rest.
       'dialects/health-check.ts',
+      'dialects/listed-parameters.ts',
       'config.ts',
       'live-settings.ts',
       'running-service.ts',
@@ -119,6 +123,7 @@ const rules: readonly Rule[] = [
       'embedded/manifest',
       'engines/address.ts',
       'dialects/health-check.ts',
+      'dialects/listed-parameters.ts',
       'store/open.ts',
       // A backup is a copy of files, whatever is in them.
       'store/sqlite/backup.ts',
@@ -307,6 +312,12 @@ describe('the test of the parts', () => {
     ],
     ['commands/chat.ts', "import { dialects } from '../dialects/index.ts'", 'imports dialects/index.ts'],
     ['compose.ts', "import { dialects } from './dialects/index.ts'", 'imports dialects/index.ts'],
+    [
+      'compose.ts',
+      "import { supportFor } from './dialects/parameter-support.ts'",
+      'imports dialects/parameter-support.ts',
+    ],
+    ['running-service.ts', "import type { Engine } from './ports/engine.ts'", 'imports ports/engine.ts'],
     ['endpoints/parameters.ts', "import { schema } from './chat/schema.ts'", 'imports endpoints/chat/schema.ts'],
     ['embedded/service/supervisor.ts', "import '../host/host.ts'", 'imports embedded/host/host.ts'],
     ['embedded/service/supervisor.ts', "import '../host/wire/chat.ts'", 'imports embedded/host/wire/chat.ts'],

@@ -1,6 +1,7 @@
 import { catalogWarnings } from '../catalog/warnings.ts'
 import { findMistakes, loadConfig, type Config } from '../config.ts'
 import { deploymentsOf, type Model } from '../core/catalog.ts'
+import { untakenParameters, untakenWarning } from '../dialects/listed-parameters.ts'
 import { findModel } from '../embedded/manifest/manifest.ts'
 import { hasLedger, openStore } from '../store/open.ts'
 import { overridesOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
@@ -19,8 +20,8 @@ export const check: Command = {
 
 Reads weir.yaml, its catalog and the environment as weir serve would, and lists
 every mistake at once, each with its line. Also warns about what is allowed but
-probably not meant: a price that a model of this kind is never charged for, and
-a workspace that does not exist. Changes nothing. Exits with status 1 if there
+probably not meant: a price that a model of this kind is never charged for, a
+workspace that does not exist, and a parameter that the engine does not take. Changes nothing. Exits with status 1 if there
 is a mistake; warnings alone do not count.
 
   --port N   check this port as well`,
@@ -42,7 +43,10 @@ async function checkCatalog(config: Config): Promise<Checked> {
     file: config.file ?? null,
     mistakes: unknownModels(models),
     // Nobody can tell which workspaces there will be before the first start.
-    warnings: catalogWarnings(models, names ?? models.flatMap(workspacesIn)),
+    warnings: [
+      ...catalogWarnings(models, names ?? models.flatMap(workspacesIn)),
+      ...untakenParameters(models).map(untakenWarning),
+    ],
   }
 }
 

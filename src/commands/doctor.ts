@@ -4,11 +4,12 @@ import { availableParallelism, freemem, totalmem } from 'node:os'
 import { request } from 'undici'
 import type { Config } from '../config.ts'
 import { deploymentsOf, type EngineDescription, type Model } from '../core/catalog.ts'
+import { untakenParameters, untakenWarning } from '../dialects/listed-parameters.ts'
 import { findModel } from '../embedded/manifest/manifest.ts'
 import { modelFiles } from '../embedded/files/model-files.ts'
 import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
-import { findService } from '../running-service.ts'
+import { contradictedCountsOf, findService } from '../running-service.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from './terminal/amounts.ts'
@@ -55,6 +56,8 @@ lines for weir.yaml. Each question has a minute.
       await service(config),
       ...(await runtimes()),
       ...(await engines(models)),
+      ...(await counts(config)),
+      ...parameters(models),
       ...localModels(config, models),
     ]
     print(flags, { findings }, (view) => doctorText(findings, view))
@@ -172,6 +175,28 @@ async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
 function harmlessPath(engine: EngineDescription): string {
   const { isCheap, path } = healthCheckOf(engine)
   return isCheap ? path : '//'
+}
+
+async function counts(config: Config): Promise<readonly Finding[]> {
+  const contradicted = await contradictedCountsOf(config.dataDir)
+  return contradicted.map(({ lane, kind, answers, counted, least, most }) => ({
+    name: 'token counts',
+    state: 'note',
+    detail: `${lane}: the engine (${kind}) counted ${counted} input tokens where ${least} to ${most} are plausible, in ${answers} ${answers === 1 ? 'answer' : 'answers'} since the start`,
+    advice:
+      counted > most
+        ? 'make the engine count tokens, or choose its own kind; such answers are billed by an estimate (docs/billing.md)'
+        : 'see whether the engine truncates its input or leaves out what it had in its cache; such answers are billed as counted',
+  }))
+}
+
+function parameters(models: readonly Model[]): readonly Finding[] {
+  return untakenParameters(models).map((listed) => ({
+    name: 'parameters',
+    state: 'note',
+    detail: untakenWarning(listed),
+    advice: 'take them out of the catalog; docs/engines.md says what each kind takes',
+  }))
 }
 
 function localModels(config: Config, models: readonly Model[]): readonly Finding[] {

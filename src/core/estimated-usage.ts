@@ -10,6 +10,8 @@ export interface CountedUsage {
   readonly isEstimated: boolean
   /** The engine generated more than was allowed, or reported more than is possible. */
   readonly isPastLimit: boolean
+  /** The engine's count of the input, if it contradicts the estimate. */
+  readonly contradictedCount?: number | undefined
 }
 
 /** Used when the engine reports no usage. */
@@ -37,19 +39,36 @@ export function streamedUsage(job: Job, relay: StreamRelay, sentShare: number): 
   const reported = relay.reportedUsage()
   if (!reported) return { ...estimate(job, relay.deltaCount(), sentShare), isPastLimit }
   const more = relay.deltasSinceReport()
-  return allowedUsage(job, { ...reported, outputTokens: reported.outputTokens + more }, more > 0, isPastLimit)
+  const usage = { ...reported, outputTokens: reported.outputTokens + more }
+  return allowedUsage(job, usage, more > 0, isPastLimit, sentShare)
 }
 
 function estimate(job: Job, outputTokens: number, sentShare = 1): { usage: Usage; isEstimated: boolean } {
   return { usage: clampUsage(estimatedUsage(job, outputTokens, sentShare), job), isEstimated: true }
 }
 
-/** Never more than was allowed, whatever the engine reports. */
-function allowedUsage(job: Job, reported: Usage, isEstimated: boolean, isPastLimit: boolean): CountedUsage {
-  const usage = clampUsage(reported, job)
+/**
+ * Never more than was allowed, whatever the engine reports. A count that is too high to be one of tokens is replaced by
+ * the low estimate. One that is too low is billed: the engine may have read only a part.
+ */
+function allowedUsage(
+  job: Job,
+  reported: Usage,
+  isEstimated: boolean,
+  isPastLimit: boolean,
+  sentShare = 1,
+): CountedUsage {
+  const possible = clampUsage(reported, job)
   const isPossible =
-    usage.inputTokens === reported.inputTokens &&
-    usage.outputTokens === reported.outputTokens &&
-    usage.images === reported.images
-  return { usage, isEstimated: isEstimated || !isPossible, isPastLimit: isPastLimit || !isPossible }
+    possible.inputTokens === reported.inputTokens &&
+    possible.outputTokens === reported.outputTokens &&
+    possible.images === reported.images
+  const { least, most } = job.expectedInput ?? { least: 0, most: Infinity }
+  const isTooHigh = reported.inputTokens > most
+  return {
+    usage: isTooHigh ? clampUsage(estimatedUsage(job, possible.outputTokens, sentShare), job) : possible,
+    isEstimated: isEstimated || !isPossible || isTooHigh,
+    isPastLimit: isPastLimit || !isPossible,
+    contradictedCount: isTooHigh || reported.inputTokens < least * sentShare ? reported.inputTokens : undefined,
+  }
 }

@@ -1,6 +1,7 @@
 import type { Deployment, Model } from './catalog.ts'
 import type { ByteCollector } from './byte-collector.ts'
 import type { ApiError } from './errors.ts'
+import type { ExpectedCount } from './expected-count.ts'
 import type { Rates, Usage } from './money/rating.ts'
 
 /** A checked request: what to send to the engine, and how to read its answer. */
@@ -15,8 +16,10 @@ export interface Job {
   readonly maxTokens: number
   /** The most input tokens that can be billed, however many the engine reports. */
   readonly maxInputTokens: number
-  /** Used when the engine reports no usage. */
+  /** Used when the engine reports no usage, or a count that cannot be one of tokens. */
   readonly likelyInputTokens: number
+  /** undefined when the count cannot be foreseen: images may take any number of tokens. */
+  readonly expectedInput?: ExpectedCount | undefined
   /** What is billed besides tokens: the images requested and their kind, and the length of the audio. */
   readonly media?: { readonly images?: number; readonly imageKind?: string; readonly audioMs?: number }
   /** Made one after the other. There are several when the engine takes less at a time. */

@@ -12,15 +12,14 @@ import type { JsonRecord } from './reading.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
-/** LocalAI calls steps `step` and expects the negative prompt after a `|`, so any other `|` is removed. */
+/** LocalAI expects the negative prompt after a `|`, so any other `|` is removed. */
 const localaiImages: ImagesDialect = {
   ...openaiImages,
   request(input) {
-    const { steps, negative_prompt: negative, ...parameters } = input.parameters
+    const { negative_prompt: negative, ...parameters } = input.parameters
     const wanted = withoutBars(input.prompt)
     const prompt = typeof negative === 'string' ? `${wanted}|${withoutBars(negative)}` : wanted
-    const { path, body } = openaiImages.request({ ...input, prompt, parameters })
-    return { path, body: { ...body, ...(steps === undefined ? {} : { step: steps }) } }
+    return openaiImages.request({ ...input, prompt, parameters })
   },
 }
 

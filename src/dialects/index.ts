@@ -2,6 +2,9 @@ import type { EngineKind } from '../core/catalog.ts'
 import type { Dialect } from './dialect.ts'
 import { embedded } from './embedded.ts'
 import { localai, sdcpp } from './image-servers.ts'
+import { infinity } from './infinity.ts'
+import { litellm } from './litellm.ts'
+import { llamacppPython } from './llamacpp-python.ts'
 import { llamacpp } from './llamacpp.ts'
 import { nim } from './nim.ts'
 import { ollama } from './ollama.ts'
@@ -18,9 +21,12 @@ export const dialects: Readonly<Record<EngineKind, Dialect>> = {
   vllm,
   sglang,
   llamacpp,
+  llamacpp_python: llamacppPython,
   ollama,
   tei,
+  infinity,
   nim,
+  litellm,
   cohere,
   jina,
   localai,

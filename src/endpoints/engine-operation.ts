@@ -3,6 +3,7 @@ import { ApiError } from '../core/errors.ts'
 import type { EngineRequest } from '../core/job.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
+import { supportFor, type Operation, type SupportByName } from '../dialects/parameter-support.ts'
 
 /** How a deployment's engine is asked for an operation. Throws when the engine does not offer it. */
 export function operationOf<Name extends keyof Dialect>(
@@ -15,6 +16,11 @@ export function operationOf<Name extends keyof Dialect>(
   throw new ApiError('model_not_configured', `${model.id} has no engine for ${name} yet. Try again later.`, {
     param: 'model',
   })
+}
+
+/** What the deployment's engine does with the parameters of an operation. */
+export function supportOf({ engine }: Deployment, operation: Operation): SupportByName {
+  return engine ? supportFor(engine.kind, operation) : {}
 }
 
 export function jsonRequest(path: string, body: Buffer, inputName: string): EngineRequest & { readonly body: Buffer } {

@@ -21,6 +21,8 @@ export interface PipelineParts {
   settled(row: LedgerRow): void
   /** Hears of the row if its engine generated more than was allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
+  /** Hears of the engine's count of the input if it contradicts the estimate. */
+  contradicted(job: Job, count: number): void
   /** A number in [0, 1), to spread delays that must not all be the same. */
   random(): number
 }

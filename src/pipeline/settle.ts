@@ -26,6 +26,7 @@ export async function settle(
   const row = rowOf(parts, request, settlement)
   parts.settled(row)
   if (settlement.isPastLimit) parts.pastLimit(row)
+  if (settlement.contradictedCount !== undefined) parts.contradicted(request.job, settlement.contradictedCount)
   try {
     await parts.ledger.settle(row, ifLate && { ...row, ...noUsage, estimated: false, outcome: ifLate, amount: 0n })
   } catch (cause) {

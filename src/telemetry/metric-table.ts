@@ -44,6 +44,11 @@ export const metricTable = {
     labels: ['model'],
     help: 'Answers with more than the request allowed, by model',
   },
+  weir_contradicted_counts_total: {
+    type: 'counter',
+    labels: ['model'],
+    help: 'Token counts of engines that contradict the text, by model',
+  },
   weir_spend_limits_reached_total: {
     type: 'counter',
     labels: ['workspace'],

@@ -1,8 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { pino, type Logger } from 'pino'
 import type { LaneStatus } from '../core/admission/lane.ts'
+import type { Job } from '../core/job.ts'
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
+import type { ContradictedCounts } from '../ports/contradicted-counts.ts'
+import { doubtfulCounts } from './doubtful-counts.ts'
 import { logDestination, type LogDestination } from './log-destination.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
@@ -25,6 +28,10 @@ export interface Telemetry {
   settled(row: LedgerRow): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
+  /** An engine's count of the input contradicts the estimate. */
+  contradicted(job: Job, count: number): void
+  /** The deployments whose counts contradicted the estimate since the start. */
+  contradictedCounts(): readonly ContradictedCounts[]
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** Counts ledger rows that are set aside. */
@@ -51,6 +58,8 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const rejections = metrics.counter('weir_rejections_total')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total')
   const breaches = metrics.counter('weir_engine_breaches_total')
+  const contradictions = metrics.counter('weir_contradicted_counts_total')
+  const doubtful = doubtfulCounts()
   const settled = settlementMetrics(metrics)
   let setAside = 0
   metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
@@ -86,6 +95,16 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       const line = { request_id: requestId, model, lane, max_tokens: maxTokens }
       log.warn(line, 'engine went past the limits of a request; the answer and its bill were cut')
     },
+    contradicted(job, count) {
+      const { model, deployment } = job
+      contradictions.add(labels({ model: model.id }))
+      if (!doubtful.add(job, count)) return
+      const { engine, lane } = deployment
+      const { least, most } = job.expectedInput ?? {}
+      const line = { model: model.id, lane, kind: engine?.kind, urls: engine?.urls, counted: count, least, most }
+      log.warn(line, 'the token counts of an engine contradict the text; counts that are too high are not billed')
+    },
+    contradictedCounts: doubtful.list,
     rowsSetAside: (count) => void (setAside += count),
     spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
     async metrics() {

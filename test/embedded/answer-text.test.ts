@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { answerParts, type AnswerPart } from '../../src/embedded/host/llama/answer-parts.ts'
+import { splitAnswer } from '../../src/embedded/host/llama/chat-events.ts'
+import type { TextEvent } from '../../src/embedded/host/runtime/engine-model.ts'
 import { stopText } from '../../src/embedded/host/runtime/stop-text.ts'
 
 /** The text in pieces of random length, as tokens bring it. */
@@ -78,5 +80,35 @@ describe('answer parts', () => {
     assert.equal(joined([...broken.push('<tool_call>oops'), ...broken.flush()]).text, 'oops')
     const plain = answerParts({ thinks: false, startsThinking: false, tools: false })
     assert.equal(joined([...plain.push('<think>x'), ...plain.flush()]).text, '<think>x')
+  })
+})
+
+describe('tool calls', () => {
+  const call = '<tool_call>{"name":"f","arguments":{}}</tool_call>'
+
+  /** The kinds of the events, and how many tokens were generated. */
+  async function eventsOf(maxCalls: number): Promise<{ kinds: string[]; generated: number }> {
+    let generated = 0
+    async function* written(): AsyncGenerator<TextEvent> {
+      for (const text of [call, call, 'Bye.']) yield { kind: 'text', text, completionTokens: ++generated }
+      yield { kind: 'end', finishReason: 'stop', completionTokens: generated }
+    }
+    const kinds: string[] = []
+    const parts = answerParts({ thinks: false, startsThinking: false, tools: true })
+    for await (const event of splitAnswer(written(), parts, maxCalls)) {
+      kinds.push(event.kind === 'end' ? event.finishReason : event.kind)
+    }
+    return { kinds, generated }
+  }
+
+  it('may be several in one answer', async () => {
+    assert.deepEqual(await eventsOf(Infinity), {
+      kinds: ['tool_call', 'tool_call', 'text', 'tool_calls'],
+      generated: 3,
+    })
+  })
+
+  it('end the answer with the first one, if no more are allowed', async () => {
+    assert.deepEqual(await eventsOf(1), { kinds: ['tool_call', 'tool_calls'], generated: 1 })
   })
 })

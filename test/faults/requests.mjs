@@ -32,8 +32,8 @@ export default [
   {
     name: 'pipeline-bills-whatever-is-reported',
     file: 'src/core/estimated-usage.ts',
-    find: 'const usage = clampUsage(reported, job)',
-    replace: 'const usage = reported',
+    find: 'const possible = clampUsage(reported, job)',
+    replace: 'const possible = reported',
     tests: ['simulation/pipeline/pipeline', 'http/chat', 'http/stream'],
   },
   {

@@ -1118,12 +1118,12 @@ describe('chat: an answer with more output than was allowed', () => {
     assert.ok(row.amount < 5_000_000_000n, `${row.amount}`)
   })
 
-  it('[E12] is not billed more input than its bytes can be, in a large context', async (t) => {
+  it('[E12] is billed by the estimate of its text if the count cannot be right, also in a large context', async (t) => {
     const stage = await chatStage(t, { model: { context_length: 1_000_000 }, script: { promptTokens: 900_000 } })
     const { usage } = (await (await stage.weir.chat({})).json()) as Answer
     const [row] = await stage.weir.ledger()
     assert.deepEqual([row?.inputTokens, row?.estimated], [usage['prompt_tokens'], true])
-    assert.ok(row && row.inputTokens > 1000 && row.inputTokens < 10_000, `${row?.inputTokens} input tokens`)
+    assert.ok(row && row.inputTokens > 0 && row.inputTokens < 10, `${row?.inputTokens} input tokens`)
   })
 
   it('[E12] in its reasoning has nothing after that', async () => {

@@ -82,6 +82,8 @@ describe('a hard spend limit holds the most that one request can cost', () => {
   /** One cent per input token. The engine counts a token for each byte that the model reads. */
   const byInput = { input_per_million: '10000', output_per_million: '0' }
   const bytesOf = (text: string): number => Buffer.byteLength(text)
+  /** A text that may well have a token for each of its bytes. */
+  const symbols = (count: number): string => '☃'.repeat(count)
   const roomy = { token_budget: 10_000_000 }
 
   /** The engine's answer is billed in full when it is within the limit, and never called when it might not be. */
@@ -109,7 +111,7 @@ describe('a hard spend limit holds the most that one request can cost', () => {
 
   it('for a query that is read with every document', async (t) => {
     const stage = await jsonStage(t, { limits: roomy, model: { ...reranker, rerank_schema: 'documents' } })
-    const query = 'w'.repeat(1000)
+    const query = symbols(333)
     const documents = Array.from({ length: 20 }, (_, index) => `document ${index}`)
     const read = documents.reduce((sum, text) => sum + bytesOf(query) + bytesOf(text), 0)
     stage.answer(() => ({
@@ -122,7 +124,7 @@ describe('a hard spend limit holds the most that one request can cost', () => {
   it('for a query that is read with every passage', async (t) => {
     const model = { ...reranker, rerank_schema: 'passages' }
     const stage = await jsonStage(t, { limits: roomy, engine: { kind: 'nim' }, model })
-    const query = { text: 'w'.repeat(1000) }
+    const query = { text: symbols(333) }
     const passages = Array.from({ length: 20 }, (_, index) => ({ text: `passage ${index}` }))
     const read = passages.reduce((sum, { text }) => sum + bytesOf(query.text) + bytesOf(text), 0)
     stage.answer(() => ({
@@ -138,7 +140,7 @@ describe('a hard spend limit holds the most that one request can cost', () => {
       limits: roomy,
       model: { context_length, max_completion_tokens: 500, pricing: byInput },
     })
-    const prompt = Array.from({ length: 36 }, () => 'w'.repeat(900))
+    const prompt = Array.from({ length: 36 }, () => symbols(300))
     const read = prompt.reduce((sum, text) => sum + bytesOf(text), 0)
     stage.answer(() => ({
       object: 'text_completion',

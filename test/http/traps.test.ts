@@ -255,7 +255,7 @@ describe('trap 6: the defaults of vLLM', () => {
         tokens: Array.from({ length: 300 }, () => 'x'),
         tokenMs: 5,
         continuousUsage: true,
-        promptTokens: 4321,
+        promptTokens: 432,
       },
     })
     const client = await rawClient(weir.base)
@@ -265,7 +265,7 @@ describe('trap 6: the defaults of vLLM', () => {
     await engine.left(1)
     await eventually('the row is there', async () => (await weir.ledger()).length === 1)
     const [row] = await weir.ledger()
-    assert.deepEqual([row?.outcome, row?.inputTokens], ['caller_left', 4321])
+    assert.deepEqual([row?.outcome, row?.inputTokens], ['caller_left', 432])
     assert.ok(row && row.outputTokens > 0 && row.amount > 0n)
   })
 

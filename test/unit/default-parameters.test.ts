@@ -34,7 +34,7 @@ const cases: Readonly<Record<string, readonly [usual: readonly unknown[], others
 describe('a parameter that the model does not list', () => {
   for (const [name, [usual, others]] of Object.entries(cases)) {
     const accepted = (value: unknown, model = none) =>
-      acceptedParameters({ [name]: value }, { [name]: {} }, new Set(), model)
+      acceptedParameters({ [name]: value }, { [name]: {} }, new Set(), model, {})
 
     it(`is allowed when it asks for what happens anyway, and is not sent on: ${name}`, () => {
       for (const value of [...usual, null, undefined]) assert.equal(accepted(value).size, 0)
@@ -47,4 +47,38 @@ describe('a parameter that the model does not list', () => {
       }
     })
   }
+
+  it('is refused when it would keep the model from calling its tools: tool_choice none', () => {
+    const known = { tools: {}, tool_choice: {} }
+    const lists = { ...none, supportedParameters: ['tools'] }
+    const request = { tools: [{}], tool_choice: 'none' }
+    assert.throws(() => acceptedParameters(request, known, new Set(), lists, {}), {
+      code: 'unsupported_parameter',
+      param: 'tool_choice',
+    })
+  })
+})
+
+describe('best_of', () => {
+  it('asks for what happens anyway when it is as many as n', () => {
+    const accepted = (request: Readonly<Record<string, unknown>>) =>
+      acceptedParameters(request, { n: {}, best_of: {} }, new Set(), { ...none, supportedParameters: ['n'] }, {})
+    assert.deepEqual([...accepted({ n: 2, best_of: 2 })], ['n'])
+    assert.throws(() => accepted({ n: 2, best_of: 3 }), { code: 'unsupported_parameter', param: 'best_of' })
+  })
+})
+
+describe('a parameter that the engine does not take', () => {
+  const lists = { ...none, supportedParameters: ['n'] }
+
+  it('is refused although the model lists it', () => {
+    assert.throws(() => acceptedParameters({ n: 2 }, { n: {} }, new Set(), lists, { n: 'refused' }), {
+      code: 'unsupported_parameter',
+      param: 'n',
+    })
+  })
+
+  it('is left out when it asks for what happens anyway', () => {
+    assert.equal(acceptedParameters({ n: 1 }, { n: {} }, new Set(), lists, { n: 'refused' }).size, 0)
+  })
 })

@@ -29,7 +29,7 @@ const [model] = parseCatalog(
         context_length: 100_000_000,
         tokenizer: 'llama3',
         supported_parameters: [...new Set(every)],
-        serverless: { engine: { kind: 'vllm', urls: ['http://127.0.0.1:1'] } },
+        serverless: { engine: { kind: 'openai', urls: ['http://127.0.0.1:1'] } },
       },
     ],
   }),

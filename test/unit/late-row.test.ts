@@ -97,6 +97,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Ledge
     priceOf: () => ({ version: 1, rates: { ...freeRates, outputPerToken: PRICE } }),
     settled() {},
     pastLimit() {},
+    contradicted() {},
     random: () => 0,
   })
   const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10, stream: isStream }

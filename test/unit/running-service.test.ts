@@ -66,6 +66,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
   }
   const { socket, close } = await listenForCommands(dataDir, {
     reloads,
+    contradictedCounts: () => [],
     settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
     lendKey(workspace) {
       if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)

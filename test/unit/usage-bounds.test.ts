@@ -102,7 +102,7 @@ const completions = fc
   .record({ prompts: texts, n: several, more: fc.nat(2), maxTokens: several })
   .map(({ prompts, n, more, maxTokens }) => async (): Promise<Case> => {
     const body = bodyOf({ prompt: prompts, n, best_of: n + more, max_tokens: maxTokens })
-    const job = await finished(completionsJob(body, ...modelOf(['llm'], 'vllm')))
+    const job = await finished(completionsJob(body, ...modelOf(['llm'], 'openai')))
     const choices = Array.from({ length: prompts.length * n }, (_, index) => ({
       index,
       text: 'x',

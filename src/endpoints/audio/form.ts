@@ -2,6 +2,7 @@ import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import { isLanguageCode } from '../../core/language-names.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
+import type { SupportByName } from '../../dialects/parameter-support.ts'
 import type { ByteSource, MeasuredAudio } from '../../ports/uploads.ts'
 import { acceptedParameters } from '../parameters.ts'
 import { audioRequestSchema, type AudioRequest } from './schema.ts'
@@ -49,7 +50,7 @@ export async function readRecording({ file }: AudioForm, measure: MeasureAudio):
 }
 
 /** Converts and checks the fields of the form. An empty field counts as missing. */
-export function readRequest({ fields, file }: AudioForm, model: Model): AudioRequest {
+export function readRequest({ fields, file }: AudioForm, model: Model, support: SupportByName): AudioRequest {
   const granularities = ['timestamp_granularities[]', 'timestamp_granularities'].flatMap(
     (name) => fields.get(name) ?? [],
   )
@@ -81,7 +82,7 @@ export function readRequest({ fields, file }: AudioForm, model: Model): AudioReq
       },
     )
   }
-  acceptedParameters(request, audioRequestSchema.properties, alwaysAccepted(checked), model)
+  acceptedParameters(request, audioRequestSchema.properties, alwaysAccepted(checked), model, support)
   return checked
 }
 

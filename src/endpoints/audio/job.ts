@@ -3,7 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import { textTokens } from '../../core/token-estimate.ts'
 import type { SpeechDialect, SpeechInput } from '../../dialects/dialect.ts'
-import { operationOf } from '../engine-operation.ts'
+import { operationOf, supportOf } from '../engine-operation.ts'
 import { audioAnswer } from './answer.ts'
 import { engineForm } from './engine-form.ts'
 import { readRecording, readRequest, type AudioForm, type MeasureAudio, type MeasuredRecording } from './form.ts'
@@ -23,7 +23,7 @@ export async function audioJob(
   measure: MeasureAudio,
 ): Promise<Job> {
   const recording = await readRecording(form, measure)
-  const request = readRequest(form, model)
+  const request = readRequest(form, model, supportOf(deployment, 'speech'))
   const dialect = operationOf(model, deployment, 'speech')
   if (task === 'translate' && dialect.transcribesOnly) {
     throw new ApiError('model_not_configured', `${model.id} has no engine for translation.`, { param: 'model' })

@@ -1,5 +1,6 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
+import { expectedCount, TEMPLATE_TOKENS } from '../../core/expected-count.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
@@ -8,12 +9,12 @@ import { sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
-import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
 import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
-import { acceptedParameters } from '../parameters.ts'
+import { acceptedParameters, forwardedParameters } from '../parameters.ts'
 
 const CHAT_PATH = '/chat/completions'
 const required = new Set(['messages'])
@@ -30,7 +31,9 @@ export async function* chatJob(
   yield
   const request = body.value as ChatRequest
   requireConsistent(request)
-  const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model)
+  const support = supportOf(deployment, 'chat')
+  const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model, support)
+  const { keeps, translated } = forwardedParameters(request, accepted, support)
   requireSmallParameters(body, accepted)
   const checked = yield* checkMessages(request, model, images)
   const { images: imageCount, rewritten } = checked
@@ -48,10 +51,11 @@ export async function* chatJob(
     max_tokens: maxTokens,
     ...(request.stream ? { stream: true, ...dialect.streamFields } : {}),
     ...(rewritten ? { messages: rewritten } : {}),
+    ...translated,
   }
   const isSplit = dialect.oneChoicePerCall === true && choices > 1
   const keep = (name: string): boolean =>
-    isSplit && SPLIT_PARAMETERS.has(name) ? false : accepted.has(name) || (name === 'messages' && !rewritten)
+    isSplit && SPLIT_PARAMETERS.has(name) ? false : keeps(name) || (name === 'messages' && !rewritten)
   const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
   const plain = jsonRequest(dialect.path, sent, 'messages')
   const shared = request.stream && dialect.hidesRefusalsOfStreams ? withExplanation(plain) : plain
@@ -65,6 +69,11 @@ export async function* chatJob(
     // The tokens of an image depend on its size in pixels, not in bytes.
     maxInputTokens: imageCount > 0 ? model.contextLength : mostTextTokens(sent, model),
     likelyInputTokens: input.likely,
+    // A template may leave the parameters out, so only the messages count for the least.
+    expectedInput:
+      imageCount > 0
+        ? undefined
+        : expectedCount({ charged: input.charged, likely: checked.input.likely }, 1, TEMPLATE_TOKENS),
     calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined }) : [shared],
     answer: chatAnswer(request.stream === true, {
       limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },

@@ -1,5 +1,6 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
+import { expectedCount } from '../../core/expected-count.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
@@ -9,12 +10,12 @@ import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
-import { jsonRequest, operationOf } from '../engine-operation.ts'
+import { jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
 import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
-import { acceptedParameters } from '../parameters.ts'
+import { acceptedParameters, forwardedParameters } from '../parameters.ts'
 import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
 
 const DEFAULT_MAX_TOKENS = 16
@@ -27,7 +28,9 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   requireValid(completionsRequestSchema, body.value)
   const request = body.value as CompletionsRequest
   requireConsistent(request)
-  const accepted = acceptedParameters(request, completionsRequestSchema.properties, required, model)
+  const support = supportOf(deployment, 'completions')
+  const accepted = acceptedParameters(request, completionsRequestSchema.properties, required, model, support)
+  const { keeps, translated } = forwardedParameters(request, accepted, support)
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
   // The model reads the suffix with every prompt.
   const suffix = request.suffix ?? ''
@@ -50,10 +53,10 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
     ...(request.stream ? { stream: true, ...dialect.streamFields } : {}),
+    ...translated,
   }
   const isSplit = dialect.oneChoicePerCall === true && (typeof request.prompt !== 'string' || generated > 1)
-  if (isSplit) requireNoneLeftOut(request, model)
-  const keep = (name: string): boolean => accepted.has(name) && !(isSplit && SPLIT_PARAMETERS.has(name))
+  const keep = (name: string): boolean => keeps(name) && !(isSplit && SPLIT_PARAMETERS.has(name))
   // A list of prompts is not sent with each of them.
   const list = isSplit && typeof request.prompt !== 'string' ? prompts : undefined
   const sent = list
@@ -76,6 +79,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
       model.contextLength,
     ),
     likelyInputTokens: input.likely,
+    expectedInput: expectedCount(input, prompts.length),
     calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined, prompts: list }) : [shared],
     answer: completionsAnswer(request.stream === true, {
       limit: {
@@ -99,14 +103,6 @@ function chosenFrom(request: CompletionsRequest, keep: (name: string) => boolean
 
 function bytesOf(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-}
-
-/** Which choice is the best is for the engine to say, if it makes several. */
-function requireNoneLeftOut({ best_of: bestOf, n }: CompletionsRequest, model: Model): void {
-  if ((bestOf ?? 1) <= (n ?? 1)) return
-  throw new ApiError('unsupported_parameter', `${model.id} does not support the parameter 'best_of'.`, {
-    param: 'best_of',
-  })
 }
 
 /** Each prompt has a context of its own. */

@@ -1,5 +1,6 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
+import { expectedCount } from '../../core/expected-count.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
@@ -8,7 +9,7 @@ import { requireValid } from '../../core/parameter-errors.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { requireBudget } from '../../core/token-budget.ts'
 import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
-import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
+import { bytesIn, inBatches, jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
 import { acceptedParameters } from '../parameters.ts'
 import { tokensOfEach } from '../text-in-slices.ts'
 import { embeddingsAnswer } from './answer.ts'
@@ -26,7 +27,8 @@ export async function* embeddingsJob(
   requireValid(embeddingsRequestSchema, body.value)
   yield
   const request = body.value as EmbeddingsRequest
-  acceptedParameters(request, embeddingsRequestSchema.properties, alwaysAccepted, model)
+  const support = supportOf(deployment, 'embeddings')
+  acceptedParameters(request, embeddingsRequestSchema.properties, alwaysAccepted, model, support)
   const texts = await textsOf(request.input)
   yield
   const input = yield* inputTokens(texts, model)
@@ -51,6 +53,7 @@ export async function* embeddingsJob(
     maxTokens: 0,
     maxInputTokens: mostInputTokens({ bytes: bytesIn(calls), contexts: texts.length }, model.contextLength),
     likelyInputTokens: input.likely,
+    expectedInput: expectedCount(input, texts.length),
     calls,
     answer: embeddingsAnswer(
       dialect,

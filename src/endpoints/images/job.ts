@@ -7,9 +7,10 @@ import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { ImagesDialect } from '../../dialects/dialect.ts'
+import type { SupportByName } from '../../dialects/parameter-support.ts'
 import type { FileStore } from '../../ports/files.ts'
-import { bytesIn, jsonRequest, operationOf } from '../engine-operation.ts'
-import { acceptedParameters } from '../parameters.ts'
+import { bytesIn, jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
+import { acceptedParameters, forwardedParameters } from '../parameters.ts'
 import { imagesAnswer } from './answer.ts'
 import { imagesRequestSchema, type ImagesRequest } from './schema.ts'
 
@@ -28,12 +29,14 @@ export function imagesJob(
   const dialect = operationOf(model, deployment, 'images')
   requireValid(imagesRequestSchema, body.value)
   const request = body.value as ImagesRequest
-  const accepted = acceptedParameters(request, imagesRequestSchema.properties, alwaysAccepted, model)
+  const support = supportOf(deployment, 'images')
+  const accepted = acceptedParameters(request, imagesRequestSchema.properties, alwaysAccepted, model, support)
   if (request.stream) throw unsupported('stream', 'Images cannot be streamed. Leave out stream.')
   const store = request.response_format === 'url' ? requireFiles(files) : undefined
   const count = request.n ?? 1
   const input = sumOf([inputTokens(request, 'prompt', model), inputTokens(request, 'negative_prompt', model)])
-  const calls = callsFor(request, count, accepted, dialect, deployment.engine?.model ?? model.id)
+  const parameters = sentParameters(request, accepted, support)
+  const calls = callsFor(request, count, parameters, dialect, deployment.engine?.model ?? model.id)
   return {
     endpoint: '/images/generations',
     model,
@@ -69,20 +72,29 @@ function unsupported(param: string, message: string): ApiError {
   return new ApiError('unsupported_value', message, { param })
 }
 
-function callsFor(
+/** By the engine's names. */
+function sentParameters(
   request: ImagesRequest,
-  count: number,
   accepted: ReadonlySet<string>,
+  support: SupportByName,
+): Readonly<Record<string, unknown>> {
+  const { keeps, translated } = forwardedParameters(request, accepted, support)
+  return { ...Object.fromEntries(Object.entries(request).filter(([name]) => keeps(name))), ...translated }
+}
+
+function callsFor(
+  { prompt, size: requestedSize }: ImagesRequest,
+  count: number,
+  parameters: Readonly<Record<string, unknown>>,
   dialect: ImagesDialect,
   model: string,
 ): readonly EngineRequest[] {
-  const parameters = Object.fromEntries(Object.entries(request).filter(([name]) => accepted.has(name)))
-  const { prompt, seed } = request
-  const size = request.size && request.size !== 'auto' ? request.size : undefined
+  const { seed } = parameters
+  const size = requestedSize && requestedSize !== 'auto' ? requestedSize : undefined
   const calls: EngineRequest[] = []
   for (let made = 0; made < count; made += dialect.batchSize) {
     // Engines add 1 to the seed for each image of a call. Each further call continues from there.
-    const seeded = accepted.has('seed') && typeof seed === 'number' && seed >= 0 ? { seed: seed + made } : {}
+    const seeded = typeof seed === 'number' && seed >= 0 ? { seed: seed + made } : {}
     const call = dialect.request({
       model,
       prompt,

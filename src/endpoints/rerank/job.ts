@@ -1,5 +1,6 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
+import { expectedCount, PAIR_TEMPLATE_TOKENS } from '../../core/expected-count.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
@@ -81,6 +82,7 @@ function* rankingJob(
     maxTokens: 0,
     maxInputTokens: mostInputTokens(sizeOf(input, calls), model.contextLength),
     likelyInputTokens: tokens.likely,
+    expectedInput: expectedCount(tokens, input.documents.length, PAIR_TEMPLATE_TOKENS),
     calls,
     answer: rankingAnswer(
       dialect,

@@ -126,6 +126,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
       return { version: priceVersion, rates: ratesOf(priceVersion) }
     },
     settled: ({ requestId }) => void (requests[Number(requestId)]!.reported += 1),
+    contradicted() {},
     pastLimit: ({ requestId }) => void (requests[Number(requestId)]!.pastLimitReported += 1),
     random: () => 0,
   })

@@ -18,8 +18,12 @@ export async function* forcedCall(events: AsyncIterable<TextEvent>): AsyncGenera
   }
 }
 
-/** Splits the text of an answer into text, reasoning and tool calls. */
-export async function* splitAnswer(events: AsyncIterable<TextEvent>, parts: AnswerParts): AsyncGenerator<TextEvent> {
+/** Splits the text of an answer into text, reasoning and tool calls. The answer ends with its last allowed call. */
+export async function* splitAnswer(
+  events: AsyncIterable<TextEvent>,
+  parts: AnswerParts,
+  maxCalls: number,
+): AsyncGenerator<TextEvent> {
   let calls = 0
   const eventOf = (part: AnswerPart, completionTokens: number): TextEvent => {
     if (part.kind !== 'tool_call') return { ...part, completionTokens }
@@ -28,7 +32,12 @@ export async function* splitAnswer(events: AsyncIterable<TextEvent>, parts: Answ
   for await (const event of events) {
     if (event.kind === 'text') {
       const logprobs = event.logprobs ? { logprobs: event.logprobs } : {}
-      for (const part of parts.push(event.text)) yield { ...eventOf(part, event.completionTokens), ...logprobs }
+      for (const part of parts.push(event.text)) {
+        yield { ...eventOf(part, event.completionTokens), ...logprobs }
+        if (calls < maxCalls) continue
+        yield { kind: 'end', finishReason: 'tool_calls', completionTokens: event.completionTokens }
+        return
+      }
     } else if (event.kind === 'end') {
       for (const part of parts.flush()) yield eventOf(part, event.completionTokens)
       yield calls > 0 ? { ...event, finishReason: 'tool_calls' } : event

@@ -101,7 +101,8 @@ export async function loadChatModel(loading: LlamaLoading): Promise<EngineModel>
     if (forced) return yield* forcedCall(events)
     const thinks = template.thinks && request.format.kind === 'text'
     const startsThinking = thinks && prompt.trimEnd().endsWith('<think>')
-    yield* splitAnswer(events, answerParts({ thinks, startsThinking, tools: request.toolChoice !== 'none' }))
+    const parts = answerParts({ thinks, startsThinking, tools: request.toolChoice !== 'none' })
+    yield* splitAnswer(events, parts, request.parallelToolCalls ? Infinity : 1)
   }
 
   async function* complete(request: CompletionRequest, signal: AbortSignal): AsyncGenerator<TextEvent> {

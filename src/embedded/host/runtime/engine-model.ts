@@ -53,6 +53,8 @@ export interface EngineChatRequest {
   readonly sampling: Sampling
   readonly tools: readonly ToolDefinition[]
   readonly toolChoice: ToolChoice
+  /** Whether the model may call several tools in one answer. */
+  readonly parallelToolCalls: boolean
   readonly format: OutputFormat
   /** Extra variables for the model's chat template, such as `enable_thinking`. */
   readonly templateVariables: JsonObject

@@ -42,6 +42,7 @@ export function readChatRequest(body: JsonObject): EngineChatRequest {
     sampling: readSampling(body, topLogprobs),
     tools,
     toolChoice: readToolChoice(body['tool_choice'], tools),
+    parallelToolCalls: optionalBoolean(body, 'parallel_tool_calls') ?? true,
     format: readFormat(optionalObject(body, 'response_format')),
     templateVariables: optionalObject(body, 'chat_template_kwargs') ?? {},
   }

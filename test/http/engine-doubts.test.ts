@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { stringify } from 'yaml'
+import { cli, collect, startCli } from '../support/cli.ts'
+import { jsonStage } from '../support/json-stage.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry } from '../support/weir.ts'
+import { eventually } from '../support/waiting.ts'
+
+const text = 'A weir is a low wall across a river, and it decides how fast the water may go on. '.repeat(20)
+
+const embedder = {
+  categories: ['embedding'],
+  context_length: 8192,
+  max_completion_tokens: undefined,
+  default_max_tokens: undefined,
+  supported_parameters: ['dimensions'],
+  pricing: { input_per_million: '0.02' },
+}
+
+/** Counts characters, as infinity does by default. */
+function countingCharacters(body: Readonly<Record<string, unknown>>): object {
+  const texts = body['input'] as string[]
+  const characters = texts.join('').length
+  return {
+    object: 'list',
+    data: texts.map((_, index) => ({ object: 'embedding', index, embedding: [0.5] })),
+    usage: { prompt_tokens: characters, total_tokens: characters },
+  }
+}
+
+interface Answer {
+  readonly usage: { readonly prompt_tokens: number }
+}
+
+describe('an engine that counts characters', () => {
+  it('is not billed by them: the row is an estimate, and the caller sees what is billed', async (t) => {
+    const { weir, post, answer } = await jsonStage(t, { model: embedder })
+    answer(({ body }) => countingCharacters(body))
+    const response = await post('/embeddings', { input: text })
+    const { usage } = (await response.json()) as Answer
+    const [row] = await weir.ledger()
+    assert.equal(row?.estimated, true)
+    assert.equal(row?.inputTokens, usage.prompt_tokens)
+    assert.ok(usage.prompt_tokens < text.length / 4, `${usage.prompt_tokens} of ${text.length} characters`)
+    const metrics = await (await weir.admin('GET', '/metrics')).text()
+    assert.match(metrics, /^weir_contradicted_counts_total\{model="meta\/test-8b"\} 1$/m)
+  })
+
+  it('is believed when the text is too short to judge, unless its kind is known to count characters', async (t) => {
+    for (const [kind, estimated] of [
+      ['openai', false],
+      ['infinity', true],
+    ] as const) {
+      const { weir, post, answer } = await jsonStage(t, { model: embedder, engine: { kind } })
+      answer(({ body }) => countingCharacters(body))
+      await (await post('/embeddings', { input: 'hello world' })).text()
+      const [row] = await weir.ledger()
+      assert.deepEqual([kind, row?.estimated], [kind, estimated])
+      if (kind === 'infinity') assert.ok((row?.inputTokens ?? 0) < 11, 'not its 11 characters')
+    }
+  })
+
+  it('is in the log once, and weir doctor shows it, with the parameters that an engine does not take', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-doubts-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    engine.script = {
+      handle({ body }, response) {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(countingCharacters(body)))
+      },
+    }
+    const serverless = { engine: { kind: 'llamacpp', urls: [engine.url], model: 'engine-name' } }
+    const file = join(folder, 'weir.yaml')
+    const models = [modelEntry([], { ...embedder, serverless })]
+    writeFileSync(file, stringify({ server: { port: 0, admin_port: 0, drain_ms: 1000 }, models }))
+    const service = startCli(['serve', '--config', file])
+    const [stdout, stderr] = [collect(service.stdout), collect(service.stderr)]
+    const ended = new Promise((resolve) => service.once('close', resolve))
+    t.after(async () => {
+      service.kill('SIGTERM')
+      await ended
+    })
+    const isUp = () => /API +\S+[^]*weir_\w{49}|weir_\w{49}[^]*API +\S+\n/.test(stdout())
+    await eventually('it runs', () => isUp() || service.exitCode !== null, 30_000)
+    const url = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(stdout() + stderr())
+    const key = /weir_\w{49}/.exec(stdout())?.[0]
+    for (let call = 0; call < 3; call++) {
+      const response = await fetch(`${url}/embeddings`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: 'meta/test-8b', input: text }),
+      })
+      assert.equal(response.status, 200, await response.text())
+    }
+    await eventually('it is in the log', () => stderr().includes('contradict'))
+    const { findings } = JSON.parse((await cli(['doctor', '--json', '--config', file])).stdout) as {
+      findings: readonly { name: string; state: string; detail: string }[]
+    }
+    const counts = findings.filter(({ name }) => name === 'token counts')
+    assert.equal(counts.length, 1)
+    assert.match(
+      counts[0]?.detail ?? '',
+      /^meta\/test-8b: the engine \(llamacpp\) counted \d+ input tokens .* in 3 answers/,
+    )
+    const parameters = findings.filter(({ name }) => name === 'parameters').map(({ detail }) => detail)
+    const warning =
+      'meta/test-8b: dimensions in supported_parameters is refused, because an engine of kind llamacpp does not take it'
+    assert.deepEqual(parameters, [warning])
+    const { warnings } = (await cli(['check', '--json', '--config', file])).json<{ warnings: string[] }>()
+    assert.ok(warnings.includes(warning), warnings.join())
+    const lines = stderr().split('\n')
+    assert.equal(lines.filter((line) => line.includes('contradict the text')).length, 1)
+    const listed = lines.filter((line) => line.includes(warning))
+    const {
+      lane,
+      kind,
+      parameters: names,
+    } = JSON.parse(listed[0] ?? assert.fail('no warning')) as Record<string, unknown>
+    assert.deepEqual([listed.length, lane, kind, names], [1, 'meta/test-8b', 'llamacpp', ['dimensions']])
+  })
+})
