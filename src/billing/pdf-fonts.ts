@@ -23,7 +23,7 @@ const OWN_FONTS = ['NotoSans', 'NotoSansHebrew', 'NotoSansArabic', 'NotoSansDeva
   'NotoSansGeorgian',
 )
 /** Characters that have no look of their own: joiners, marks of direction, variation selectors, soft hyphens. */
-const INVISIBLE = /^[\u00AD\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFE00-\uFE0F\uFEFF]$/u
+const INVISIBLE = /^\p{Default_Ignorable_Code_Point}$/u
 
 /** What this needs to know of a font that pdfkit has loaded. */
 interface LoadedFont {
@@ -45,7 +45,7 @@ export function loadFonts(page: Pdf, furtherFiles: readonly string[]): PdfFonts 
     let font = loaded.get(name)
     if (!font) {
       page.font(name)
-      font = (page as unknown as { readonly _font: { readonly font: LoadedFont } })._font.font
+      font = loadedFont(page)
       loaded.set(name, font)
     }
     return INVISIBLE.test(character) || font.hasGlyphForCodePoint(character.codePointAt(0) ?? 0)
@@ -83,6 +83,13 @@ export function loadFonts(page: Pdf, furtherFiles: readonly string[]): PdfFonts 
     },
   }
   return fonts
+}
+
+/** The font in use, which pdfkit does not offer in its types. */
+function loadedFont(page: Pdf): LoadedFont {
+  const inUse = (page as unknown as Readonly<Record<string, { readonly font: LoadedFont } | undefined>>)['_font']
+  if (!inUse) throw new Error('pdfkit has no font in use')
+  return inUse.font
 }
 
 /** A collection (.ttc) needs the name of one of its fonts: `NotoSansCJK-Regular.ttc#NotoSansCJKjp-Regular`. */

@@ -797,6 +797,26 @@ for (const adapter of storeAdapters) {
         assert.equal(await other.finishNote(note), false, 'it is finished already')
       })
 
+      it('keeps its number if it is an invoice that replaces another one', async () => {
+        const workspaceId = await workspaceWithRows(1)
+        const first = issued(workspaceId, await nextSequence())
+        assert.ok(await store.issueInvoice(first, 1, []))
+        const credit = noteOf(workspaceId, await nextSequence('adjustment_note'), 1)
+        assert.ok(await issueNote(credit, 1, all))
+        const invoice = issued(workspaceId, await nextSequence())
+        const again = { ...invoice, document: { ...invoice.document, ledger_rows: 1, replaces: first.number } }
+        const reversal = { ...all, rowsOf: [credit.number], from: credit.issuedAt, to: credit.issuedAt + 1 }
+        assert.ok(await store.beginNote(again, 1, reversal))
+        const elsewhere = await workspaceWithRows(1)
+        const meanwhile = issued(elsewhere, again.sequence, { number: 'INV-other' })
+        assert.equal(await store.issueInvoice(meanwhile, 1, []), false, 'the number is taken')
+        assert.ok(await store.continueNote(await unfinishedNote(), 1))
+        assert.equal(await store.continueNote(await unfinishedNote(), 1), false)
+        assert.ok(await store.finishNote(again))
+        assert.deepEqual((await store.usage({ workspaceId, ...always, limit: 9, creditNote: again.number })).length, 1)
+        assert.ok(await store.issueInvoice(issued(elsewhere, again.sequence + 1), 1, []))
+      })
+
       it('is refused, like an invoice, when it is not the next or of other rows', async () => {
         const workspaceId = await workspaceWithRows(1)
         assert.ok(await store.issueInvoice(issued(workspaceId, await nextSequence()), 1, []))

@@ -185,7 +185,7 @@ function noticesOf(payment: string, { requests, estimatedRequests }: DocumentPar
   return [
     payment,
     'Amounts are in Australian dollars. Each line is its quantity at its rate, exactly. The subtotal is the sum of the lines, rounded once, half up, to cents. GST is 10 % of the subtotal, rounded half up to cents.',
-    `${countOf(requests, 'request')}${estimated}.`,
+    requests === 0 ? '' : `${countOf(requests, 'request')}${estimated}.`,
   ].filter((text) => text !== '')
 }
 

@@ -147,6 +147,6 @@ export function toLedgerRow(row: Row): LedgerRow {
 /** Why a row is there, unless it is an ordinary one. */
 function originOf(row: Row): Pick<LedgerRow, 'correction' | 'credit'> {
   const noted = { reason: String(row['reason']), creditNote: String(row['credit_note']) }
-  if (row['corrects'] !== null) return { correction: { of: String(row['corrects']), ...noted } }
+  if (row['corrects'] !== null) return { correction: { of: row['corrects'] as string, ...noted } }
   return row['endpoint'] === CREDIT ? { credit: noted } : {}
 }
