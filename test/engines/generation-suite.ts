@@ -167,13 +167,9 @@ export function describeGeneration(server: GenerationServer): void {
       assert.deepEqual(inPieces.choices[0]?.toolCalls, whole.choices[0]?.toolCalls)
     })
 
-    it('an answer that follows a JSON schema', async () => {
-      const body = { ...chat, max_tokens: 40, response_format: city }
-      const native = lacks('json schema') === false
-      const answer = native
-        ? await same('/chat/completions', body)
-        : await readAnswer(await stage.through('/chat/completions', body))
-      assert.deepEqual(Object.keys(JSON.parse(answer.choices[0]?.text ?? '') as object), ['city'], answer.raw)
+    it('an answer that follows a JSON schema', { skip: lacks('json schema') }, async () => {
+      const answer = await same('/chat/completions', { ...chat, max_tokens: 40, response_format: city })
+      assert.deepEqual(Object.keys(JSON.parse(answer.choices[0]?.text ?? '') as object), ['city'])
     })
 
     it('too long a prompt is context_length_exceeded, whole and streamed', async () => {

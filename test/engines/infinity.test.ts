@@ -1,0 +1,21 @@
+import { describeEmbeddings } from './embeddings-suite.ts'
+import { missing, startEngine } from './engine-process.ts'
+
+/** Its debug engine needs no weights: a vector holds the length of its text. */
+describeEmbeddings({
+  title: 'infinity, embeddings',
+  skip: missing('infinity/bin/infinity_emb'),
+  kind: 'openai',
+  base: '',
+  model: 'debug/model',
+  start: () =>
+    startEngine({
+      program: 'infinity/bin/infinity_emb',
+      args: (port) => [
+        ...['v2', '--engine', 'debugengine', '--model-id', 'debug/model', '--no-model-warmup'],
+        ...['--host', '127.0.0.1', '--port', String(port)],
+      ],
+      environment: () => ({ DO_NOT_TRACK: '1', HF_HUB_OFFLINE: '1' }),
+      readyPath: '/health',
+    }),
+})
