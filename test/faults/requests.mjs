@@ -543,8 +543,8 @@ export default [
   {
     name: 'dialect-llamacpp-cache-not-read',
     file: 'src/dialects/llamacpp.ts',
-    find: "['cache_n']",
-    replace: "['cached_n']",
+    find: 'const cached = tokenCount(cache_n)',
+    replace: 'const cached = tokenCount(cache_n) && 0',
     tests: ['conformance/dialects'],
   },
   {
