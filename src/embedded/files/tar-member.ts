@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib'
 const BLOCK_BYTES = 512
 
 /** Reads one member of a .tgz. Reads no further than that member and keeps only a chunk in memory. */
-export async function* memberBytes(tarballPath: string, memberPath: string): AsyncGenerator<Buffer> {
+export async function* tarMemberBytes(tarballPath: string, memberPath: string): AsyncGenerator<Buffer> {
   const unpacked = createGunzip()
   // An error of either stream destroys both. The iterator below then throws it.
   pipeline(createReadStream(tarballPath), unpacked, () => {})
