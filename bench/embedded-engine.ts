@@ -8,12 +8,16 @@ import { modelPaths } from '../src/embedded/files/model-paths.ts'
 import { startWeir } from './weir-process.ts'
 
 /** The default chat model through the service, compared with node-llama-cpp called directly, in turns. */
-const slug = 'tinyllama/tinyllama-1.1b-chat'
+const slug = 'huggingfacetb/smollm2-135m-instruct'
 const modelsDirectory = process.env['WEIR_MODEL_CACHE'] ?? 'data/models'
 const threads = availableParallelism()
 const rounds = Number(process.argv[2] ?? 21)
 const answerTokens = Number(process.argv[3] ?? 48)
+/** The model's own template adds this to a conversation without a system message. */
+const system = 'You are a helpful AI assistant named SmolLM, trained by Hugging Face'
 const question = 'Tell me about the history of the city of Vienna.'
+const turn = (role: string, content: string): string => `<|im_start|>${role}\n${content}<|im_end|>\n`
+const prompt = `${turn('system', system)}${turn('user', question)}<|im_start|>assistant\n`
 
 interface Measure {
   readonly firstTokenMs: number
@@ -37,7 +41,7 @@ const sequence = context.getSequence()
 
 async function* direct(): AsyncGenerator<Progress> {
   await sequence.clearHistory()
-  const tokens = weights.tokenize(`<s><|user|>\n${question}</s>\n<|assistant|>\n`, true)
+  const tokens = weights.tokenize(prompt, true)
   let count = 0
   for await (const token of sequence.evaluate(tokens, { temperature: 0 })) {
     if (token !== undefined) yield { at: performance.now(), tokens: ++count }

@@ -13,6 +13,7 @@ const benches = {
   uploads: 'uploads.ts',
   usage: 'usage.ts',
   embedded: 'embedded-engine.ts',
+  quality: 'model-quality.ts',
 }
 
 ensureInstalled({ development: true })

@@ -8,8 +8,8 @@ curl --silent --show-error --fail-with-body "${WEIR_URL:-http://127.0.0.1:8080}/
   --header 'Content-Type: application/json' \
   --data @- <<JSON
 {
-  "model": "${WEIR_CHAT_MODEL:-tinyllama/tinyllama-1.1b-chat}",
-  "messages": [{ "role": "user", "content": "What is the capital of France?" }],
+  "model": "${WEIR_CHAT_MODEL:-huggingfacetb/smollm2-135m-instruct}",
+  "messages": [{ "role": "user", "content": "What is the capital of Australia?" }],
   "max_tokens": 100
 }
 JSON

@@ -10,8 +10,8 @@ client = OpenAI(
 )
 
 response = client.chat.completions.with_raw_response.create(
-    model=os.environ.get("WEIR_CHAT_MODEL", "tinyllama/tinyllama-1.1b-chat"),
-    messages=[{"role": "user", "content": "What is the capital of France?"}],
+    model=os.environ.get("WEIR_CHAT_MODEL", "huggingfacetb/smollm2-135m-instruct"),
+    messages=[{"role": "user", "content": "What is the capital of Australia?"}],
     max_tokens=100,
 )
 completion = response.parse()

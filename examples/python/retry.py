@@ -36,8 +36,8 @@ def with_patience(call, seconds=600):
 
 completion = with_patience(
     lambda: client.chat.completions.create(
-        model=os.environ.get("WEIR_CHAT_MODEL", "tinyllama/tinyllama-1.1b-chat"),
-        messages=[{"role": "user", "content": "What is the capital of France?"}],
+        model=os.environ.get("WEIR_CHAT_MODEL", "huggingfacetb/smollm2-135m-instruct"),
+        messages=[{"role": "user", "content": "What is the capital of Australia?"}],
         max_tokens=100,
     )
 )

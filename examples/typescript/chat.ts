@@ -10,8 +10,8 @@ const client = new OpenAI({
 
 const { data: completion, response } = await client.chat.completions
   .create({
-    model: process.env['WEIR_CHAT_MODEL'] ?? 'tinyllama/tinyllama-1.1b-chat',
-    messages: [{ role: 'user', content: 'What is the capital of France?' }],
+    model: process.env['WEIR_CHAT_MODEL'] ?? 'huggingfacetb/smollm2-135m-instruct',
+    messages: [{ role: 'user', content: 'What is the capital of Australia?' }],
     max_tokens: 100,
   })
   .withResponse()

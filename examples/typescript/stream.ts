@@ -7,8 +7,8 @@ const client = new OpenAI({
 })
 
 const stream = await client.chat.completions.create({
-  model: process.env['WEIR_CHAT_MODEL'] ?? 'tinyllama/tinyllama-1.1b-chat',
-  messages: [{ role: 'user', content: 'What is the capital of France?' }],
+  model: process.env['WEIR_CHAT_MODEL'] ?? 'huggingfacetb/smollm2-135m-instruct',
+  messages: [{ role: 'user', content: 'What is the capital of Australia?' }],
   max_tokens: 100,
   stream: true,
   stream_options: { include_usage: true },

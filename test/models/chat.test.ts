@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test'
 import { eventually } from '../support/waiting.ts'
 import { becomesIdle, startService, type Chunk, type ModelService } from './service.ts'
 
-const model = 'tinyllama/tinyllama-1.1b-chat'
+const model = 'huggingfacetb/smollm2-135m-instruct'
 const path = '/chat/completions'
-const france = [{ role: 'user', content: 'What is the capital of France?' }]
+const australia = [{ role: 'user', content: 'What is the capital of Australia?' }]
 const poem = { model, messages: [{ role: 'user', content: 'Write a long poem.' }], max_tokens: 1000 }
 
 describe('the default chat model', { timeout: 600_000 }, () => {
@@ -21,21 +21,21 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     return json
   }
 
-  it('knows the capital of France', async () => {
-    const { choices, usage } = await chat({ messages: france, temperature: 0 })
-    assert.match(choices[0].message.content, /Paris/)
+  it('knows the capital of Australia', async () => {
+    const { choices, usage } = await chat({ messages: australia, temperature: 0 })
+    assert.match(choices[0].message.content, /Canberra/)
     assert.equal(choices[0].finish_reason, 'stop')
     assert.equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
   })
 
   it('streams token by token, then usage', async () => {
-    const body = { model, messages: france, temperature: 0, max_tokens: 8, stream_options: { include_usage: true } }
+    const body = { model, messages: australia, temperature: 0, max_tokens: 5, stream_options: { include_usage: true } }
     const chunks = await Array.fromAsync(service.stream(path, body))
     const texts = chunks.flatMap((chunk) => chunk.choices[0]?.delta.content || [])
-    assert.equal(texts.join(''), 'The capital of France is Paris, which')
-    assert.equal(texts.length, 8)
+    assert.equal(texts.join(''), 'The capital of Australia is')
+    assert.equal(texts.length, 5)
     assert.equal(chunks.at(-2).choices[0].finish_reason, 'length')
-    assert.equal(chunks.at(-1).usage.completion_tokens, 8)
+    assert.equal(chunks.at(-1).usage.completion_tokens, 5)
   })
 
   it('gives the same text for the same seed, and another text for another seed', async () => {
@@ -64,13 +64,13 @@ describe('the default chat model', { timeout: 600_000 }, () => {
   })
 
   it('stops at a stop string, without showing it', async () => {
-    const { choices } = await chat({ messages: france, temperature: 0, stop: [' Paris'] })
-    assert.equal(choices[0].message.content, 'The capital of France is')
+    const { choices } = await chat({ messages: australia, temperature: 0, stop: [' Canberra'] })
+    assert.equal(choices[0].message.content, 'The capital of Australia is')
     assert.equal(choices[0].finish_reason, 'stop')
   })
 
   it('reports log probabilities', async () => {
-    const { choices } = await chat({ messages: france, temperature: 0, max_tokens: 3, logprobs: true, top_logprobs: 2 })
+    const { choices } = await chat({ messages: australia, temperature: 0, max_tokens: 3, logprobs: true, top_logprobs: 2 })
     const { content } = choices[0].logprobs
     assert.equal(content.map((entry: { token: string }) => entry.token).join(''), choices[0].message.content)
     for (const { logprob, top_logprobs: top } of content) {
@@ -113,7 +113,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
   it('calls the tool it is forced to call', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string', maxLength: 20 } }, required: ['city'] }
     const { choices } = await chat({
-      messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
+      messages: [{ role: 'user', content: 'What is the weather in Canberra?' }],
       tools: [
         { type: 'function', function: { name: 'get_weather', description: 'The weather of a city', parameters } },
       ],
@@ -142,7 +142,7 @@ describe('the default chat model', { timeout: 600_000 }, () => {
   })
 
   it('refuses a prompt beyond its context', async () => {
-    const messages = [{ role: 'user', content: 'word '.repeat(3000) }]
+    const messages = [{ role: 'user', content: 'word '.repeat(9000) }]
     const { status, json } = await service.post(path, { model, messages })
     assert.equal(status, 400)
     assert.equal(json.error.code, 'context_length_exceeded')
@@ -174,8 +174,8 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     await becomesIdle(service.hostPid('llama'), 3000)
 
     const started = performance.now()
-    const { choices } = await chat({ messages: france, temperature: 0, max_tokens: 8 })
-    assert.match(choices[0].message.content, /Paris/)
+    const { choices } = await chat({ messages: australia, temperature: 0, max_tokens: 8 })
+    assert.match(choices[0].message.content, /Canberra/)
     assert.ok(performance.now() - started < 10_000)
 
     await eventually('all of them are in the ledger', async () => (await rowsLeft()).length === callers)
@@ -207,10 +207,44 @@ describe('the default chat model', { timeout: 600_000 }, () => {
     const { error } = chunks.at(-1)
     assert.equal(error?.code, 'upstream_error')
     assert.ok(chunks.length < 20)
-    const { choices } = await chat({ messages: france, temperature: 0 })
-    assert.match(choices[0].message.content, /Paris/)
+    const { choices } = await chat({ messages: australia, temperature: 0 })
+    assert.match(choices[0].message.content, /Canberra/)
     await eventually('the broken answer is in the ledger', async () =>
       (await service.weir.ledger()).some(({ outcome }) => outcome === 'engine_broke'),
     )
+  })
+})
+
+describe('the better chat model', { timeout: 600_000 }, () => {
+  const better = 'qwen/qwen2.5-coder-0.5b-instruct'
+  let service: ModelService
+  before(async () => {
+    service = await startService(better)
+  })
+  after(() => service.close())
+
+  it('answers a question of geography and one of arithmetic', async () => {
+    for (const [content, right] of [
+      ['What is the capital of Australia?', /Canberra/],
+      ['What is 12 times 3? Answer with the number only.', /36/],
+    ] as const) {
+      const messages = [{ role: 'user', content }]
+      const { json } = await service.post(path, { model: better, messages, temperature: 0, max_tokens: 24 })
+      assert.match(json.choices[0].message.content, right)
+    }
+  })
+
+  it('calls a tool by its own choice', async () => {
+    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+    const { json } = await service.post(path, {
+      model: better,
+      messages: [{ role: 'user', content: 'What is the weather in Paris? Use the tool.' }],
+      tools: [{ type: 'function', function: { name: 'get_weather', description: 'Current weather', parameters } }],
+      temperature: 0,
+      max_tokens: 80,
+    })
+    const [call] = json.choices[0].message.tool_calls ?? assert.fail(JSON.stringify(json.choices[0]))
+    assert.equal(call.function.name, 'get_weather')
+    assert.deepEqual(JSON.parse(call.function.arguments), { city: 'Paris' })
   })
 })

@@ -9,20 +9,20 @@ import type { ManifestModel } from '../../src/embedded/manifest/types.ts'
 import { llamaHost, type HostClient } from '../embedded/host-client.ts'
 import { modelsDirectory } from './service.ts'
 
-const tinyLlama = findModel('tinyllama')
+const chatModel = findModel('smollm2')
 
 /** What a caller of the service never sees: a model that is not in the manifest, and mistakes the service never makes. */
 describe('the engine host on its socket', () => {
   let host: HostClient
   let directory: string
   before(async () => {
-    assert.ok(tinyLlama)
-    await modelFiles(modelsDirectory, { environment: process.env }).pull(tinyLlama.catalog.id)
+    assert.ok(chatModel)
+    await modelFiles(modelsDirectory, { environment: process.env }).pull(chatModel.catalog.id)
     directory = await mkdtemp(join(tmpdir(), 'weir-host-'))
     const vectors: ManifestModel = {
-      ...tinyLlama,
+      ...chatModel,
       loader: 'gguf-embedding',
-      catalog: { ...tinyLlama.catalog, id: 'test/vectors', aliases: [] },
+      catalog: { ...chatModel.catalog, id: 'test/vectors', aliases: [] },
     }
     host = await llamaHost({ models: [vectors], modelsDirectory, socketDirectory: directory })
   })

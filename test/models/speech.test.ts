@@ -2,16 +2,18 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { wordErrorRate } from '../../bench/word-errors.ts'
 import { startService, type Answer, type ModelService } from './service.ts'
 
 const clips = join(import.meta.dirname, 'clips')
+const moonshine = 'usefulsensors/moonshine-tiny'
 const spoken =
   'and so my fellow americans ask not what your country can do for you ask what you can do for your country'
 
 describe('speech to text', () => {
   let service: ModelService
   before(async () => {
-    service = await startService('openai/whisper-base', 'openai/whisper-tiny')
+    service = await startService('openai/whisper-base', 'openai/whisper-tiny', moonshine)
   })
   after(() => service.close())
 
@@ -23,7 +25,7 @@ describe('speech to text', () => {
   }
 
   it('transcribes a human speaker with at most 15 % of the words wrong', async () => {
-    for (const model of ['openai/whisper-base', 'openai/whisper-tiny']) {
+    for (const model of ['openai/whisper-base', 'openai/whisper-tiny', moonshine]) {
       const { json } = await ask('jfk.mp3', { model })
       const rate = wordErrorRate(spoken, json.text)
       assert.ok(rate <= 0.15, `${model}: ${rate} in "${json.text}"`)
@@ -76,6 +78,18 @@ describe('speech to text', () => {
     }
   })
 
+  it('hears English with moonshine, in segments that end at pauses', async () => {
+    const { json } = await ask('jfk.mp3', { model: moonshine, response_format: 'verbose_json' })
+    assert.equal(json.language, 'english')
+    assert.equal(json.segments[0].start, 0)
+    assert.equal(json.segments.at(-1).end, 11)
+    assert.match(json.text, /^And so/)
+    const other = await ask('german.wav', { model: moonshine, language: 'de' })
+    assert.equal(other.json.error.param, 'language')
+    const translated = await ask('german.wav', { model: moonshine }, 'translations')
+    assert.match(translated.json.error.message, /cannot translate/)
+  })
+
   it('refuses what it cannot do', async () => {
     assert.equal((await ask('README.md')).json.error.code, 'unsupported_content')
     assert.equal((await ask('jfk.mp3', { language: 'xx' })).json.error.param, 'language')
@@ -83,17 +97,3 @@ describe('speech to text', () => {
     assert.match((await ask('jfk.mp3', timed)).json.error.message, /segments, not words/)
   })
 })
-
-function wordErrorRate(expected: string, heard: string): number {
-  const words = (text: string) => text.toLowerCase().match(/[a-z']+/g) ?? []
-  const [a, b] = [words(expected), words(heard)]
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [i, word] of a.entries()) {
-    const next = [i + 1]
-    for (const [j, other] of b.entries()) {
-      next.push(Math.min((row[j] ?? 0) + (word === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return (row.at(-1) ?? 0) / a.length
-}

@@ -1,4 +1,5 @@
 import { qwenCoder, smolLm2, tinyLlama } from './chat.ts'
+import { moonshineTiny } from './moonshine.ts'
 import { hubFile, MEGABYTE, npmPackages } from './parts.ts'
 import type { ManifestModel, ModelFile } from './types.ts'
 import { whisperModels } from './whisper.ts'
@@ -194,6 +195,7 @@ export const defaultModels: readonly ManifestModel[] = [
   miniLm,
   miniLmReranker('weir/minilm-rerank', 'MiniLM bi-encoder reranker (query + documents)', 'documents'),
   miniLmReranker('weir/minilm-ranking', 'MiniLM bi-encoder reranker (query.text + passages)', 'passages'),
+  moonshineTiny,
   ...whisperModels,
   qwenCoder,
   tinyLlama,

@@ -9,6 +9,7 @@ export type Loader =
   | 'sentence-encoder'
   | 'bi-encoder-reranker'
   | 'whisper'
+  | 'moonshine'
   | 'gguf-chat'
   | 'gguf-embedding'
   | 'gguf-reranker'

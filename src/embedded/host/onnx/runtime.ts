@@ -4,6 +4,7 @@ import type { EngineRuntime, RuntimeOptions } from '../runtime/engine-runtime.ts
 import { loadReranker } from './bi-encoder-reranker.ts'
 import type { OnnxLoading } from './model-loading.ts'
 import { loadSentenceEncoder } from './sentence-encoder.ts'
+import { loadMoonshine } from './moonshine.ts'
 import { openSession } from './session.ts'
 import { loadStarterImage } from './starter-image.ts'
 import { loadStarterVision } from './starter-vision.ts'
@@ -15,6 +16,7 @@ const loaders: Readonly<Partial<Record<Loader, (loading: OnnxLoading) => Promise
   'sentence-encoder': loadSentenceEncoder,
   'bi-encoder-reranker': loadReranker,
   whisper: loadWhisper,
+  moonshine: loadMoonshine,
 }
 
 /** onnxruntime, on the CPU. */

@@ -3,7 +3,7 @@ import type { InferenceSession, Tensor } from 'onnxruntime-node'
 import type { SpeechSegment } from '../runtime/engine-model.ts'
 import { applyTimestampRules } from './timestamp-rules.ts'
 import { bestToken, logSumExp, tokenChooser } from './token-choice.ts'
-import { whisperDecoder } from './whisper-decoder.ts'
+import { speechDecoder } from './speech-decoder.ts'
 import type { WhisperTokens } from './whisper-tokens.ts'
 
 export interface WindowRequest {
@@ -39,7 +39,7 @@ export async function detectLanguage(
   tokens: WhisperTokens,
   signal: AbortSignal,
 ): Promise<string> {
-  const logits = await whisperDecoder(decoder, audio).feed([tokens.start], signal)
+  const logits = await speechDecoder(decoder, audio).feed([tokens.start], signal)
   let best: [code: string, logit: number] = ['en', -Infinity]
   for (const [code, token] of tokens.languages) {
     const logit = logits[token] ?? -Infinity
@@ -75,7 +75,7 @@ function isLooping({ tokens }: WindowAnswer, whisper: WhisperTokens): boolean {
 
 async function decodeOnce(request: WindowRequest): Promise<WindowAnswer> {
   const { tokens, previous, temperature, signal } = request
-  const decoder = whisperDecoder(request.decoder, request.audio)
+  const decoder = speechDecoder(request.decoder, request.audio)
   const choose = tokenChooser({ temperature, seed: 1, stop: [] })
   const prompt = previous.length > 0 ? [tokens.previous, ...previous] : []
   const languageToken = tokens.languages.get(request.language) ?? tokens.start

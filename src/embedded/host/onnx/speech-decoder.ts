@@ -1,16 +1,16 @@
 import { Tensor, type InferenceSession } from 'onnxruntime-node'
 import { floats, int64, output, run } from './session.ts'
 
-export interface WhisperDecoder {
+export interface SpeechDecoder {
   /** Feeds tokens and returns the logits of the last position. */
   feed(tokens: readonly number[], signal: AbortSignal): Promise<Float32Array>
 }
 
 /**
- * The merged whisper decoder over one window. The self-attention keys grow with every token. Those over the audio are
+ * The merged decoder of whisper or moonshine over one window. The self-attention keys grow with every token. Those over the audio are
  * computed in the first pass and only handed on after that.
  */
-export function whisperDecoder(session: InferenceSession, audio: Tensor): WhisperDecoder {
+export function speechDecoder(session: InferenceSession, audio: Tensor): SpeechDecoder {
   const pastNames = session.inputNames.filter((name) => name.startsWith('past_key_values.'))
   const wanted = ['logits', ...pastNames.map((name) => name.replace('past_key_values', 'present'))]
   let past: Readonly<Record<string, Tensor>> | undefined

@@ -1,0 +1,14 @@
+/** The share of words that are wrong, missing or too many, without capitals and punctuation. */
+export function wordErrorRate(expected: string, heard: string): number {
+  const words = (text: string): readonly string[] => text.toLowerCase().match(/[\p{L}']+/gu) ?? []
+  const [wanted, got] = [words(expected), words(heard)]
+  let row = Array.from({ length: got.length + 1 }, (_, index) => index)
+  for (const [i, word] of wanted.entries()) {
+    const next = [i + 1]
+    for (const [j, other] of got.entries()) {
+      next.push(Math.min((row[j] ?? 0) + (word === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return (row.at(-1) ?? 0) / wanted.length
+}
