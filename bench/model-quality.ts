@@ -4,7 +4,7 @@ import { findModel } from '../src/embedded/manifest/manifest.ts'
 import { defaultCatalog } from '../src/embedded/service/default-catalog.ts'
 import { chatTasks, speechTasks, type ChatTask, type SpeechTask } from './model-tasks.ts'
 import { startWeir } from './weir-process.ts'
-import { wordErrorRate } from './word-errors.ts'
+import { missingWords, wordErrorRate } from './word-errors.ts'
 
 /** How well the small models answer, on a fixed set, through the service at temperature 0. */
 const chatModels = ['smollm2', 'qwen2.5-coder', 'tinyllama']
@@ -73,7 +73,8 @@ async function measureSpeech(model: string): Promise<object> {
   for (const task of speechTasks) {
     const text = await hear(model, task)
     const name = `${task.clip.replace(/\..*$/, '')}${task.task === 'translations' ? ' to English' : ''}`
-    rates[name] = text.includes('"error"') ? '-' : `${Math.round(100 * wordErrorRate(task.words, text))} %`
+    const wrong = task.task === 'translations' ? missingWords(task.words, text) : wordErrorRate(task.words, text)
+    rates[name] = text.includes('"error"') ? '-' : `${Math.round(100 * wrong)} %`
     if (isVerbose) console.log(`${model} | ${name}\n    ${text.trim()}`)
   }
   return { model: findModel(model)?.catalog.id, ...rates }
@@ -86,5 +87,5 @@ for (const model of speechModels) speech.push(await measureSpeech(model))
 await weir.stop()
 console.log(`Chat, ${chatTasks.length} short tasks:`)
 console.table(chat)
-console.log('Speech, words wrong:')
+console.log('Speech, words wrong or missing:')
 console.table(speech)

@@ -42,13 +42,13 @@ export interface SpeechTask {
   readonly clip: string
   readonly task: 'transcriptions' | 'translations'
   readonly language: string
-  /** Without capitals and punctuation. */
+  /** What is said, without capitals and punctuation; for a translation, the words that it must contain. */
   readonly words: string
 }
 
 export const speechTasks: readonly SpeechTask[] = [
   {
-    clip: 'jfk.flac',
+    clip: 'jfk.mp3',
     task: 'transcriptions',
     language: 'en',
     words: 'and so my fellow americans ask not what your country can do for you ask what you can do for your country',
@@ -69,12 +69,12 @@ export const speechTasks: readonly SpeechTask[] = [
     clip: 'german.wav',
     task: 'translations',
     language: 'de',
-    words: 'good morning the children play in the garden and the cat sleeps in the house',
+    words: 'good morning children play garden cat sleep house',
   },
   {
     clip: 'spanish.wav',
     task: 'translations',
     language: 'es',
-    words: 'the water is very cold tomorrow we go to the beach',
+    words: 'water very cold tomorrow beach',
   },
 ]

@@ -12,3 +12,9 @@ export function wordErrorRate(expected: string, heard: string): number {
   }
   return (row.at(-1) ?? 0) / wanted.length
 }
+
+/** The share of these words that a text does not contain, in any form: `play` is in `playing`. */
+export function missingWords(wanted: string, text: string): number {
+  const words = wanted.split(' ')
+  return words.filter((word) => !text.toLowerCase().includes(word)).length / words.length
+}
