@@ -13,8 +13,8 @@ export const moonshineTiny: ManifestModel = {
     aliases: ['moonshine-tiny'],
     name: 'Moonshine tiny (q8)',
     description:
-      'English speech to text, several times faster than whisper-tiny and more accurate. Segments end at pauses. It knows ' +
-      'no other language, does not translate, and takes no prompt.',
+      'English speech to text, about twice as fast as whisper-tiny. Segments end at pauses. It knows no other language, ' +
+      'does not translate, and takes no prompt.',
     categories: ['audio'],
     context_length: 448,
     max_completion_tokens: 224,

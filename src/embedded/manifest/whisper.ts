@@ -89,7 +89,7 @@ function eachFile(describe: (role: Role, path: string) => ModelFile): ModelFile[
 export const whisperModels: readonly ManifestModel[] = [
   whisper({
     size: 'tiny',
-    note: 'Fast but rough: give the language with short clips.',
+    note: 'Fast but rough: give the language with short clips, and translate with a larger model.',
     delivery: 'default',
     memoryBytes: 250 * MEGABYTE,
     perMinute: '0.001',
@@ -105,7 +105,7 @@ export const whisperModels: readonly ManifestModel[] = [
   }),
   whisper({
     size: 'base',
-    note: 'Better than tiny, about half as fast.',
+    note: 'Better than tiny, about half as fast. For translations, small is better.',
     delivery: 'default',
     memoryBytes: 400 * MEGABYTE,
     perMinute: '0.002',
