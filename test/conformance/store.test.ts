@@ -810,8 +810,9 @@ for (const adapter of storeAdapters) {
         const elsewhere = await workspaceWithRows(1)
         const meanwhile = issued(elsewhere, again.sequence, { number: 'INV-other' })
         assert.equal(await store.issueInvoice(meanwhile, 1, []), false, 'the number is taken')
-        assert.ok(await store.continueNote(await unfinishedNote(), 1))
-        assert.equal(await store.continueNote(await unfinishedNote(), 1), false)
+        let slices = 0
+        while (await store.continueNote(await unfinishedNote(), 9)) slices++
+        assert.ok(slices > 0)
         assert.ok(await store.finishNote(again))
         assert.deepEqual((await store.usage({ workspaceId, ...always, limit: 9, creditNote: again.number })).length, 1)
         assert.ok(await store.issueInvoice(issued(elsewhere, again.sequence + 1), 1, []))
