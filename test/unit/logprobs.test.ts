@@ -24,7 +24,7 @@ const ofText = (start: number, ...tokens: string[]): object => ({
   tokens,
   token_logprobs: tokens.map(() => -0.5),
   top_logprobs: tokens.map((token) => ({ [token]: -0.5, x: -2 })),
-  text_offset: tokens.map((_, index) => start + [...tokens.slice(0, index).join('')].length),
+  text_offset: tokens.map((_, index) => start + Array.from(tokens.slice(0, index).join('')).length),
 })
 
 function logprobsFrom(relay: CallStream, stream: Buffer): unknown[] {
