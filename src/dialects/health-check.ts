@@ -8,6 +8,8 @@ const cheapPaths: Readonly<Partial<Record<EngineKind, string>>> = {
   vllm: '//health',
   sglang: '//health',
   llamacpp: '//health',
+  // It has none, and says so without taking the lock of its model.
+  llamacpp_python: '//health',
   ollama: '//api/version',
   tei: '//health',
   infinity: '//health',

@@ -1,10 +1,13 @@
 import type { Dialect } from './dialect.ts'
 import { generation, includeUsage, openaiEmbeddings } from './openai.ts'
 
-/** The server of llama-cpp-python. Its streams have no usage, so they are billed by their pieces. It ignores `n`. */
+/** It ignores `n`, and ends a stream that is too long without a word. */
+const quirks = { oneChoicePerCall: true, hidesRefusalsOfStreams: true } as const
+
+/** The server of llama-cpp-python. Its streams have no usage, so they are billed by their pieces. */
 export const llamacppPython: Dialect = {
-  chat: { ...generation('/chat/completions', includeUsage), oneChoicePerCall: true },
-  completions: { ...generation('/completions', includeUsage), oneChoicePerCall: true },
+  chat: { ...generation('/chat/completions', includeUsage), ...quirks },
+  completions: { ...generation('/completions', includeUsage), ...quirks },
   // It knows no encoding_format and always answers with numbers.
   embeddings: openaiEmbeddings,
 }
