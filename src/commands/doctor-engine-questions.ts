@@ -124,13 +124,20 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
 }
 
 /** Which kinds of servers have chats; the others only embed, rank, paint or listen. */
-const withoutChat: readonly EngineKind[] = ['tei', 'cohere', 'jina', 'sdcpp', 'speaches', 'whispercpp']
-const withoutVectors: readonly EngineKind[] = ['sdcpp', 'speaches', 'whispercpp']
-const aboutVectors: readonly QuestionName[] = ['embeddings', 'rerank']
+const withoutChat: ReadonlySet<EngineKind> = new Set<EngineKind>([
+  'tei',
+  'cohere',
+  'jina',
+  'sdcpp',
+  'speaches',
+  'whispercpp',
+])
+const withoutVectors: ReadonlySet<EngineKind> = new Set<EngineKind>(['sdcpp', 'speaches', 'whispercpp'])
+const aboutVectors: ReadonlySet<QuestionName> = new Set<QuestionName>(['embeddings', 'rerank'])
 
 export function questionsFor(kind: EngineKind): readonly QuestionName[] {
   return (Object.keys(questions) as QuestionName[]).filter((name) =>
-    aboutVectors.includes(name) ? !withoutVectors.includes(kind) : !withoutChat.includes(kind),
+    aboutVectors.has(name) ? !withoutVectors.has(kind) : !withoutChat.has(kind),
   )
 }
 

@@ -109,7 +109,7 @@ async function ask(
     return await questions[question]({ client, kind, model })
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError'
-    const detail = isLate ? `no answer within ${QUESTION_MS / 1000} s` : String((error as Error).message)
+    const detail = isLate ? `no answer within ${QUESTION_MS / 1000} s` : (error as Error).message
     return { state: 'no', detail }
   }
 }

@@ -12,7 +12,7 @@ const apiKey = 'sk-only-for-tests-4f1b9c27d6e85a30f2c94b7e18d05a63'
 async function startProxy(): Promise<EngineProcess> {
   const llama = await startLlama()
   const folder = mkdtempSync(join(tmpdir(), 'weir-litellm-'))
-  const stop = async (): Promise<void> => {
+  const stopLlama = async (): Promise<void> => {
     await llama.stop()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -34,9 +34,15 @@ async function startProxy(): Promise<EngineProcess> {
       environment: () => ({ LITELLM_LOCAL_MODEL_COST_MAP: 'True', DO_NOT_TRACK: '1' }),
       readyPath: '/health/liveliness',
     })
-    return { origin: proxy.origin, stop: async () => void (await proxy.stop(), await stop()) }
+    return {
+      origin: proxy.origin,
+      async stop() {
+        await proxy.stop()
+        await stopLlama()
+      },
+    }
   } catch (error) {
-    await stop()
+    await stopLlama()
     throw error
   }
 }

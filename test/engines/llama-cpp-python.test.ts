@@ -2,6 +2,10 @@ import { engineFile, missing, startEngine } from './engine-process.ts'
 import { describeGeneration } from './generation-suite.ts'
 
 const weights = 'weights/SmolLM2-135M-Instruct.Q4_1.gguf'
+const options =
+  '--host 127.0.0.1 --model_alias smollm2 --chat_format chatml-function-calling --n_ctx 1024 --n_threads 1 --n_threads_batch 1 --logits_all true'.split(
+    ' ',
+  )
 
 describeGeneration({
   title: "llama-cpp-python's server",
@@ -13,11 +17,7 @@ describeGeneration({
   start: () =>
     startEngine({
       program: 'llama-cpp-python/bin/python',
-      args: (port) => [
-        ...['-m', 'llama_cpp.server', '--host', '127.0.0.1', '--port', String(port)],
-        ...['--model', engineFile(weights), '--model_alias', 'smollm2', '--chat_format', 'chatml-function-calling'],
-        ...['--n_ctx', '1024', '--n_threads', '1', '--n_threads_batch', '1', '--logits_all', 'true'],
-      ],
+      args: (port) => ['-m', 'llama_cpp.server', ...options, '--model', engineFile(weights), '--port', String(port)],
       readyPath: '/v1/models',
     }),
   without: {
