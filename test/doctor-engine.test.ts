@@ -52,6 +52,9 @@ function looksOf(kind: string): Looks {
 describe('a server is recognised by what it really sends', () => {
   const expected = {
     llamacpp: { server: 'llama.cpp', version: 'b0-unknown', evidence: 'GET /props' },
+    llamacpp_python: { server: 'llama-cpp-python', version: '0.3.36', evidence: 'GET /openapi.json' },
+    infinity: { server: 'infinity', version: '0.0.78', evidence: 'GET /openapi.json' },
+    litellm: { server: 'LiteLLM', version: undefined, evidence: 'GET /health/liveliness' },
   }
   for (const [kind, rest] of Object.entries(expected)) {
     it(kind, () => assert.deepEqual(recognise('127.0.0.1', looksOf(kind)), { kind, ...rest }))

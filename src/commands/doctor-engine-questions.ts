@@ -126,6 +126,7 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
 /** Which kinds of servers have chats; the others only embed, rank, paint or listen. */
 const withoutChat: ReadonlySet<EngineKind> = new Set<EngineKind>([
   'tei',
+  'infinity',
   'cohere',
   'jina',
   'sdcpp',

@@ -73,6 +73,7 @@ const says =
 
 /** The surest signs first: proxies and servers built on others answer some of the others' paths too. */
 const signs: readonly Sign[] = [
+  { kind: 'litellm', server: 'LiteLLM', at: '/health/liveliness', version: says(/I'm alive!/) },
   { kind: 'nim', server: 'NVIDIA NIM', at: '/v1/metadata', version: withFields('version', 'modelInfo') },
   {
     kind: 'llamacpp',
@@ -80,6 +81,9 @@ const signs: readonly Sign[] = [
     at: '/props',
     version: withFields('build_info', 'default_generation_settings'),
   },
+  { kind: 'llamacpp_python', server: 'llama-cpp-python', at: '/openapi.json', version: titled(/llama\.cpp Python/) },
+  { kind: 'infinity', server: 'infinity', at: '/openapi.json', version: titled(/Infinity/) },
+  { kind: 'infinity', server: 'infinity', at: '/models', version: ownedBy('infinity') },
   { kind: 'speaches', server: 'speaches', at: '/openapi.json', version: titled(/speaches/i) },
   {
     kind: 'tei',

@@ -10,6 +10,8 @@ export interface EmbeddingsServer {
   readonly kind: string
   readonly base: string
   readonly model: string
+  /** Why Weir does not trust the server's count, if it does not. */
+  readonly miscounts?: string
   start(): Promise<EngineProcess>
 }
 
@@ -41,9 +43,9 @@ export function describeEmbeddings(server: EmbeddingsServer): void {
           const through = (await response.json()) as Embeddings
           assert.deepEqual(through.data.map(toVector).map(rounded), direct.data.map(toVector).map(rounded))
           const row = await stage.rowOf(response)
-          assert.equal(through.usage.prompt_tokens, direct.usage.prompt_tokens)
-          assert.equal(row.inputTokens, direct.usage.prompt_tokens)
-          assert.equal(row.estimated, false)
+          assert.equal(row.inputTokens, through.usage.prompt_tokens)
+          assert.equal(row.estimated, server.miscounts !== undefined)
+          if (server.miscounts === undefined) assert.equal(row.inputTokens, direct.usage.prompt_tokens)
         }
       })
     }

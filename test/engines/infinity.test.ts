@@ -7,9 +7,10 @@ const options = 'v2 --engine debugengine --model-id debug/model --no-model-warmu
 describeEmbeddings({
   title: 'infinity, embeddings',
   skip: missing('infinity/bin/infinity_emb'),
-  kind: 'openai',
+  kind: 'infinity',
   base: '',
   model: 'debug/model',
+  miscounts: 'it counts characters',
   start: () =>
     startEngine({
       program: 'infinity/bin/infinity_emb',

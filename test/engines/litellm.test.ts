@@ -50,7 +50,7 @@ async function startProxy(): Promise<EngineProcess> {
 describeGeneration({
   title: "LiteLLM's proxy",
   skip: missing('litellm/bin/litellm', 'llamacpp/bin/python', llamaWeights),
-  kind: 'openai',
+  kind: 'litellm',
   base: '/v1',
   model: 'smollm2',
   apiKey,

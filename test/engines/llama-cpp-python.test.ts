@@ -10,7 +10,7 @@ const options =
 describeGeneration({
   title: "llama-cpp-python's server",
   skip: missing('llama-cpp-python/bin/python', weights),
-  kind: 'openai',
+  kind: 'llamacpp_python',
   base: '/v1',
   model: 'smollm2',
   toolChoice: { type: 'function', function: { name: 'get_weather' } },
