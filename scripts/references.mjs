@@ -1,9 +1,10 @@
 // npm run references: writes the pages of docs/reference from the tables that the service itself uses.
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
+import { configNotes, sameAs, variables } from './config-notes.mjs'
 import { errorHelp } from './error-help.mjs'
 
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url)
@@ -13,7 +14,92 @@ const table = (head, rows) =>
 
 /** The pages by file name, before oxfmt aligns their tables. */
 export async function referencePages() {
-  return { 'errors.md': await errorsPage(), 'metrics.md': await metricsPage() }
+  return {
+    'configuration.md': await configurationPage(),
+    'errors.md': await errorsPage(),
+    'metrics.md': await metricsPage(),
+    'operator-api.md': await operatorPage(),
+  }
+}
+
+async function configurationPage() {
+  const { configSchema } = await import('../src/config-file.ts')
+  const rows = [...keysOf(configSchema, '')].map(([key, schema]) => {
+    const [fallback, purpose] = configNotes[key]
+    return [code(key), allowed(schema), fallback, purpose]
+  })
+  return `# Configuration
+
+\`weir.yaml\` in the working directory, or the file that \`--config\` or \`WEIR_CONFIG\` names. Without a file, Weir runs
+its own small models with the defaults below. A mistake is refused with its line; \`weir check\` lists all mistakes, and
+\`weir config\` shows what is in force and where each value comes from. Changes to models and to \`rate_limit\` are taken
+while the service runs; the log names every other change as one that needs a restart.
+
+${table(['Key', 'Allowed', 'Default', 'For'], rows)}
+
+\`models[].dedicated[]\` takes \`engine\` and \`limits\` as \`serverless\` does.
+
+## Environment
+
+A variable that is empty counts as unset.
+
+${table(
+  ['Variable', 'Default', 'For'],
+  Object.entries(variables).map(([name, [fallback, purpose]]) => [code(name), fallback, purpose]),
+)}
+
+Downloads of models follow \`HTTPS_PROXY\` and its relatives, \`HF_ENDPOINT\` and \`HF_TOKEN\`, npm's configuration and
+pip's: see [models that run here](../guides/embedded-models.md#fetching).
+`
+}
+
+/** The keys that have a value of their own, with their schemas. */
+export function* keysOf(schema, path) {
+  if (path in sameAs) return
+  const parts = schema.anyOf ?? [schema]
+  const seen = new Set()
+  for (const part of parts) {
+    if (part.type === 'array' && part.items.type === 'object') {
+      yield* keysOf(part.items, `${path}[]`)
+      continue
+    }
+    if (part.type !== 'object') {
+      yield [path, part]
+      return
+    }
+    for (const [name, inner] of Object.entries(part.properties)) {
+      if (seen.has(name)) continue
+      seen.add(name)
+      yield* keysOf(inner, path === '' ? name : `${path}.${name}`)
+    }
+  }
+}
+
+function allowed(schema) {
+  if (schema.const !== undefined) return code(schema.const)
+  if (schema.enum) return schema.enum.map(code).join(', ')
+  if (schema.expected) return schema.expected
+  if (schema.type === 'array') return `a list of ${schema.items.enum ? allowed(schema.items) : 'texts'}`
+  if (schema.type === 'integer') {
+    const { minimum, maximum } = schema
+    return maximum === Number.MAX_SAFE_INTEGER ? `at least ${minimum}` : `${minimum} to ${maximum}`
+  }
+  return 'a text'
+}
+
+async function operatorPage() {
+  const { adminRoutes } = await import('../src/http/admin/admin-routes.ts')
+  const rows = adminRoutes({}).flatMap(({ method, path, access, operation }) =>
+    operation ? [[code(`${method} ${path}`), operation.summary, access === 'open' ? 'no' : 'yes']] : [],
+  )
+  return `# The operator API
+
+It has a listener of its own, by default on 127.0.0.1:8081, and needs \`Authorization: Bearer TOKEN\` with the operator
+token. The listener serves its full description at \`/docs\`, and as OpenAPI 3.1 at \`/admin/v1/openapi.json\`. Commands such
+as \`weir keys create\` do the same without the API.
+
+${table(['Request', 'What it does', 'Token'], rows)}
+`
 }
 
 async function errorsPage() {
@@ -62,14 +148,16 @@ groups:
 `
 }
 
+async function writePages() {
+  const directory = join(root, 'docs', 'reference')
+  mkdirSync(directory, { recursive: true })
+  for (const [name, text] of Object.entries(await referencePages())) writeFileSync(join(directory, name), text)
+  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory], { cwd: root })
+  console.log('docs/reference is written')
+}
+
 if (isProgram) {
   ensureInstalled({ development: true })
-  if (!isRuntime()) runAndExit([fileURLToPath(import.meta.url)])
-  const pages = await referencePages()
-  const files = Object.entries(pages).map(([name, text]) => {
-    const file = join(root, 'docs', 'reference', name)
-    writeFileSync(file, text)
-    return file
-  })
-  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), files, { stdio: 'inherit' })
+  if (isRuntime()) await writePages()
+  else runAndExit([fileURLToPath(import.meta.url)])
 }

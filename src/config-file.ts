@@ -56,7 +56,7 @@ const files = Type.Union([
   ),
 ])
 
-const schema = Type.Object(
+export const configSchema = Type.Object(
   {
     server: Type.Optional(
       Type.Object(
@@ -136,11 +136,11 @@ const schema = Type.Object(
   closed,
 )
 
-export type FileContent = Static<typeof schema>
+export type FileContent = Static<typeof configSchema>
 
 /** Collects mistakes; call `requireCorrect` before you rely on the data. */
 export function readConfigFile(file: string): CheckedYaml<FileContent> {
-  const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, schema)
+  const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, configSchema)
   const { models, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
   if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
