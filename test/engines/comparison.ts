@@ -188,7 +188,8 @@ function addTo(choice: Choice, part: Json): void {
   choice.finishReason = part.finish_reason ?? choice.finishReason
   for (const [position, call] of (message.tool_calls ?? []).entries()) {
     const known = (choice.toolCalls[call.index ?? position] ??= { name: '', arguments: '' })
-    known.name += call.function?.name ?? ''
+    // llama-cpp-python repeats the name in every piece; Weir does not.
+    known.name ||= call.function?.name ?? ''
     known.arguments += call.function?.arguments ?? ''
   }
   for (const { token, top_logprobs } of part.logprobs?.content ?? []) {
