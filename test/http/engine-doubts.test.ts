@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { cli, collect, startCli } from '../support/cli.ts'
+import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry } from '../support/weir.ts'
@@ -85,10 +85,8 @@ describe('an engine that counts characters', () => {
       service.kill('SIGTERM')
       await ended
     })
-    const isUp = () => /API +\S+[^]*weir_\w{49}|weir_\w{49}[^]*API +\S+\n/.test(stdout())
-    await eventually('it runs', () => isUp() || service.exitCode !== null, 30_000)
-    const url = /API +(\S+)/.exec(stdout())?.[1] ?? assert.fail(stdout() + stderr())
-    const key = /weir_\w{49}/.exec(stdout())?.[0]
+    await eventually('it runs', () => stdout().endsWith('\n') || service.exitCode !== null, 30_000)
+    const { api: url, firstKey: key } = startNote(stdout())
     for (let call = 0; call < 3; call++) {
       const response = await fetch(`${url}/embeddings`, {
         method: 'POST',
