@@ -33,7 +33,7 @@ describe('the references', () => {
 
   it('describe every variable that Weir reads, and no other', () => {
     const config = readFileSync(join(root, 'src/config.ts'), 'utf8')
-    const read = new Set([...config.matchAll(/environment\['(WEIR_\w+)'\]/g)].map(([, name]) => name))
+    const read = new Set([...config.matchAll(/environment\['(WEIR_\w+)'\]/g)].map(([, name = '']) => name))
     assert.deepEqual(Object.keys(variables).toSorted(), [...read].toSorted())
   })
 

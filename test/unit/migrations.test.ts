@@ -21,8 +21,8 @@ const released: Readonly<Record<string, string>> = {
   '0002-intents-with-owner.sql': '75c72f00919f442fab87d6399452fc3c114cc2f2a54099d7d0c4c06ce38e927e',
   '0003-unfinished-notes.sql': '8d5576020b7491dedbbc05e73429ca3597c80ac1357b14f4bab42fae4a00c530',
   '0004-refused-rows.sql': '4546793aec0b32c58c2d08e88fa61279a163d6d1f8d802376f3b0e859d48a0ce',
-  '0008-key-names.sql': '33cb7d198092e3858e5c465b4561f4a2a6cbe941d2deee89064b9157f630ed65',
-  '0009-credits-and-reissues.sql': 'c7c1db852f4cdf210c0ef651c5f38fe24f503f8648fa7785c545f1ddad6f7a96',
+  '0005-key-names.sql': '33cb7d198092e3858e5c465b4561f4a2a6cbe941d2deee89064b9157f630ed65',
+  '0006-credits-and-reissues.sql': 'c7c1db852f4cdf210c0ef651c5f38fe24f503f8648fa7785c545f1ddad6f7a96',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

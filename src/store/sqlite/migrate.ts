@@ -11,8 +11,8 @@ export const steps = [
   '0002-intents-with-owner.sql',
   '0003-unfinished-notes.sql',
   '0004-refused-rows.sql',
-  '0008-key-names.sql',
-  '0009-credits-and-reissues.sql',
+  '0005-key-names.sql',
+  '0006-credits-and-reissues.sql',
 ] as const
 
 export const readStep = (step: string): string =>
