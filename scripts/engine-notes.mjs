@@ -76,7 +76,7 @@ export const engineNotes = {
     tooLong:
       '400 `context_length_exceeded`, but for a stream 200 with an empty body. Embeddings are truncated silently.',
     more: [
-      'It has one lock for each model and no cheap health path: GET /v1/models waits for the lock, or interrupts what is being generated (`interrupt_requests`). So Weir does not ask while calls get their answers.',
+      'It has one lock for each model, and no health path: GET /v1/models waits for the lock, or interrupts what is being generated (`interrupt_requests`). Weir asks for /health, which needs no lock: the 404 is a sign of life.',
       'Ids of tool calls repeat from answer to answer.',
       '`response_format: json_schema` is sent as `json_object` with a `schema`, the only form it knows: its own check refuses `json_schema` with 500. `top_k: -1` is sent as 0.',
       'It always answers embeddings with numbers; Weir encodes base64 itself.',
