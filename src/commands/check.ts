@@ -21,8 +21,9 @@ export const check: Command = {
 Reads weir.yaml, its catalog and the environment as weir serve would, and lists
 every mistake at once, each with its line. Also warns about what is allowed but
 probably not meant: a price that a model of this kind is never charged for, a
-workspace that does not exist, and a parameter that the engine does not take. Changes nothing. Exits with status 1 if there
-is a mistake; warnings alone do not count.
+workspace that does not exist, and a parameter that the engine does not take.
+Changes nothing. Exits with status 1 if there is a mistake; warnings alone do
+not count.
 
   --port N   check this port as well`,
   async run(args) {

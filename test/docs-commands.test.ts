@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { parse, stringify } from 'yaml'
+import { findMistakes } from '../src/config.ts'
+import { openStore } from '../src/store/open.ts'
+import { metricTable } from '../src/telemetry/metric-table.ts'
+import { cli, collect } from './support/cli.ts'
+import { lastMonth } from './support/last-month.ts'
+import { sampleRow } from './support/ledger-samples.ts'
+import { scriptedEngine, type ScriptedEngine } from './support/scripted-engine.ts'
+import { modelEntry } from './support/weir.ts'
+import { weirProcess, type WeirProcess } from './support/weir-process.ts'
+
+/** The commands and the settings in the documentation work as they stand there. */
+const root = fileURLToPath(new URL('..', import.meta.url))
+const documents = ['*.md', 'docs/**/*.md'].flatMap((pattern) => globSync(pattern, { cwd: root })).toSorted()
+
+interface CodeBlock {
+  readonly file: string
+  readonly language: string
+  readonly text: string
+}
+
+const blocks: readonly CodeBlock[] = documents.flatMap((file) =>
+  [...readFileSync(join(root, file), 'utf8').matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(
+    ([, language = '', text = '']) => ({ file, language, text }),
+  ),
+)
+
+/** This test runs the service itself, and weir doctor engine needs a real server: test/doctor-engine.test.ts has some. */
+const isTestedElsewhere = (line: string): boolean => /^weir (serve|doctor engine)\b/.test(line)
+
+const commands = blocks.flatMap(({ file, text }) =>
+  text
+    .replaceAll(/\\\n\s*/g, '')
+    .split('\n')
+    .map((line) => line.replace(/^npx /, '').replace(/\s+#.*$/, ''))
+    .filter((line) => line.startsWith('weir ') && !isTestedElsewhere(line))
+    .map((line) => ({ file, line })),
+)
+
+const model = modelEntry([], { id: 'meta/llama-3.1-8b-instruct', aliases: [] }) as Record<string, unknown>
+const seller = {
+  name: 'Example Pty Ltd',
+  abn: '51 824 753 556',
+  address: '1 Lock Street',
+  public_url: 'https://x.example',
+}
+
+describe('the commands in the documentation', () => {
+  let engine: ScriptedEngine
+  let weir: WeirProcess
+  let folder: string
+  before(async () => {
+    engine = await scriptedEngine()
+    const models = [modelEntry([engine.url], { id: model['id'], aliases: [] })]
+    weir = await weirProcess({ server: { port: 0, admin_port: 0, drain_ms: 0 }, seller, models })
+    folder = dirname(weir.dataDir)
+    const program = join(folder, 'weir')
+    const bin = join(root, 'bin', 'weir.mjs')
+    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`)
+    chmodSync(program, 0o755)
+    await prepareAcme()
+  })
+  after(async () => {
+    await weir.remove()
+    await engine.close()
+  })
+
+  /** A workspace with some usage in the last month. */
+  async function prepareAcme(): Promise<void> {
+    await cli(['workspaces', 'create', 'acme', '--data', weir.dataDir])
+    await cli(['keys', 'create', '--workspace', 'acme', '--data', weir.dataDir])
+    const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+    const { workspaces, prices } = await store.accounts()
+    const acme = workspaces.find(({ name }) => name === 'acme')
+    const list = prices.find((price) => price.model === model['id'])
+    assert.ok(acme && list)
+    const priceVersion = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from })
+    const at = lastMonth.from + 10 * 86_400_000
+    const usage = { inputTokens: 1_000_000, outputTokens: 0, amount: 200_000_000_000n }
+    const known = {
+      workspaceId: acme.id,
+      model: list.model,
+      lane: list.model,
+      priceVersion,
+      startedAt: at,
+      settledAt: at,
+    }
+    const rows = Array.from({ length: 20 }, (_, index) => sampleRow(`row-${index}`, { ...known, ...usage }))
+    await store.writeLedger({ intents: [], rows })
+    await store.close()
+  }
+
+  async function keyOfAcme(): Promise<string> {
+    const listed = await cli(['keys', 'list', '--workspace', 'acme', '--json', '--data', weir.dataDir])
+    const { data } = listed.json<{ data: { id: string; revoked_at?: unknown }[] }>()
+    return data[0]?.id ?? assert.fail('acme has no key')
+  }
+
+  /** Puts the things of this test in the place of those that a reader has. */
+  async function adapted(line: string): Promise<string> {
+    const names: readonly (readonly [string, string])[] = [
+      ['/backups/', `${folder}/`],
+      ['2026-10', lastMonth.name],
+      ['workspaces create acme', 'workspaces create another'],
+      ['--from 2026-11-16 --to 2026-11-20', `--from ${lastMonth.name}-01 --to ${lastMonth.name}-28`],
+    ]
+    let text = line
+    for (const [there, here] of names) text = text.replaceAll(there, here)
+    // The service still runs on the other directory, so a restore would refuse it.
+    if (text.startsWith('weir restore')) text = text.replace('./data', './restored')
+    return text.includes('KEY_ID') ? text.replace('KEY_ID', await keyOfAcme()) : text
+  }
+
+  async function run(line: string): Promise<{ code: number | null; output: string }> {
+    const child = spawn('/bin/sh', ['-c', line], {
+      cwd: folder,
+      env: { PATH: `${folder}:${process.env['PATH']}`, HOME: process.env['HOME'] },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+    const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    return { code, output: stdout() + stderr() }
+  }
+
+  it('are found', () => assert.ok(commands.length > 20, `${commands.length} commands`))
+
+  // One after the other, because a document's later commands use what its earlier ones made.
+  for (const { file, line } of commands) {
+    it(`${file}: ${line}`, async () => {
+      const { code, output } = await run(await adapted(line))
+      assert.equal(code, 0, output)
+    })
+  }
+})
+
+describe('the settings in the documentation', () => {
+  let folder: string
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'weir-docs-'))
+    mkdirSync(join(folder, 'fonts'))
+    writeFileSync(join(folder, 'fonts', 'NotoSansCJK-Regular.ttc'), '')
+  })
+  after(() => rmSync(folder, { recursive: true }))
+
+  for (const { file, text } of blocks.filter(({ language }) => language === 'yaml')) {
+    const content = parse(text) as Record<string, unknown>
+    if ('groups' in content) {
+      it(`${file} alerts on metrics that exist`, () => {
+        const names = text.match(/\bweir_\w+/g) ?? []
+        assert.deepEqual(
+          names.filter((name) => !(name in metricTable)),
+          [],
+        )
+      })
+      continue
+    }
+    it(`${file} has settings that weir check takes: ${Object.keys(content).join(', ')}`, () => {
+      const config = join(folder, 'weir.yaml')
+      writeFileSync(config, stringify(completed(content)))
+      assert.deepEqual(findMistakes({ config }, {}).mistakes, [])
+    })
+  }
+})
+
+/** A whole weir.yaml around a part of one. */
+function completed(content: Record<string, unknown>): object {
+  const complete = modelEntry(['http://127.0.0.1:1/v1'], { id: model['id'] }) as Record<string, unknown>
+  const { pricing, limits, models = [{}], ...others } = content
+  const parts = (models as object[]).map((part) => ({
+    ...complete,
+    ...(pricing ? { categories: ['image'], pricing } : {}),
+    ...(limits ? { serverless: { ...(complete['serverless'] as object), limits } } : {}),
+    ...part,
+  }))
+  return { ...others, models: parts }
+}
