@@ -301,12 +301,13 @@ after(async () => {
 
 /** An engine that always answers correctly. */
 function honestAnswer(call: EngineCallSeen): Script {
-  const { input, documents, texts, passages } = call.body as Record<string, unknown[]>
+  const { input, documents, texts, passages, prompt } = call.body as Record<string, unknown[]>
   const answer =
     (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
     (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
     (texts && texts.map((_, index) => ({ index, score: 0.5 }))) ??
-    (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) })
+    (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) }) ??
+    (Array.isArray(prompt) && { choices: prompt.map((_, index) => ({ index, text: 'a', finish_reason: 'stop' })) })
   return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
 }
 

@@ -84,7 +84,7 @@ describe('a row that the database refuses for good', () => {
     const [problem] = found.result.problems
     assert.deepEqual([problem?.check, problem?.workspace], ['refused', 'default'])
     assert.match(problem?.message ?? '', /seven is refused/)
-    assert.match(found.text, /refused +default/)
+    assert.match(found.text, /refused: default/)
 
     // Neither a crash nor a restart loses them or settles them at nothing.
     weir.signal('SIGKILL')

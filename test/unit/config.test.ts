@@ -171,7 +171,7 @@ describe('a mistake in weir.yaml is reported with the file, the line, the key an
     [
       'an unknown engine',
       model.replace('openai', 'magic'),
-      'weir.yaml:8: models[0].serverless.engine.kind: must be one of embedded, openai, vllm, sglang, llamacpp, ollama, tei, nim, cohere, jina, localai, sdcpp, speaches, whispercpp, but is "magic"',
+      'weir.yaml:8: models[0].serverless.engine.kind: must be one of embedded, openai, vllm, sglang, llamacpp, llamacpp_python, ollama, tei, infinity, nim, litellm, cohere, jina, localai, sdcpp, speaches, whispercpp, but is "magic"',
     ],
     [
       'an engine without an address',

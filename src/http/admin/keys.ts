@@ -61,8 +61,12 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
       response: jsonResponse(createdKeySchema, 201),
       errors: ['not_found', 'invalid_value'],
       async answer({ exchange, body: { workspace, name, expires_at: expires } }) {
-        const expiresAt = expires === undefined ? undefined : endOf('expires_at', expires)
-        exchange.sendJson(JSON.stringify(await accounts.createKey(workspace, { name, expiresAt })), 201)
+        // null counts as absent, as in every body.
+        const expiresAt = expires ? endOf('expires_at', expires) : undefined
+        exchange.sendJson(
+          JSON.stringify(await accounts.createKey(workspace, { name: name || undefined, expiresAt })),
+          201,
+        )
       },
     }),
     operatorRoute({
