@@ -15,8 +15,8 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
       id: 'health',
       summary: 'Liveness',
       description: 'Answers as long as the process runs.',
-      response: jsonResponse(Type.Object({ status: Type.Literal('alive') })),
-      errors: [],
+      response: jsonResponse(Type.Object({ status: Type.Literal('alive') }), { status: 'alive' }),
+      errors: ['request_timeout'],
     }),
     openRoute(
       '/readyz',
@@ -36,8 +36,9 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
             status: Type.Literal('ready'),
             engines: Type.Object({ up: Type.Integer({ minimum: 0 }), down: Type.Integer({ minimum: 0 }) }),
           }),
+          { status: 'ready', engines: { up: 3, down: 0 } },
         ),
-        errors: ['service_unavailable'],
+        errors: ['request_timeout', 'service_unavailable'],
       },
     ),
   ]

@@ -1,7 +1,8 @@
 import type { TSchema } from 'typebox'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
 import { errorSchema } from './common-schema.ts'
-import type { HeaderDescription, Operation, Route } from './route.ts'
+import { errorExample } from './docs/error-examples.ts'
+import type { Content, HeaderDescription, Operation, Route } from './route.ts'
 
 /** What the documentation says about an API as a whole. The rest comes from its routes. */
 export interface ApiDescription {
@@ -11,14 +12,24 @@ export interface ApiDescription {
   readonly base: string
   /** Where the OpenAPI document is served. */
   readonly documentPath: string
-  /** The name of the bearer credentials, and what to send. */
-  readonly credentials: { readonly name: string; readonly description: string }
+  readonly credentials: Credentials
   /** On every response. */
   readonly headers: Readonly<Record<string, HeaderDescription>>
   /** Errors that every route with credentials may give. */
   readonly errors: readonly ErrorCode[]
-  /** The first section of the docs page, in HTML. */
+  /** Paragraphs at the top of the docs page, in HTML. */
   readonly introduction: string
+}
+
+/** The bearer credentials. */
+export interface Credentials {
+  readonly name: string
+  /** What to send. */
+  readonly description: string
+  /** What a person is asked for, such as "API key". */
+  readonly label: string
+  /** The environment variable that code samples read. */
+  readonly variable: string
 }
 
 /** A route that the document has, at its path below the base. */
@@ -70,41 +81,74 @@ function toOperation(api: ApiDescription, { operation, isOpen }: DocumentedRoute
     ...(isOpen ? { security: [] } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(request
-      ? { requestBody: { required: true, content: { [request.contentType]: { schema: request.schema } } } }
+      ? {
+          requestBody: {
+            required: true,
+            content: { [request.contentType]: toMedia(request) },
+          },
+        }
       : {}),
     responses: {
       [response.status]: {
         description: summary,
         headers: { ...api.headers, ...response.headers },
-        content: Object.fromEntries(Object.entries(response.content).map(([type, schema]) => [type, { schema }])),
+        content: Object.fromEntries(Object.entries(response.content).map(([type, it]) => [type, toMedia(it)])),
       },
       ...errorResponses(api, isOpen ? errors : [...errors, ...api.errors]),
     },
   }
 }
 
+function toMedia({ schema, example }: Content): object {
+  return { schema: published(schema), example }
+}
+
+/** A schema without `expected`, our own keyword for the words of an error. They make a good description. */
+function published(schema: TSchema): object {
+  const { expected, properties, items, anyOf, ...rest } = schema as SchemaParts
+  return {
+    ...(expected === undefined ? {} : { description: `${expected.charAt(0).toUpperCase()}${expected.slice(1)}.` }),
+    ...rest,
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, it]) => [name, published(it)])),
+    }),
+    ...(items && { items: published(items) }),
+    ...(anyOf && { anyOf: anyOf.map(published) }),
+  }
+}
+
+interface SchemaParts {
+  readonly expected?: string
+  readonly properties?: Readonly<Record<string, TSchema>>
+  readonly items?: TSchema
+  readonly anyOf?: readonly TSchema[]
+}
+
 function pathParameters({ parameters = {} }: Operation): readonly object[] {
-  return Object.entries(parameters).map(([name, description]) => ({
+  return Object.entries(parameters).map(([name, { description, example }]) => ({
     name,
     in: 'path',
     required: true,
     description,
+    example,
     schema: { type: 'string' },
   }))
 }
 
 function queryParameters({ query }: Operation): readonly object[] {
   const required: readonly string[] = query?.required ?? []
-  return Object.entries<TSchema & { readonly description?: string }>(query?.properties ?? {}).map(
-    ([name, { description, ...schema }]) => ({
-      name,
-      in: 'query',
-      required: required.includes(name),
-      description,
-      schema: { type: 'string', ...schema },
-    }),
-  )
+  return Object.entries<QueryField>(query?.properties ?? {}).map(([name, { description, example, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    description,
+    ...(example === undefined ? {} : { example }),
+    schema: { type: 'string', ...published(schema) },
+  }))
 }
+
+/** A field of a query. It has an example if it is required. */
+export type QueryField = TSchema & { readonly description?: string; readonly example?: string }
 
 function errorResponses(api: ApiDescription, codes: readonly ErrorCode[]): Record<number, object> {
   const byStatus = Map.groupBy(new Set(codes), (code) => errorTable[code].status)
@@ -119,7 +163,12 @@ function errorResponses(api: ApiDescription, codes: readonly ErrorCode[]): Recor
             ? { 'Retry-After': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } } }
             : {}),
         },
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+        content: {
+          'application/json': {
+            schema: { $ref: '#/components/schemas/Error' },
+            example: errorExample(group[0] as ErrorCode),
+          },
+        },
       },
     ]),
   )

@@ -23,19 +23,31 @@ export interface Operation {
   readonly id: string
   readonly summary: string
   readonly description: string
-  /** What each parameter in the path means. */
-  readonly parameters?: PathParameters
+  readonly parameters?: Readonly<Record<string, ParameterDescription>>
+  /** A required field has an `example`. */
   readonly query?: TObject
-  readonly request?: { readonly contentType: string; readonly schema: TSchema }
+  readonly request?: Content & { readonly contentType: string }
   readonly response: ResponseDescription
   /** Besides those that any route may give. */
   readonly errors: readonly ErrorCode[]
 }
 
+/** A parameter in the path. */
+export interface ParameterDescription {
+  readonly description: string
+  readonly example: string
+}
+
+/** The body of a request or an answer. The example fits the schema. */
+export interface Content {
+  readonly schema: TSchema
+  readonly example: unknown
+}
+
 export interface ResponseDescription {
   readonly status: 200 | 201
-  /** A schema for each content type. */
-  readonly content: Readonly<Record<string, TSchema>>
+  /** By content type. */
+  readonly content: Readonly<Record<string, Content>>
   readonly headers?: Readonly<Record<string, HeaderDescription>>
 }
 
@@ -63,7 +75,7 @@ export interface Call<Path extends string, Query extends TObject> {
 export interface OperationAt<Path extends string, Query extends TObject> extends Operation {
   readonly method: Method
   readonly path: Path
-  readonly parameters?: Readonly<Record<ParameterName<Path>, string>>
+  readonly parameters?: Readonly<Record<ParameterName<Path>, ParameterDescription>>
   readonly query?: Query
 }
 
@@ -83,6 +95,10 @@ export function openRoute<const Path extends string>(
   return { method: 'GET', path, access: 'open', operation, answer }
 }
 
-export function jsonResponse(schema: TSchema, status: ResponseDescription['status'] = 200): ResponseDescription {
-  return { status, content: { 'application/json': schema } }
+export function jsonResponse(
+  schema: TSchema,
+  example: unknown,
+  status: ResponseDescription['status'] = 200,
+): ResponseDescription {
+  return { status, content: { 'application/json': { schema, example } } }
 }

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { exportFormats, exportTypes } from '../billing/usage-export.ts'
+import { csvCell, exportColumns, exportFormats, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
 import type { Grouping } from '../core/money/usage-sums.ts'
 import { nullable, textSchema } from './common-schema.ts'
 import type { ResponseDescription } from './route.ts'
@@ -62,6 +62,40 @@ export const usageRowSchema = Type.Object({
   credit_note: Type.Optional(nullable(Type.String())),
 })
 
+export const requestIdDescription = {
+  description: 'The X-Request-Id of a response.',
+  example: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70',
+}
+
+const quantitiesExample = {
+  input_tokens: 27,
+  cached_input_tokens: 0,
+  output_tokens: 14,
+  images: 0,
+  audio_ms: 0,
+  amount_pico_aud: '5500000',
+}
+
+export const usageRowExample = {
+  request_id: requestIdDescription.example,
+  model: 'huggingfacetb/smollm2-135m-instruct',
+  lane: 'huggingfacetb/smollm2-135m-instruct',
+  endpoint: '/chat/completions',
+  key_id: 'key_7f3a9c21',
+  max_tokens: 100,
+  ...quantitiesExample,
+  estimated: false,
+  outcome: 'completed',
+  price_version: 1,
+  queue_wait_ms: 0,
+  first_token_ms: 180,
+  duration_ms: 640,
+  started: '2026-11-15T22:04:05.000Z',
+  settled: '2026-11-15T22:04:05.640Z',
+}
+
+const usageListExample = { object: 'list', data: [usageRowExample], has_more: false, next: null }
+
 const sums = {
   requests: count(),
   estimated_requests: count('How many of them have estimated figures.'),
@@ -89,8 +123,20 @@ export function usageResponse(groupings: readonly Grouping[]): ResponseDescripti
     has_more: Type.Boolean(),
     next: nullable(Type.String(), "Send it as 'after' to get the next page. null on the last page."),
   })
-  const files = Object.fromEntries(exportFormats.map((format) => [mediaType(exportTypes[format]), textSchema]))
-  return { status: 200, content: { 'application/json': list, ...files } }
+  const files = Object.fromEntries(
+    exportFormats.map((format) => [
+      mediaType(exportTypes[format]),
+      { schema: textSchema, example: fileExamples[format] },
+    ]),
+  )
+  return { status: 200, content: { 'application/json': { schema: list, example: usageListExample }, ...files } }
+}
+
+const csvRow: Readonly<Record<string, string | number | boolean | null>> = usageRowExample
+
+const fileExamples: Readonly<Record<ExportFormat, string>> = {
+  csv: `${exportColumns.join(',')}\n${exportColumns.map((column) => csvCell(csvRow[column])).join(',')}\n`,
+  jsonl: `${JSON.stringify(usageRowExample)}\n`,
 }
 
 /** Without its parameters, such as the charset. */

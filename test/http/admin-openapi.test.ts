@@ -6,7 +6,9 @@ import { stageConfig } from '../support/chat-stage.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import {
   assertDocsPage,
+  assertExamples,
   assertPlainSchemas,
+  assertServedDocs,
   assertWellFormed,
   everyAdminRoute,
   operationsOf,
@@ -140,8 +142,11 @@ describe('GET /admin/v1/openapi.json', () => {
     const routes = everyAdminRoute().map(({ method, path }) => `${method} ${path.replace('+}', '}')}`)
     const listed = operationsOf(document).map(([method, path]) => `${method.toUpperCase()} ${path}`)
     assert.ok(listed.length > 20)
-    assert.deepEqual([...listed, 'GET /docs', 'GET /admin/v1/openapi.json'].sort(), routes.sort())
+    const itself = ['/docs', '/docs/docs.css', '/docs/docs.js', '/admin/v1/openapi.json'].map((path) => `GET ${path}`)
+    assert.deepEqual([...listed, ...itself].sort(), routes.sort())
   })
+
+  it('has an example of every request and every answer', () => assertExamples(document, everyAdminRoute()))
 
   it('says which operations need no token', () => {
     const open = operationsOf(document).filter(([, , { security }]) => security?.length === 0)
@@ -283,9 +288,11 @@ describe('a documented operation of the operator', () => {
 })
 
 describe("the docs page of the operator's API", () => {
-  it('names every path, parameter and error, and loads nothing', async () => {
+  it('names every path, parameter and error, and loads nothing from elsewhere', async () => {
     const response = await send('get', '/docs', undefined, null)
     assert.match(response.headers.get('content-type') ?? '', /^text\/html/)
     assertDocsPage(await response.text(), document, Object.keys(errorTable))
   })
+
+  it('has a strict policy, and shows the address it was reached by', () => assertServedDocs(weir.adminUrl))
 })

@@ -7,7 +7,9 @@ import { errorTable } from '../../src/core/errors.ts'
 import { roomyLimits } from '../support/chat-stage.ts'
 import {
   assertDocsPage,
+  assertExamples,
   assertPlainSchemas,
+  assertServedDocs,
   assertWellFormed,
   everyPublicRoute,
   operationsOf,
@@ -90,6 +92,8 @@ describe('GET /openapi.json', () => {
   })
 
   it('has schemas that are plain JSON Schema', () => assertPlainSchemas(document))
+
+  it('has an example of every request and every answer', () => assertExamples(document, everyPublicRoute()))
 
   it('documents every route that needs a key, the rows that an invoice links to, and no other', () => {
     const routes = everyPublicRoute()
@@ -308,10 +312,12 @@ describe('an operation with several content types', () => {
 })
 
 describe('the docs page', () => {
-  it('is served without a key, names every path, parameter and error, and loads nothing', async () => {
+  it('is served without a key, names every path, parameter and error, and loads nothing from elsewhere', async () => {
     const home = await weir.call(`${weir.service.url}/`, { key: null })
     assert.equal(home.url, `${weir.service.url}/docs`, 'the home page leads to it')
     assert.match(home.headers.get('content-type') ?? '', /^text\/html/)
     assertDocsPage(await home.text(), document, Object.keys(errorTable))
   })
+
+  it('has a strict policy, and shows the address it was reached by', () => assertServedDocs(weir.service.url))
 })

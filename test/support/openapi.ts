@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { Errors } from 'typebox/schema'
+import { findSchemaProblem } from '../../src/core/json/schema-check.ts'
 import type { AdminRouteParts } from '../../src/http/admin/admin-routes.ts'
 import { adminRoutes } from '../../src/http/admin/admin-routes.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
@@ -19,7 +21,7 @@ export interface DocumentSchema {
 }
 
 export interface Media {
-  readonly content: Readonly<Record<string, { readonly schema: DocumentSchema }>>
+  readonly content: Readonly<Record<string, { readonly schema: DocumentSchema; readonly example?: unknown }>>
 }
 
 export interface DocumentedResponse extends Media {
@@ -32,6 +34,7 @@ export interface DocumentedParameter {
   readonly in: string
   readonly required: boolean
   readonly description: string
+  readonly example?: unknown
   readonly schema: DocumentSchema
 }
 
@@ -136,6 +139,12 @@ export function assertWellFormed(document: ApiDocument): void {
   }
 }
 
+const schemaKeywords = new Set([
+  ...['type', 'const', 'enum', 'anyOf', '$ref', 'format', 'description'],
+  ...['properties', 'required', 'additionalProperties', 'items', 'minItems', 'maxItems'],
+  ...['minLength', 'maxLength', 'pattern', 'minimum', 'maximum', 'exclusiveMinimum'],
+])
+
 /** The schemas are plain JSON Schema, with nothing of the library that made them. */
 export function assertPlainSchemas(document: ApiDocument): void {
   const types = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null', undefined])
@@ -144,7 +153,7 @@ export function assertPlainSchemas(document: ApiDocument): void {
   for (const schema of schemas) {
     assert.ok(types.has(schema.type), schema.type)
     for (const name of schema.required ?? []) assert.ok(schema.properties?.[name], name)
-    for (const key of Object.keys(schema)) assert.match(key, /^[a-zA-Z$]+$/)
+    for (const key of Object.keys(schema)) assert.ok(schemaKeywords.has(key), key)
     if (schema.$ref !== undefined) resolved(document, schema)
   }
 }
@@ -160,6 +169,29 @@ export function undocumented(schema: DocumentSchema, value: unknown, path = ''):
   })
 }
 
+/** Every request and every answer has an example that fits its schema and has no other fields. */
+export function assertExamples(document: ApiDocument, routes: readonly Route[]): void {
+  for (const [method, path, { requestBody, responses, parameters }] of operationsOf(document)) {
+    for (const media of [requestBody, ...Object.values(responses)]) {
+      for (const [type, { schema, example }] of Object.entries(media?.content ?? {})) {
+        const what = `${method} ${path} ${type}`
+        assert.notEqual(example, undefined, what)
+        const meant = resolved(document, schema)
+        assert.deepEqual(Errors(meant, example), [true, []], what)
+        assert.deepEqual(undocumented(meant, example), [], what)
+      }
+    }
+    for (const { in: place, required, example, name } of parameters ?? []) {
+      if (place === 'path' || required) assert.ok(example, `${method} ${path} ${name}`)
+    }
+  }
+  // The service checks requests with rules of its own.
+  for (const { path, operation } of routes) {
+    const { request } = operation ?? {}
+    if (request) assert.equal(findSchemaProblem(request.schema, request.example), undefined, path)
+  }
+}
+
 /** The page names every path and field of the document, and needs nothing from elsewhere. */
 export function assertDocsPage(page: string, document: ApiDocument, codes: readonly string[]): void {
   for (const [method, path, { parameters, requestBody }] of operationsOf(document)) {
@@ -170,8 +202,37 @@ export function assertDocsPage(page: string, document: ApiDocument, codes: reado
     }
   }
   for (const code of codes) assert.ok(page.includes(`<code>${code}</code>`), code)
-  assert.doesNotMatch(page, /<script|<link|<img|@import|url\(|undefined|\[object/)
+  assert.doesNotMatch(page, /<style|<img|<iframe|@import|url\(|style=|\son\w+=|undefined|\[object/)
+  assert.doesNotMatch(page, /<script(?! src="\/docs\/docs\.js\?v=\w+" defer><\/script>)/, 'no script of its own')
+  const loaded = [...page.matchAll(/(?:src|<link[^>]* href)="([^"]+)"/g)].map((match) => match[1])
+  for (const address of loaded) assert.match(address ?? '', /^\/docs\/docs\.(css|js)\?v=\w+$/)
+  const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1])
+  assert.equal(new Set(ids).size, ids.length, 'an id is there twice')
+  for (const [, , { operationId, requestBody }] of operationsOf(document)) {
+    const places = [operationId, `${operationId}.code`, ...(requestBody ? [`${operationId}.request`] : [])]
+    for (const place of places) assert.ok(page.includes(`<a class="anchor" href="#${place}"`), place)
+  }
   const anchors = [...page.matchAll(/href="#([^"]+)"/g)].map((match) => match[1])
   assert.ok(anchors.length > operationsOf(document).length)
   for (const anchor of anchors) assert.ok(page.includes(`id="${anchor}"`), anchor)
+}
+
+/** The page as a browser gets it: its headers, what it loads, and the address that it shows. */
+export async function assertServedDocs(url: string): Promise<void> {
+  const response = await fetch(`${url}/docs`, { headers: { 'x-forwarded-proto': 'https' } })
+  const policy = response.headers.get('content-security-policy') ?? ''
+  assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';/)
+  assert.doesNotMatch(policy, /unsafe|\*|http/)
+  assert.equal(response.headers.get('cache-control'), 'private, no-cache')
+  const page = await response.text()
+  assert.ok(page.includes(`<span class="origin">${url.replace('http:', 'https:')}</span>`))
+  for (const [, address = '', name] of page.matchAll(/"(\/docs\/(docs\.\w+)\?v=\w+)"/g)) {
+    const loaded = await fetch(url + address)
+    assert.equal(loaded.status, 200)
+    assert.match(loaded.headers.get('content-type') ?? '', name === 'docs.js' ? /^text\/javascript/ : /^text\/css/)
+    assert.match(loaded.headers.get('cache-control') ?? '', /immutable/)
+    const other = await fetch(`${url}/docs/${name}?v=another`)
+    assert.equal(other.headers.get('cache-control'), 'no-cache', 'of another version')
+    assert.equal(await other.text(), await loaded.text())
+  }
 }

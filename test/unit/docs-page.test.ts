@@ -1,42 +1,123 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import Type from 'typebox'
-import { docsPage } from '../../src/http/docs-page.ts'
+import { docsPage } from '../../src/http/docs/docs-page.ts'
+import { originOf } from '../../src/http/docs/origin.ts'
 import type { ApiDescription } from '../../src/http/openapi.ts'
-import type { Route } from '../../src/http/route.ts'
+import type { Operation, Route } from '../../src/http/route.ts'
 
 const api: ApiDescription = {
   title: '<b>title</b>',
   description: '',
   base: '',
   documentPath: '/openapi.json',
-  credentials: { name: 'key', description: '' },
+  credentials: { name: 'key', description: '', label: 'API key', variable: 'KEY' },
   headers: {},
   errors: [],
   introduction: '',
 }
 
+const assets = { style: '/docs/docs.css?v=1', script: '/docs/docs.js?v=1' }
+const origin = 'http://weir.test:8080'
+
+function pageOf(path: string, changes: Partial<Operation>, access: Route['access'] = 'key'): string {
+  const response = { status: 200 as const, content: { 'application/json': { schema: Type.Object({}), example: {} } } }
+  const operation = { id: 'x', summary: 'X', description: 'X', response, errors: [], ...changes }
+  return docsPage(api, [{ method: 'POST', path, access, operation }], assets)(origin)
+}
+
 describe('the docs page', () => {
   it('shows what routes say about themselves as text, never as HTML', () => {
     const evil = '<script>alert("&")</script>'
-    const fields = Type.Object({ [evil]: Type.String({ description: evil }) })
-    const route: Route = {
-      method: 'POST',
-      path: `/x/${evil}/{id}`,
-      access: 'key',
-      operation: {
-        id: 'x',
-        summary: evil,
-        description: evil,
-        parameters: { id: evil },
-        query: fields,
-        request: { contentType: evil, schema: fields },
-        response: { status: 200, content: { [evil]: fields } },
-        errors: [],
-      },
-    }
-    const page = docsPage(api, [route])
+    const fields = Type.Object({ [evil]: Type.String({ description: evil, example: evil }) })
+    const content = { schema: fields, example: { [evil]: evil } }
+    const page = pageOf(`/x/${evil}/{id}`, {
+      id: 'x',
+      summary: evil,
+      description: evil,
+      parameters: { id: { description: evil, example: evil } },
+      query: fields,
+      request: { contentType: evil, ...content },
+      response: { status: 200, content: { [evil]: content, 'text/plain': { schema: Type.String(), example: evil } } },
+    })
     assert.ok(page.includes('&#60;script&#62;'))
-    assert.doesNotMatch(page, /<script|<b>title/)
+    assert.deepEqual(page.match(/<script[^>]*>/g), [`<script src="${assets.script}" defer>`])
+    assert.doesNotMatch(page, /<b>title|"&"/)
+  })
+
+  it('shows the origin as text', () => {
+    const render = docsPage(api, [], assets)
+    assert.ok(render('http://<script>').includes('<span class="origin">http://&#60;script&#62;</span>'))
+  })
+
+  it('lists nested fields, also those in arrays and in each alternative of a union', () => {
+    const part = (type: string, field: string) => Type.Object({ type: Type.Literal(type), [field]: Type.String() })
+    const schema = Type.Object({
+      content: Type.Union([Type.String(), Type.Array(Type.Union([part('text', 'text'), part('image', 'url')]))]),
+      outer: Type.Object({ middle: Type.Optional(Type.Object({ inner: Type.Integer({ minimum: 1 }) })) }),
+    })
+    const page = pageOf('/x', { request: { contentType: 'application/json', schema, example: {} } })
+    const names = [...page.matchAll(/<dt><code>([^<]+)<\/code>/g)].map((match) => match[1])
+    assert.deepEqual(names, [
+      'content',
+      'content[].type',
+      'content[].text',
+      'content[].url',
+      'outer',
+      'outer.middle',
+      'outer.middle.inner',
+    ])
+    assert.ok(page.includes('An integer of at least 1.'))
+    assert.match(page, /content\[\].type<\/code> <em>required/)
+    assert.doesNotMatch(page, /content\[\].text<\/code> <em>required/, 'one alternative needs it, not both')
+    assert.ok(page.includes('&#34;text&#34;, or &#34;image&#34;'), 'the type of a field in both alternatives')
+  })
+
+  it('fills the address, the parameters and the example into the code samples', () => {
+    const page = pageOf('/models/{slug}', {
+      parameters: { slug: { description: 'Which.', example: 'meta/x y' } },
+      query: Type.Object({ day: Type.String({ example: '1&2' }), other: Type.Optional(Type.String()) }),
+      request: { contentType: 'application/json', schema: Type.Object({}), example: { text: "it's" } },
+    })
+    const url = `<span class="origin">${origin}</span>/models/meta/x%20y?day=1%262`
+    assert.equal(page.split(url).length - 1, 3, 'in each language')
+  })
+
+  it('has a form for the key unless none is needed, and shows no form without the script', () => {
+    assert.match(
+      pageOf('/x', {}),
+      /<details class="try" hidden>.*<input type="password" name="key" autocomplete="off"/s,
+    )
+    assert.doesNotMatch(pageOf('/x', {}, 'open'), /type="password"/)
+  })
+})
+
+describe('the origin of a request', () => {
+  it('comes from Host, and its scheme from X-Forwarded-Proto', () => {
+    assert.equal(originOf({ host: '127.0.0.1:8080' }), 'http://127.0.0.1:8080')
+    assert.equal(originOf({ host: '[::1]:8080' }), 'http://[::1]:8080')
+    assert.equal(originOf({ host: 'weir.example', 'x-forwarded-proto': 'https' }), 'https://weir.example')
+    assert.equal(originOf({ host: 'weir.example', 'x-forwarded-proto': 'javascript' }), 'http://weir.example')
+  })
+
+  it('is never anything that could be code in a sample', () => {
+    for (const host of [
+      '',
+      'a b',
+      'a"b',
+      "a'b",
+      'a$(b)',
+      'a`b',
+      'a<b',
+      'a/b',
+      'a\\b',
+      'a\nb',
+      'user@host',
+      'a:b',
+      '[a]b',
+    ]) {
+      assert.equal(originOf({ host }), 'http://localhost', host)
+    }
+    assert.equal(originOf({}), 'http://localhost')
   })
 })

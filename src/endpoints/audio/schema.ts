@@ -86,3 +86,10 @@ export const audioResponseSchema = Type.Object({
   segments: Type.Optional(Type.Array(segmentSchema, { description: 'verbose_json' })),
   words: Type.Optional(Type.Array(wordSchema, { description: 'verbose_json with timestamp_granularities[]=word' })),
 })
+
+export const audioExample = {
+  request: { file: 'recording.wav', model: 'usefulsensors/moonshine-tiny', response_format: 'json' },
+  answer: { text: 'A weir is a low dam.', usage: { type: 'duration', seconds: 2.4 } },
+  text: 'A weir is a low dam.\n',
+  captions: 'WEBVTT\n\n00:00:00.000 --> 00:00:02.400\nA weir is a low dam.\n',
+}

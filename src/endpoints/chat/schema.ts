@@ -129,3 +129,46 @@ export const chatResponseSchema = Type.Object({
   ),
   usage: generationUsageSchema,
 })
+
+export const chatExample = {
+  request: {
+    model: 'huggingfacetb/smollm2-135m-instruct',
+    messages: [
+      { role: 'system', content: 'You answer in one sentence.' },
+      { role: 'user', content: 'What is a weir?' },
+    ],
+    max_tokens: 100,
+  },
+  answer: {
+    id: 'chatcmpl-01k3zq8v6t',
+    object: 'chat.completion',
+    created: 1795000000,
+    model: 'huggingfacetb/smollm2-135m-instruct',
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: 'A weir is a low dam that controls the flow of a river.',
+          refusal: null,
+        },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ],
+    usage: {
+      prompt_tokens: 27,
+      completion_tokens: 14,
+      total_tokens: 41,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
+  },
+  stream: `data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"delta":{"role":"assistant","content":"A weir"},"logprobs":null,"finish_reason":null}]}
+
+data: {"id":"chatcmpl-01k3zq8v6t","object":"chat.completion.chunk","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`,
+}

@@ -46,3 +46,28 @@ export const completionsResponseSchema = Type.Object({
   ),
   usage: generationUsageSchema,
 })
+
+export const completionsExample = {
+  request: { model: 'huggingfacetb/smollm2-135m-instruct', prompt: 'A weir is', max_tokens: 20 },
+  answer: {
+    id: 'cmpl-01k3zq8v6t',
+    object: 'text_completion',
+    created: 1795000000,
+    model: 'huggingfacetb/smollm2-135m-instruct',
+    choices: [{ index: 0, text: ' a low dam across a river.', logprobs: null, finish_reason: 'stop' }],
+    usage: {
+      prompt_tokens: 4,
+      completion_tokens: 7,
+      total_tokens: 11,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
+  },
+  stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
+
+data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`,
+}

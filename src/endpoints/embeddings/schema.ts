@@ -35,3 +35,16 @@ export const embeddingsResponseSchema = Type.Object({
   model: Type.String(),
   usage: inputUsageSchema,
 })
+
+export const embeddingsExample = {
+  request: { model: 'sentence-transformers/all-minilm-l6-v2', input: ['A low dam', 'A tall tree'] },
+  answer: {
+    object: 'list',
+    data: [
+      { object: 'embedding', index: 0, embedding: [0.021, -0.083, 0.047] },
+      { object: 'embedding', index: 1, embedding: [-0.015, 0.062, 0.009] },
+    ],
+    model: 'sentence-transformers/all-minilm-l6-v2',
+    usage: { prompt_tokens: 10, total_tokens: 10 },
+  },
+}

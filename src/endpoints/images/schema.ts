@@ -42,3 +42,8 @@ export const imagesResponseSchema = Type.Object({
     }),
   ),
 })
+
+export const imagesExample = {
+  request: { model: 'weir/starter-image', prompt: 'A weir in the morning light', size: '512x512' },
+  answer: { created: 1795000000, data: [{ b64_json: 'iVBORw0KGgoAAAANSUhEUg==' }] },
+}

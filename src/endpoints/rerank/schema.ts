@@ -60,3 +60,35 @@ export const rerankingResponseSchema = Type.Object({
   rankings: Type.Array(Type.Object({ index: Type.Integer(), logit: Type.Number() })),
   usage: inputUsageSchema,
 })
+
+export const rerankExample = {
+  request: {
+    model: 'baai/bge-reranker-v2-m3',
+    query: 'What holds back a river?',
+    documents: ['A weir is a low dam.', 'A heron eats fish.'],
+    top_n: 1,
+    return_documents: true,
+  },
+  answer: {
+    id: 'rerank-01k3zq8v6t',
+    model: 'baai/bge-reranker-v2-m3',
+    results: [{ index: 0, relevance_score: 0.97, document: { text: 'A weir is a low dam.' } }],
+    meta: { api_version: { version: '2' }, billed_units: { search_units: 1 } },
+    usage: { prompt_tokens: 24, total_tokens: 24 },
+  },
+}
+
+export const rerankingExample = {
+  request: {
+    model: 'nvidia/llama-3.2-nv-rerankqa-1b-v2',
+    query: { text: 'What holds back a river?' },
+    passages: [{ text: 'A weir is a low dam.' }, { text: 'A heron eats fish.' }],
+  },
+  answer: {
+    rankings: [
+      { index: 0, logit: 4.25 },
+      { index: 1, logit: -7.5 },
+    ],
+    usage: { prompt_tokens: 24, total_tokens: 24 },
+  },
+}

@@ -12,7 +12,7 @@ import type { Workspace } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
 import { binarySchema, listSchema, textSchema } from '../common-schema.ts'
 import { jsonResponse, type ResponseDescription } from '../route.ts'
-import { invoiceSchema } from './invoice-schema.ts'
+import { adjustmentExample, invoiceExample, invoiceSchema } from './invoice-schema.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** Tax invoices and adjustment notes. */
@@ -29,6 +29,8 @@ const monthSchema = Type.Object({
   workspace: Type.String({ minLength: 1, description: 'The name or id of a workspace.' }),
   period: Type.String({ description: 'A month in Sydney, such as 2026-11.' }),
 })
+
+const monthExample = { workspace: invoiceExample.workspace, period: invoiceExample.period }
 
 const creditSchema = Type.Object({
   ...monthSchema.properties,
@@ -59,7 +61,11 @@ const formatQuery = Type.Object({
 
 const documentResponse: ResponseDescription = {
   status: 200,
-  content: { 'application/json': invoiceSchema, 'text/html': textSchema, 'application/pdf': binarySchema },
+  content: {
+    'application/json': { schema: invoiceSchema, example: invoiceExample },
+    'text/html': { schema: textSchema, example: '<!doctype html><title>Tax invoice INV-000001</title>…' },
+    'application/pdf': { schema: binarySchema, example: '%PDF-1.7 …' },
+  },
 }
 
 export function invoiceRoutes({
@@ -101,7 +107,7 @@ export function invoiceRoutes({
       query: Type.Object({
         workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace.' })),
       }),
-      response: jsonResponse(listSchema(invoiceSchema)),
+      response: jsonResponse(listSchema(invoiceSchema), { object: 'list', data: [invoiceExample] }),
       errors: ['not_found'],
       async answer({ exchange, query: { workspace } }) {
         const found = await invoicing.list(workspace === undefined ? undefined : accounts.workspace(workspace))
@@ -116,7 +122,8 @@ export function invoiceRoutes({
       summary: 'Issue an invoice',
       description: 'Issues the tax invoice of a month that is over in Sydney. It is never changed afterwards.',
       body: monthSchema,
-      response: jsonResponse(invoiceSchema, 201),
+      example: monthExample,
+      response: jsonResponse(invoiceSchema, invoiceExample, 201),
       errors: ['not_found', 'conflict'],
       async answer({ exchange, body }) {
         await sendIssued(exchange, await invoicing.issue(...requested(body)))
@@ -130,6 +137,7 @@ export function invoiceRoutes({
       description: 'What a month has come to so far, or its invoice if it has been issued.',
       query: formatQuery,
       body: monthSchema,
+      example: monthExample,
       response: documentResponse,
       errors: ['not_found'],
       async answer({ exchange, query, body }) {
@@ -144,7 +152,8 @@ export function invoiceRoutes({
       description:
         'Credits some or all requests of an issued invoice, or a free amount. A free amount on a month that is not invoiced yet becomes a line of its invoice; the answer is then the preview of that month.',
       body: creditSchema,
-      response: jsonResponse(invoiceSchema, 201),
+      example: { ...monthExample, reason: 'Slow answers on 3 November', amount: '25.00' },
+      response: jsonResponse(invoiceSchema, adjustmentExample, 201),
       errors: ['not_found', 'conflict'],
       async answer({ exchange, body }) {
         const [workspace, month] = requested(body)
@@ -166,7 +175,7 @@ export function invoiceRoutes({
       summary: 'Revoke the links on invoices',
       description:
         'Makes every link to rows useless that any invoice has carried so far. A copy that is made afterwards has new links.',
-      response: jsonResponse(Type.Object({ revoked: Type.Literal(true) })),
+      response: jsonResponse(Type.Object({ revoked: Type.Literal(true) }), { revoked: true }),
       errors: [],
       async answer({ exchange }) {
         await rowLinks.revoke()
@@ -179,7 +188,7 @@ export function invoiceRoutes({
       id: 'getInvoice',
       summary: 'One invoice',
       description: 'An issued invoice or adjustment note, by its number.',
-      parameters: { number: 'The number of an invoice, such as INV-000001.' },
+      parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
       query: formatQuery,
       response: documentResponse,
       errors: ['not_found'],

@@ -24,6 +24,16 @@ const createdKeySchema = Type.Object({
   expires_at: Type.Optional(Type.String()),
 })
 
+const keyExample = {
+  id: 'key_7f3a9c21',
+  workspace: 'acme',
+  name: 'website',
+  created: '2026-11-15T22:04:05.000Z',
+  expires_at: null,
+  last_used_at: '2026-11-15T22:10:00.000Z',
+  revoked: null,
+}
+
 interface KeyParts {
   readonly accounts: Accounts
   readonly store: Pick<AccountStore, 'keysLastUsed'>
@@ -37,7 +47,7 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
       id: 'listKeys',
       summary: 'List keys',
       description: 'All API keys by id, including revoked ones. The keys themselves are not stored.',
-      response: jsonResponse(listSchema(keySchema)),
+      response: jsonResponse(listSchema(keySchema), { object: 'list', data: [keyExample] }),
       errors: [],
       async answer({ exchange }) {
         const lastUsed = await store.keysLastUsed()
@@ -58,7 +68,12 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
           Type.String({ description: 'The last day in Sydney, such as 2027-06-30, or a time with its offset.' }),
         ),
       }),
-      response: jsonResponse(createdKeySchema, 201),
+      example: { workspace: 'acme', name: 'website' },
+      response: jsonResponse(
+        createdKeySchema,
+        { id: keyExample.id, key: 'weir_…', workspace: 'acme', name: 'website' },
+        201,
+      ),
       errors: ['not_found', 'invalid_value'],
       async answer({ exchange, body: { workspace, name, expires_at: expires } }) {
         // null counts as absent, as in every body.
@@ -75,8 +90,8 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
       id: 'revokeKey',
       summary: 'Revoke a key',
       description: 'The next request with the key is refused. Revoking it again changes nothing.',
-      parameters: { id: 'The id of a key.' },
-      response: jsonResponse(keySchema),
+      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      response: jsonResponse(keySchema, { ...keyExample, revoked: '2026-11-16T01:00:00.000Z' }),
       errors: ['not_found'],
       async answer({ exchange, parameters }) {
         const revoked = await accounts.revokeKey(parameters.id)

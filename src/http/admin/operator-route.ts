@@ -18,6 +18,8 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
 > {
   /** The JSON body. Read and checked before the handler runs; unknown fields are refused. */
   readonly body?: Body
+  /** An example of the body. */
+  readonly example?: NoInfer<Static<Body>>
   answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void> | void
 }
 
@@ -38,7 +40,7 @@ export function operatorRoute<
   const Path extends string,
   Query extends TObject = TObject<{}>,
   Body extends TObject = TObject<{}>,
->({ body, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
+>({ body, example, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
   const { method, path, query: querySchema, errors } = operation
   // A mistyped field must not look like a success.
   const bodySchema = body && { ...body, additionalProperties: false }
@@ -48,7 +50,7 @@ export function operatorRoute<
     access: 'operator',
     operation: {
       ...operation,
-      ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema } } : {}),
+      ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema, example } } : {}),
       errors: [...errors, ...(bodySchema ? bodyErrors : querySchema ? ['invalid_value' as const] : [])],
     },
     async answer(exchange, parameters) {

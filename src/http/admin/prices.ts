@@ -19,8 +19,17 @@ export interface PricesParts {
 }
 
 const priceParameters = {
-  workspace: 'The name or id of a workspace.',
-  model: 'The slug of a model, or a short id. Slashes may stand as they are.',
+  workspace: { description: 'The name or id of a workspace.', example: 'acme' },
+  model: {
+    description: 'The slug of a model, or a short id. Slashes may stand as they are.',
+    example: 'huggingfacetb/smollm2-135m-instruct',
+  },
+}
+
+const workspacePriceSchema = Type.Object({ model: Type.String(), pricing: priceListSchema })
+const workspacePriceExample = {
+  model: priceParameters.model.example,
+  pricing: { input_per_million: '0.08', output_per_million: '0.16' },
 }
 
 export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
@@ -33,7 +42,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       summary: "List a workspace's own prices",
       description: 'The models for which the workspace does not pay the list price.',
       parameters: { workspace: priceParameters.workspace },
-      response: jsonResponse(listSchema(Type.Object({ model: Type.String(), pricing: priceListSchema }))),
+      response: jsonResponse(listSchema(workspacePriceSchema), { object: 'list', data: [workspacePriceExample] }),
       errors: ['not_found'],
       answer({ exchange, parameters }) {
         const own = prices.workspacePrices(accounts.workspace(parameters.workspace).id)
@@ -50,7 +59,8 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
         'Gives a workspace its own price for a model, from the next request on. Prices that are left out stay at the list price.',
       parameters: priceParameters,
       body: priceListSchema,
-      response: jsonResponse(Type.Object({ model: Type.String(), pricing: priceListSchema })),
+      example: workspacePriceExample.pricing,
+      response: jsonResponse(workspacePriceSchema, workspacePriceExample),
       errors: ['not_found', 'model_not_found'],
       async answer({ exchange, parameters: { workspace, model }, body: pricing }) {
         await setPrice(parts, workspace, model, pricing)
@@ -64,7 +74,10 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       summary: 'Return to the list price',
       description: "Removes the workspace's own price for a model, from the next request on.",
       parameters: priceParameters,
-      response: jsonResponse(Type.Object({ model: Type.String(), pricing: Type.Null() })),
+      response: jsonResponse(Type.Object({ model: Type.String(), pricing: Type.Null() }), {
+        model: workspacePriceExample.model,
+        pricing: null,
+      }),
       errors: ['not_found', 'model_not_found'],
       async answer({ exchange, parameters: { workspace, model } }) {
         await setPrice(parts, workspace, model, null)

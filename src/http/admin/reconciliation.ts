@@ -31,7 +31,15 @@ export function reconciliationRoute({ store }: { readonly store: Store }): Opera
     summary: 'Reconcile the books',
     description:
       'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused.',
-    response: jsonResponse(reconciliationSchema),
+    response: jsonResponse(reconciliationSchema, {
+      object: 'reconciliation',
+      fits: true,
+      workspaces: 2,
+      rows: 1043,
+      invoices: 3,
+      amount_pico_aud: '12500000000000',
+      problems: [],
+    }),
     errors: [],
     async answer({ exchange }) {
       exchange.sendJson(JSON.stringify(reconciliationView(await reconcileBooks(store))))

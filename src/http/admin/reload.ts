@@ -16,7 +16,7 @@ export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[]
       id: 'reloadAccounts',
       summary: 'Reload accounts',
       description: 'Reads workspaces, keys and prices again, after another program has changed the database.',
-      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true) })),
+      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true) }), { reloaded: true }),
       errors: [],
       async answer({ exchange }) {
         await reloads.accounts()
@@ -37,7 +37,10 @@ export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[]
           }),
         ),
       }),
-      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true), models: Type.Integer() })),
+      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true), models: Type.Integer() }), {
+        reloaded: true,
+        models: 7,
+      }),
       errors: ['invalid_value'],
       async answer({ exchange, query }) {
         const models = await reloads.catalog({ force: query.force === 'true' }).catch((error: Error) => {

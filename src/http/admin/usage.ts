@@ -5,7 +5,13 @@ import { groupings } from '../../core/money/usage-sums.ts'
 import type { UsageStore } from '../../ports/usage.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
-import { usageQuerySchema, usageResponse, usageRowSchema } from '../usage-schema.ts'
+import {
+  requestIdDescription,
+  usageQuerySchema,
+  usageResponse,
+  usageRowExample,
+  usageRowSchema,
+} from '../usage-schema.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** What all workspaces used. */
@@ -48,8 +54,8 @@ export function usageRoutes({ accounts, store, invoicing }: UsageParts): readonl
       id: 'getUsage',
       summary: 'Usage of one request',
       description: 'One row of any workspace, by the X-Request-Id of its response.',
-      parameters: { request_id: 'The X-Request-Id of a response.' },
-      response: jsonResponse(usageRowSchema),
+      parameters: { request_id: requestIdDescription },
+      response: jsonResponse(usageRowSchema, usageRowExample),
       errors: ['not_found'],
       answer: ({ exchange, parameters }) => sendUsageRow(exchange, store, parameters.request_id, undefined),
     }),
@@ -60,10 +66,12 @@ export function usageRoutes({ accounts, store, invoicing }: UsageParts): readonl
       summary: 'Correct a row',
       description:
         'Reverses a row that has not been invoiced yet. The row stays; a new row takes its amount back. Invoiced rows need an adjustment note instead.',
-      parameters: { request_id: 'The X-Request-Id of a response.' },
+      parameters: { request_id: requestIdDescription },
       body: Type.Object({ reason: Type.String({ minLength: 1, maxLength: 1000 }) }),
+      example: { reason: 'The engine answered with an empty text.' },
       response: jsonResponse(
         Type.Object({ corrects: Type.String({ description: 'The row that was reversed.' }) }),
+        { corrects: usageRowExample.request_id },
         201,
       ),
       errors: ['not_found', 'conflict'],

@@ -31,6 +31,16 @@ const workspaceSchema = Type.Object({
   created: Type.String(),
 })
 
+const workspaceExample = {
+  id: 'ws_4b8e6d10',
+  name: 'acme',
+  requests_per_minute: 600,
+  spend_limit: '250.00',
+  spend_limit_kind: 'hard',
+  buyer: { name: 'Acme Pty Ltd', abn: '51824753556', address: '1 Lock Street, Sydney', purchase_order: null },
+  created: '2026-11-15T22:04:05.000Z',
+}
+
 const creationSchema = Type.Object({
   name: Type.String({
     minLength: 1,
@@ -82,7 +92,7 @@ export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly
       id: 'listWorkspaces',
       summary: 'List workspaces',
       description: 'All workspaces, with their limits and buyers.',
-      response: jsonResponse(listSchema(workspaceSchema)),
+      response: jsonResponse(listSchema(workspaceSchema), { object: 'list', data: [workspaceExample] }),
       errors: [],
       answer({ exchange }) {
         const data = accounts.workspaces().map((it) => workspaceView(it, limits.requestsPerMinute))
@@ -96,7 +106,17 @@ export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly
       summary: 'Create a workspace',
       description: 'Keys, limits, prices and invoices belong to a workspace.',
       body: creationSchema,
-      response: jsonResponse(workspaceSchema, 201),
+      example: { name: 'acme' },
+      response: jsonResponse(
+        workspaceSchema,
+        {
+          ...workspaceExample,
+          spend_limit: null,
+          spend_limit_kind: null,
+          buyer: { name: null, abn: null, address: null, purchase_order: null },
+        },
+        201,
+      ),
       errors: ['conflict'],
       async answer({ exchange, body }) {
         await accounts.createWorkspace(body.name)
@@ -109,9 +129,10 @@ export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly
       id: 'changeWorkspace',
       summary: 'Change a workspace',
       description: 'Changes limits and the buyer. Fields that are left out stay as they are.',
-      parameters: { workspace: 'The name or id of a workspace.' },
+      parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
       body: changeSchema,
-      response: jsonResponse(workspaceSchema),
+      example: { spend_limit: '250.00', buyer: { name: 'Acme Pty Ltd' } },
+      response: jsonResponse(workspaceSchema, workspaceExample),
       errors: ['not_found'],
       async answer({ exchange, parameters, body }) {
         requireSomething(body, 'requests_per_minute', 'requests_per_minute')

@@ -1,6 +1,6 @@
 import { modelIn, type MeasureAudio } from '../../endpoints/audio/form.ts'
 import { audioJob, type SpeechTask } from '../../endpoints/audio/job.ts'
-import { audioFormSchema, audioResponseSchema } from '../../endpoints/audio/schema.ts'
+import { audioExample, audioFormSchema, audioResponseSchema } from '../../endpoints/audio/schema.ts'
 import type { Spool } from '../../ports/uploads.ts'
 import { textSchema } from '../common-schema.ts'
 import { withUpload } from '../upload.ts'
@@ -54,10 +54,14 @@ export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
       id,
       summary,
       description: `${description} ${audioRules}`,
-      request: { contentType: 'multipart/form-data', schema: audioFormSchema },
+      request: { contentType: 'multipart/form-data', schema: audioFormSchema, example: audioExample.request },
       response: {
         status: 200,
-        content: { 'application/json': audioResponseSchema, 'text/plain': textSchema, 'text/vtt': textSchema },
+        content: {
+          'application/json': { schema: audioResponseSchema, example: audioExample.answer },
+          'text/plain': { schema: textSchema, example: audioExample.text },
+          'text/vtt': { schema: textSchema, example: audioExample.captions },
+        },
         headers: queueHeaders,
       },
       errors: inferenceErrors.filter((code) => code !== 'invalid_json'),

@@ -7,7 +7,12 @@ export const publicDescription: ApiDescription = {
   description: 'One HTTP API in front of a catalog of open-weight models. Prices are in AUD, excluding GST.',
   base: BASE,
   documentPath: `${BASE}/openapi.json`,
-  credentials: { name: 'key', description: 'An API key: Authorization: Bearer <API_KEY>' },
+  credentials: {
+    name: 'key',
+    description: 'An API key: Authorization: Bearer <API_KEY>',
+    label: 'API key',
+    variable: 'WEIR_API_KEY',
+  },
   headers: {
     'X-RateLimit-Limit': { description: 'Requests allowed per minute.', schema: { type: 'integer' } },
     'X-RateLimit-Remaining': { description: 'Requests left in the current minute.', schema: { type: 'integer' } },
@@ -15,11 +20,6 @@ export const publicDescription: ApiDescription = {
     'X-Request-Id': { description: 'Identifies the request in logs and in the ledger.', schema: { type: 'string' } },
   },
   errors: ['missing_api_key', 'invalid_api_key', 'rate_limit_exceeded', 'internal_error', 'service_unavailable'],
-  introduction: `<section><h2>Calling the API</h2>
-<p>The base address is <code>${BASE}</code>. Every request carries <code>Authorization: Bearer &lt;API_KEY&gt;</code>. Any SDK for the chat completions format works unchanged: give it this base address and your key.</p>
-<pre>curl http://127.0.0.1:8080${BASE}/chat/completions \\
-  -H "Authorization: Bearer $WEIR_API_KEY" -H "Content-Type: application/json" \\
-  -d '{"model": "provider/model", "messages": [{"role": "user", "content": "Hello"}], "stream": true}'</pre>
-<p>Every response carries <code>X-RateLimit-Limit</code>, <code>X-RateLimit-Remaining</code>, <code>X-RateLimit-Reset</code> and <code>X-Request-Id</code>. While a model is busy, requests wait in a queue, first in, first out, with the connection open and silent. Give clients and proxies timeouts well above the model's maximum wait.</p>
-</section>`,
+  introduction: `<p>Every request carries <code>Authorization: Bearer &lt;API_KEY&gt;</code>. Any SDK for the chat completions format works unchanged: give it the base address and your key.</p>
+<p>Every response carries <code>X-RateLimit-Limit</code>, <code>X-RateLimit-Remaining</code>, <code>X-RateLimit-Reset</code> and <code>X-Request-Id</code>. While a model is busy, requests wait in a queue, first in, first out, with the connection open and silent. Give clients and proxies timeouts well above the model's maximum wait.</p>`,
 }

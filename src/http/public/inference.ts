@@ -7,15 +7,25 @@ import type { SlicedWork } from '../../core/sliced-work.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import { chatJob } from '../../endpoints/chat/job.ts'
 import type { ImageParts } from '../../endpoints/chat/messages.ts'
-import { chatRequestSchema, chatResponseSchema } from '../../endpoints/chat/schema.ts'
+import { chatExample, chatRequestSchema, chatResponseSchema } from '../../endpoints/chat/schema.ts'
 import { completionsJob } from '../../endpoints/completions/job.ts'
-import { completionsRequestSchema, completionsResponseSchema } from '../../endpoints/completions/schema.ts'
+import {
+  completionsExample,
+  completionsRequestSchema,
+  completionsResponseSchema,
+} from '../../endpoints/completions/schema.ts'
 import { embeddingsJob } from '../../endpoints/embeddings/job.ts'
-import { embeddingsRequestSchema, embeddingsResponseSchema } from '../../endpoints/embeddings/schema.ts'
+import {
+  embeddingsExample,
+  embeddingsRequestSchema,
+  embeddingsResponseSchema,
+} from '../../endpoints/embeddings/schema.ts'
 import { imagesJob } from '../../endpoints/images/job.ts'
-import { imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
+import { imagesExample, imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
 import { rerankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
 import {
+  rerankExample,
+  rerankingExample,
   rerankingRequestSchema,
   rerankingResponseSchema,
   rerankRequestSchema,
@@ -52,8 +62,8 @@ interface JsonEndpoint extends InferenceEndpoint {
   readonly description: string
   readonly request: TObject
   readonly response: TSchema
-  /** The answer is an event stream if the request says so. */
-  readonly streams?: boolean
+  /** With a stream: the answer is an event stream if the request says so. */
+  readonly example: { readonly request: object; readonly answer: object; readonly stream?: string }
   readonly repeatsErrorMessage?: boolean
   readonly makeJob: MakeJob
 }
@@ -67,7 +77,7 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
       'Answers a conversation. With stream: true, the tokens arrive as server-sent events that end with data: [DONE]. While the model is busy, the request waits in its queue with the connection open and silent; X-Queue-Wait-Ms says how long it waited.',
     request: chatRequestSchema,
     response: chatResponseSchema,
-    streams: true,
+    example: chatExample,
     makeJob: chatJob,
   },
   {
@@ -79,7 +89,7 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
     description: 'Continues one or several texts. Current models are made for chat completion instead.',
     request: completionsRequestSchema,
     response: completionsResponseSchema,
-    streams: true,
+    example: completionsExample,
     makeJob: completionsJob,
   },
   {
@@ -89,6 +99,7 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
     description: 'Returns one vector per text, in the order of the input. base64 is little-endian float32.',
     request: embeddingsRequestSchema,
     response: embeddingsResponseSchema,
+    example: embeddingsExample,
     makeJob: embeddingsJob,
   },
   {
@@ -99,6 +110,7 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
       'Sorts documents by relevance to a query, best first, with scores from 0 to 1. For models that list the endpoint /rerank. Errors carry their message at the top level, too.',
     request: rerankRequestSchema,
     response: rerankResponseSchema,
+    example: rerankExample,
     // @ai-sdk/cohere reads only that one.
     repeatsErrorMessage: true,
     makeJob: rerankJob,
@@ -111,6 +123,7 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
       'Sorts passages by relevance to query.text, best first, with raw logits. For models that list the endpoint /reranking.',
     request: rerankingRequestSchema,
     response: rerankingResponseSchema,
+    example: rerankingExample,
     makeJob: rerankingJob,
   },
   {
@@ -121,23 +134,27 @@ const jsonEndpoints: readonly JsonEndpoint[] = [
       'Makes images from a prompt. They are returned as base64, or as links that expire if the operator has set up file storage. Each delivered image is billed; an engine may make fewer than requested. In the queue, each image counts as 1000 tokens.',
     request: imagesRequestSchema,
     response: imagesResponseSchema,
+    example: imagesExample,
     makeJob: imagesJob,
   },
 ]
 
 export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
   return jsonEndpoints.map((endpoint) => {
-    const { path, id, summary, description, request, response, streams, repeatsErrorMessage = false } = endpoint
+    const { path, id, summary, description, request, response, example, repeatsErrorMessage = false } = endpoint
     return keyRoute({
       method: 'POST',
       path,
       id,
       summary,
       description,
-      request: { contentType: 'application/json', schema: request },
+      request: { contentType: 'application/json', schema: request, example: example.request },
       response: {
         status: 200,
-        content: { 'application/json': response, ...(streams ? { 'text/event-stream': textSchema } : {}) },
+        content: {
+          'application/json': { schema: response, example: example.answer },
+          ...(example.stream ? { 'text/event-stream': { schema: textSchema, example: example.stream } } : {}),
+        },
         headers: queueHeaders,
       },
       errors: inferenceErrors,

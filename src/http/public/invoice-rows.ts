@@ -26,20 +26,33 @@ const HEADERS = {
 }
 
 const querySchema = Type.Object({
-  until: Type.String({ description: 'The last day on which the link works, such as 2027-02-13.' }),
-  signature: Type.String({ description: 'As the link has it.' }),
+  until: Type.String({ description: 'The last day on which the link works.', example: '2027-02-13' }),
+  signature: Type.String({ description: 'As the link has it.', example: '5f0c7d9e2b14a6f8d3e5c70a' }),
   after: Type.Optional(Type.String({ description: 'Where the next page begins, as its link says.' })),
   format: Type.Optional(Type.Enum(['html', 'csv'], { description: 'A web page (default), or all rows as CSV.' })),
 })
+
+const csvExample = `request_id,started,settled,quantity,amount_aud,estimated,outcome,corrects,reason
+0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70,2026-11-15T22:04:05.000Z,2026-11-15T22:04:05.640Z,27,0.0000027,false,completed,,
+`
 
 const operation: Operation = {
   id: 'invoiceRows',
   summary: 'Rows of an invoice line',
   description:
     'The rows behind one line of an invoice, with the part that each adds to the line. Every line of an invoice links here with a signature that expires, so no key is needed. Requests count against the limit for callers without a key.',
-  parameters: { number: 'The number of an invoice, such as INV-000001.', line: 'Which line, from 1.' },
+  parameters: {
+    number: { description: 'The number of an invoice.', example: 'INV-000001' },
+    line: { description: 'Which line, from 1.', example: '1' },
+  },
   query: querySchema,
-  response: { status: 200, content: { 'text/html': textSchema, 'text/csv': textSchema } },
+  response: {
+    status: 200,
+    content: {
+      'text/html': { schema: textSchema, example: '<!doctype html><title>INV-000001, line 1</title>…' },
+      'text/csv': { schema: textSchema, example: csvExample },
+    },
+  },
   errors: ['not_found', 'invalid_value', 'rate_limit_exceeded'],
 }
 

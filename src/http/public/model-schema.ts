@@ -69,3 +69,54 @@ export const modelDetailSchema = Type.Object({
 })
 
 export const modelListSchema = listSchema(modelEntrySchema)
+
+export const modelEntryExample = {
+  id: 'huggingfacetb/smollm2-135m-instruct',
+  object: 'model',
+  created: 1795000000,
+  owned_by: 'huggingfacetb',
+  name: 'SmolLM2 135M Instruct',
+  context_length: 8192,
+  max_completion_tokens: 8192,
+  default_max_tokens: 2048,
+  architecture: {
+    modality: 'text->text',
+    input_modalities: ['text'],
+    output_modalities: ['text'],
+    tokenizer: null,
+    instruct_type: null,
+  },
+  pricing: {
+    currency: 'AUD',
+    tax: 'excl_gst',
+    prompt: '0.0000001',
+    completion: '0.0000002',
+    input_cache_read: null,
+    per_million_tokens: { input: '0.10', output: '0.20', cached_input: null },
+    per_image: null,
+    image_prices: [],
+    per_audio_minute: null,
+    dedicated_per_hour: null,
+  },
+  model_categories: ['llm'],
+  supported_parameters: ['temperature', 'top_p', 'stop', 'seed'],
+  modes: ['serverless'],
+  endpoints: ['/chat/completions', '/completions'],
+  available: true,
+}
+
+export const limitsExample = {
+  token_budget: 16384,
+  max_concurrent_requests: 4,
+  max_queue_depth: 100,
+  max_wait_ms: 60000,
+}
+
+export const modelDetailExample = {
+  ...modelEntryExample,
+  description: 'A small model for chat.',
+  aliases: ['smollm2'],
+  queue_limits: limitsExample,
+}
+
+export const modelListExample = { object: 'list', data: [modelEntryExample] }

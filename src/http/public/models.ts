@@ -19,7 +19,13 @@ import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import { jsonResponse } from '../route.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
-import { modelDetailSchema, modelListSchema } from './model-schema.ts'
+import {
+  modelDetailExample,
+  modelDetailSchema,
+  modelEntryExample,
+  modelListExample,
+  modelListSchema,
+} from './model-schema.ts'
 
 /** The catalog as one workspace sees it. */
 export interface ModelsParts {
@@ -46,7 +52,9 @@ const listQuery = Type.Object({
   ),
 })
 
-const detailQuery = Type.Object({ slug: Type.String({ description: 'The slug of the model, or a short id.' }) })
+const slugDescription = { description: 'The slug of the model, or a short id.', example: modelEntryExample.id }
+
+const detailQuery = Type.Object({ slug: Type.String(slugDescription) })
 
 /** `knownParameters`: the parameters that any endpoint takes. */
 export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<string>): readonly KeyRoute[] {
@@ -58,7 +66,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       summary: 'List models',
       description: 'The models that this key can call now, with the prices that apply to its workspace.',
       query: listQuery,
-      response: jsonResponse(modelListSchema),
+      response: jsonResponse(modelListSchema, modelListExample),
       errors: ['invalid_value'],
       answer: ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(listModels(parts, caller.workspace, query, knownParameters))),
@@ -70,7 +78,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       summary: 'One model',
       description: 'A single model with its description, short ids and queue limits.',
       query: detailQuery,
-      response: jsonResponse(modelDetailSchema),
+      response: jsonResponse(modelDetailSchema, modelDetailExample),
       errors: ['missing_required_parameter', 'model_not_found'],
       answer: ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, query.slug))),
@@ -82,8 +90,8 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       summary: 'One model, by path',
       description:
         'The same, for the retrieve() function of SDKs. /models/meta/x and /models/meta%2Fx both name the model meta/x.',
-      parameters: { slug: 'The slug of the model, or a short id.' },
-      response: jsonResponse(modelDetailSchema),
+      parameters: { slug: slugDescription },
+      response: jsonResponse(modelDetailSchema, modelDetailExample),
       errors: ['model_not_found'],
       answer: ({ exchange, caller, parameters }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, parameters.slug))),

@@ -6,7 +6,7 @@ import type { Admission } from '../../ports/admission.ts'
 import { listSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
-import { limitsSchema } from './model-schema.ts'
+import { limitsExample, limitsSchema, modelEntryExample } from './model-schema.ts'
 
 export interface QueueStatusParts {
   readonly catalog: Catalog
@@ -25,6 +25,21 @@ const queueStatusSchema = listSchema(
   }),
 )
 
+const queueStatusExample = {
+  object: 'list',
+  data: [
+    {
+      object: 'queue.status',
+      model: modelEntryExample.id,
+      in_flight_requests: 2,
+      committed_tokens: 4384,
+      available_budget: 12000,
+      queue_depth: 0,
+      limits: limitsExample,
+    },
+  ],
+}
+
 export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
   return keyRoute({
     method: 'GET',
@@ -32,7 +47,7 @@ export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyR
     id: 'queueStatus',
     summary: 'Queue status',
     description: 'How busy the models are that this key can call. The request itself is never queued.',
-    response: jsonResponse(queueStatusSchema),
+    response: jsonResponse(queueStatusSchema, queueStatusExample),
     errors: [],
     answer: async ({ exchange, caller }) =>
       exchange.sendJson(JSON.stringify(await queueStatus(catalog, admission, caller.workspace))),

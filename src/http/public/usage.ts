@@ -2,7 +2,13 @@ import { ownGroupings } from '../../billing/usage-report.ts'
 import type { UsageStore } from '../../ports/usage.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
-import { usageQuerySchema, usageResponse, usageRowSchema } from '../usage-schema.ts'
+import {
+  requestIdDescription,
+  usageQuerySchema,
+  usageResponse,
+  usageRowExample,
+  usageRowSchema,
+} from '../usage-schema.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 
 /** What the caller's own workspace used. */
@@ -30,8 +36,8 @@ export function ownUsageRoutes(store: UsageStore): readonly KeyRoute[] {
       id: 'usageRequestId',
       summary: 'Usage of one request',
       description: 'One row, by the X-Request-Id of its response.',
-      parameters: { request_id: 'The X-Request-Id of a response.' },
-      response: jsonResponse(usageRowSchema),
+      parameters: { request_id: requestIdDescription },
+      response: jsonResponse(usageRowSchema, usageRowExample),
       errors: ['not_found'],
       answer: ({ exchange, caller, parameters }) =>
         sendUsageRow(exchange, store, parameters.request_id, caller.workspace.id),
