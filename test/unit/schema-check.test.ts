@@ -122,7 +122,7 @@ describe('one of several schemas', () => {
 describe('every schema that values are checked with', () => {
   const supported = new Set(
     `type const enum anyOf properties required additionalProperties items minItems maxItems minLength maxLength
-     pattern minimum maximum exclusiveMinimum expected description format=binary`.split(/\s+/),
+     pattern minimum maximum exclusiveMinimum expected description example format=binary`.split(/\s+/),
   )
 
   function keywordsOf(schema: unknown): string[] {
