@@ -139,11 +139,10 @@ export function assertWellFormed(document: ApiDocument): void {
   }
 }
 
-const schemaKeywords = new Set([
-  ...['type', 'const', 'enum', 'anyOf', '$ref', 'format', 'description'],
-  ...['properties', 'required', 'additionalProperties', 'items', 'minItems', 'maxItems'],
-  ...['minLength', 'maxLength', 'pattern', 'minimum', 'maximum', 'exclusiveMinimum'],
-])
+const schemaKeywords = new Set(
+  `type const enum anyOf $ref format description properties required additionalProperties items minItems maxItems
+  minLength maxLength pattern minimum maximum exclusiveMinimum`.split(/\s+/),
+)
 
 /** The schemas are plain JSON Schema, with nothing of the library that made them. */
 export function assertPlainSchemas(document: ApiDocument): void {
