@@ -22,6 +22,7 @@ describeGeneration({
     }),
   without: {
     'stream usage': 'its streams have no usage',
+    'running count': 'its streams have no usage',
     'json schema': 'it knows json_object only',
   },
 })
