@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import Type from 'typebox'
 import { docsPage } from '../../src/http/docs/docs-page.ts'
@@ -89,6 +90,21 @@ describe('the docs page', () => {
       /<details class="try" hidden>.*<input type="password" name="key" autocomplete="off"/s,
     )
     assert.doesNotMatch(pageOf('/x', {}, 'open'), /type="password"/)
+  })
+})
+
+describe('the script of the docs page', () => {
+  const script = readFileSync(new URL('../../src/http/docs/docs.js', import.meta.url), 'utf8')
+
+  it('keeps the key in memory, and sends it to its own origin alone', () => {
+    assert.doesNotMatch(script, /localStorage|sessionStorage|indexedDB|cookie =|history\.|location\.\w+ =/)
+    assert.deepEqual(script.match(/fetch\(.*/g), ['fetch(...requestOf(form, signal))'])
+    assert.match(script, /return \[\s*location\.origin \+ path \+ search,/)
+    assert.match(script, /credentials: 'omit'/)
+  })
+
+  it('shows answers as text, never as HTML', () => {
+    assert.doesNotMatch(script, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/)
   })
 })
 
