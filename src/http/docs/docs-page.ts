@@ -2,7 +2,7 @@ import { errorTable } from '../../core/errors.ts'
 import { escapeHtml } from '../../core/html.ts'
 import { documentedRoutes, type ApiDescription, type DocumentedRoute } from '../openapi.ts'
 import type { Content, Route } from '../route.ts'
-import { codeSamples } from './code-samples.ts'
+import { codeSamples, type SampleRequest } from './code-samples.ts'
 import { errorExample } from './error-examples.ts'
 import { fieldsOf, type Field } from './fields.ts'
 import { sampleRequest } from './sample-request.ts'
@@ -69,7 +69,7 @@ ${answers.map(([type, content]) => example(type, content)).join('\n')}
 </div></div></section>`
 }
 
-function samples(id: string, request: Parameters<typeof codeSamples.curl>[0]): string {
+function samples(id: string, request: SampleRequest): string {
   const blocks = Object.entries(codeSamples).map(
     ([language, sample], index) =>
       `<details name="${id}.code"${index === 0 ? ' open' : ''}><summary>${language}</summary><pre><code>${escapeHtml(sample(request))}</code></pre></details>`,

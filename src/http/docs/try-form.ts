@@ -24,7 +24,7 @@ export function tryForm({ base, credentials }: ApiDescription, route: Documented
       : []),
   ]
   return `<details class="try" hidden><summary>Try it</summary><form autocomplete="off" data-method="${method}" data-path="${escapeHtml(base + path)}">${inputs.join('')}
-<p class="buttons"><button type="submit">Send</button> <button type="button" disabled>Stop</button></p><p role="status"></p><pre hidden><code></code></pre></form></details>`
+<p>This sends a real request to this service.</p><p><button type="submit">Send</button> <button type="button" disabled>Stop</button></p><p role="status"></p><pre hidden><code></code></pre></form></details>`
 }
 
 function field(label: string, input: string): string {
