@@ -205,6 +205,7 @@ export function assertDocsPage(page: string, document: ApiDocument, codes: reado
   assert.doesNotMatch(page, /<script(?! src="\/docs\/docs\.js\?v=\w+" defer><\/script>)/, 'no script of its own')
   const loaded = [...page.matchAll(/(?:src|<link[^>]* href)="([^"]+)"/g)].map((match) => match[1])
   for (const address of loaded) assert.match(address ?? '', /^\/docs\/docs\.(css|js)\?v=\w+$/)
+  assert.doesNotMatch(page, /class="origin">[^<]+<\/span>[^"\s]*\{/, 'code samples name every parameter of the path')
   const ids = [...page.matchAll(/ id="([^"]+)"/g)].map((match) => match[1])
   assert.equal(new Set(ids).size, ids.length, 'an id is there twice')
   for (const [, , { operationId, requestBody }] of operationsOf(document)) {
