@@ -65,6 +65,11 @@ export class Exchange implements Reply {
     return this.#response.headersSent
   }
 
+  /** Whether the connection closes after the reply, as the caller or the protocol wants it. */
+  get closesAfterReply(): boolean {
+    return !this.#response.shouldKeepAlive
+  }
+
   onGone(listener: () => void): () => void {
     if (this.isGone) listener()
     else this.#goneListeners.add(listener)

@@ -33,6 +33,7 @@ export interface Listener {
 const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
+const DISCARD_MS = 10_000
 
 export interface ListenOptions {
   /** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
@@ -121,6 +122,8 @@ export async function listen(
     const known = error instanceof ApiError
     const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
     exchange.rate ??= await look(exchange.address)
+    // Once closed, the connection would lose the reply to a caller that is still sending.
+    if (reply.code === 'request_too_large' && exchange.closesAfterReply) await discardRest(exchange.request)
     if (!exchange.hasReplied) {
       const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
       exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
@@ -241,4 +244,14 @@ function rawReply(error: ApiError, headers: Record<string, string>): string {
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${error.status} ${error.code}\r\n${lines.join('')}\r\n${body}`
+}
+
+/** Reads what is left of a body. A caller that is slow to send it is not waited for. */
+async function discardRest(request: IncomingMessage): Promise<void> {
+  if (request.complete || request.destroyed) return
+  const over = Promise.withResolvers<void>()
+  const timer = setTimeout(over.resolve, DISCARD_MS)
+  request.once('end', over.resolve).once('close', over.resolve).resume()
+  await over.promise
+  clearTimeout(timer)
 }

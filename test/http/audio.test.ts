@@ -437,20 +437,27 @@ describe('an upload over the limit', () => {
     await eventually('nothing is left on disk', () => spooled(weir).length === 0)
   })
 
-  it('[E11] gets a 413 even if the client writes everything before it reads', async (t) => {
-    const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
-    const client = await rawClient(weir.base)
-    const length = 8 * MIB
-    client.send(rawUpload(weir.key, { 'Content-Length': String(length) }))
-    client.socket.pause()
-    client.send(FILE_PART)
-    await new Promise<void>((resolve) => {
-      client.socket.write(Buffer.alloc(length - FILE_PART.length), () => resolve())
+  for (const [how, headers] of [
+    ['a connection that stays open', {}],
+    // The server closes it, and a client that still sends would lose the answer.
+    ['a connection that closes', { Connection: 'close' }],
+  ] as const) {
+    it(`[E11] gets a 413 even if the client writes everything before it reads, on ${how}`, async (t) => {
+      const { weir } = await audioStage(t, { config: { audio: { max_upload_bytes: MIB } } })
+      const client = await rawClient(weir.base)
+      const length = 8 * MIB
+      client.send(rawUpload(weir.key, { 'Content-Length': String(length), ...headers }))
+      client.socket.pause()
+      client.send(FILE_PART)
+      await new Promise<void>((resolve, reject) => {
+        const rest = Buffer.alloc(length - FILE_PART.length)
+        client.socket.write(rest, (error) => (error ? reject(error) : resolve()))
+      })
+      client.socket.resume()
+      await client.sees('request_too_large')
+      client.leave()
     })
-    client.socket.resume()
-    await client.sees('request_too_large')
-    client.leave()
-  })
+  }
 })
 
 describe('a caller that leaves', () => {
