@@ -94,7 +94,7 @@ export const engineNotes = {
       'Its own options (`top_k`, `min_p`, `repeat_penalty` …) cannot be sent through this API: the request has no field for them. Set them in the Modelfile.',
       '`tool_choice`, `parallel_tool_calls`, `logit_bias`, `echo` and `best_of` are silently ignored, so Weir refuses them. `logprobs` needs 0.12.11 or later.',
     ],
-    read: 'ollama/ollama, openai/openai.go at 634c41664579 and 00988753ff74.',
+    read: 'ollama/ollama, openai/openai.go at 634c41664579 and 00988753ff74; answers of 0.17.4.',
   },
   tei: {
     server: "Hugging Face's text-embeddings-inference.",

@@ -1,5 +1,6 @@
 // npm run install:engines [-- NAME …]: installs real inference servers for npm run test:engines, into ~/.cache/weir/engines or
 // WEIR_ENGINES_DIR. Needs Python 3.10 or later and its package index. Without names, it installs those that need no compiler.
+// Ollama is not among them: put its program at ollama/bin/ollama in that directory.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'

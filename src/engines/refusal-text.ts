@@ -48,6 +48,8 @@ const removals: readonly (readonly [pattern: RegExp, replacement: string])[] = [
     '',
   ],
   [/\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost:\d+\b/g, '…'],
+  // Ollama's full name of a model: registry.ollama.ai/library/smollm2:latest → smollm2:latest
+  [/\bregistry\.ollama\.ai\/(?:library\/)?/g, ''],
   [/\bsk-[\w-]{4,}/g, '…'],
   // Absolute paths with two parts or more, and files of code and weights.
   [/(?<![\w./])(?:[A-Za-z]:)?(?:[\\/][\w.+@-]+){2,}(?::\d+)?/g, '…'],

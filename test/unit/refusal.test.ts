@@ -258,6 +258,7 @@ describe('the words of a refusal', () => {
     ['a/b and image/png and 3/4 stay, and so does /v1', 'a/b and image/png and 3/4 stay, and so does /v1'],
     ['the Error of my ways; an Exception proves it', 'the Error of my ways; an Exception proves it'],
     ['  ', ''],
+    ['registry.ollama.ai/library/smollm2:latest does not support tools', 'smollm2:latest does not support tools'],
   ]
   for (const [said, shown] of cases) {
     it(`are about the request alone: ${JSON.stringify(said).slice(0, 70)}`, () =>
