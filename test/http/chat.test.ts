@@ -659,6 +659,17 @@ describe('chat: how much output', () => {
     assert.ok(allowed >= 1 && 1700 + allowed <= 2000, `max_tokens ${allowed}`)
   })
 
+  it('[E12] the default does not shrink for an image, whose tokens only the model knows', async (t) => {
+    const model = { categories: ['vision'], context_length: 300, max_completion_tokens: 41, default_max_tokens: 41 }
+    const stage = await chatStage(t, { model })
+    const content = [
+      { type: 'text', text: 'what is this?' },
+      { type: 'image_url', image_url: { url: pngUrl } },
+    ]
+    await stage.weir.chat({ messages: [{ role: 'user', content }] })
+    assert.equal(stage.engine.calls[0]?.body['max_tokens'], 41)
+  })
+
   it('[E12] a request larger than the context is refused with the words that SDKs look for', async () => {
     const content = 'x'.repeat(30_000)
     const body = { messages: [{ role: 'user', content }], max_tokens: 4096 }

@@ -234,12 +234,13 @@ describe('the better chat model', { timeout: 600_000 }, () => {
     }
   })
 
-  it('calls a tool by its own choice', async () => {
+  it('calls the tool that it has to choose', async () => {
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
     const { json } = await service.post(path, {
       model: better,
-      messages: [{ role: 'user', content: 'What is the weather in Paris? Use the tool.' }],
+      messages: [{ role: 'user', content: 'What is the weather in Paris?' }],
       tools: [{ type: 'function', function: { name: 'get_weather', description: 'Current weather', parameters } }],
+      tool_choice: 'required',
       temperature: 0,
       max_tokens: 80,
     })

@@ -71,7 +71,8 @@ export const qwenCoder: ManifestModel = {
     aliases: ['qwen2.5-coder'],
     name: 'Qwen2.5-Coder 0.5B Instruct (Q4_K_M)',
     description:
-      'A small chat model in many languages, trained on code, with tool calls. The best of the default chat models.',
+      'A small chat model in many languages, trained on code. The best of the default chat models. Left to itself, it often ' +
+      'writes a tool call as plain text: use `tool_choice: required`.',
     categories: ['llm'],
     context_length: CONTEXT_TOKENS,
     max_completion_tokens: 4096,

@@ -5,7 +5,7 @@ import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { CHAT_TEMPLATE_TOKENS, mostInputTokens } from '../../core/money/usage-bounds.ts'
-import { sumOf } from '../../core/token-estimate.ts'
+import { imageTokens, sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
@@ -38,12 +38,14 @@ export async function* chatJob(
   const checked = yield* checkMessages(request, model, images)
   const { images: imageCount, rewritten } = checked
   const input = sumOf([checked.input, parameterTokens(body, accepted, model.tokenizer)])
+  const guess = imageTokens(imageCount)
   const choices = request.n ?? 1
   const maxTokens = allowedOutputTokens(model, {
     name: request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens',
     requested: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     fallback: model.defaultMaxTokens,
-    input,
+    // How many tokens an image takes, only the model knows. The high guess may be more than all of its context.
+    input: { likely: input.likely, charged: input.charged - guess.charged + guess.likely },
     inputName: 'messages',
   })
   const fields = {
