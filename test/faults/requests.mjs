@@ -753,9 +753,9 @@ export default [
   },
   {
     name: 'docs-page-description-not-escaped',
-    file: 'src/http/docs-page.ts',
-    find: '<td>${remark}</td><td>${escapeHtml(text)}</td></tr>`',
-    replace: '<td>${remark}</td><td>${text}</td></tr>`',
+    file: 'src/http/docs/docs-page.ts',
+    find: '</strong> ${escapeHtml(description)}</p>',
+    replace: '</strong> ${description}</p>',
     tests: ['unit/docs-page'],
   },
   {
