@@ -13,13 +13,13 @@ import { memoryChanges } from './changes/memory.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
 import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
-import { ConfigError } from './core/checked-yaml.ts'
 import { untakenParameters, untakenWarning } from './dialects/listed-parameters.ts'
-import { localModels, type FetchEvents, type LocalModels } from './embedded/service/local-models.ts'
-import { findModel } from './embedded/manifest/manifest.ts'
+import { modelsToFetch, requireKnown } from './embedded/service/catalog-models.ts'
+import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
 import { formatAud } from './core/money/money.ts'
 import { healthCheckOf } from './dialects/health-check.ts'
 import { engineSet } from './engines/engine-set.ts'
+import { healthLog } from './engines/health-log.ts'
 import { serverActivities } from './engines/server-activity.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
@@ -312,7 +312,7 @@ async function assemble(
   fetchMissing()
 
   function fetchMissing(): void {
-    local.pullMissing(modelsToFetch(config, catalog.models()), {
+    local.pullMissing(modelsToFetch(catalog.models(), config.file === undefined), {
       progress: (progress) => fetching.progress?.(progress),
       ready(slug) {
         log.info({ model: slug }, 'model is ready')
@@ -349,17 +349,6 @@ async function assemble(
   }
 }
 
-/** Several models may share an address. Its change is logged once. */
-function healthLog(write: (url: string, isUp: boolean) => void): UpstreamEvents['healthChanged'] {
-  const down = new Set<string>()
-  return (url, isUp) => {
-    if (isUp !== down.has(url)) return
-    if (isUp) down.delete(url)
-    else down.add(url)
-    write(url, isUp)
-  }
-}
-
 function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): DatabaseEvents {
   return {
     ended: ({ message }) => log.error({ reason: message }, 'the store thread ended; starting another one'),
@@ -384,25 +373,6 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Fil
   if (files?.kind === 's3') return s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
   return files && localFiles({ ...files, dataDir: config.dataDir, publicUrl }, clock)
-}
-
-/** An unknown embedded model is refused like any other mistake in the catalog. */
-function requireKnown(models: readonly Model[], local: LocalModels): void {
-  for (const { lane, engine } of models.flatMap(deploymentsOf)) {
-    if (engine?.kind === 'embedded' && !local.knows(engine.model)) {
-      throw new ConfigError(
-        `${lane}: the embedded engine does not know the model "${engine.model}"; see weir models list`,
-      )
-    }
-  }
-}
-
-/** The models to download: all embedded models of an operator's catalog, but only the small ones of the default. */
-function modelsToFetch(config: Config, models: readonly Model[]): readonly string[] {
-  const named = models
-    .flatMap(deploymentsOf)
-    .flatMap(({ engine }) => (engine?.kind === 'embedded' ? [engine.model] : []))
-  return config.file === undefined ? named.filter((slug) => findModel(slug)?.delivery === 'default') : named
 }
 
 async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>): Promise<string> {

@@ -21,6 +21,7 @@ import type { UsageStore } from '../ports/usage.ts'
 import { finishNote, isSameCredit } from './adjustment-notes.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
 import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
+import { requireAll, requireNotMore, requireSameSeller, requireSeller } from './invoice-rules.ts'
 import { creditOf, documentsOfMonth, leftOf, missingBuyer, reissueOf, type MonthDocuments } from './month-documents.ts'
 import { versionRates } from './version-rates.ts'
 
@@ -357,42 +358,6 @@ function buyerOf({ name, buyer }: Workspace): Party {
     abn: buyer.abn === null ? null : formatAbn(buyer.abn),
     address: buyer.address ?? '',
   }
-}
-
-function requireSeller(seller: Seller | undefined): Seller {
-  if (seller) return seller
-  throw new ApiError('invalid_value', 'A tax invoice needs a seller: set seller (name, abn, address) in weir.yaml.', {
-    param: 'seller',
-  })
-}
-
-/** A seller's invoice numbers must have no gaps, so one data directory serves only one seller. */
-async function requireSameSeller(store: InvoiceStore, abn: string): Promise<void> {
-  const other = (await store.sellers()).find((it) => it !== abn)
-  if (other === undefined) return
-  throw new ApiError(
-    'conflict',
-    `This data directory has invoices of the seller with ABN ${formatAbn(other)}. Another seller needs its own data directory.`,
-    { param: 'seller' },
-  )
-}
-
-function requireAll(rows: number, requestIds: readonly string[] | null, { number }: IssuedInvoice): void {
-  if (requestIds !== null && rows !== new Set(requestIds).size) {
-    throw new ApiError('not_found', `Some of these requests are not in ${number}, or have already been credited.`, {
-      param: 'requests',
-    })
-  }
-  if (rows === 0) throw new ApiError('conflict', `Everything in ${number} has already been credited.`)
-}
-
-/** Credits of a free amount may have left less of an invoice than some of its rows come to. */
-function requireNotMore(amount: bigint, left: bigint, { number }: IssuedInvoice): void {
-  if (-amount <= left) return
-  throw new ApiError(
-    'conflict',
-    `These requests come to more than what is left of ${number}. Credit all of it instead.`,
-  )
 }
 
 function negated(sums: PricedSums): PricedSums {

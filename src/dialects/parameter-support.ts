@@ -5,20 +5,25 @@ import type { EngineKind } from '../core/catalog.ts'
  * translated, done by Weir itself, or refused before any work. docs/engines.md is written from this table.
  */
 
+/** How text is generated, in chats and in text completions. */
+const sampling = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'seed',
+  'stop',
+  'n',
+] as const
+
 /** The parameters that an engine may have to know. Weir handles all others itself. */
 export const engineParameters = {
   chat: [
-    'temperature',
-    'top_p',
-    'top_k',
-    'min_p',
-    'frequency_penalty',
-    'presence_penalty',
-    'repetition_penalty',
-    'logit_bias',
-    'seed',
-    'stop',
-    'n',
+    ...sampling,
     'logprobs',
     'top_logprobs',
     'response_format',
@@ -28,23 +33,7 @@ export const engineParameters = {
     'reasoning_effort',
     'chat_template_kwargs',
   ],
-  completions: [
-    'temperature',
-    'top_p',
-    'top_k',
-    'min_p',
-    'frequency_penalty',
-    'presence_penalty',
-    'repetition_penalty',
-    'logit_bias',
-    'seed',
-    'stop',
-    'n',
-    'best_of',
-    'logprobs',
-    'echo',
-    'suffix',
-  ],
+  completions: [...sampling, 'best_of', 'logprobs', 'echo', 'suffix'],
   embeddings: ['dimensions'],
   ranking: ['max_tokens_per_doc'],
   images: ['quality', 'style', 'background', 'output_format', 'seed', 'negative_prompt', 'steps'],

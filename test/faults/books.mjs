@@ -333,7 +333,7 @@ export default [
   },
   {
     name: 'invoice-credit-of-a-row-named-twice',
-    file: 'src/billing/invoices.ts',
+    file: 'src/billing/invoice-rules.ts',
     find: 'rows !== new Set(requestIds).size',
     replace: 'rows !== requestIds.length',
     tests: ['unit/corrections'],

@@ -353,9 +353,9 @@ export default [
   {
     name: 'events-lose-a-carriage-return',
     file: 'src/core/event-stream.ts',
-    find: 'if (carriageReturn < from) carriageReturn',
-    replace: 'if (carriageReturn < 0) carriageReturn',
-    tests: ['unit/chat-stream', 'http/stream'],
+    find: "let carriageReturn = placeOf('\\r', text, from)",
+    replace: 'let carriageReturn = Infinity',
+    tests: ['unit/legal-streams'],
   },
   {
     name: 'events-without-a-limit',

@@ -61,7 +61,7 @@ export default [
     file: 'src/http/exchange.ts',
     find: 'if (this.isOver) return this.#allTaken()',
     replace: 'if (this.isOver) return',
-    tests: ['http/slow-readers'],
+    tests: ['unit/exchange'],
   },
   {
     name: 'memory-share-of-one-owner-is-everything',
@@ -146,7 +146,7 @@ export default [
     file: 'src/core/json/json-scan.ts',
     find: 'until += pieceBytes) yield',
     replace: 'until += bytes.length) yield',
-    tests: ['http/hostile-bodies'],
+    tests: ['unit/json-body'],
   },
   {
     name: 'json-parsed-in-one-go',

@@ -274,6 +274,13 @@ export default [
     tests: ['http/engine'],
   },
   {
+    name: 'health-of-a-shared-address-logged-for-each-model',
+    file: 'src/engines/health-log.ts',
+    find: '    if (isUp !== down.has(url)) return\n',
+    replace: '',
+    tests: ['unit/health-log'],
+  },
+  {
     name: 'engine-up-shows-the-opposite',
     file: 'src/telemetry/telemetry.ts',
     find: 'isUp ? 1 : 0',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, it } from 'node:test'
+import { byteBudget } from '../../src/core/byte-budget.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import { exchangeListener } from '../support/exchange-listener.ts'
 
@@ -37,5 +38,29 @@ describe('a caller that goes away', () => {
     removeFirst()
     exchange.leave()
     assert.deepEqual(heard, [])
+  })
+})
+
+describe('an answer that is complete, but was not taken', () => {
+  it('gives its memory back when the connection closes', () => {
+    const memory = byteBudget(Infinity)
+    const request = { method: 'POST', url: '/' } as IncomingMessage
+    const slow = {
+      writableLength: 1000,
+      socket: null,
+      writeHead() {},
+      write: () => false,
+      end() {},
+      on: () => slow,
+      once: () => slow,
+    }
+    const exchange = new Exchange(request, slow as unknown as ServerResponse, exchangeListener({ memory }))
+    exchange.openAnswer('text/plain', {})
+    exchange.write('a')
+    exchange.end('')
+    exchange.release()
+    assert.equal(memory.held(), 1000)
+    exchange.leave()
+    assert.equal(memory.held(), 0)
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/core/errors.ts'
+import { scanInSlices } from '../../src/core/json/json-scan.ts'
 import { parsedBody as parse } from '../support/sliced.ts'
 
 const isRefused = (words: RegExp) => (error: unknown) =>
@@ -45,5 +46,17 @@ describe('a JSON body', () => {
     assert.throws(() => parse(`{"a":${' '.repeat(131_072)}0}`), isRefused(/more than 131072 bytes of white space/))
     assert.throws(() => parse(`{"a":[${'1'.repeat(131_074)}]}`), isRefused(/more than 131072 bytes of white space/))
     assert.throws(() => parse(`{}${' '.repeat(200_000)}`), isRefused(/more than 131072 bytes of white space/))
+  })
+})
+
+describe('the scan of a large body', () => {
+  it('pauses after every piece', () => {
+    const pieceBytes = 1000
+    const bytes = Buffer.from(`{"a":[${'"x",'.repeat(2500)}1]}`)
+    const much = 1_000_000
+    const limits = { depth: 100, values: much, containers: much, names: much, nameBytes: much, gapBytes: much }
+    let pauses = 0
+    for (const _ of scanInSlices(bytes, 0, limits, pieceBytes)) pauses++
+    assert.equal(pauses, Math.ceil(bytes.length / pieceBytes) - 1)
   })
 })

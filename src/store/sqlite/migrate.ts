@@ -41,8 +41,11 @@ export function migrate(database: DatabaseSync, dataDir: string, { exclusive }: 
   }
   // A step may have to change a rule of a table in place, which needs write access to the schema.
   database.enableDefensive(false)
-  for (const step of steps.slice(version)) database.exec(readStep(step))
-  database.enableDefensive(true)
+  try {
+    for (const step of steps.slice(version)) database.exec(readStep(step))
+  } finally {
+    database.enableDefensive(true)
+  }
   database.exec(`PRAGMA user_version = ${steps.length}; COMMIT`)
 }
 
