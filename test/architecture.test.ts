@@ -101,7 +101,6 @@ const rules: readonly Rule[] = [
       'store/open.ts',
       ...shared,
       'embedded/service',
-      'embedded/manifest/manifest.ts',
       'http/server.ts',
       'http/public/public-api.ts',
       'http/admin/admin-api.ts',
