@@ -7,12 +7,16 @@ import { inSlices } from './slices.ts'
 const FIRST_BYTES = 65_536
 
 export async function readJsonObject(exchange: Exchange, maxBytes: number): Promise<JsonBody> {
-  requireJson(exchange)
-  const bytes = await readBody(exchange, maxBytes)
-  return inSlices(exchange, parsed(exchange, bytes))
+  return inSlices(exchange, parsedObject(exchange, await readJson(exchange, maxBytes)))
 }
 
-function* parsed(exchange: Exchange, bytes: Buffer): SlicedWork<JsonBody> {
+/** The bytes of a JSON body, after `HEADROOM` free ones. */
+export function readJson(exchange: Exchange, maxBytes: number): Promise<Buffer> {
+  requireJson(exchange)
+  return readBody(exchange, maxBytes)
+}
+
+export function* parsedObject(exchange: Exchange, bytes: Buffer): SlicedWork<JsonBody> {
   const scan = yield* scanJson(bytes)
   exchange.holdRequest(memoryToParse(bytes.length - HEADROOM, scan.values))
   return yield* parseJsonObject(bytes, scan)

@@ -1,5 +1,5 @@
 import { CallerLeft } from '../core/errors.ts'
-import type { SlicedWork } from '../core/sliced-work.ts'
+import type { WaitingWork } from '../core/sliced-work.ts'
 
 /**
  * Runs the work of large requests in slices, so that no body holds up the other callers. The first slice runs at once;
@@ -8,7 +8,7 @@ import type { SlicedWork } from '../core/sliced-work.ts'
  */
 const SLICE_MS = 8
 /** Small requests need no more steps than this. They never wait for a turn, even on a slow machine: others would overtake. */
-const LEAST_STEPS = 4
+const LEAST_STEPS = 8
 
 /** Whom the work is for. */
 interface Client {
@@ -16,23 +16,37 @@ interface Client {
   readonly isGone: boolean
 }
 
-/** Rejects with CallerLeft if the caller goes away before the work is done. */
-export async function inSlices<Result>(
+/**
+ * Returns the result itself if the first slice is enough: a promise for each small request would cost more than its work.
+ * Rejects with CallerLeft if the caller goes away before the work is done.
+ */
+export function inSlices<Result>(client: Client, work: WaitingWork<Result>): Result | Promise<Result> {
+  const step = slice(work)
+  return step.done ? step.value : otherSlices(client, work, step.value)
+}
+
+async function otherSlices<Result>(
   client: Client,
-  work: SlicedWork<Result> | AsyncGenerator<void, Result, void>,
+  work: WaitingWork<Result>,
+  first: void | Promise<unknown>,
 ): Promise<Result> {
   const age = nextAge++
-  for (;;) {
-    const until = performance.now() + SLICE_MS
-    let steps = 0
-    do {
-      steps++
-      const next = work.next()
-      const step = next instanceof Promise ? await next : next
-      if (step.done) return step.value
-    } while (steps < LEAST_STEPS || performance.now() < until)
-    await turn(client.owner, age)
+  for (let awaited = first; ;) {
+    if (awaited) await awaited
+    else await turn(client.owner, age)
     if (client.isGone) throw new CallerLeft()
+    const step = slice(work)
+    if (step.done) return step.value
+    awaited = step.value
+  }
+}
+
+/** Goes on until the time is over, or until the work has to wait for a promise, or is done. */
+function slice<Result>(work: WaitingWork<Result>): IteratorResult<void | Promise<unknown>, Result> {
+  const until = performance.now() + SLICE_MS
+  for (let steps = 1; ; steps++) {
+    const step = work.next()
+    if (step.done || step.value || (steps >= LEAST_STEPS && performance.now() >= until)) return step
   }
 }
 

@@ -1,11 +1,12 @@
 import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/core/json/json-body.ts'
-import { finish, type SlicedWork } from '../../src/core/sliced-work.ts'
+import { finish, type WaitingWork } from '../../src/core/sliced-work.ts'
 
 /** Work that the service does in slices, done at once. */
-export async function finished<Result>(work: SlicedWork<Result> | AsyncGenerator<void, Result, void>): Promise<Result> {
+export async function finished<Result>(work: WaitingWork<Result>): Promise<Result> {
   for (;;) {
-    const step = await work.next()
+    const step = work.next()
     if (step.done) return step.value
+    await step.value
   }
 }
 

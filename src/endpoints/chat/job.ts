@@ -5,6 +5,7 @@ import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { CHAT_TEMPLATE_TOKENS, mostInputTokens } from '../../core/money/usage-bounds.ts'
+import type { WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
@@ -20,12 +21,7 @@ const CHAT_PATH = '/chat/completions'
 const required = new Set(['messages'])
 
 /** POST /chat/completions: checks the request and makes it a job. */
-export async function* chatJob(
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-  images: ImageParts,
-): AsyncGenerator<void, Job, void> {
+export function* chatJob(body: JsonBody, model: Model, deployment: Deployment, images: ImageParts): WaitingWork<Job> {
   const dialect = operationOf(model, deployment, 'chat')
   requireValid(chatRequestSchema, body.value)
   yield

@@ -1,7 +1,7 @@
 import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { ImageLimits } from '../../core/image-header.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
+import { resultOf, type WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, messageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { tokensIn } from '../text-in-slices.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './schema.ts'
@@ -16,6 +16,7 @@ const MESSAGE_FIELDS = new Set([
   'refusal',
   'reasoning_content',
 ])
+const NONE_INLINED: ReadonlyMap<ImagePart, string> = new Map()
 /** Each one is an outgoing request. */
 const MAX_REMOTE_IMAGES = 16
 
@@ -36,19 +37,15 @@ export interface ImageParts {
 }
 
 /** Checks the rules a schema cannot express and estimates the tokens, in one pass. */
-export async function* checkMessages(
+export function* checkMessages(
   { messages }: ChatRequest,
   model: Model,
   parts: ImageParts,
-): AsyncGenerator<void, CheckedMessages, void> {
-  const estimates: TokenEstimate[] = [messageTokens(messages.length)]
-  function* addText(text: string): SlicedWork<void> {
-    estimates.push(yield* tokensIn(text, model.tokenizer))
-  }
+): WaitingWork<CheckedMessages> {
+  const { tokenizer } = model
+  const texts: TokenEstimate[] = []
   // Many chat templates leave these out. The context check must not refuse a request that fits without them.
-  function* addLabel(text: string): SlicedWork<void> {
-    estimates.push({ charged: (yield* tokensIn(text, model.tokenizer)).charged, likely: 0 })
-  }
+  const labels: TokenEstimate[] = []
   let images = 0
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
@@ -60,13 +57,14 @@ export async function* checkMessages(
     for (const name in message) {
       const value = message[name as keyof ChatMessage]
       if (!MESSAGE_FIELDS.has(name)) rewrite = true
-      else if (typeof value === 'string' && name !== 'role' && name !== 'content') yield* addLabel(value)
+      else if (typeof value === 'string' && name !== 'role' && name !== 'content')
+        labels.push(yield* tokensIn(value, tokenizer))
     }
-    if (typeof message.content === 'string') yield* addText(message.content)
+    if (typeof message.content === 'string') texts.push(yield* tokensIn(message.content, tokenizer))
     else if (Array.isArray(message.content)) {
       for (const [position, part] of message.content.entries()) {
         if (part.type === 'text') {
-          yield* addText(part.text)
+          texts.push(yield* tokensIn(part.text, tokenizer))
           if (hasMore(part, 2)) rewrite = true
           continue
         }
@@ -80,16 +78,21 @@ export async function* checkMessages(
       }
     }
     for (const call of message.tool_calls ?? []) {
-      yield* addLabel(call.id)
-      yield* addText(call.function.name)
-      yield* addText(call.function.arguments)
+      labels.push(yield* tokensIn(call.id, tokenizer))
+      texts.push(yield* tokensIn(call.function.name, tokenizer))
+      texts.push(yield* tokensIn(call.function.arguments, tokenizer))
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
     yield
   }
-  const inlined = await inline(remote, parts.fetchImages)
+  const inlined = remote.length === 0 ? NONE_INLINED : yield* resultOf(inline(remote, parts.fetchImages))
   return {
-    input: sumOf([...estimates, imageTokens(images)]),
+    input: sumOf([
+      messageTokens(messages.length),
+      ...texts,
+      { charged: sumOf(labels).charged, likely: 0 },
+      imageTokens(images),
+    ]),
     images,
     rewritten: rewrite || inlined.size > 0 ? messages.map((it) => plainMessage(it, inlined)) : undefined,
   }
@@ -99,7 +102,6 @@ async function inline(
   remote: readonly { readonly part: ImagePart; readonly url: string; readonly param: string }[],
   fetchImages: FetchImages,
 ): Promise<ReadonlyMap<ImagePart, string>> {
-  if (remote.length === 0) return new Map()
   const surplus = remote[MAX_REMOTE_IMAGES]
   if (surplus) {
     throw new ApiError(

@@ -6,7 +6,7 @@ import type { JsonBody } from '../../core/json/json-body.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
+import { resultOf, type SlicedWork, type WaitingWork } from '../../core/sliced-work.ts'
 import { requireBudget } from '../../core/token-budget.ts'
 import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { bytesIn, inBatches, jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
@@ -18,18 +18,14 @@ import { embeddingsRequestSchema, type EmbeddingsRequest } from './schema.ts'
 const alwaysAccepted = new Set(['input', 'encoding_format'])
 
 /** POST /embeddings: one vector for each text, in several calls when the engine takes fewer texts at a time. */
-export async function* embeddingsJob(
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-): AsyncGenerator<void, Job, void> {
+export function* embeddingsJob(body: JsonBody, model: Model, deployment: Deployment): WaitingWork<Job> {
   const dialect = operationOf(model, deployment, 'embeddings')
   requireValid(embeddingsRequestSchema, body.value)
   yield
   const request = body.value as EmbeddingsRequest
   const support = supportOf(deployment, 'embeddings')
   acceptedParameters(request, embeddingsRequestSchema.properties, alwaysAccepted, model, support)
-  const texts = await textsOf(request.input)
+  const texts = textsIn(request.input) ?? (yield* resultOf(decodedTexts(request.input)))
   yield
   const input = yield* inputTokens(texts, model)
   requireBudget({ model, deployment, cost: input.charged, maxTokens: 0 })
@@ -63,10 +59,14 @@ export async function* embeddingsJob(
   }
 }
 
-/** Token ids are decoded to text with cl100k_base, the tokenizer that SDKs use. */
-async function textsOf(input: EmbeddingsRequest['input']): Promise<readonly string[]> {
+/** undefined: the input is token ids. */
+function textsIn(input: EmbeddingsRequest['input']): readonly string[] | undefined {
   if (typeof input === 'string') return [input]
-  if (typeof input[0] === 'string') return input as string[]
+  return typeof input[0] === 'string' ? (input as string[]) : undefined
+}
+
+/** Token ids are decoded to text with cl100k_base, the tokenizer that SDKs use. */
+async function decodedTexts(input: EmbeddingsRequest['input']): Promise<readonly string[]> {
   // Imported on demand: its table takes two megabytes, and few callers send token ids.
   const { decode } = await import('gpt-tokenizer/encoding/cl100k_base')
   const lists = typeof input[0] === 'number' ? [input as number[]] : (input as number[][])

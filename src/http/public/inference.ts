@@ -3,7 +3,7 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
+import type { WaitingWork } from '../../core/sliced-work.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import { chatJob } from '../../endpoints/chat/job.ts'
 import type { ImageParts } from '../../endpoints/chat/messages.ts'
@@ -33,7 +33,7 @@ import {
 } from '../../endpoints/rerank/schema.ts'
 import type { Caller } from '../../ports/accounts.ts'
 import type { FileStore } from '../../ports/files.ts'
-import { readJsonObject } from '../body.ts'
+import { parsedObject, readJson } from '../body.ts'
 import type { Exchange } from '../exchange.ts'
 import { inSlices } from '../slices.ts'
 import { textSchema } from '../common-schema.ts'
@@ -49,12 +49,7 @@ export interface InferenceParts extends JobParts, ImageParts {
 }
 
 /** Makes a job in slices, or at once if that never takes long. */
-type MakeJob = (
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-  parts: InferenceParts,
-) => SlicedWork<Job> | AsyncGenerator<void, Job, void> | Job
+type MakeJob = (body: JsonBody, model: Model, deployment: Deployment, parts: InferenceParts) => WaitingWork<Job> | Job
 
 interface JsonEndpoint extends InferenceEndpoint {
   readonly id: string
@@ -173,11 +168,22 @@ async function readJob(
   exchange: Exchange,
   caller: Caller,
 ): Promise<Job> {
-  const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
+  const bytes = await readJson(exchange, parts.limits.maxBodyBytes)
+  return inSlices(exchange, jobFrom(parts, endpoint, exchange, caller, bytes))
+}
+
+function* jobFrom(
+  parts: InferenceParts,
+  endpoint: JsonEndpoint,
+  exchange: Exchange,
+  caller: Caller,
+  bytes: Buffer,
+): WaitingWork<Job> {
+  const body = yield* parsedObject(exchange, bytes)
   const { model, deployment } = resolveFor(parts, endpoint, modelName(body.value), caller)
   const made = endpoint.makeJob(body, model, deployment, parts)
-  const job = 'next' in made ? await inSlices(exchange, made) : made
-  exchange.holdRequest(Math.max(body.bytes.length, bytesToSend(job)))
+  const job = 'next' in made ? yield* made : made
+  exchange.holdRequest(Math.max(bytes.length, bytesToSend(job)))
   return job
 }
 
