@@ -1,4 +1,4 @@
-import { costsOf, slotOf } from './tokenizers.ts'
+import { costsOf, slotOf, type CharacterCosts } from './tokenizers.ts'
 
 /**
  * Estimates tokens from characters. An exact tokenizer could block the event loop for seconds on one request,
@@ -27,25 +27,60 @@ const LIKELY_BYTES_PER_OUTPUT_TOKEN = 4
 const piece = new Uint16Array(8192)
 const pieceBytes = Buffer.from(piece.buffer)
 
-/** One pass over the text, with one table lookup for each character. */
+/** One pass over the text. */
 export function textTokens(text: string, tokenizer: string | undefined): TokenEstimate {
-  const { most, least } = costsOf(tokenizer)
-  let highest = 0
-  let lowest = 0
+  const costs = costsOf(tokenizer)
+  const total = { highest: 0, lowest: 0 }
   for (let start = 0; start < text.length; start += piece.length) {
     const part = text.length <= piece.length ? text : text.slice(start, start + piece.length)
-    const length = pieceBytes.write(part, 'utf16le') / 2
-    let high = 0
-    let low = 0
-    for (let index = 0; index < length; index++) {
-      const slot = slotOf(piece[index]!)
-      high = (high + most[slot]!) | 0
-      low = (low + least[slot]!) | 0
-    }
-    highest += high
-    lowest += low
+    // Every other character takes more than one byte.
+    const isAscii = pieceBytes.write(part, 'utf8') === part.length
+    if (isAscii) addAscii(part.length, costs, total)
+    else addCharacters(pieceBytes.write(part, 'utf16le') / 2, costs, total)
   }
-  return withMargins(highest, lowest)
+  return withMargins(total.highest, total.lowest)
+}
+
+/** Hundredths of a token. */
+interface Cost {
+  highest: number
+  lowest: number
+}
+
+/** So many pairs cost less than 2 ** 15 hundredths, even of digits: see `CharacterCosts.pairs`. */
+const PAIRS_ADDED = 128
+
+/**
+ * Adds the ASCII characters in `pieceBytes`, with one lookup for two of them. Most text is ASCII, and this takes a
+ * fourth of the time of `addCharacters`: a chat of 100 KB took 30 % of its time there.
+ */
+function addAscii(length: number, { most, least, pairs: pairsOf }: CharacterCosts, total: Cost): void {
+  const pairs = pairsOf()
+  const whole = length >> 1
+  for (let index = 0; index < whole;) {
+    const end = Math.min(whole, index + PAIRS_ADDED)
+    let sum = 0
+    for (; index < end - 1; index += 2) sum = (sum + pairs[piece[index]!]! + pairs[piece[index + 1]!]!) | 0
+    if (index < end) sum = (sum + pairs[piece[index++]!]!) | 0
+    total.highest += sum & 0xffff
+    total.lowest += sum >>> 16
+  }
+  if (length % 2 === 0) return
+  total.highest += most[pieceBytes[length - 1]!]!
+  total.lowest += least[pieceBytes[length - 1]!]!
+}
+
+/** Adds the characters in `piece`, with one lookup for each. */
+function addCharacters(length: number, { most, least }: CharacterCosts, total: Cost): void {
+  let high = 0
+  let low = 0
+  for (let index = 0; index < length; index++) {
+    const slot = slotOf(piece[index]!)
+    high = (high + most[slot]!) | 0
+    low = (low + least[slot]!) | 0
+  }
+  total.highest += high
+  total.lowest += low
 }
 
 /** Takes hundredths of a token. */

@@ -47,9 +47,11 @@ export function isTokenizer(name: string): boolean {
 }
 
 /** The highest and lowest cost of a character in hundredths of a token, by its `slotOf`. */
-interface CharacterCosts {
+export interface CharacterCosts {
   readonly most: Int32Array
   readonly least: Int32Array
+  /** For two ASCII characters at once: their highest cost in the lower 16 bits, the lowest in the upper 16. */
+  pairs(): Int32Array
 }
 
 /** Each ASCII character has its own slot. All others share one with their block of 128. */
@@ -66,17 +68,28 @@ const all = Object.values(tokensByKind)
 const costsByName = new Map(
   Object.entries(tokensByKind).map(([name, tokens]) => {
     const costs = spread(tokens)
-    return [name, { most: costs, least: costs }]
+    return [name, characterCosts(costs, costs)]
   }),
 )
-const costsOfUnknown: CharacterCosts = {
-  most: spread(kinds.map((_, kind) => Math.max(...all.map((tokens) => tokens[kind] ?? 0)))),
-  least: spread(kinds.map((_, kind) => Math.min(...all.map((tokens) => tokens[kind] ?? 0)))),
-}
+const costsOfUnknown = characterCosts(
+  spread(kinds.map((_, kind) => Math.max(...all.map((tokens) => tokens[kind] ?? 0)))),
+  spread(kinds.map((_, kind) => Math.min(...all.map((tokens) => tokens[kind] ?? 0)))),
+)
 
 /** Without a known tokenizer, the costs are the highest and lowest over all of them. */
 export function costsOf(tokenizer: string | undefined): CharacterCosts {
   return (tokenizer === undefined ? undefined : costsByName.get(tokenizer.toLowerCase())) ?? costsOfUnknown
+}
+
+/** The pairs take 128 KB, so they are made when they are first used. */
+function characterCosts(most: Int32Array, least: Int32Array): CharacterCosts {
+  let pairs: Int32Array | undefined
+  const both = (code: number): number => (least[code]! << 16) | most[code]!
+  return {
+    most,
+    least,
+    pairs: () => (pairs ??= Int32Array.from({ length: 1 << 15 }, (_, pair) => both(pair & 0x7f) + both(pair >> 8))),
+  }
 }
 
 function spread(tokens: readonly number[]): Int32Array {

@@ -103,6 +103,22 @@ describe('token estimates', () => {
     assert.equal(jsonTokens(number, 0, number.length, 'llama3').charged, textTokens('1'.repeat(4000), 'llama3').charged)
   })
 
+  it('[Q1] count plain ASCII, two characters at a time, like any other text', () => {
+    const letters = fc.string({ unit: fc.constantFrom(...'aZ09.,-'), minLength: 250, maxLength: 600 })
+    fc.assert(
+      fc.property(letters, fc.constantFrom('', 'é', '堰'), fc.constantFrom(...anyTokenizer), (it, end, tokenizer) => {
+        const long = it.repeat(40).slice(0, 8192 + it.length - end.length) + end
+        const bytes = Buffer.from(long)
+        assert.deepEqual(textTokens(long, tokenizer), jsonTokens(bytes, 0, bytes.length, tokenizer))
+      }),
+    )
+    // The most expensive ones, which add up to the largest numbers.
+    const digits = Buffer.from('7'.repeat(20_001))
+    for (const tokenizer of anyTokenizer) {
+      assert.deepEqual(textTokens(digits.toString(), tokenizer), jsonTokens(digits, 0, digits.length, tokenizer))
+    }
+  })
+
   it('know tokenizers by name, in upper or lower case', () => {
     assert.ok(isTokenizer('Llama3') && isTokenizer('CL100K_BASE'))
     assert.ok(!isTokenizer('llama') && !isTokenizer('constructor'))
