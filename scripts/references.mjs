@@ -1,10 +1,12 @@
-// npm run references: writes the pages of docs/reference from the tables that the service itself uses.
+// npm run references: writes the pages of docs/reference, and the types of the console's clients, from the tables that the
+// service itself uses.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 import { configNotes, sameAs, variables } from './config-notes.mjs'
+import { apiTypes } from './api-types.mjs'
 import { errorHelp } from './error-help.mjs'
 
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url)
@@ -19,6 +21,22 @@ export async function referencePages() {
     'errors.md': await errorsPage(),
     'metrics.md': await metricsPage(),
     'operator-api.md': await operatorPage(),
+  }
+}
+
+/** The types of the APIs by file name, before oxfmt. */
+export async function clientTypes() {
+  const { openApiDocument } = await import('../src/http/openapi.ts')
+  const { publicRoutes } = await import('../src/http/public/public-routes.ts')
+  const { publicDescription } = await import('../src/http/public/description.ts')
+  const { consoleDescription } = await import('../src/http/public/console/console-description.ts')
+  const { adminRoutes } = await import('../src/http/admin/admin-routes.ts')
+  const { adminDescription } = await import('../src/http/admin/description.ts')
+  const typesOf = (description, routes) => apiTypes(openApiDocument(description, routes), description.base)
+  return {
+    'public-api.ts': typesOf(publicDescription, publicRoutes({ audio: {} })),
+    'console-api.ts': typesOf(consoleDescription, publicRoutes({ audio: {} })),
+    'operator-api.ts': typesOf(adminDescription, adminRoutes({})),
   }
 }
 
@@ -152,8 +170,11 @@ async function writePages() {
   const directory = join(root, 'docs', 'reference')
   mkdirSync(directory, { recursive: true })
   for (const [name, text] of Object.entries(await referencePages())) writeFileSync(join(directory, name), text)
-  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory], { cwd: root })
-  console.log('docs/reference is written')
+  const clients = join(root, 'console', 'generated')
+  mkdirSync(clients, { recursive: true })
+  for (const [name, text] of Object.entries(await clientTypes())) writeFileSync(join(clients, name), text)
+  spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory, clients], { cwd: root })
+  console.log('docs/reference and console/generated are written')
 }
 
 if (isProgram) {

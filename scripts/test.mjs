@@ -1,14 +1,17 @@
 // npm test [-- FILE …]: installs what is missing, checks types, lint and format, and runs the tests.
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
+// npm run test:browser: tests every page of the consoles in a browser. npm test runs only their short form.
 // npm run test:slow: runs the tests that take minutes.
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
+import { ensureConsole } from './build-console.mjs'
 
 ensureInstalled({ development: true })
-ensureTools(['curl'])
+ensureTools(['curl', 'chromium'])
+ensureConsole()
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)
 const tests = readdirSync(join(root, 'test'), { recursive: true })
@@ -18,6 +21,7 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
 /** Folders with their own command. Tests with real weights use every core, so they run one after another. */
 const separate = {
   '--models': { folder: 'models', concurrency: 1 },
+  '--browser': { folder: 'browser', concurrency: 1, fileMinutes: 20 },
   // The soak takes an hour.
   '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
   '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
@@ -30,6 +34,7 @@ if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chose
 else if (args.length > 0) runTests('tests', args, 2)
 else {
   step('types', tool('tsc'), ['--noEmit'])
+  step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console'])
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])

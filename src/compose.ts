@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
+import { workspaceSessions } from './accounts/workspace-sessions.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
@@ -124,6 +125,7 @@ async function assemble(
 
   const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
+  const sessions = workspaceSessions(accounts, clock)
   const prices = await openPriceBook(store, clock, changes)
   const spending = await openSpending(books, clock, {
     limitReached({ name, spendLimit }, spent) {
@@ -247,6 +249,7 @@ async function assemble(
   const adminListener = await listen(
     adminApi({
       accounts,
+      sessions,
       prices,
       catalog,
       reloads,
@@ -266,6 +269,7 @@ async function assemble(
   const publicListener = await listen(
     publicApi({
       accounts,
+      sessions,
       catalog,
       prices,
       admission,

@@ -55,11 +55,13 @@ const rules: readonly Rule[] = [
   // What both listeners share, and the two APIs, which do not know each other.
   { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES] },
   { part: CODE_SAMPLES, may: [], packages: [] },
+  // What both consoles are served by.
+  { part: 'http/console', may: [...below, 'accounts', 'http'] },
   {
     part: 'http/public',
-    may: [...below, ...shared, 'endpoints', ...endpoints, 'http', 'pipeline', 'telemetry'],
+    may: [...below, ...shared, 'endpoints', ...endpoints, 'http', 'http/console', 'pipeline', 'telemetry'],
   },
-  { part: 'http/admin', may: [...below, ...shared, 'http', 'telemetry'] },
+  { part: 'http/admin', may: [...below, ...shared, 'http', 'http/console', 'telemetry'] },
 
   // The embedded engine. The service runs `service`; each host process runs `host`; both know the model files.
   { part: 'embedded/manifest', may: ['core'], packages: [] },
@@ -251,6 +253,26 @@ describe('the parts of src/', () => {
     )
     const imports = importsOf(sources().get('compose.ts') ?? '')
     for (const name of ['./store/open.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
+  })
+})
+
+describe('the consoles', () => {
+  it('run in browsers: they import packages for browsers, each other’s shared parts, and of the service only text', () => {
+    const packages = ['preact', 'preact/hooks', 'preact-iso', '@preact/signals', 'uplot', 'uplot/dist/uPlot.min.css']
+    const root = new URL('../console/', import.meta.url)
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
+    assert.ok(files.length > 10)
+    const wrong = files.flatMap((file) => {
+      const [own] = file.split('/')
+      return importsOf(readFileSync(new URL(file, root), 'utf8'))
+        .map((name) => (name.startsWith('.') ? posix.join('console', posix.dirname(file), name) : name))
+        .filter((name) => {
+          const mayShare = ['shared', 'generated', 'styles', own].some((part) => name.startsWith(`console/${part}/`))
+          return !mayShare && !packages.includes(name) && name !== `src/${CODE_SAMPLES}`
+        })
+        .map((name) => `${file} imports ${name}`)
+    })
+    assert.deepEqual(wrong, [])
   })
 })
 

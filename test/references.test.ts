@@ -8,7 +8,7 @@ import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
 import { errorHelp } from '../scripts/error-help.mjs'
 // @ts-expect-error a script without types
-import { keysOf, referencePages } from '../scripts/references.mjs'
+import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
 import { configSchema } from '../src/config-file.ts'
 import { errorTable } from '../src/core/errors.ts'
 
@@ -23,6 +23,14 @@ describe('the references', () => {
     for (const [name, text] of Object.entries(pages)) {
       const file = readFileSync(join(root, 'docs/reference', name), 'utf8')
       assert.ok(plain(file) === plain(text), `docs/reference/${name} is out of date: npm run references`)
+    }
+  })
+
+  it('include the types of the console’s clients, so that a changed field breaks its build', async () => {
+    const bare = (text: string): string => text.replaceAll(/['"();|]|\s+/g, '')
+    for (const [name, text] of Object.entries((await clientTypes()) as Record<string, string>)) {
+      const file = readFileSync(join(root, 'console/generated', name), 'utf8')
+      assert.ok(bare(file) === bare(text), `console/generated/${name} is out of date: npm run references`)
     }
   })
 

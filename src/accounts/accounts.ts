@@ -11,6 +11,8 @@ const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 /** Workspaces and their keys, all in memory, so that requests need no database lookup. */
 export interface Accounts {
   authenticate(key: string): Caller | undefined
+  /** Whoever has the key with this id; undefined when it is not valid any more. */
+  callerOf(keyId: string): Caller | undefined
   workspaces(): readonly Workspace[]
   keys(): readonly ApiKey[]
   /** Finds a workspace by name or id; throws `not_found`. */
@@ -54,6 +56,7 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
   let workspaces: readonly Workspace[] = []
   let keys: readonly ApiKey[] = []
   let callers = new Map<string, { readonly caller: Caller; readonly expiresAt: number }>()
+  let callersById: typeof callers = new Map()
   /** By hash. A lent key names its workspace by id, because the workspace may change. */
   const lent = new Map<string, { readonly workspaceId: string; readonly keyId: string }>()
 
@@ -61,13 +64,17 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
     const snapshot = await store.accounts()
     const byId = new Map(snapshot.workspaces.map((workspace) => [workspace.id, workspace]))
     const live: typeof callers = new Map()
+    const liveById: typeof callers = new Map()
     for (const key of snapshot.keys) {
       const workspace = byId.get(key.workspaceId)
       if (!workspace || key.revokedAt !== null) continue
-      live.set(key.hash, { caller: { workspace, keyId: key.id }, expiresAt: key.expiresAt ?? Infinity })
+      const known = { caller: { workspace, keyId: key.id }, expiresAt: key.expiresAt ?? Infinity }
+      live.set(key.hash, known)
+      liveById.set(key.id, known)
     }
     ;({ workspaces, keys } = snapshot)
     callers = live
+    callersById = liveById
   }
 
   function find(nameOrId: string): Workspace {
@@ -91,6 +98,10 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
       const borrowed = lent.get(hash)
       const workspace = borrowed && workspaces.find(({ id }) => id === borrowed.workspaceId)
       return workspace && { workspace, keyId: borrowed.keyId }
+    },
+    callerOf(keyId) {
+      const found = callersById.get(keyId)
+      return found && found.expiresAt > clock.now() ? found.caller : undefined
     },
     workspaces: () => workspaces,
     keys: () => keys,

@@ -30,6 +30,8 @@ export interface Credentials {
   readonly label: string
   /** The environment variable that code samples read. */
   readonly variable: string
+  /** The cookie that carries them instead of a header. */
+  readonly cookie?: string
 }
 
 /** A route that the document has, at its path below the base. */
@@ -52,7 +54,7 @@ export function openApiDocument(api: ApiDescription, routes: readonly Route[]): 
   for (const route of documentedRoutes(api, routes)) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: toOperation(api, route) }
   }
-  const { name, description } = api.credentials
+  const { name, description, cookie } = api.credentials
   return {
     openapi: '3.1.0',
     info: {
@@ -65,7 +67,11 @@ export function openApiDocument(api: ApiDescription, routes: readonly Route[]): 
     security: [{ [name]: [] }],
     paths,
     components: {
-      securitySchemes: { [name]: { type: 'http', scheme: 'bearer', description } },
+      securitySchemes: {
+        [name]: cookie
+          ? { type: 'apiKey', in: 'cookie', name: cookie, description }
+          : { type: 'http', scheme: 'bearer', description },
+      },
       schemas: { Error: errorSchema },
     },
   }

@@ -11,8 +11,8 @@ export interface Route {
   readonly method: Method
   /** `/models/{slug}` takes one segment of the path; `{slug+}` takes the rest of it, slashes included. */
   readonly path: string
-  /** Who may call it: anybody, callers with an API key, or the operator. */
-  readonly access: 'open' | 'key' | 'operator'
+  /** Who may call it: anybody, callers with an API key, members who are signed in to the console, or the operator. */
+  readonly access: 'open' | 'key' | 'session' | 'operator'
   /** undefined: the route is not documented. */
   readonly operation: Operation | undefined
 }

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { workspaceView } from '../../accounts/views.ts'
+import type { WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import { changeWorkspace } from '../../accounts/workspace-change.ts'
 import { ApiError } from '../../core/errors.ts'
 import { listSchema, nullable } from '../common-schema.ts'
@@ -9,6 +10,7 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export interface WorkspacesParts {
   readonly accounts: Accounts
+  readonly sessions: Pick<WorkspaceSessions, 'issueLink'>
   /** The limit of workspaces that have none of their own. It may change at any time. */
   readonly limits: { readonly requestsPerMinute: number }
 }
@@ -81,7 +83,7 @@ const changeSchema = Type.Object(
   { additionalProperties: false },
 )
 
-export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly OperatorRoute[] {
+export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts): readonly OperatorRoute[] {
   const workspaceJson = (name: string): string =>
     JSON.stringify(workspaceView(accounts.workspace(name), limits.requestsPerMinute))
 
@@ -139,6 +141,26 @@ export function workspaceRoutes({ accounts, limits }: WorkspacesParts): readonly
         if (body.buyer) requireSomething(body.buyer, 'buyer', 'name')
         await changeWorkspace(accounts, parameters.workspace, body)
         exchange.sendJson(workspaceJson(parameters.workspace))
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/workspaces/{workspace}/console-links',
+      id: 'issueConsoleLink',
+      summary: 'Issue a link to the console',
+      description:
+        'Signs one person in to the console of a workspace, once, within half an hour. Put the address of the public listener in front of the path. A restart ends all links and sessions.',
+      parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
+      response: jsonResponse(
+        Type.Object({ path: Type.String(), expires_at: Type.String() }),
+        { path: '/console#link=4f0c…', expires_at: '2026-11-15T22:34:05.000Z' },
+        201,
+      ),
+      errors: ['not_found'],
+      answer({ exchange, parameters }) {
+        const { secret, expiresAt } = sessions.issueLink(parameters.workspace)
+        const link = { path: `/console#link=${secret}`, expires_at: new Date(expiresAt).toISOString() }
+        exchange.sendJson(JSON.stringify(link), 201)
       },
     }),
   ]

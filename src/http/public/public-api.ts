@@ -1,4 +1,5 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import type { SpendControl } from '../../billing/spending.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
 import { ApiError } from '../../core/errors.ts'
@@ -7,6 +8,7 @@ import type { Caller } from '../../ports/accounts.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
@@ -15,6 +17,7 @@ import { publicRoutes, type PublicRouteParts } from './public-routes.ts'
 /** The public listener: who calls, whether the rate limit allows it, and which route answers. */
 export interface PublicParts extends PublicRouteParts {
   readonly accounts: Accounts
+  readonly sessions: WorkspaceSessions
   readonly rateLimiter: RateLimiter
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -26,17 +29,23 @@ export interface PublicParts extends PublicRouteParts {
 }
 
 export function publicApi(parts: PublicParts): Application {
-  const { accounts, rateLimiter, limits, clock, telemetry, spending } = parts
+  const { accounts, sessions, rateLimiter, limits, clock, telemetry, spending } = parts
   const routes = routeTable(publicRoutes(parts))
 
   const look = (address: string): Promise<RateView> =>
     rateLimiter.look(addressSubject(address), limits.unauthenticatedPerMinute)
 
-  /** Identifies the caller and counts the request. Callers without a valid key are counted by their address. */
-  async function admit(exchange: Exchange): Promise<Caller> {
+  /**
+   * Identifies the caller, by a key or by the session of a console, and counts the request. Callers without either are
+   * counted by their address.
+   */
+  async function admit(
+    exchange: Exchange,
+  ): Promise<{ readonly caller: Caller; readonly session: SignedIn | undefined }> {
     const header = exchange.request.headers.authorization
     const key = header === undefined ? undefined : /^bearer +(\S+) *$/i.exec(header)?.[1]
-    const caller = key === undefined ? undefined : accounts.authenticate(key)
+    const session = header === undefined ? sessions.find(sessionToken(exchange, 'weir_session') ?? '') : undefined
+    const caller = key === undefined ? session?.caller : accounts.authenticate(key)
     const decision = await (caller
       ? rateLimiter.take(
           { kind: 'workspace', id: caller.workspace.id },
@@ -46,7 +55,7 @@ export function publicApi(parts: PublicParts): Application {
     exchange.caller = caller
     exchange.rate = decision
     requireAccepted(decision)
-    if (caller) return caller
+    if (caller) return { caller, session }
     throw key === undefined ? missingKey() : invalidKey(key)
   }
 
@@ -72,8 +81,12 @@ export function publicApi(parts: PublicParts): Application {
         else exchange.rate = await look(exchange.address)
         return match.route.answer(exchange, match.parameters)
       }
-      const caller = await admit(exchange)
+      const { caller, session } = await admit(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
+      if (match.route.access === 'session') {
+        if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
+        return match.route.answer(exchange, match.parameters, session)
+      }
       return match.route.answer(exchange, match.parameters, caller)
     },
     look,

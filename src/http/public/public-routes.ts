@@ -2,7 +2,9 @@ import type { UsageStore } from '../../ports/usage.ts'
 import { documentationRoutes } from '../documentation.ts'
 import { healthRoutes, type Readiness } from '../health.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
+import type { SessionRoute } from '../console/session-route.ts'
 import { audioRoutes, type AudioParts } from './audio.ts'
+import { consoleRoutes, type ConsoleParts } from './console/console-routes.ts'
 import { publicDescription } from './description.ts'
 import { fileRoutes } from './files.ts'
 import { invoiceRowsRoute, type InvoiceRowsParts } from './invoice-rows.ts'
@@ -12,13 +14,15 @@ import { modelRoutes, type ModelsParts } from './models.ts'
 import { queueStatusRoute, type QueueStatusParts } from './queue-status.ts'
 import { ownUsageRoutes } from './usage.ts'
 
-export interface PublicRouteParts extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts {
+export interface PublicRouteParts
+  extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts, ConsoleParts {
   readonly usage: UsageStore
+  readonly limits: InferenceParts['limits'] & ConsoleParts['limits']
   readiness(): Readiness
 }
 
 /** Everything that the public listener serves. */
-export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | KeyRoute)[] {
+export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | KeyRoute | SessionRoute)[] {
   const inference = [...inferenceRoutes(parts), ...audioRoutes(parts)]
   const api = [
     ...inference,
@@ -32,6 +36,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...documentationRoutes(publicDescription, api),
     ...healthRoutes(() => parts.readiness()),
     ...fileRoutes(parts.files),
+    ...consoleRoutes(parts),
     ...api,
   ]
 }

@@ -1,0 +1,648 @@
+// Written by npm run references from the OpenAPI document.
+
+export interface Operations {
+  listWorkspaces: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        name: string
+        requests_per_minute: number
+        spend_limit: string | null
+        spend_limit_kind: 'soft' | 'hard' | null
+        buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+        created: string
+      }[]
+    }
+  }
+  createWorkspace: {
+    path: {}
+    query: {}
+    body: { name: string }
+    answer: {
+      id: string
+      name: string
+      requests_per_minute: number
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      created: string
+    }
+  }
+  changeWorkspace: {
+    path: { workspace: string }
+    query: {}
+    body: {
+      requests_per_minute?: number | null
+      spend_limit?: string | null
+      spend_limit_kind?: 'soft' | 'hard'
+      buyer?: { name?: string | null; abn?: string | null; address?: string | null; purchase_order?: string | null }
+    }
+    answer: {
+      id: string
+      name: string
+      requests_per_minute: number
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      created: string
+    }
+  }
+  issueConsoleLink: {
+    path: { workspace: string }
+    query: {}
+    body: undefined
+    answer: { path: string; expires_at: string }
+  }
+  listKeys: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        workspace: string
+        name: string | null
+        created: string
+        expires_at: string | null
+        last_used_at: string | null
+        revoked: string | null
+      }[]
+    }
+  }
+  createKey: {
+    path: {}
+    query: {}
+    body: { workspace: string; name?: string; expires_at?: string }
+    answer: { id: string; key: string; workspace: string; name?: string; expires_at?: string }
+  }
+  revokeKey: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      workspace: string
+      name: string | null
+      created: string
+      expires_at: string | null
+      last_used_at: string | null
+      revoked: string | null
+    }
+  }
+  listWorkspacePrices: {
+    path: { workspace: string }
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        model: string
+        pricing: {
+          input_per_million?: string
+          output_per_million?: string
+          cached_input_per_million?: string
+          per_image?: string
+          image_prices?: readonly {
+            size: string
+            quality?: 'standard' | 'hd' | 'low' | 'medium' | 'high'
+            per_image: string
+          }[]
+          per_audio_minute?: string
+        }
+      }[]
+    }
+  }
+  setWorkspacePrice: {
+    path: { workspace: string; model: string }
+    query: {}
+    body: {
+      input_per_million?: string
+      output_per_million?: string
+      cached_input_per_million?: string
+      per_image?: string
+      image_prices?: readonly {
+        size: string
+        quality?: 'standard' | 'hd' | 'low' | 'medium' | 'high'
+        per_image: string
+      }[]
+      per_audio_minute?: string
+    }
+    answer: {
+      model: string
+      pricing: {
+        input_per_million?: string
+        output_per_million?: string
+        cached_input_per_million?: string
+        per_image?: string
+        image_prices?: readonly {
+          size: string
+          quality?: 'standard' | 'hd' | 'low' | 'medium' | 'high'
+          per_image: string
+        }[]
+        per_audio_minute?: string
+      }
+    }
+  }
+  clearWorkspacePrice: {
+    path: { workspace: string; model: string }
+    query: {}
+    body: undefined
+    answer: { model: string; pricing: null }
+  }
+  listUsage: {
+    path: {}
+    query: {
+      workspace?: string
+      from?: string
+      to?: string
+      group_by?: 'workspace' | 'model' | 'key' | 'day'
+      limit?: number
+      after?: string
+      model?: string
+      price_versions?: string
+      credit_note?: string
+      format?: 'json' | 'csv' | 'jsonl'
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      group_by?: string
+      data: readonly {
+        request_id?: string
+        model?: string
+        lane?: string
+        endpoint?: string
+        key_id?: string
+        max_tokens?: number
+        input_tokens?: number
+        cached_input_tokens?: number
+        output_tokens?: number
+        images?: number
+        audio_ms?: number
+        amount_pico_aud?: string
+        estimated?: boolean
+        outcome?: string
+        price_version?: number
+        queue_wait_ms?: number
+        first_token_ms?: number | null
+        duration_ms?: number
+        started?: string
+        settled?: string
+        capacity_ms?: number
+        corrects?: string
+        reason?: string
+        credit_note?: string | null
+        requests?: number
+        estimated_requests?: number
+        amount?: string
+        workspace?: string
+        key?: string
+        day?: string
+      }[]
+      total?: {
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount_pico_aud: string
+        requests: number
+        estimated_requests: number
+        capacity_ms: number
+        amount: string
+      }
+      has_more: boolean
+      next: string | null
+    }
+  }
+  getUsage: {
+    path: { request_id: string }
+    query: {}
+    body: undefined
+    answer: {
+      request_id: string
+      model: string
+      lane: string
+      endpoint: string
+      key_id: string
+      max_tokens: number
+      input_tokens: number
+      cached_input_tokens: number
+      output_tokens: number
+      images: number
+      audio_ms: number
+      amount_pico_aud: string
+      estimated: boolean
+      outcome: string
+      price_version: number
+      queue_wait_ms: number
+      first_token_ms: number | null
+      duration_ms: number
+      started: string
+      settled: string
+      capacity_ms?: number
+      corrects?: string
+      reason?: string
+      credit_note?: string | null
+    }
+  }
+  correctUsage: {
+    path: { request_id: string }
+    query: {}
+    body: { reason: string }
+    answer: { corrects: string }
+  }
+  listInvoices: {
+    path: {}
+    query: { workspace?: string }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        object: 'invoice'
+        kind: 'tax_invoice' | 'adjustment_note'
+        title: string
+        number: string | null
+        workspace: string
+        period: string
+        period_from: string
+        period_to: string
+        issued: string | null
+        due: string | null
+        currency: 'AUD'
+        seller: { name: string; abn: string | null; address: string } | null
+        buyer: { name: string; abn: string | null; address: string }
+        purchase_order: string | null
+        payment: string
+        public_url: string | null
+        adjusts: string | null
+        reason: string | null
+        replaces: string | null
+        credited_by: readonly string[]
+        lines: readonly {
+          description: string
+          model: string
+          unit:
+            | 'input_tokens'
+            | 'cached_input_tokens'
+            | 'output_tokens'
+            | 'images'
+            | 'audio_minutes'
+            | 'capacity_hours'
+            | 'rounding'
+            | 'credit'
+          quantity_text: string
+          quantity: string
+          quantity_ms: string | null
+          rate: string
+          rate_per: string
+          amount: string
+          price_versions: readonly number[]
+          rows: string
+          link?: string | null
+        }[]
+        lines_total: string
+        subtotal: string
+        gst: string
+        total: string
+        requests: number
+        estimated_requests: number
+        ledger_rows: number
+        notices: readonly string[]
+        warnings: readonly string[]
+        links_until?: string | null
+      }[]
+    }
+  }
+  issueInvoice: {
+    path: {}
+    query: {}
+    body: { workspace: string; period: string }
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      links_until?: string | null
+    }
+  }
+  previewInvoice: {
+    path: {}
+    query: { format?: 'json' | 'html' | 'pdf' }
+    body: { workspace: string; period: string }
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      links_until?: string | null
+    }
+  }
+  creditInvoice: {
+    path: {}
+    query: {}
+    body: {
+      workspace: string
+      period: string
+      reason: string
+      all?: boolean
+      requests?: readonly string[]
+      amount?: string
+    }
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      links_until?: string | null
+    }
+  }
+  revokeInvoiceLinks: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: { revoked: true }
+  }
+  getInvoice: {
+    path: { number: string }
+    query: { format?: 'json' | 'html' | 'pdf' }
+    body: undefined
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      links_until?: string | null
+    }
+  }
+  reconcile: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'reconciliation'
+      fits: boolean
+      workspaces: number
+      rows: number
+      invoices: number
+      amount_pico_aud: string
+      problems: readonly {
+        check: 'amount' | 'price_version' | 'correction' | 'sums' | 'invoice' | 'number' | 'refused'
+        workspace: string | null
+        subject: string
+        message: string
+      }[]
+    }
+  }
+  reloadAccounts: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: { reloaded: true }
+  }
+  reloadCatalog: {
+    path: {}
+    query: { force?: 'true' | 'false' }
+    body: undefined
+    answer: { reloaded: true; models: number }
+  }
+  metrics: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: unknown
+  }
+  health: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: { status: 'alive' }
+  }
+  readiness: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: { status: 'ready'; engines: { up: number; down: number } }
+  }
+}
+
+export const operations = {
+  listWorkspaces: ['GET', '/admin/v1/workspaces'],
+  createWorkspace: ['POST', '/admin/v1/workspaces'],
+  changeWorkspace: ['PATCH', '/admin/v1/workspaces/{workspace}'],
+  issueConsoleLink: ['POST', '/admin/v1/workspaces/{workspace}/console-links'],
+  listKeys: ['GET', '/admin/v1/keys'],
+  createKey: ['POST', '/admin/v1/keys'],
+  revokeKey: ['DELETE', '/admin/v1/keys/{id}'],
+  listWorkspacePrices: ['GET', '/admin/v1/workspaces/{workspace}/prices'],
+  setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}'],
+  clearWorkspacePrice: ['DELETE', '/admin/v1/workspaces/{workspace}/prices/{model}'],
+  listUsage: ['GET', '/admin/v1/usage'],
+  getUsage: ['GET', '/admin/v1/usage/{request_id}'],
+  correctUsage: ['POST', '/admin/v1/usage/{request_id}/correct'],
+  listInvoices: ['GET', '/admin/v1/invoices'],
+  issueInvoice: ['POST', '/admin/v1/invoices'],
+  previewInvoice: ['POST', '/admin/v1/invoices/preview'],
+  creditInvoice: ['POST', '/admin/v1/invoices/credit'],
+  revokeInvoiceLinks: ['POST', '/admin/v1/invoices/revoke-links'],
+  getInvoice: ['GET', '/admin/v1/invoices/{number}'],
+  reconcile: ['GET', '/admin/v1/reconcile'],
+  reloadAccounts: ['POST', '/admin/v1/accounts/reload'],
+  reloadCatalog: ['POST', '/admin/v1/catalog/reload'],
+  metrics: ['GET', '/metrics'],
+  health: ['GET', '/healthz'],
+  readiness: ['GET', '/readyz'],
+} as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

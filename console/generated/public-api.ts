@@ -1,0 +1,560 @@
+// Written by npm run references from the OpenAPI document.
+
+export interface Operations {
+  chatCompletions: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      messages: readonly {
+        role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
+        content?:
+          | string
+          | readonly (
+              | { type: 'text'; text: string }
+              | {
+                  type: 'image_url'
+                  image_url: { url: string; detail?: 'auto' | 'low' | 'high' | 'original' } | string
+                }
+            )[]
+        name?: string
+        tool_calls?: readonly { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+        tool_call_id?: string
+        refusal?: string
+        reasoning_content?: string
+      }[]
+      stream?: boolean
+      stream_options?: { include_usage?: boolean }
+      max_tokens?: number
+      max_completion_tokens?: number
+      temperature?: number
+      top_p?: number
+      frequency_penalty?: number
+      presence_penalty?: number
+      logprobs?: boolean
+      top_logprobs?: number
+      seed?: number
+      n?: number
+      stop?: string | readonly string[]
+      tools?: readonly {
+        type: 'function'
+        function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean }
+      }[]
+      tool_choice?: 'none' | 'auto' | 'required' | { type: 'function'; function: { name: string } }
+      parallel_tool_calls?: boolean
+      response_format?:
+        | { type: 'text' }
+        | { type: 'json_object' }
+        | {
+            type: 'json_schema'
+            json_schema: { name: string; description?: string; schema?: Record<string, unknown>; strict?: boolean }
+          }
+      logit_bias?: Record<string, number>
+      top_k?: number
+      min_p?: number
+      repetition_penalty?: number
+      reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+      chat_template_kwargs?: Record<string, unknown>
+      user?: string
+      metadata?: Record<string, unknown>
+      store?: boolean
+      service_tier?: string
+      safety_identifier?: string
+      prompt_cache_key?: string
+    }
+    answer: {
+      id: string
+      object: 'chat.completion'
+      created: number
+      model: string
+      choices: readonly {
+        index: number
+        message: {
+          role: 'assistant'
+          content: string | null
+          refusal: string | null
+          reasoning_content?: string
+          tool_calls?: readonly { id: string; type: 'function'; function: { name: string; arguments: string } }[]
+        }
+        logprobs: Record<string, unknown> | null
+        finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+      }[]
+      usage: {
+        prompt_tokens: number
+        completion_tokens: number
+        total_tokens: number
+        prompt_tokens_details: { cached_tokens: number }
+        completion_tokens_details: { reasoning_tokens: number }
+      }
+    }
+  }
+  completions: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      prompt: string | readonly string[]
+      max_tokens?: number
+      suffix?: string
+      echo?: boolean
+      best_of?: number
+      logprobs?: number
+      stream?: boolean
+      stream_options?: { include_usage?: boolean }
+      temperature?: number
+      top_p?: number
+      frequency_penalty?: number
+      presence_penalty?: number
+      seed?: number
+      n?: number
+      stop?: string | readonly string[]
+      logit_bias?: Record<string, number>
+      top_k?: number
+      min_p?: number
+      repetition_penalty?: number
+      user?: string
+    }
+    answer: {
+      id: string
+      object: 'text_completion'
+      created: number
+      model: string
+      choices: readonly {
+        index: number
+        text: string
+        logprobs: Record<string, unknown> | null
+        finish_reason: 'stop' | 'length' | 'content_filter'
+      }[]
+      usage: {
+        prompt_tokens: number
+        completion_tokens: number
+        total_tokens: number
+        prompt_tokens_details: { cached_tokens: number }
+        completion_tokens_details: { reasoning_tokens: number }
+      }
+    }
+  }
+  embeddings: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      input: string | readonly string[] | readonly number[] | readonly (readonly number[])[]
+      encoding_format?: 'float' | 'base64'
+      dimensions?: number
+      user?: string
+    }
+    answer: {
+      object: 'list'
+      data: readonly { object: 'embedding'; index: number; embedding: readonly number[] | string }[]
+      model: string
+      usage: { prompt_tokens: number; total_tokens: number }
+    }
+  }
+  rerank: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      query: string
+      documents: readonly (string | { text: string })[]
+      top_n?: number
+      return_documents?: boolean
+      max_tokens_per_doc?: number
+    }
+    answer: {
+      id: string
+      model: string
+      results: readonly { index: number; relevance_score: number; document?: { text: string } }[]
+      meta: { api_version: { version: string }; billed_units: { search_units: number } }
+      usage: { prompt_tokens: number; total_tokens: number }
+    }
+  }
+  reranking: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      query: { text: string }
+      passages: readonly { text: string }[]
+      truncate?: 'NONE' | 'END'
+      top_n?: number
+    }
+    answer: {
+      rankings: readonly { index: number; logit: number }[]
+      usage: { prompt_tokens: number; total_tokens: number }
+    }
+  }
+  imagesGenerations: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      prompt: string
+      n?: number
+      size?: string
+      response_format?: 'b64_json' | 'url'
+      quality?: 'auto' | 'standard' | 'hd' | 'low' | 'medium' | 'high'
+      style?: 'vivid' | 'natural'
+      background?: 'auto' | 'transparent' | 'opaque'
+      output_format?: 'png' | 'jpeg' | 'webp'
+      seed?: number
+      negative_prompt?: string
+      steps?: number
+      stream?: boolean
+      user?: string
+    }
+    answer: { created: number; data: readonly { b64_json?: string; url?: string; revised_prompt?: string }[] }
+  }
+  audioTranscriptions: {
+    path: {}
+    query: {}
+    body: {
+      file: string
+      model: string
+      language?: string
+      prompt?: string
+      response_format?: 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt'
+      temperature?: number
+      stream?: boolean
+      'timestamp_granularities[]'?: readonly ('word' | 'segment')[]
+    }
+    answer: {
+      text: string
+      usage?: { type: 'duration'; seconds: number }
+      task?: 'transcribe' | 'translate'
+      language?: string
+      duration?: number
+      segments?: readonly {
+        id: number
+        seek: number
+        start: number
+        end: number
+        text: string
+        tokens: readonly number[]
+        temperature: number
+        avg_logprob: number
+        compression_ratio: number
+        no_speech_prob: number
+      }[]
+      words?: readonly { word: string; start: number; end: number }[]
+    }
+  }
+  audioTranslations: {
+    path: {}
+    query: {}
+    body: {
+      file: string
+      model: string
+      language?: string
+      prompt?: string
+      response_format?: 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt'
+      temperature?: number
+      stream?: boolean
+      'timestamp_granularities[]'?: readonly ('word' | 'segment')[]
+    }
+    answer: {
+      text: string
+      usage?: { type: 'duration'; seconds: number }
+      task?: 'transcribe' | 'translate'
+      language?: string
+      duration?: number
+      segments?: readonly {
+        id: number
+        seek: number
+        start: number
+        end: number
+        text: string
+        tokens: readonly number[]
+        temperature: number
+        avg_logprob: number
+        compression_ratio: number
+        no_speech_prob: number
+      }[]
+      words?: readonly { word: string; start: number; end: number }[]
+    }
+  }
+  models: {
+    path: {}
+    query: {
+      scope?: 'callable' | 'catalog'
+      category?: 'llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio'
+      mode?: 'serverless' | 'dedicated'
+      supported_parameters?: string
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        object: 'model'
+        created: number
+        owned_by: string
+        name: string
+        context_length: number
+        max_completion_tokens: number
+        default_max_tokens: number
+        architecture: {
+          modality: string
+          input_modalities: readonly string[]
+          output_modalities: readonly string[]
+          tokenizer: string | null
+          instruct_type: string | null
+        }
+        pricing: {
+          currency: 'AUD'
+          tax: 'excl_gst'
+          prompt: string
+          completion: string
+          input_cache_read: string | null
+          per_million_tokens: { input: string; output: string; cached_input: string | null }
+          per_image: string | null
+          image_prices: readonly { size: string; quality: string | null; per_image: string }[]
+          per_audio_minute: string | null
+          dedicated_per_hour: string | null
+          dedicated_per_hour_indicative?: boolean
+        }
+        model_categories: readonly ('llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio')[]
+        supported_parameters: readonly string[]
+        modes: readonly ('serverless' | 'dedicated')[]
+        endpoints: readonly string[]
+        available: boolean
+        unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      }[]
+    }
+  }
+  modelsDetail: {
+    path: {}
+    query: { slug: string }
+    body: undefined
+    answer: {
+      id: string
+      object: 'model'
+      created: number
+      owned_by: string
+      name: string
+      context_length: number
+      max_completion_tokens: number
+      default_max_tokens: number
+      architecture: {
+        modality: string
+        input_modalities: readonly string[]
+        output_modalities: readonly string[]
+        tokenizer: string | null
+        instruct_type: string | null
+      }
+      pricing: {
+        currency: 'AUD'
+        tax: 'excl_gst'
+        prompt: string
+        completion: string
+        input_cache_read: string | null
+        per_million_tokens: { input: string; output: string; cached_input: string | null }
+        per_image: string | null
+        image_prices: readonly { size: string; quality: string | null; per_image: string }[]
+        per_audio_minute: string | null
+        dedicated_per_hour: string | null
+        dedicated_per_hour_indicative?: boolean
+      }
+      model_categories: readonly ('llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio')[]
+      supported_parameters: readonly string[]
+      modes: readonly ('serverless' | 'dedicated')[]
+      endpoints: readonly string[]
+      available: boolean
+      unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      description: string
+      aliases: readonly string[]
+      queue_limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+      } | null
+    }
+  }
+  modelsSlug: {
+    path: { slug: string }
+    query: {}
+    body: undefined
+    answer: {
+      id: string
+      object: 'model'
+      created: number
+      owned_by: string
+      name: string
+      context_length: number
+      max_completion_tokens: number
+      default_max_tokens: number
+      architecture: {
+        modality: string
+        input_modalities: readonly string[]
+        output_modalities: readonly string[]
+        tokenizer: string | null
+        instruct_type: string | null
+      }
+      pricing: {
+        currency: 'AUD'
+        tax: 'excl_gst'
+        prompt: string
+        completion: string
+        input_cache_read: string | null
+        per_million_tokens: { input: string; output: string; cached_input: string | null }
+        per_image: string | null
+        image_prices: readonly { size: string; quality: string | null; per_image: string }[]
+        per_audio_minute: string | null
+        dedicated_per_hour: string | null
+        dedicated_per_hour_indicative?: boolean
+      }
+      model_categories: readonly ('llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio')[]
+      supported_parameters: readonly string[]
+      modes: readonly ('serverless' | 'dedicated')[]
+      endpoints: readonly string[]
+      available: boolean
+      unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      description: string
+      aliases: readonly string[]
+      queue_limits: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+      } | null
+    }
+  }
+  queueStatus: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        object: 'queue.status'
+        model: string
+        in_flight_requests: number
+        committed_tokens: number
+        available_budget: number
+        queue_depth: number
+        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      }[]
+    }
+  }
+  usage: {
+    path: {}
+    query: {
+      from?: string
+      to?: string
+      group_by?: 'model' | 'key' | 'day'
+      limit?: number
+      after?: string
+      model?: string
+      price_versions?: string
+      credit_note?: string
+      format?: 'json' | 'csv' | 'jsonl'
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      group_by?: string
+      data: readonly {
+        request_id?: string
+        model?: string
+        lane?: string
+        endpoint?: string
+        key_id?: string
+        max_tokens?: number
+        input_tokens?: number
+        cached_input_tokens?: number
+        output_tokens?: number
+        images?: number
+        audio_ms?: number
+        amount_pico_aud?: string
+        estimated?: boolean
+        outcome?: string
+        price_version?: number
+        queue_wait_ms?: number
+        first_token_ms?: number | null
+        duration_ms?: number
+        started?: string
+        settled?: string
+        capacity_ms?: number
+        corrects?: string
+        reason?: string
+        credit_note?: string | null
+        requests?: number
+        estimated_requests?: number
+        amount?: string
+        key?: string
+        day?: string
+      }[]
+      total?: {
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount_pico_aud: string
+        requests: number
+        estimated_requests: number
+        capacity_ms: number
+        amount: string
+      }
+      has_more: boolean
+      next: string | null
+    }
+  }
+  usageRequestId: {
+    path: { request_id: string }
+    query: {}
+    body: undefined
+    answer: {
+      request_id: string
+      model: string
+      lane: string
+      endpoint: string
+      key_id: string
+      max_tokens: number
+      input_tokens: number
+      cached_input_tokens: number
+      output_tokens: number
+      images: number
+      audio_ms: number
+      amount_pico_aud: string
+      estimated: boolean
+      outcome: string
+      price_version: number
+      queue_wait_ms: number
+      first_token_ms: number | null
+      duration_ms: number
+      started: string
+      settled: string
+      capacity_ms?: number
+      corrects?: string
+      reason?: string
+      credit_note?: string | null
+    }
+  }
+  invoiceRows: {
+    path: { number: string; line: string }
+    query: { until: string; signature: string; after?: string; format?: 'html' | 'csv' }
+    body: undefined
+    answer: unknown
+  }
+}
+
+export const operations = {
+  chatCompletions: ['POST', '/api/v1/chat/completions'],
+  completions: ['POST', '/api/v1/completions'],
+  embeddings: ['POST', '/api/v1/embeddings'],
+  rerank: ['POST', '/api/v1/rerank'],
+  reranking: ['POST', '/api/v1/reranking'],
+  imagesGenerations: ['POST', '/api/v1/images/generations'],
+  audioTranscriptions: ['POST', '/api/v1/audio/transcriptions'],
+  audioTranslations: ['POST', '/api/v1/audio/translations'],
+  models: ['GET', '/api/v1/models'],
+  modelsDetail: ['GET', '/api/v1/models/detail'],
+  modelsSlug: ['GET', '/api/v1/models/{slug}'],
+  queueStatus: ['GET', '/api/v1/queue/status'],
+  usage: ['GET', '/api/v1/usage'],
+  usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
+  invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],
+} as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

@@ -1,0 +1,251 @@
+import type { ComponentChildren, JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Failure } from './client.ts'
+import type { Loaded } from './data.ts'
+
+/** Small parts that every page is made of. */
+
+export function PageHead({
+  title,
+  about,
+  children,
+}: {
+  title: string
+  about?: ComponentChildren
+  children?: ComponentChildren
+}) {
+  useEffect(() => {
+    document.title = `${title} · Weir`
+  }, [title])
+  return (
+    <div class="page-head">
+      <div>
+        <h1>{title}</h1>
+        {about === undefined ? null : <p>{about}</p>}
+      </div>
+      {children === undefined ? null : <div class="row">{children}</div>}
+    </div>
+  )
+}
+
+/** Shows the data once it is there; before that, that it is on its way or why it did not come. */
+export function Ready<Data>({
+  of,
+  children,
+}: {
+  of: Loaded<Data> & { reload: () => void }
+  children: (data: Data) => ComponentChildren
+}) {
+  if (of.state === 'loading') return <Loading />
+  if (of.state === 'failed') return <Trouble failure={of.failure} retry={of.reload} />
+  return <>{children(of.data)}</>
+}
+
+export function Loading() {
+  return (
+    <div class="loading" role="status">
+      <span class="visually-hidden">Loading …</span>
+    </div>
+  )
+}
+
+export function Trouble({ failure, retry }: { failure: Failure; retry?: () => void }) {
+  return (
+    <div class="notice bad" role="alert">
+      <strong>{failure.status === 403 ? 'You may not see this' : 'That did not work'}</strong>
+      {failure.message}{' '}
+      {retry === undefined ? null : (
+        <button type="button" class="plain" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  )
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children}
+    </div>
+  )
+}
+
+export type Health = 'good' | 'warn' | 'bad' | 'idle'
+
+/** A shape and a word; the colour only helps. */
+export function State({ is, children }: { is: Health; children: ComponentChildren }) {
+  return <span class={`state ${is}`}>{children}</span>
+}
+
+export function Figures({ of }: { of: readonly (readonly [label: string, value: string, note?: string])[] }) {
+  return (
+    <dl class="figures">
+      {of.map(([label, value, note]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>
+            {value} {note === undefined ? null : <small>{note}</small>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+export function Facts({ of }: { of: readonly (readonly [label: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {of.map(([label, value]) => (
+        <>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </>
+      ))}
+    </dl>
+  )
+}
+
+export interface Column<Row> {
+  readonly title: string
+  readonly isNumber?: boolean
+  readonly cell: (row: Row) => ComponentChildren
+}
+
+/** The first column names the row. */
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  keyOf,
+}: {
+  caption: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  keyOf: (row: Row) => string
+}) {
+  return (
+    <div class="table-wrap" role="region" aria-label={caption} tabIndex={0}>
+      <table>
+        <caption class="visually-hidden">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map(({ title, isNumber }) => (
+              <th key={title} scope="col" class={isNumber ? 'number' : ''}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ title, isNumber, cell }, index) =>
+                index === 0 ? (
+                  <th key={title} scope="row">
+                    {cell(row)}
+                  </th>
+                ) : (
+                  <td key={title} class={isNumber ? 'number' : ''}>
+                    {cell(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** One of several, as buttons beside each other. */
+export function Segments<Value extends string>({
+  label,
+  value,
+  options,
+  choose,
+}: {
+  label: string
+  value: Value
+  options: readonly (readonly [value: Value, title: string])[]
+  choose: (value: Value) => void
+}) {
+  return (
+    <div class="segments" role="group" aria-label={label}>
+      {options.map(([option, title]) => (
+        <button key={option} type="button" aria-pressed={option === value} onClick={() => choose(option)}>
+          {title}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+export function Field({ label, hint, children }: { label: string; hint?: string; children: JSX.Element }) {
+  return (
+    <label>
+      {label}
+      {children}
+      {hint === undefined ? null : <small>{hint}</small>}
+    </label>
+  )
+}
+
+export function Code({ text, label }: { text: string; label: string }) {
+  return (
+    <div class="code-block">
+      <pre tabIndex={0} role="region" aria-label={label}>
+        <code>{text}</code>
+      </pre>
+    </div>
+  )
+}
+
+export function Copy({ text, title = 'Copy' }: { text: string; title?: string }) {
+  const [isCopied, setCopied] = useState(false)
+  async function copy(): Promise<void> {
+    await navigator.clipboard.writeText(text)
+    setCopied(true)
+    setTimeout(() => setCopied(false), 1500)
+  }
+  return (
+    <button type="button" onClick={() => void copy()} aria-live="polite">
+      {isCopied ? 'Copied' : title}
+    </button>
+  )
+}
+
+/** A question in front of the page. Escape closes it. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+  return (
+    <dialog ref={dialog} onClose={close} aria-label={title}>
+      <div class="stack">
+        <h2>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  )
+}
+
+/** A share of a limit. */
+export function Meter({ value, max, label }: { value: number; max: number; label: string }) {
+  const share = max > 0 ? Math.min(1, value / max) : 0
+  return (
+    <div
+      class={`meter${max > 0 && value / max >= 0.9 ? ' over' : ''}`}
+      role="meter"
+      aria-label={label}
+      aria-valuenow={value}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(max, value)}
+    >
+      <span style={{ width: `${share * 100}%` }} />
+    </div>
+  )
+}

@@ -1,0 +1,61 @@
+import type { ComponentChildren } from 'preact'
+import { useLocation } from 'preact-iso'
+import { useEffect, useRef } from 'preact/hooks'
+import { isReachable } from './client.ts'
+
+export interface NavigationEntry {
+  readonly path: string
+  readonly title: string
+}
+
+/** The frame around every page: where one is, where one can go, and who one is. */
+export function Shell({
+  name,
+  pages,
+  foot,
+  children,
+}: {
+  name: string
+  pages: readonly NavigationEntry[]
+  foot: ComponentChildren
+  children: ComponentChildren
+}) {
+  const { path } = useLocation()
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
+  useEffect(() => {
+    // A screen reader hears of the new page. The first page is where it is anyway.
+    if (!isFirst.current) main.current?.focus()
+    isFirst.current = false
+    window.scrollTo(0, 0)
+  }, [path])
+  const isCurrent = (page: string): boolean => path === page || path.startsWith(`${page}/`)
+  return (
+    <div class="shell">
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="side">
+        <div class="brand">
+          Weir <small>{name}</small>
+        </div>
+        <nav aria-label="Pages">
+          {pages.map((page) => (
+            <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
+              {page.title}
+            </a>
+          ))}
+        </nav>
+        <div class="foot">{foot}</div>
+      </header>
+      <main id="content" ref={main} tabIndex={-1}>
+        {isReachable.value ? null : (
+          <div class="notice warn" role="status">
+            <strong>The service cannot be reached</strong>What you see may be out of date.
+          </div>
+        )}
+        {children}
+      </main>
+    </div>
+  )
+}

@@ -1,0 +1,64 @@
+import { useState } from 'preact/hooks'
+import type { Failure } from './client.ts'
+
+/** The page in front of a console. What is typed goes to the service and is kept nowhere here. */
+export function SignIn({
+  title,
+  about,
+  label,
+  hasEnded,
+  enter,
+}: {
+  title: string
+  about: string
+  label: string
+  hasEnded: boolean
+  enter: (secret: string) => Promise<void>
+}) {
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const input = form.elements.namedItem('secret') as HTMLInputElement
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      await enter(input.value.trim())
+    } catch (error) {
+      setProblem((error as Failure).message)
+      input.select()
+    } finally {
+      setBusy(false)
+    }
+  }
+
+  return (
+    <main class="sign-in" id="content">
+      <form class="panel stack" onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
+        <h1>{title}</h1>
+        <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
+        <label>
+          {label}
+          <input
+            name="secret"
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            autofocus
+            aria-invalid={problem !== undefined}
+            aria-describedby="problem"
+          />
+        </label>
+        <div id="problem" role="alert">
+          {problem === undefined ? null : <div class="notice bad">{problem}</div>}
+        </div>
+        <button class="primary" type="submit" disabled={isBusy}>
+          {isBusy ? 'Signing in …' : 'Sign in'}
+        </button>
+      </form>
+    </main>
+  )
+}

@@ -1,0 +1,57 @@
+import { LocationProvider, Route, Router } from 'preact-iso'
+import { isSignedOut } from '../shared/client.ts'
+import { Empty, PageHead } from '../shared/parts.tsx'
+import { Shell } from '../shared/shell.tsx'
+import { SignIn } from '../shared/sign-in.tsx'
+import { ModelPage } from './pages/model.tsx'
+import { ModelsPage } from './pages/models.tsx'
+import { session, signIn, signOut } from './session.ts'
+
+const pages = [{ path: '/console/models', title: 'Models' }]
+
+export function App() {
+  const current = session.value
+  if (current === undefined) return null
+  if (current === null || isSignedOut.value) {
+    return (
+      <SignIn
+        title="Weir"
+        about="Sign in with an API key of your workspace. The key is checked once and not kept in this browser."
+        label="API key"
+        hasEnded={current !== null}
+        enter={(key) => signIn({ key })}
+      />
+    )
+  }
+  return (
+    <LocationProvider scope="/console">
+      <Shell
+        name={current.workspace}
+        pages={pages}
+        foot={
+          <button type="button" class="plain" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        }
+      >
+        <Router>
+          <Route path="/console" component={ModelsPage} />
+          <Route path="/console/models" component={ModelsPage} />
+          <Route path="/console/models/:slug+" component={ModelPage} />
+          <Route default component={NotFound} />
+        </Router>
+      </Shell>
+    </LocationProvider>
+  )
+}
+
+function NotFound() {
+  return (
+    <>
+      <PageHead title="Not found" />
+      <Empty title="There is no such page">
+        <a href="/console/models">See the models</a>
+      </Empty>
+    </>
+  )
+}

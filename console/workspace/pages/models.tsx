@@ -1,0 +1,180 @@
+import { useLocation } from 'preact-iso'
+import { useData } from '../../shared/data.ts'
+import { count, milliseconds } from '../../shared/format.ts'
+import { Empty, PageHead, Ready, Segments, State, Table } from '../../shared/parts.tsx'
+import { api, type Model, type QueueStatus } from '../api.ts'
+import { availabilityOf, categoryNames, contextOf, modelPath, pricesOf, type Category } from '../model-facts.ts'
+
+type Loads = ReadonlyMap<string, QueueStatus>
+
+/** Every model with its prices and its load. The filters are in the address, so that a view can be shared. */
+export function ModelsPage() {
+  const { query, route } = useLocation()
+  const loaded = useData(async (signal) => {
+    const [models, queues] = await Promise.all([
+      api('models', { query: { scope: 'catalog' }, signal }),
+      api('queueStatus', { signal }),
+    ])
+    return { models: models.data, loads: new Map(queues.data.map((it) => [it.model, it])) as Loads }
+  })
+  const { q: search = '', category = '', view = 'cards' } = query
+  const filter = (changes: Record<string, string>): void => {
+    const next = Object.entries({ q: search, category, view, ...changes }).filter(
+      ([name, value]) => value !== '' && !(name === 'view' && value === 'cards'),
+    )
+    const text = new URLSearchParams(next).toString()
+    route(`/console/models${text === '' ? '' : `?${text}`}`, true)
+  }
+  return (
+    <>
+      <PageHead title="Models" about="Prices are in Australian dollars and exclude GST." />
+      <Ready of={loaded}>
+        {({ models, loads }) => {
+          const shown = models.filter((model) => fits(model, search, category))
+          return (
+            <>
+              <div class="row" role="search">
+                <input
+                  type="search"
+                  aria-label="Search models"
+                  placeholder="Search by name"
+                  class="search"
+                  value={search}
+                  onInput={(event) => filter({ q: event.currentTarget.value })}
+                />
+                <select
+                  aria-label="Category"
+                  class="choice"
+                  value={category}
+                  onChange={(event) => filter({ category: event.currentTarget.value })}
+                >
+                  <option value="">All categories</option>
+                  {Object.entries(categoryNames).map(([value, name]) => (
+                    <option key={value} value={value}>
+                      {name}
+                    </option>
+                  ))}
+                </select>
+                <Segments
+                  label="View"
+                  value={view === 'table' ? 'table' : 'cards'}
+                  options={[
+                    ['cards', 'Cards'],
+                    ['table', 'Table'],
+                  ]}
+                  choose={(next) => filter({ view: next })}
+                />
+                <span class="soft small" role="status">
+                  {shown.length === models.length
+                    ? `${count(shown.length)} models`
+                    : `${count(shown.length)} of ${count(models.length)}`}
+                </span>
+              </div>
+              {shown.length === 0 ? (
+                <Empty title={models.length === 0 ? 'There are no models yet' : 'No model fits'}>
+                  {models.length === 0 ? 'The operator adds them to the catalog.' : 'Try another word or category.'}
+                </Empty>
+              ) : view === 'table' ? (
+                <ModelTable models={shown} loads={loads} />
+              ) : (
+                <div class="cards">
+                  {shown.map((model) => (
+                    <ModelCard key={model.id} model={model} load={loads.get(model.id)} />
+                  ))}
+                </div>
+              )}
+            </>
+          )
+        }}
+      </Ready>
+    </>
+  )
+}
+
+function fits(model: Model, search: string, category: string): boolean {
+  const words = search.toLowerCase().split(/\s+/)
+  const text = `${model.name} ${model.id}`.toLowerCase()
+  return (
+    words.every((word) => text.includes(word)) &&
+    (category === '' || model.model_categories.includes(category as Category))
+  )
+}
+
+export function Availability({ model }: { model: Model }) {
+  const [health, text] = availabilityOf(model)
+  return <State is={health}>{text}</State>
+}
+
+function ModelCard({ model, load }: { model: Model; load: QueueStatus | undefined }) {
+  return (
+    <article class="card">
+      <div class="stack tight">
+        <div class="row apart top">
+          <h2>
+            <a href={modelPath(model.id)}>{model.name}</a>
+          </h2>
+          <Availability model={model} />
+        </div>
+        <code class="soft wrap">{model.id}</code>
+        <div class="row chips">
+          {model.model_categories.map((it) => (
+            <span key={it} class="chip accent">
+              {categoryNames[it]}
+            </span>
+          ))}
+          <span class="chip">{contextOf(model)}</span>
+          {model.modes.includes('dedicated') ? <span class="chip">dedicated</span> : null}
+        </div>
+      </div>
+      <dl class="prices">
+        {pricesOf(model).map(([name, price, unit]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{price}</dd>
+            <dd class="unit">{unit}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="foot small soft">{loadText(load)}</p>
+    </article>
+  )
+}
+
+export function loadText(load: QueueStatus | undefined): string {
+  if (!load) return 'No queue'
+  const { in_flight_requests: running, queue_depth: waiting, limits } = load
+  if (running === 0 && waiting === 0) return `Idle · waits up to ${milliseconds(limits.max_wait_ms)}`
+  return `${count(running)} of ${count(limits.max_concurrent_requests)} in flight · ${count(waiting)} waiting`
+}
+
+function ModelTable({ models, loads }: { models: readonly Model[]; loads: Loads }) {
+  const price = (model: Model, name: string): string => pricesOf(model).find(([it]) => it === name)?.[1] ?? '–'
+  return (
+    <Table
+      caption="Models"
+      rows={models}
+      keyOf={({ id }) => id}
+      columns={[
+        {
+          title: 'Model',
+          cell: (model) => (
+            <>
+              <a href={modelPath(model.id)}>{model.name}</a>
+              <br />
+              <code class="soft small wrap">{model.id}</code>
+            </>
+          ),
+        },
+        { title: 'State', cell: (model) => <Availability model={model} /> },
+        { title: 'Context', isNumber: true, cell: ({ context_length: length }) => count(length) },
+        { title: 'Input / 1M', isNumber: true, cell: (model) => price(model, 'Input') },
+        { title: 'Cached / 1M', isNumber: true, cell: (model) => price(model, 'Cached') },
+        { title: 'Output / 1M', isNumber: true, cell: (model) => price(model, 'Output') },
+        { title: '/ image', isNumber: true, cell: (model) => price(model, 'Image') },
+        { title: '/ minute', isNumber: true, cell: (model) => price(model, 'Audio') },
+        { title: 'In flight', isNumber: true, cell: ({ id }) => loads.get(id)?.in_flight_requests ?? '–' },
+        { title: 'Waiting', isNumber: true, cell: ({ id }) => loads.get(id)?.queue_depth ?? '–' },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,37 @@
+import { signal } from '@preact/signals'
+import { isSignedOut } from '../shared/client.ts'
+import { api, type Session } from './api.ts'
+
+/** Who is signed in. undefined: not known yet. */
+export const session = signal<Session | null | undefined>(undefined)
+
+/** Signs in with the secret in the address, if there is one, or finds out who is signed in. */
+export async function openSession(): Promise<void> {
+  const secret = new URLSearchParams(location.hash.slice(1)).get('link')
+  if (secret !== null) {
+    // The secret works once. It must not stay in the history either.
+    history.replaceState(null, '', location.pathname + location.search)
+    await signIn({ link: secret }).catch(() => {})
+    if (session.value) return
+  }
+  try {
+    session.value = await api('getSession')
+  } catch {
+    session.value = null
+  }
+  isSignedOut.value = false
+}
+
+export async function signIn(secret: { readonly key: string } | { readonly link: string }): Promise<void> {
+  session.value = await api('signIn', { body: secret })
+  isSignedOut.value = false
+}
+
+export async function refreshSession(): Promise<void> {
+  session.value = await api('getSession')
+}
+
+export async function signOut(): Promise<void> {
+  await api('signOut').catch(() => {})
+  session.value = null
+}

@@ -1,0 +1,97 @@
+import { hash, randomBytes } from 'node:crypto'
+import type { Clock } from '../ports/clock.ts'
+
+/**
+ * Who is signed in to a console, and the one-time links that sign people in. Both are only in memory: a restart signs
+ * everybody out. Secrets are kept as hashes.
+ */
+export interface Sessions<Subject> {
+  /** Signs somebody in. `owner` has a limited number of sessions; the oldest one gives way. */
+  open(subject: Subject, owner: string): OpenedSession
+  /** undefined when there is no such session, or no longer. */
+  find(token: string): Session<Subject> | undefined
+  end(token: string): void
+  /** A secret that signs in once. */
+  issueLink(subject: Subject, owner: string): Link
+  /** What the link was issued for; undefined when it has been used, has expired, or never existed. */
+  redeem(secret: string): { readonly subject: Subject; readonly owner: string } | undefined
+}
+
+export interface OpenedSession {
+  /** For the cookie. */
+  readonly token: string
+  readonly expiresAt: number
+}
+
+export interface Session<Subject> {
+  readonly subject: Subject
+  readonly expiresAt: number
+}
+
+export interface Link {
+  readonly secret: string
+  readonly expiresAt: number
+}
+
+interface Kept<Subject> extends Session<Subject> {
+  readonly owner: string
+}
+
+export const SESSION_MS = 12 * 3_600_000
+const LINK_MS = 30 * 60_000
+const OWNED_MAX = 50
+const KEPT_MAX = 10_000
+
+/** `isValid`: whether the subject may still come in, asked at every request. */
+export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) => boolean): Sessions<Subject> {
+  // The oldest come first, because a Map keeps the order of insertion.
+  const sessions = new Map<string, Kept<Subject>>()
+  const links = new Map<string, Kept<Subject>>()
+
+  function add(kept: Map<string, Kept<Subject>>, subject: Subject, owner: string, ms: number): [string, number] {
+    makeRoom(kept, owner, clock.now())
+    const secret = randomBytes(32).toString('base64url')
+    const expiresAt = clock.now() + ms
+    kept.set(hash('sha256', secret), { subject, owner, expiresAt })
+    return [secret, expiresAt]
+  }
+
+  return {
+    open(subject, owner) {
+      const [token, expiresAt] = add(sessions, subject, owner, SESSION_MS)
+      return { token, expiresAt }
+    },
+    find(token) {
+      const key = hash('sha256', token)
+      const found = sessions.get(key)
+      if (!found) return undefined
+      if (found.expiresAt > clock.now() && isValid(found.subject)) return found
+      sessions.delete(key)
+      return undefined
+    },
+    end: (token) => void sessions.delete(hash('sha256', token)),
+    issueLink(subject, owner) {
+      const [secret, expiresAt] = add(links, subject, owner, LINK_MS)
+      return { secret, expiresAt }
+    },
+    redeem(secret) {
+      const key = hash('sha256', secret)
+      const found = links.get(key)
+      links.delete(key)
+      return found && found.expiresAt > clock.now() && isValid(found.subject) ? found : undefined
+    },
+  }
+}
+
+/** Forgets what has expired, then the oldest of the owner, then the oldest of all. */
+function makeRoom<Subject>(kept: Map<string, Kept<Subject>>, owner: string, now: number): void {
+  const owned: string[] = []
+  for (const [key, it] of kept) {
+    if (it.expiresAt <= now) kept.delete(key)
+    else if (it.owner === owner) owned.push(key)
+  }
+  const oldestOwned = owned[0]
+  if (owned.length >= OWNED_MAX && oldestOwned !== undefined) kept.delete(oldestOwned)
+  const [oldest] = kept.keys()
+  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
+}

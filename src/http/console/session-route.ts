@@ -1,0 +1,69 @@
+import type { Static, TObject } from 'typebox'
+import type { SignedIn } from '../../accounts/workspace-sessions.ts'
+import type { ErrorCode } from '../../core/errors.ts'
+import { requireValid } from '../../core/parameter-errors.ts'
+import { readJsonObject } from '../body.ts'
+import type { Exchange } from '../exchange.ts'
+import { readQuery } from '../query.ts'
+import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
+
+/** The path that the console's own API is below. */
+export const CONSOLE_BASE = '/console/api'
+
+/** A route for members of a workspace who are signed in to its console. API keys are not accepted. */
+export interface SessionRoute extends Route {
+  readonly access: 'session'
+  answer(exchange: Exchange, parameters: PathParameters, session: SignedIn): Promise<void>
+}
+
+interface SessionOperation<Path extends string, Query extends TObject, Body extends TObject> extends Omit<
+  OperationAt<Path, Query>,
+  'request'
+> {
+  readonly body?: Body
+  readonly example?: NoInfer<Static<Body>>
+  answer(call: Call<Path, Query> & { readonly body: Static<Body>; readonly session: SignedIn }): Promise<void> | void
+}
+
+const MAX_BODY_BYTES = 64 * 1024
+
+export const bodyErrors: readonly ErrorCode[] = [
+  'invalid_json',
+  'missing_required_parameter',
+  'invalid_type',
+  'invalid_value',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+]
+
+/** The path is below the base. */
+export function sessionRoute<
+  const Path extends string,
+  Query extends TObject = TObject<{}>,
+  Body extends TObject = TObject<{}>,
+>({ body, example, answer, ...operation }: SessionOperation<Path, Query, Body>): SessionRoute {
+  const { method, path, query: querySchema, errors } = operation
+  const bodySchema = body && { ...body, additionalProperties: false }
+  return {
+    method,
+    path: CONSOLE_BASE + path,
+    access: 'session',
+    operation: {
+      ...operation,
+      ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema, example } } : {}),
+      errors: [...errors, ...(bodySchema ? bodyErrors : querySchema ? ['invalid_value' as const] : [])],
+    },
+    async answer(exchange, parameters, session) {
+      const query = readQuery(querySchema, exchange.query)
+      const given = bodySchema ? await readSmallBody(exchange, bodySchema) : {}
+      await answer({ exchange, parameters, query, session, body: given } as Parameters<typeof answer>[0])
+    },
+  }
+}
+
+export async function readSmallBody<Body extends TObject>(exchange: Exchange, schema: Body): Promise<Static<Body>> {
+  const { value } = await readJsonObject(exchange, MAX_BODY_BYTES)
+  requireValid(schema, value)
+  return value as Static<Body>
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assertAccessible } from '../support/browser.ts'
+import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
+
+let stage: ConsoleStage
+
+before(async () => {
+  stage = await consoleStage()
+})
+after(() => stage.stop())
+
+describe('signing in to the console', () => {
+  it('with a key shows the workspace, and keeps the key nowhere in the browser', async () => {
+    const { page, context, go } = await stage.visitor({ isSignedIn: false })
+    await go('/models')
+    await assertAccessible(page)
+    await page.getByLabel('API key').fill('weir_wrong')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('The API key is not valid').waitFor()
+    await page.getByLabel('API key').fill(stage.weir.key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Models' }).waitFor()
+    const kept = JSON.stringify([
+      await context.storageState(),
+      await page.evaluate(
+        'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, document.body.innerHTML])',
+      ),
+    ])
+    assert.ok(!kept.includes(stage.weir.key))
+    assert.equal(await page.evaluate('document.cookie'), '')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    await go('/models')
+    await page.getByLabel('API key').waitFor()
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+
+  it('with a one-time link works once, and the secret leaves the address', async () => {
+    const issued = await stage.weir.admin('POST', '/admin/v1/workspaces/default/console-links')
+    const { path } = (await issued.json()) as { path: string }
+    for (const heading of ['Models', 'Weir']) {
+      const { page, context } = await stage.visitor({ isSignedIn: false })
+      await page.goto(stage.weir.service.url + path)
+      await page.getByRole('heading', { name: heading, exact: true }).waitFor()
+      assert.equal(new URL(page.url()).hash, '')
+      await context.close()
+    }
+  })
+
+  it('is asked for again when the key is revoked', async () => {
+    const made = (await (await stage.weir.admin('POST', '/admin/v1/keys', { workspace: 'default' })).json()) as {
+      id: string
+      key: string
+    }
+    const { page, context, go } = await stage.visitor({ isSignedIn: false })
+    await go('')
+    await page.getByLabel('API key').fill(made.key)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Models' }).waitFor()
+    await stage.weir.admin('DELETE', `/admin/v1/keys/${made.id}`)
+    await page.getByRole('link', { name: 'Test 8B' }).click()
+    await page.getByText('Your session has ended').waitFor()
+    await assertAccessible(page)
+    await context.close()
+  })
+})

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  weir = await startWeir({
+    rate_limit: { requests_per_minute: 10_000, unauthenticated_per_minute: 10_000 },
+    models: [modelEntry([engine.url])],
+  })
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+const OWN = { 'x-weir-console': '1' }
+
+function ask(method: string, path: string, headers: Record<string, string>, body?: object): Promise<Response> {
+  return fetch(weir.service.url + path, {
+    method,
+    headers: { ...headers, ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  })
+}
+
+async function signIn(
+  body: object,
+  headers: Record<string, string> = OWN,
+): Promise<{ response: Response; cookie: string }> {
+  const response = await ask('POST', '/console/api/session', headers, body)
+  const [pair = ''] = (response.headers.get('set-cookie') ?? '').split(';')
+  return { response, cookie: pair }
+}
+
+async function codeOf(response: Response): Promise<string> {
+  const { error } = (await response.json()) as { error: { code: string } }
+  return `${response.status} ${error.code}`
+}
+
+const chatBody = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] }
+
+describe('signing in to the console', () => {
+  it('with a key sets a cookie that scripts cannot read and other sites cannot send', async () => {
+    const { response, cookie } = await signIn({ key: weir.key })
+    assert.equal(response.status, 200)
+    const header = response.headers.get('set-cookie') ?? ''
+    assert.match(header, /^weir_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
+    assert.ok(!header.includes(weir.key))
+    const session = (await (await ask('GET', '/console/api/session', { cookie })).json()) as Record<string, unknown>
+    assert.equal(session['workspace'], 'default')
+    assert.ok(!JSON.stringify(session).includes(weir.key))
+  })
+
+  it('behind TLS sets a cookie that is only sent over TLS', async () => {
+    const { response } = await signIn({ key: weir.key }, { ...OWN, 'x-forwarded-proto': 'https' })
+    assert.match(response.headers.get('set-cookie') ?? '', /; Secure$/)
+  })
+
+  it('with a wrong key, a used link or neither is refused', async () => {
+    assert.equal(await codeOf((await signIn({ key: 'weir_wrong' })).response), '401 invalid_api_key')
+    assert.equal(await codeOf((await signIn({ link: 'nothing' })).response), '401 invalid_api_key')
+    assert.equal(await codeOf((await signIn({})).response), '400 missing_required_parameter')
+    assert.equal(await codeOf((await signIn({ key: weir.key, link: 'x' })).response), '400 missing_required_parameter')
+  })
+
+  it('works once with a link that the operator issued', async () => {
+    const issued = await weir.admin('POST', '/admin/v1/workspaces/default/console-links')
+    assert.equal(issued.status, 201)
+    const { path } = (await issued.json()) as { path: string }
+    const secret = new URLSearchParams(path.split('#')[1]).get('link') ?? ''
+    const { response, cookie } = await signIn({ link: secret })
+    assert.equal(response.status, 200)
+    const session = (await response.json()) as { workspace: string; key_id: string | null }
+    assert.deepEqual([session.workspace, session.key_id], ['default', null])
+    assert.equal(await codeOf((await signIn({ link: secret })).response), '401 invalid_api_key')
+    const chat = await ask('POST', '/api/v1/chat/completions', { ...OWN, cookie }, chatBody)
+    assert.equal(chat.status, 200)
+    await chat.arrayBuffer()
+    const rows = await weir.ledger()
+    assert.match(rows.at(-1)?.keyId ?? '', /^console_/)
+  })
+})
+
+describe('the session of a console', () => {
+  it('calls the API like the key that signed in', async () => {
+    const { cookie } = await signIn({ key: weir.key })
+    const models = await ask('GET', '/api/v1/models', { cookie })
+    assert.equal(models.status, 200)
+    const chat = await ask('POST', '/api/v1/chat/completions', { ...OWN, cookie }, chatBody)
+    assert.equal(chat.status, 200)
+    await chat.arrayBuffer()
+    assert.match((await weir.ledger()).at(-1)?.keyId ?? '', /^key_/)
+  })
+
+  it('changes nothing for a page of another site', async () => {
+    const { cookie } = await signIn({ key: weir.key })
+    const before = engine.calls.length
+    const forged = await ask('POST', '/api/v1/chat/completions', { cookie }, chatBody)
+    assert.equal(await codeOf(forged), '401 missing_api_key')
+    const crossSite = { cookie, 'sec-fetch-site': 'cross-site' }
+    assert.equal(await codeOf(await ask('GET', '/api/v1/usage', crossSite)), '401 missing_api_key')
+    assert.equal(
+      await codeOf(await ask('POST', '/api/v1/chat/completions', { ...crossSite, ...OWN }, chatBody)),
+      '401 missing_api_key',
+    )
+    assert.equal(await codeOf((await signIn({ key: weir.key }, {})).response), '401 missing_api_key')
+    assert.equal(engine.calls.length, before)
+    assert.equal((await ask('GET', '/api/v1/models', { cookie, 'sec-fetch-site': 'same-origin' })).status, 200)
+  })
+
+  it('ends when its key is revoked', async () => {
+    const made = (await (await weir.admin('POST', '/admin/v1/keys', { workspace: 'default' })).json()) as {
+      id: string
+      key: string
+    }
+    const { cookie } = await signIn({ key: made.key })
+    assert.equal((await ask('GET', '/console/api/session', { cookie })).status, 200)
+    await weir.admin('DELETE', `/admin/v1/keys/${made.id}`)
+    assert.equal(await codeOf(await ask('GET', '/console/api/session', { cookie })), '401 missing_api_key')
+    assert.equal(await codeOf(await ask('GET', '/api/v1/models', { cookie })), '401 missing_api_key')
+  })
+
+  it('ends when its owner signs out', async () => {
+    const { cookie } = await signIn({ key: weir.key })
+    const left = await ask('DELETE', '/console/api/session', { ...OWN, cookie })
+    assert.match(left.headers.get('set-cookie') ?? '', /^weir_session=; .*Max-Age=0/)
+    assert.equal(await codeOf(await ask('GET', '/console/api/session', { cookie })), '401 missing_api_key')
+  })
+
+  it('is needed for what is below /console/api: a key is not enough', async () => {
+    const response = await ask('GET', '/console/api/session', { authorization: `Bearer ${weir.key}` })
+    assert.equal(await codeOf(response), '401 missing_api_key')
+  })
+})
+
+describe('the page of the console', () => {
+  it('is the same at every address, with a strict policy, and loads only its own files', async () => {
+    const page = await ask('GET', '/console/models/meta/test-8b', {})
+    const policy = page.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';/)
+    assert.doesNotMatch(policy, /unsafe|\*|http/)
+    const text = await page.text()
+    assert.equal(text, await (await ask('GET', '/console', {})).text())
+    const addresses = [...text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, address = '']) => address)
+    assert.equal(addresses.length, 2)
+    for (const address of addresses) {
+      const asset = await ask('GET', address, { 'accept-encoding': 'gzip' })
+      assert.equal(asset.status, 200)
+      assert.match(asset.headers.get('cache-control') ?? '', /immutable/)
+      assert.equal(asset.headers.get('content-encoding'), 'gzip')
+      const size = Number(asset.headers.get('content-length'))
+      assert.ok(size > 1000 && size < 100 * 1024, `${address} has ${size} bytes`)
+    }
+  })
+
+  it('is no answer to a wrong address of its API', async () => {
+    assert.equal(await codeOf(await ask('GET', '/console/api/nothing', {})), '404 unknown_url')
+  })
+})

@@ -1,0 +1,141 @@
+import type { Browser, BrowserContext } from 'playwright-core'
+import { openBrowser, openPage } from './browser.ts'
+import { scriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from './weir.ts'
+
+/** The service with a model of every category, and a browser in front of its console. */
+export interface ConsoleStage {
+  readonly weir: TestWeir
+  readonly engine: ScriptedEngine
+  readonly browser: Browser
+  /** A browser of its own, signed in with the key of the first workspace unless told otherwise. */
+  visitor(options?: {
+    readonly isSignedIn?: boolean
+    readonly phone?: boolean
+    readonly dark?: boolean
+  }): Promise<Visitor>
+  stop(): Promise<void>
+}
+
+export interface Visitor {
+  readonly context: BrowserContext
+  readonly page: Awaited<ReturnType<typeof openPage>>
+  go(path: string): Promise<void>
+}
+
+export async function consoleStage(
+  config: { readonly models?: readonly object[] } & Record<string, unknown> = {},
+): Promise<ConsoleStage> {
+  const engine = await scriptedEngine()
+  const weir = await startWeir({
+    rate_limit: { requests_per_minute: 100_000, unauthenticated_per_minute: 10_000 },
+    ...config,
+    models: [...everyCategory(engine), ...(config.models ?? [])],
+  })
+  const browser = await openBrowser()
+
+  return {
+    weir,
+    engine,
+    browser,
+    async visitor({ isSignedIn = true, phone = false, dark = false } = {}) {
+      const context = await browser.newContext({
+        viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 860 },
+        colorScheme: dark ? 'dark' : 'light',
+        permissions: ['clipboard-read', 'clipboard-write', 'microphone'],
+        reducedMotion: 'reduce',
+      })
+      const page = await openPage(context)
+      const go = async (path: string): Promise<void> => {
+        await page.goto(`${weir.service.url}/console${path}`)
+        await page.locator('h1').first().waitFor()
+      }
+      if (isSignedIn) {
+        const response = await context.request.post(`${weir.service.url}/console/api/session`, {
+          data: { key: weir.key },
+          headers: { 'x-weir-console': '1' },
+        })
+        if (!response.ok()) throw new Error(await response.text())
+      }
+      return { context, page, go }
+    },
+    async stop() {
+      await browser.close()
+      await weir.stop()
+      await engine.close()
+    },
+  }
+}
+
+function everyCategory(engine: ScriptedEngine): readonly object[] {
+  const { url } = engine
+  const limits = { token_budget: 100_000, max_concurrent_requests: 8, max_queue_depth: 16, max_wait_ms: 60_000 }
+  const serverless = { engine: { kind: 'openai', urls: [url], model: 'engine-name' }, limits }
+  return [
+    modelEntry([url], {
+      name: 'Test 8B',
+      description: 'A small model that answers whatever the test wants.',
+      serverless,
+    }),
+    modelEntry([url], {
+      id: 'meta/vision',
+      aliases: [],
+      name: 'Vision 3B',
+      categories: ['llm', 'vision'],
+      serverless,
+    }),
+    modelEntry([url], {
+      id: 'baai/embed',
+      aliases: [],
+      name: 'Embed Small',
+      categories: ['embedding'],
+      supported_parameters: ['dimensions'],
+      pricing: { input_per_million: '0.02' },
+      serverless,
+    }),
+    modelEntry([url], {
+      id: 'baai/rerank',
+      aliases: [],
+      name: 'Rerank Base',
+      categories: ['reranker'],
+      rerank_schema: 'documents',
+      supported_parameters: [],
+      pricing: { input_per_million: '0.05' },
+      serverless,
+    }),
+    modelEntry([url], {
+      id: 'nvidia/passages',
+      aliases: [],
+      name: 'Passages',
+      categories: ['reranker'],
+      rerank_schema: 'passages',
+      supported_parameters: [],
+      pricing: { input_per_million: '0.05' },
+      serverless: { ...serverless, engine: { ...serverless.engine, kind: 'nim' } },
+    }),
+    modelEntry([url], {
+      id: 'art/images',
+      aliases: [],
+      name: 'Picture Maker',
+      categories: ['image'],
+      supported_parameters: ['seed', 'n', 'size'],
+      pricing: { per_image: '0.04', image_prices: [{ size: '512x512', per_image: '0.01' }] },
+      serverless,
+    }),
+    modelEntry([url], {
+      id: 'openai/whisper',
+      aliases: [],
+      name: 'Whisper Tiny',
+      categories: ['audio'],
+      supported_parameters: ['language', 'prompt', 'temperature'],
+      pricing: { per_audio_minute: '0.006' },
+      serverless,
+    }),
+    modelEntry([], {
+      id: 'acme/a-model-with-a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-anywhere',
+      aliases: [],
+      name: 'A model with a very long name that does not fit on one line of a card',
+      serverless: {},
+    }),
+  ]
+}
