@@ -27,7 +27,9 @@ function build() {
   const { buildSync } = createRequire(import.meta.url)('esbuild')
   buildSync({
     absWorkingDir: root,
-    entryPoints: { workspace: 'console/workspace/main.tsx', operator: 'console/operator/main.tsx' },
+    entryPoints: ['workspace', 'operator'].flatMap((name) =>
+      ['main.tsx', 'style.css'].map((file) => ({ in: `console/${name}/${file}`, out: name })),
+    ),
     outdir: target,
     bundle: true,
     minify: true,

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
 import { workspaceSessions } from './accounts/workspace-sessions.ts'
+import { liveFeed } from './admission/live-feed.ts'
 import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
@@ -16,6 +17,7 @@ import { byteBudget } from './core/byte-budget.ts'
 import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
 import { untakenParameters, untakenWarning } from './dialects/listed-parameters.ts'
 import { modelsToFetch, requireKnown } from './embedded/service/catalog-models.ts'
+import { downloadList } from './embedded/service/downloads.ts'
 import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
 import { formatAud } from './core/money/money.ts'
 import { healthCheckOf } from './dialects/health-check.ts'
@@ -121,6 +123,8 @@ async function assemble(
   )
   const books = settledReads(reader, ledger)
   const admission = memoryAdmission(clock)
+  const live = opened.adopt(liveFeed(admission, clock), (it) => it.close())
+  const downloads = downloadList()
   const memory = byteBudget(config.maxRequestMemoryBytes)
 
   const changes = memoryChanges()
@@ -193,7 +197,10 @@ async function assemble(
     engineOf: engines.of,
     priceOf: ({ deployment, model, media }, { workspace }) =>
       prices.priceOn(deployment, model, workspace.id, media?.imageKind),
-    settled: telemetry.settled,
+    settled(row) {
+      telemetry.settled(row)
+      live.settled(row)
+    },
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
     random: Math.random,
@@ -283,7 +290,12 @@ async function assemble(
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: books,
       invoices: books,
+      books,
+      live,
+      downloads: downloads.list,
+      invoicing,
       rowLinks,
+      invoiceFonts: config.invoice.fonts,
       spending,
       limits: settings,
       isUp,
@@ -294,6 +306,8 @@ async function assemble(
     { memory },
   )
   opened.defer(async () => {
+    // Pages that follow the service would keep it from stopping.
+    live.close()
     publicListener.drain()
     admission.close()
     await publicListener.close(settings.drainMs)
@@ -317,12 +331,17 @@ async function assemble(
 
   function fetchMissing(): void {
     local.pullMissing(modelsToFetch(catalog.models(), config.file === undefined), {
-      progress: (progress) => fetching.progress?.(progress),
+      progress(progress) {
+        downloads.progress(progress)
+        fetching.progress?.(progress)
+      },
       ready(slug) {
+        downloads.ready(slug)
         log.info({ model: slug }, 'model is ready')
         fetching.ready?.(slug)
       },
       failed(slug, reason) {
+        downloads.failed(slug, reason)
         log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
         fetching.failed?.(slug, reason)
       },

@@ -39,10 +39,319 @@ export interface Operations {
     body: undefined
     answer: { signed_out: true }
   }
+  keys: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        name: string | null
+        created: string
+        expires_at: string | null
+        last_used_at: string | null
+        revoked: string | null
+        is_current: boolean
+        requests: number
+        input_tokens: number
+        output_tokens: number
+        amount: string
+      }[]
+    }
+  }
+  makeKey: {
+    path: {}
+    query: {}
+    body: { name: string; expires_at?: string }
+    answer: { id: string; key: string; name: string }
+  }
+  endKey: {
+    path: { id: string }
+    query: {}
+    body: undefined
+    answer: { id: string; revoked: string }
+  }
+  usageReport: {
+    path: {}
+    query: { from: string; to: string; group_by?: 'model' | 'key' }
+    body: undefined
+    answer: {
+      object: 'usage.report'
+      unit: 'hour' | 'day'
+      times: readonly number[]
+      total: {
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+      }
+      series: readonly {
+        at: number
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+      }[]
+      groups: readonly {
+        group: string
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+        series: readonly { at: number; requests: number; amount: string }[]
+      }[]
+    }
+  }
+  latencyReport: {
+    path: {}
+    query: { from: string; to: string }
+    body: undefined
+    answer: {
+      object: 'latency.report'
+      unit: 'hour' | 'day'
+      requests: number
+      since: string | null
+      is_complete: boolean
+      buckets: readonly {
+        at: number
+        requests: number
+        failed: number
+        queue_wait_ms: { p50: number | null; p95: number | null }
+        first_token_ms: { p50: number | null; p95: number | null }
+        duration_ms: { p50: number | null; p95: number | null }
+      }[]
+    }
+  }
+  monthReport: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'month.report'
+      month: string
+      from: number
+      to: number
+      now: number
+      spent: string
+      per_day: string
+      forecast: string
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      reaches_limit_at: string | null
+    }
+  }
+  requests: {
+    path: {}
+    query: {
+      from?: string
+      to?: string
+      model?: string
+      key?: string
+      outcome?: 'failed'
+      before?: string
+      limit?: number
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        request_id: string
+        model: string
+        lane: string
+        endpoint: string
+        key_id: string
+        max_tokens: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount_pico_aud: string
+        estimated: boolean
+        outcome: string
+        price_version: number
+        queue_wait_ms: number
+        first_token_ms: number | null
+        duration_ms: number
+        started: string
+        settled: string
+        capacity_ms?: number
+        corrects?: string
+        reason?: string
+        credit_note?: string | null
+      }[]
+      next: string | null
+    }
+  }
+  invoices: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        object: 'invoice'
+        kind: 'tax_invoice' | 'adjustment_note'
+        title: string
+        number: string | null
+        workspace: string
+        period: string
+        period_from: string
+        period_to: string
+        issued: string | null
+        due: string | null
+        currency: 'AUD'
+        seller: { name: string; abn: string | null; address: string } | null
+        buyer: { name: string; abn: string | null; address: string }
+        purchase_order: string | null
+        payment: string
+        public_url: string | null
+        adjusts: string | null
+        reason: string | null
+        replaces: string | null
+        credited_by: readonly string[]
+        lines: readonly {
+          description: string
+          model: string
+          unit:
+            | 'input_tokens'
+            | 'cached_input_tokens'
+            | 'output_tokens'
+            | 'images'
+            | 'audio_minutes'
+            | 'capacity_hours'
+            | 'rounding'
+            | 'credit'
+          quantity_text: string
+          quantity: string
+          quantity_ms: string | null
+          rate: string
+          rate_per: string
+          amount: string
+          price_versions: readonly number[]
+          rows: string
+          link?: string | null
+        }[]
+        lines_total: string
+        subtotal: string
+        gst: string
+        total: string
+        requests: number
+        estimated_requests: number
+        ledger_rows: number
+        notices: readonly string[]
+        warnings: readonly string[]
+        links_until?: string | null
+      }[]
+    }
+  }
+  invoice: {
+    path: { number: string }
+    query: { format?: 'json' | 'html' | 'pdf' }
+    body: undefined
+    answer: {
+      object: 'invoice'
+      kind: 'tax_invoice' | 'adjustment_note'
+      title: string
+      number: string | null
+      workspace: string
+      period: string
+      period_from: string
+      period_to: string
+      issued: string | null
+      due: string | null
+      currency: 'AUD'
+      seller: { name: string; abn: string | null; address: string } | null
+      buyer: { name: string; abn: string | null; address: string }
+      purchase_order: string | null
+      payment: string
+      public_url: string | null
+      adjusts: string | null
+      reason: string | null
+      replaces: string | null
+      credited_by: readonly string[]
+      lines: readonly {
+        description: string
+        model: string
+        unit:
+          | 'input_tokens'
+          | 'cached_input_tokens'
+          | 'output_tokens'
+          | 'images'
+          | 'audio_minutes'
+          | 'capacity_hours'
+          | 'rounding'
+          | 'credit'
+        quantity_text: string
+        quantity: string
+        quantity_ms: string | null
+        rate: string
+        rate_per: string
+        amount: string
+        price_versions: readonly number[]
+        rows: string
+        link?: string | null
+      }[]
+      lines_total: string
+      subtotal: string
+      gst: string
+      total: string
+      requests: number
+      estimated_requests: number
+      ledger_rows: number
+      notices: readonly string[]
+      warnings: readonly string[]
+      links_until?: string | null
+    }
+  }
+  live: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      at: number
+      models: readonly {
+        model: string
+        available: boolean
+        in_flight_requests: number
+        max_concurrent_requests: number
+        committed_tokens: number
+        token_budget: number
+        queue_depth: number
+        wait_ms_p95: number | null
+      }[]
+      downloads: readonly {
+        model: string
+        received_bytes: number
+        total_bytes: number | null
+        problem: string | null
+      }[]
+    }
+  }
 }
 
 export const operations = {
   signIn: ['POST', '/console/api/session'],
   getSession: ['GET', '/console/api/session'],
   signOut: ['DELETE', '/console/api/session'],
+  keys: ['GET', '/console/api/keys'],
+  makeKey: ['POST', '/console/api/keys'],
+  endKey: ['DELETE', '/console/api/keys/{id}'],
+  usageReport: ['GET', '/console/api/reports/usage'],
+  latencyReport: ['GET', '/console/api/reports/latency'],
+  monthReport: ['GET', '/console/api/reports/month'],
+  requests: ['GET', '/console/api/requests'],
+  invoices: ['GET', '/console/api/invoices'],
+  invoice: ['GET', '/console/api/invoices/{number}'],
+  live: ['GET', '/console/api/live'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

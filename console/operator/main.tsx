@@ -1,3 +1,5 @@
-import '../styles/tokens.css'
-import '../styles/base.css'
-import '../styles/parts.css'
+import { render } from 'preact'
+import { Empty } from '../shared/parts.tsx'
+
+const root = document.getElementById('app')
+if (root) render(<Empty title="Weir" />, root)

@@ -16,7 +16,12 @@ export function aud(amount: string | number): string {
   return `A$${value.toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: digits })}`
 }
 
-export const picoAud = (amount: string): string => aud(Number(amount) / 1e12)
+/** What single requests cost: with so many digits that a column of them lines up. */
+export function picoAud(amount: string): string {
+  const value = Number(amount) / 1e12
+  const digits = value === 0 || Math.abs(value) >= 1 ? 2 : 6
+  return `A$${value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: Math.max(digits, value < 1e-5 ? 8 : 0) })}`
+}
 
 export function milliseconds(value: number): string {
   if (value < 1000) return `${Math.round(value)} ms`

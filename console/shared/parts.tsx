@@ -63,6 +63,19 @@ export function Trouble({ failure, retry }: { failure: Failure; retry?: () => vo
   )
 }
 
+/** What follows the service live says so when it does not any more. */
+export function Stale({ is }: { is: boolean }) {
+  return (
+    <div role="status">
+      {is ? (
+        <div class="notice warn">
+          <strong>These figures are out of date</strong>The connection is lost. It is tried again by itself.
+        </div>
+      ) : null}
+    </div>
+  )
+}
+
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

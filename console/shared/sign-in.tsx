@@ -36,7 +36,7 @@ export function SignIn({
 
   return (
     <main class="sign-in" id="content">
-      <form class="panel stack" onSubmit={(event) => void submit(event as unknown as SubmitEvent)}>
+      <form class="panel stack" onSubmit={(event) => void submit(event)}>
         <h1>{title}</h1>
         <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
         <label>

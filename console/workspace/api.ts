@@ -11,5 +11,4 @@ export type Answer<Id extends keyof Operations> = Operations[Id]['answer']
 export type Body<Id extends keyof Operations> = Operations[Id]['body']
 export type Model = Answer<'models'>['data'][number]
 export type ModelDetail = Answer<'modelsSlug'>
-export type QueueStatus = Answer<'queueStatus'>['data'][number]
 export type Session = Answer<'getSession'>

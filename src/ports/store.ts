@@ -1,6 +1,7 @@
 import type { AccountsSnapshot, ApiKey, Buyer, PriceVersion, SpendLimit, Workspace } from './accounts.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from './invoices.ts'
 import type { LedgerStore } from './ledger.ts'
+import type { ReportStore } from './reports.ts'
 import type { ArrivalStore, UsageStore } from './usage.ts'
 
 /**
@@ -8,7 +9,15 @@ import type { ArrivalStore, UsageStore } from './usage.ts'
  * processes may have the same store open; each write says what it promises then.
  */
 export interface Store
-  extends AccountStore, LedgerStore, UsageStore, InvoiceStore, AdjustmentNoteStore, LinkSecretStore, ArrivalStore {
+  extends
+    AccountStore,
+    LedgerStore,
+    UsageStore,
+    ReportStore,
+    InvoiceStore,
+    AdjustmentNoteStore,
+    LinkSecretStore,
+    ArrivalStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

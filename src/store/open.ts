@@ -9,6 +9,7 @@ import { arrivalQueries } from './queries/arrivals.ts'
 import { invoiceQueries } from './queries/invoices.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
+import { reportQueries } from './queries/reports.ts'
 import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 
@@ -39,6 +40,7 @@ export async function openStore({ dataDir, exclusive, owner, events }: StoreOpti
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
     ...arrivalQueries(database),
+    ...reportQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

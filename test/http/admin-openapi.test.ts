@@ -62,6 +62,10 @@ const asks: readonly Ask[] = [
   { operation: 'get /readyz' },
   { operation: 'post /admin/v1/workspaces', body: { name: 'acme' } },
   {
+    operation: 'post /admin/v1/workspaces/{workspace}/console-links',
+    path: () => '/admin/v1/workspaces/acme/console-links',
+  },
+  {
     operation: 'patch /admin/v1/workspaces/{workspace}',
     path: () => '/admin/v1/workspaces/acme',
     body: {

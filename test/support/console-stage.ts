@@ -1,6 +1,7 @@
 import type { Browser, BrowserContext } from 'playwright-core'
 import { openBrowser, openPage } from './browser.ts'
 import { scriptedEngine, type ScriptedEngine } from './scripted-engine.ts'
+import { speechEngine, type SpeechEngine } from './speech-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from './weir.ts'
 
 /** The service with a model of every category, and a browser in front of its console. */
@@ -27,10 +28,11 @@ export async function consoleStage(
   config: { readonly models?: readonly object[] } & Record<string, unknown> = {},
 ): Promise<ConsoleStage> {
   const engine = await scriptedEngine()
+  const speech = await speechEngine()
   const weir = await startWeir({
     rate_limit: { requests_per_minute: 100_000, unauthenticated_per_minute: 10_000 },
     ...config,
-    models: [...everyCategory(engine), ...(config.models ?? [])],
+    models: [...everyCategory(engine, speech), ...(config.models ?? [])],
   })
   const browser = await openBrowser()
 
@@ -63,11 +65,12 @@ export async function consoleStage(
       await browser.close()
       await weir.stop()
       await engine.close()
+      await speech.close()
     },
   }
 }
 
-function everyCategory(engine: ScriptedEngine): readonly object[] {
+function everyCategory(engine: ScriptedEngine, speech: SpeechEngine): readonly object[] {
   const { url } = engine
   const limits = { token_budget: 100_000, max_concurrent_requests: 8, max_queue_depth: 16, max_wait_ms: 60_000 }
   const serverless = { engine: { kind: 'openai', urls: [url], model: 'engine-name' }, limits }
@@ -129,7 +132,7 @@ function everyCategory(engine: ScriptedEngine): readonly object[] {
       categories: ['audio'],
       supported_parameters: ['language', 'prompt', 'temperature'],
       pricing: { per_audio_minute: '0.006' },
-      serverless,
+      serverless: { ...serverless, engine: { ...serverless.engine, urls: [speech.url] } },
     }),
     modelEntry([], {
       id: 'acme/a-model-with-a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-anywhere',

@@ -6,6 +6,7 @@ import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
+import { reportQueries } from '../../src/store/queries/reports.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
 import { openSqlite } from '../../src/store/sqlite/client.ts'
@@ -53,6 +54,7 @@ export async function watchedStore(
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
+    ...reportQueries(database),
   }
   return { store, transactions }
 }

@@ -26,6 +26,11 @@ function Model({ model }: { model: ModelDetail }) {
     <>
       <PageHead title={model.name} about={model.description === '' ? undefined : model.description}>
         <Availability model={model} />
+        {model.available ? (
+          <a class="button primary" href={`/console/playground?model=${encodeURIComponent(model.id)}`}>
+            Try it
+          </a>
+        ) : null}
       </PageHead>
       <div class="columns">
         <div class="stack">

@@ -1,22 +1,23 @@
 import { useLocation } from 'preact-iso'
 import { useData } from '../../shared/data.ts'
 import { count, milliseconds } from '../../shared/format.ts'
-import { Empty, PageHead, Ready, Segments, State, Table } from '../../shared/parts.tsx'
-import { api, type Model, type QueueStatus } from '../api.ts'
+import { Empty, PageHead, Ready, Segments, Stale, State, Table } from '../../shared/parts.tsx'
+import { Arriving } from '../arriving.tsx'
+import { api, type Model } from '../api.ts'
+import { live, type Load } from '../live.ts'
 import { availabilityOf, categoryNames, contextOf, modelPath, pricesOf, type Category } from '../model-facts.ts'
 
-type Loads = ReadonlyMap<string, QueueStatus>
+type Loads = ReadonlyMap<string, Load>
 
 /** Every model with its prices and its load. The filters are in the address, so that a view can be shared. */
 export function ModelsPage() {
   const { query, route } = useLocation()
-  const loaded = useData(async (signal) => {
-    const [models, queues] = await Promise.all([
-      api('models', { query: { scope: 'catalog' }, signal }),
-      api('queueStatus', { signal }),
-    ])
-    return { models: models.data, loads: new Map(queues.data.map((it) => [it.model, it])) as Loads }
-  })
+  const { samples, isStale } = live.use()
+  const sample = samples.at(-1)
+  const loads: Loads = new Map(sample?.models.map((it) => [it.model, it]))
+  // A model that has become ready has other details too.
+  const ready = sample?.models.filter(({ available }) => available).length
+  const loaded = useData(async (signal) => (await api('models', { query: { scope: 'catalog' }, signal })).data, [ready])
   const { q: search = '', category = '', view = 'cards' } = query
   const filter = (changes: Record<string, string>): void => {
     const next = Object.entries({ q: search, category, view, ...changes }).filter(
@@ -28,8 +29,10 @@ export function ModelsPage() {
   return (
     <>
       <PageHead title="Models" about="Prices are in Australian dollars and exclude GST." />
+      <Stale is={isStale} />
+      <Arriving downloads={sample?.downloads ?? []} />
       <Ready of={loaded}>
-        {({ models, loads }) => {
+        {(models) => {
           const shown = models.filter((model) => fits(model, search, category))
           return (
             <>
@@ -105,7 +108,7 @@ export function Availability({ model }: { model: Model }) {
   return <State is={health}>{text}</State>
 }
 
-function ModelCard({ model, load }: { model: Model; load: QueueStatus | undefined }) {
+function ModelCard({ model, load }: { model: Model; load: Load | undefined }) {
   return (
     <article class="card">
       <div class="stack tight">
@@ -140,12 +143,16 @@ function ModelCard({ model, load }: { model: Model; load: QueueStatus | undefine
   )
 }
 
-export function loadText(load: QueueStatus | undefined): string {
-  if (!load) return 'No queue'
-  const { in_flight_requests: running, queue_depth: waiting, limits } = load
-  if (running === 0 && waiting === 0) return `Idle · waits up to ${milliseconds(limits.max_wait_ms)}`
-  return `${count(running)} of ${count(limits.max_concurrent_requests)} in flight · ${count(waiting)} waiting`
+function loadText(load: Load | undefined): string {
+  if (!load) return 'No load yet'
+  const { in_flight_requests: running, max_concurrent_requests: most, queue_depth: waiting, wait_ms_p95: wait } = load
+  if (running === 0 && waiting === 0 && wait === null) return 'Idle'
+  const waited = wait === null ? '' : ` · waits ${milliseconds(wait)}`
+  return `${count(running)} of ${count(most)} in flight · ${count(waiting)} waiting${waited}`
 }
+
+const waitText = (load: Load | undefined): string =>
+  load === undefined || load.wait_ms_p95 === null ? '–' : milliseconds(load.wait_ms_p95)
 
 function ModelTable({ models, loads }: { models: readonly Model[]; loads: Loads }) {
   const price = (model: Model, name: string): string => pricesOf(model).find(([it]) => it === name)?.[1] ?? '–'
@@ -174,6 +181,7 @@ function ModelTable({ models, loads }: { models: readonly Model[]; loads: Loads 
         { title: '/ minute', isNumber: true, cell: (model) => price(model, 'Audio') },
         { title: 'In flight', isNumber: true, cell: ({ id }) => loads.get(id)?.in_flight_requests ?? '–' },
         { title: 'Waiting', isNumber: true, cell: ({ id }) => loads.get(id)?.queue_depth ?? '–' },
+        { title: 'Wait', isNumber: true, cell: ({ id }) => waitText(loads.get(id)) },
       ]}
     />
   )

@@ -1,28 +1,29 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
-import { invoiceHtml } from '../../billing/invoice-html.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
-import { pdfInThread } from '../../billing/pdf-in-thread.ts'
-import type { RowLinks } from '../../billing/row-links.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { parseMonth, type Month } from '../../core/money/sydney-time.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
-import { binarySchema, listSchema, textSchema } from '../common-schema.ts'
-import { jsonResponse, type ResponseDescription } from '../route.ts'
-import { adjustmentExample, invoiceExample, invoiceSchema } from './invoice-schema.ts'
+import { listSchema } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
+import {
+  invoiceFormatQuery,
+  invoiceResponse,
+  sendInvoice,
+  type InvoiceFormat,
+  type SendInvoiceParts,
+} from '../send-invoice.ts'
+import { adjustmentExample, invoiceExample, invoiceSchema } from '../invoice-schema.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** Tax invoices and adjustment notes. */
 
-export interface InvoicesParts {
+export interface InvoicesParts extends SendInvoiceParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
-  readonly rowLinks: RowLinks
-  /** Files of further fonts for PDFs. */
-  readonly invoiceFonts: readonly string[]
 }
 
 const monthSchema = Type.Object({
@@ -52,22 +53,6 @@ const creditSchema = Type.Object({
   ),
 })
 
-const formats = ['json', 'html', 'pdf'] as const
-type Format = (typeof formats)[number]
-
-const formatQuery = Type.Object({
-  format: Type.Optional(Type.Enum([...formats], { description: 'json (default), a web page, or a PDF.' })),
-})
-
-const documentResponse: ResponseDescription = {
-  status: 200,
-  content: {
-    'application/json': { schema: invoiceSchema, example: invoiceExample },
-    'text/html': { schema: textSchema, example: '<!doctype html><title>Tax invoice INV-000001</title>…' },
-    'application/pdf': { schema: binarySchema, example: '%PDF-1.7 …' },
-  },
-}
-
 export function invoiceRoutes({
   accounts,
   invoicing,
@@ -83,19 +68,8 @@ export function invoiceRoutes({
     exchange.sendJson(JSON.stringify(await rowLinks.linked(document)), 201)
   }
 
-  async function sendDocument(exchange: Exchange, format: Format, document: InvoiceDocument): Promise<void> {
-    const printable = await rowLinks.linked(document)
-    switch (format) {
-      case 'json':
-        return exchange.sendJson(JSON.stringify(printable))
-      case 'html':
-        return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(printable))
-      case 'pdf':
-        return exchange.send(200, 'application/pdf', await pdfInThread(printable, invoiceFonts), {
-          'Content-Disposition': `inline; filename="${document.number ?? 'preview'}.pdf"`,
-        })
-    }
-  }
+  const sendDocument = (exchange: Exchange, format: InvoiceFormat, document: InvoiceDocument): Promise<void> =>
+    sendInvoice(exchange, format, document, { rowLinks, invoiceFonts })
 
   return [
     operatorRoute({
@@ -135,10 +109,10 @@ export function invoiceRoutes({
       id: 'previewInvoice',
       summary: 'Preview an invoice',
       description: 'What a month has come to so far, or its invoice if it has been issued.',
-      query: formatQuery,
+      query: invoiceFormatQuery,
       body: monthSchema,
       example: monthExample,
-      response: documentResponse,
+      response: invoiceResponse,
       errors: ['not_found'],
       async answer({ exchange, query, body }) {
         await sendDocument(exchange, query.format ?? 'json', await invoicing.preview(...requested(body)))
@@ -189,8 +163,8 @@ export function invoiceRoutes({
       summary: 'One invoice',
       description: 'An issued invoice or adjustment note, by its number.',
       parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
-      query: formatQuery,
-      response: documentResponse,
+      query: invoiceFormatQuery,
+      response: invoiceResponse,
       errors: ['not_found'],
       async answer({ exchange, parameters, query }) {
         await sendDocument(exchange, query.format ?? 'json', await invoicing.byNumber(parameters.number))

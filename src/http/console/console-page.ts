@@ -50,7 +50,7 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
 
   function sendAsset(exchange: Exchange, kind: Kind): void {
     const { version, plain, compressed } = load[kind]()
-    const isCompressed = /\bgzip\b/.test(String(exchange.request.headers['accept-encoding'] ?? ''))
+    const isCompressed = /\bgzip\b/.test(exchange.request.headers['accept-encoding'] ?? '')
     exchange.send(200, types[kind], isCompressed ? compressed : plain, {
       'Cache-Control': exchange.query === `v=${version}` ? 'public, max-age=31536000, immutable' : 'no-cache',
       'X-Content-Type-Options': 'nosniff',

@@ -170,7 +170,7 @@ function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
   }
 }
 
-function unavailableReason(parts: ModelsParts, model: Model, workspace: string): string | undefined {
+export function unavailableReason(parts: ModelsParts, model: Model, workspace: string): string | undefined {
   const deployment = deploymentFor(model, workspace)
   if (!deployment && model.dedicated.length > 0) return 'model_access_denied'
   if (parts.isUp(model, workspace)) return undefined

@@ -213,7 +213,7 @@ export function toPricedSums(row: Row): PricedSums {
   return { model: String(row['model']), priceVersion: Number(row['price_version']), ...toSums(row) }
 }
 
-function toSums(row: Row): UsageSums {
+export function toSums(row: Row): UsageSums {
   const sum = (column: string): bigint => (row[column] ?? 0n) as bigint
   return {
     rows: Number(sum('row_count')),

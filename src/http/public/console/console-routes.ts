@@ -3,21 +3,30 @@ import type { SessionRoute } from '../../console/session-route.ts'
 import { openApiDocument } from '../../openapi.ts'
 import { openRoute, type OpenRoute } from '../../route.ts'
 import { consoleDescription } from './console-description.ts'
+import { consoleInvoiceRoutes, type ConsoleInvoicesParts } from './invoices.ts'
+import { consoleKeyRoutes, type ConsoleKeysParts } from './keys.ts'
+import { consoleLiveRoutes, type ConsoleLiveParts } from './live.ts'
+import { consoleReportRoutes, type ConsoleReportsParts } from './reports.ts'
 import { sessionRoutes, type SessionParts } from './session.ts'
 
-export type ConsoleParts = SessionParts
+export interface ConsoleParts
+  extends SessionParts, ConsoleKeysParts, ConsoleReportsParts, ConsoleInvoicesParts, ConsoleLiveParts {
+  readonly books: ConsoleKeysParts['books'] & ConsoleReportsParts['books']
+}
 
 /** The console of a workspace: its page, and what it needs besides the public API. */
 export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | SessionRoute)[] {
-  const api = consoleApi(parts)
+  const api = [
+    ...sessionRoutes(parts),
+    ...consoleKeyRoutes(parts),
+    ...consoleReportRoutes(parts),
+    ...consoleInvoiceRoutes(parts),
+    ...consoleLiveRoutes(parts),
+  ]
   const document = JSON.stringify(openApiDocument(consoleDescription, api))
   return [
     ...consolePageRoutes('workspace', 'Weir'),
     openRoute(consoleDescription.documentPath, (exchange) => exchange.sendJson(document)),
     ...api,
   ]
-}
-
-export function consoleApi(parts: ConsoleParts): readonly (OpenRoute | SessionRoute)[] {
-  return [...sessionRoutes(parts)]
 }

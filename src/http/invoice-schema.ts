@@ -1,6 +1,6 @@
 import Type from 'typebox'
-import { units } from '../../core/money/invoice.ts'
-import { nullable } from '../common-schema.ts'
+import { units } from '../core/money/invoice.ts'
+import { nullable } from './common-schema.ts'
 
 /** Invoices and adjustment notes, as they are issued. */
 

@@ -1,2 +1,0 @@
-/** Styles are bundled by scripts/build-console.mjs. */
-declare module '*.css'

@@ -1,0 +1,262 @@
+import { signal, useSignal, type Signal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { RequestCode } from '../../shared/request-code.tsx'
+import type { Model } from '../api.ts'
+import { streamChat, type ChatBody } from './chat-stream.ts'
+import { Outcome, type Measured } from './outcome.tsx'
+import { fieldsOf, ParameterForm, type Settings } from './parameters.tsx'
+
+/** A conversation with a chat model, streamed. */
+
+interface Turn {
+  readonly role: 'user' | 'assistant'
+  readonly text: Signal<string>
+  readonly reasoning: Signal<string>
+  readonly toolCalls: Signal<readonly { readonly name: string; readonly arguments: string }[]>
+  readonly images: readonly string[]
+  readonly measured: Signal<Measured | undefined>
+  readonly failure: Signal<string | undefined>
+}
+
+const turn = (role: Turn['role'], text = '', images: readonly string[] = []): Turn => ({
+  role,
+  text: signal(text),
+  reasoning: signal(''),
+  toolCalls: signal([]),
+  images,
+  measured: signal(undefined),
+  failure: signal(undefined),
+})
+
+export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: string }) {
+  const turns = useSignal<readonly Turn[]>([])
+  const system = useSignal('')
+  const draft = useSignal(firstPrompt)
+  const images = useSignal<readonly string[]>([])
+  const settings = useSignal<Settings>({})
+  const running = useSignal<AbortController | undefined>(undefined)
+  const problem = useSignal<string | undefined>(undefined)
+  const [isCodeShown, setCodeShown] = useState(false)
+  const takesImages = model.model_categories.includes('vision')
+
+  // Leaving the page stops the answer.
+  useEffect(() => () => running.value?.abort(), [])
+
+  function bodyWith(past: readonly Turn[]): ChatBody {
+    const messages = [
+      ...(system.value.trim() === '' ? [] : [{ role: 'system', content: system.value }]),
+      ...past.filter(({ text, images: own }) => text.value !== '' || own.length > 0).map(toMessage),
+    ]
+    return { model: model.id, messages, ...fieldsOf(settings.value) } as ChatBody
+  }
+
+  async function ask(): Promise<void> {
+    problem.value = undefined
+    const question = turn('user', draft.value, images.value)
+    const answer = turn('assistant')
+    let body: ChatBody
+    try {
+      body = bodyWith([...turns.value, question])
+    } catch (error) {
+      problem.value = (error as Error).message
+      return
+    }
+    turns.value = [...turns.value, question, answer]
+    draft.value = ''
+    images.value = []
+    running.value = new AbortController()
+    await receive(body, answer, running.value.signal)
+    running.value = undefined
+  }
+
+  const current = (): ChatBody | undefined => {
+    try {
+      const asked = draft.value === '' ? [] : [turn('user', draft.value, images.value)]
+      return bodyWith([...turns.value, ...asked])
+    } catch {
+      return undefined
+    }
+  }
+  const code = isCodeShown ? current() : undefined
+
+  return (
+    <div class="playground">
+      <div class="stack">
+        <div class="panel conversation" aria-label="Conversation" role="log">
+          {turns.value.length === 0 ? (
+            <p class="soft">Write a message below. The answer appears here as it is generated.</p>
+          ) : null}
+          {turns.value.map((it, index) => (
+            <TurnView
+              key={index}
+              turn={it}
+              isRunning={running.value !== undefined && index === turns.value.length - 1}
+            />
+          ))}
+        </div>
+        {problem.value === undefined ? null : (
+          <div class="notice bad" role="alert">
+            {problem.value}
+          </div>
+        )}
+        <form
+          class="panel stack"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void ask()
+          }}
+        >
+          <label>
+            Message
+            <textarea
+              rows={3}
+              value={draft.value}
+              onInput={(event) => void (draft.value = event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+                event.preventDefault()
+                if (draft.value.trim() !== '' && !running.value) void ask()
+              }}
+            />
+            <small>Enter sends, Shift and Enter starts a new line.</small>
+          </label>
+          {takesImages ? <ImageInput images={images} /> : null}
+          <div class="row">
+            <button class="primary" type="submit" disabled={running.value !== undefined || draft.value.trim() === ''}>
+              Send
+            </button>
+            <button type="button" disabled={!running.value} onClick={() => running.value?.abort()}>
+              Stop
+            </button>
+            <button
+              type="button"
+              disabled={turns.value.length === 0 || running.value !== undefined}
+              onClick={() => void (turns.value = [])}
+            >
+              Clear
+            </button>
+            <button type="button" aria-expanded={isCodeShown} onClick={() => setCodeShown(!isCodeShown)}>
+              {isCodeShown ? 'Hide code' : 'Show code'}
+            </button>
+          </div>
+        </form>
+        {code === undefined ? null : (
+          <section class="panel" aria-label="The same request as code">
+            <RequestCode path="/chat/completions" body={{ kind: 'json', value: code }} />
+          </section>
+        )}
+      </div>
+      <section class="panel stack settings" aria-label="Settings">
+        <label>
+          System prompt
+          <textarea
+            rows={3}
+            value={system.value}
+            onInput={(event) => void (system.value = event.currentTarget.value)}
+          />
+        </label>
+        <ParameterForm model={model} settings={settings.value} change={(next) => void (settings.value = next)} />
+      </section>
+    </div>
+  )
+}
+
+/** Fills the answer in as it comes. */
+async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promise<void> {
+  const started = performance.now()
+  let firstTokenMs: number | undefined
+  let requestId = ''
+  try {
+    const stream = await streamChat(body, signal)
+    ;({ requestId } = stream)
+    for await (const { text = '', reasoning = '', toolCalls } of stream.pieces) {
+      if (text !== '' || reasoning !== '' || toolCalls) firstTokenMs ??= performance.now() - started
+      answer.text.value += text
+      answer.reasoning.value += reasoning
+      for (const { index, name = '', arguments: more = '' } of toolCalls ?? []) {
+        const calls = [...answer.toolCalls.value]
+        const known = calls[index] ?? { name: '', arguments: '' }
+        calls[index] = { name: known.name || name, arguments: known.arguments + more }
+        answer.toolCalls.value = calls
+      }
+    }
+  } catch (error) {
+    answer.failure.value = signal.aborted ? 'Stopped.' : (error as Error).message
+  }
+  if (requestId === '') return
+  const durationMs = performance.now() - started
+  answer.measured.value = { requestId, durationMs, ...(firstTokenMs === undefined ? {} : { firstTokenMs }) }
+}
+
+function toMessage({ role, text, images }: Turn): object {
+  if (images.length === 0) return { role, content: text.value }
+  return {
+    role,
+    content: [{ type: 'text', text: text.value }, ...images.map((url) => ({ type: 'image_url', image_url: { url } }))],
+  }
+}
+
+function TurnView({
+  turn: { role, text, reasoning, toolCalls, images, measured, failure },
+  isRunning,
+}: {
+  turn: Turn
+  isRunning: boolean
+}) {
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (isRunning) end.current?.scrollIntoView({ block: 'nearest' })
+  })
+  return (
+    <div class={`turn ${role}`}>
+      <h3>{role === 'user' ? 'You' : 'Model'}</h3>
+      {images.map((url, index) => (
+        <img key={url} src={url} alt={`Attached image ${index + 1}`} class="attached" />
+      ))}
+      {reasoning.value === '' ? null : (
+        <details class="soft small">
+          <summary>Reasoning</summary>
+          <p class="answer-text">{reasoning.value}</p>
+        </details>
+      )}
+      <p class="answer-text">{text.value}</p>
+      {isRunning && text.value === '' ? <p class="soft small">Waiting for the first token …</p> : null}
+      {toolCalls.value.map((call) => (
+        <pre key={call.name} class="tool-call">
+          <code>
+            {call.name}({call.arguments})
+          </code>
+        </pre>
+      ))}
+      {failure.value === undefined ? null : <p class="soft small">{failure.value}</p>}
+      {measured.value === undefined ? null : <Outcome of={measured.value} />}
+      <div ref={end} />
+    </div>
+  )
+}
+
+function ImageInput({ images }: { images: Signal<readonly string[]> }) {
+  async function attach(files: FileList | null): Promise<void> {
+    images.value = await Promise.all([...(files ?? [])].map(dataUrl))
+  }
+  return (
+    <label>
+      Images
+      <input
+        type="file"
+        accept="image/png,image/jpeg,image/webp,image/gif"
+        multiple
+        onChange={(event) => void attach(event.currentTarget.files)}
+      />
+    </label>
+  )
+}
+
+function dataUrl(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.addEventListener('load', () => resolve(reader.result as string))
+    reader.addEventListener('error', () => reject(reader.error ?? new Error('The file cannot be read.')))
+    reader.readAsDataURL(file)
+  })
+}

@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks'
+import { Field } from '../../shared/parts.tsx'
+import type { Answer, Model } from '../api.ts'
+import { RequestFrame, useRequest } from './request.tsx'
+
+/** Makes images from a description. The same seed makes the same image again. */
+export function Images({ model }: { model: Model }) {
+  const [prompt, setPrompt] = useState('A red apple on a table')
+  const [seed, setSeed] = useState('')
+  const [count, setCount] = useState('1')
+  const request = useRequest<readonly string[]>('/images/generations')
+  const takes = (name: string): boolean => model.supported_parameters.includes(name)
+  const body = {
+    model: model.id,
+    prompt,
+    ...(count === '1' ? {} : { n: Number(count) }),
+    ...(seed === '' ? {} : { seed: Number(seed) }),
+    response_format: 'b64_json',
+  }
+  return (
+    <RequestFrame
+      request={request}
+      title="Make"
+      isReady={prompt.trim() !== ''}
+      submit={() => void request.ask({ json: body }, readImages)}
+      code={{ path: '/images/generations', body: { kind: 'json', value: body } }}
+      fields={
+        <>
+          <Field label="Description">
+            <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
+          </Field>
+          <div class="number-fields">
+            {takes('n') ? (
+              <Field label="Images">
+                <input
+                  type="number"
+                  min={1}
+                  max={10}
+                  value={count}
+                  onInput={(event) => setCount(event.currentTarget.value)}
+                />
+              </Field>
+            ) : null}
+            {takes('seed') ? (
+              <Field label="Seed">
+                <input
+                  type="number"
+                  step={1}
+                  placeholder="random"
+                  value={seed}
+                  onInput={(event) => setSeed(event.currentTarget.value)}
+                />
+              </Field>
+            ) : null}
+          </div>
+        </>
+      }
+      show={(images) => (
+        <div class="gallery">
+          {images.map((url, index) => (
+            <a key={url} href={url} download={`image-${index + 1}`}>
+              <img src={url} alt={`${prompt}, image ${index + 1}`} />
+            </a>
+          ))}
+        </div>
+      )}
+    />
+  )
+}
+
+async function readImages(response: Response): Promise<readonly string[]> {
+  const { data } = (await response.json()) as Answer<'imagesGenerations'>
+  return data.map((it) => {
+    const { b64_json: base64 = '' } = it as { b64_json?: string }
+    return `data:${mediaTypeOf(base64)};base64,${base64}`
+  })
+}
+
+function mediaTypeOf(base64: string): string {
+  if (base64.startsWith('/9j/')) return 'image/jpeg'
+  return base64.startsWith('UklGR') ? 'image/webp' : 'image/png'
+}

@@ -1,0 +1,103 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { SampleBody } from '../../../src/http/docs/code-samples.ts'
+import { send } from '../../shared/client.ts'
+import { RequestCode } from '../../shared/request-code.tsx'
+import { Outcome, type Measured } from './outcome.tsx'
+
+/** A request with one whole answer: what was asked, what came, what it took, and the same as code. */
+export interface Asked<Result> {
+  readonly result: Result
+  readonly measured: Measured
+}
+
+export type RequestBody = { readonly json: object } | { readonly form: FormData }
+
+export function useRequest<Result>(path: string) {
+  const [asked, setAsked] = useState<Asked<Result>>()
+  const [failure, setFailure] = useState<string>()
+  const [isRunning, setRunning] = useState(false)
+  const controller = useRef<AbortController | undefined>(undefined)
+  // Leaving the page stops the request.
+  useEffect(() => () => controller.current?.abort(), [])
+
+  async function ask(body: RequestBody, read: (response: Response) => Promise<Result>): Promise<void> {
+    const current = new AbortController()
+    controller.current = current
+    setRunning(true)
+    setFailure(undefined)
+    const started = performance.now()
+    try {
+      const response = await send(`/api/v1${path}`, {
+        method: 'POST',
+        signal: current.signal,
+        ...('json' in body
+          ? { body: JSON.stringify(body.json), headers: { 'Content-Type': 'application/json' } }
+          : { body: body.form }),
+      })
+      const result = await read(response)
+      const requestId = response.headers.get('x-request-id') ?? ''
+      setAsked({ result, measured: { requestId, durationMs: performance.now() - started } })
+    } catch (error) {
+      setFailure(current.signal.aborted ? 'Stopped.' : (error as Error).message)
+    } finally {
+      setRunning(false)
+    }
+  }
+  return { asked, failure, isRunning, ask, stop: () => controller.current?.abort() }
+}
+
+/** The frame of a playground with whole answers. */
+export function RequestFrame<Result>({
+  request: { asked, failure, isRunning, stop },
+  title,
+  isReady,
+  submit,
+  fields,
+  code,
+  show,
+}: {
+  request: ReturnType<typeof useRequest<Result>>
+  title: string
+  isReady: boolean
+  submit: () => void
+  fields: ComponentChildren
+  code: { readonly path: string; readonly body: SampleBody }
+  show: (result: Result) => ComponentChildren
+}) {
+  const [isCodeShown, setCodeShown] = useState(false)
+  return (
+    <div class="columns">
+      <form
+        class="panel stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          submit()
+        }}
+      >
+        {fields}
+        <div class="row">
+          <button class="primary" type="submit" disabled={isRunning || !isReady}>
+            {isRunning ? 'Working …' : title}
+          </button>
+          <button type="button" disabled={!isRunning} onClick={stop}>
+            Stop
+          </button>
+          <button type="button" aria-expanded={isCodeShown} onClick={() => setCodeShown(!isCodeShown)}>
+            {isCodeShown ? 'Hide code' : 'Show code'}
+          </button>
+        </div>
+        {isCodeShown ? <RequestCode path={code.path} body={code.body} /> : null}
+      </form>
+      <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={isRunning}>
+        {failure === undefined ? null : (
+          <div class="notice bad" role="alert">
+            {failure}
+          </div>
+        )}
+        {asked === undefined ? <p class="soft">The answer appears here.</p> : show(asked.result)}
+        {asked === undefined ? null : <Outcome of={asked.measured} />}
+      </section>
+    </div>
+  )
+}

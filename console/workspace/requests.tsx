@@ -1,0 +1,111 @@
+import { useLocation } from 'preact-iso'
+import { useState } from 'preact/hooks'
+import { useData } from '../shared/data.ts'
+import { brief, milliseconds, picoAud, time } from '../shared/format.ts'
+import { Empty, Ready, State, Table } from '../shared/parts.tsx'
+import { api, type Answer } from './api.ts'
+
+/** Requests one by one: the newest, and one by its id. */
+
+export type RequestRow = Answer<'requests'>['data'][number]
+
+/** The id is in the X-Request-Id of every response. */
+export function RequestSearch() {
+  const { route } = useLocation()
+  return (
+    <form
+      class="row"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const input = event.currentTarget.elements.namedItem('id') as HTMLInputElement
+        if (input.value.trim() !== '') route(`/console/usage/${encodeURIComponent(input.value.trim())}`)
+      }}
+    >
+      <input
+        name="id"
+        class="request-id"
+        aria-label="Find a request by its id"
+        placeholder="Request id"
+        spellcheck={false}
+        autocomplete="off"
+      />
+      <button type="submit">Find</button>
+    </form>
+  )
+}
+
+export function OutcomeState({ of: outcome }: { of: string }) {
+  return <State is={outcome === 'completed' ? 'good' : 'warn'}>{outcome.replaceAll('_', ' ')}</State>
+}
+
+/** The newest first, page by page. */
+export function RequestsTable() {
+  const [cursors, setCursors] = useState<readonly string[]>([])
+  const [onlyFailed, setOnlyFailed] = useState(false)
+  const before = cursors.at(-1)
+  const page = useData(
+    (signal) =>
+      api('requests', {
+        query: {
+          limit: 25,
+          ...(before === undefined ? {} : { before }),
+          ...(onlyFailed ? { outcome: 'failed' as const } : {}),
+        },
+        signal,
+      }),
+    [before, onlyFailed],
+  )
+  return (
+    <>
+      <label class="inline">
+        <input
+          type="checkbox"
+          checked={onlyFailed}
+          onChange={(event) => {
+            setOnlyFailed(event.currentTarget.checked)
+            setCursors([])
+          }}
+        />
+        Only requests that did not complete
+      </label>
+      <Ready of={page}>
+        {({ data, next }) => (
+          <>
+            {data.length === 0 ? (
+              <Empty title={next === null ? 'There are no requests here' : 'None among these; look further'} />
+            ) : (
+              <Table caption="Requests" rows={data} keyOf={(it) => it.request_id} columns={columns} />
+            )}
+            <div class="row">
+              <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
+                Newer
+              </button>
+              <button
+                type="button"
+                disabled={next === null}
+                onClick={() => next !== null && setCursors([...cursors, next])}
+              >
+                Older
+              </button>
+            </div>
+          </>
+        )}
+      </Ready>
+    </>
+  )
+}
+
+const columns = [
+  {
+    title: 'Settled',
+    cell: (row: RequestRow) => <a href={`/console/usage/${row.request_id}`}>{time(row.settled)}</a>,
+  },
+  { title: 'Model', cell: (row: RequestRow) => <span class="name-cell">{row.model}</span> },
+  { title: 'Outcome', cell: (row: RequestRow) => <OutcomeState of={row.outcome} /> },
+  { title: 'Input', isNumber: true, cell: (row: RequestRow) => brief(row.input_tokens) },
+  { title: 'Output', isNumber: true, cell: (row: RequestRow) => brief(row.output_tokens) },
+  { title: 'Waited', isNumber: true, cell: (row: RequestRow) => milliseconds(row.queue_wait_ms) },
+  { title: 'Took', isNumber: true, cell: (row: RequestRow) => milliseconds(row.duration_ms) },
+  { title: 'Cost', isNumber: true, cell: (row: RequestRow) => picoAud(row.amount_pico_aud) },
+]

@@ -1,0 +1,83 @@
+import type { Admission } from '../ports/admission.ts'
+import type { AlarmClock } from '../ports/clock.ts'
+import type { LiveFeed, Sample, WaitFigures } from '../ports/live.ts'
+
+const EVERY_MS = 2000
+/** Ten minutes. */
+const KEPT_SAMPLES = 300
+/** Enough for percentiles, for each lane. */
+const KEPT_WAITS = 200
+const WAITS_MS = 5 * 60_000
+
+interface Wait {
+  readonly at: number
+  readonly ms: number
+}
+
+/** Looks at the lanes every two seconds. */
+export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock): LiveFeed {
+  const start = clock.now().toString(36)
+  const kept: Sample[] = []
+  const listeners = new Map<(sample: Sample) => void, () => void>()
+  const waits = new Map<string, Wait[]>()
+  let count = 0
+  let isClosed = false
+  let cancel = clock.after(EVERY_MS, () => void look())
+
+  async function look(): Promise<void> {
+    // Whoever coordinates the lanes may be out of reach for a while. The next look may find it again.
+    const lanes = await admission.status().catch(() => undefined)
+    if (isClosed) return
+    if (lanes) {
+      const sample = { id: `${start}-${++count}`, at: clock.now(), lanes, waits: figures() }
+      kept.push(sample)
+      if (kept.length > KEPT_SAMPLES) kept.shift()
+      for (const take of listeners.keys()) take(sample)
+    }
+    cancel = clock.after(EVERY_MS, () => void look())
+  }
+
+  function figures(): Map<string, WaitFigures> {
+    const since = clock.now() - WAITS_MS
+    const all = new Map<string, WaitFigures>()
+    for (const [lane, list] of waits) {
+      const recent = list.filter(({ at }) => at >= since)
+      if (recent.length === 0) waits.delete(lane)
+      else {
+        waits.set(lane, recent)
+        const sorted = recent.map(({ ms }) => ms).sort((one, other) => one - other)
+        const at = (share: number): number =>
+          sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+        all.set(lane, { requests: sorted.length, p50: at(0.5), p95: at(0.95) })
+      }
+    }
+    return all
+  }
+
+  return {
+    since(id) {
+      const place = id === undefined ? -1 : kept.findIndex((sample) => sample.id === id)
+      return kept.slice(place + 1)
+    },
+    subscribe(take, closed) {
+      if (isClosed) {
+        closed()
+        return () => {}
+      }
+      listeners.set(take, closed)
+      return () => void listeners.delete(take)
+    },
+    settled({ lane, queueWaitMs }) {
+      const list = waits.get(lane) ?? []
+      list.push({ at: clock.now(), ms: queueWaitMs })
+      if (list.length > KEPT_WAITS) list.shift()
+      waits.set(lane, list)
+    },
+    close() {
+      isClosed = true
+      cancel()
+      for (const closed of listeners.values()) closed()
+      listeners.clear()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import type { Invoicing } from '../../../billing/invoices.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { listSchema } from '../../common-schema.ts'
+import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
+import { invoiceExample, invoiceSchema } from '../../invoice-schema.ts'
+import { jsonResponse } from '../../route.ts'
+import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts } from '../../send-invoice.ts'
+
+/** The invoices of a workspace, for its members. */
+
+export interface ConsoleInvoicesParts extends SendInvoiceParts {
+  readonly invoicing: Invoicing
+}
+
+export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly SessionRoute[] {
+  return [
+    sessionRoute({
+      method: 'GET',
+      path: '/invoices',
+      id: 'invoices',
+      summary: 'List invoices',
+      description: 'The invoices and adjustment notes of the workspace, the newest first. There is one a month.',
+      response: jsonResponse(listSchema(invoiceSchema), { object: 'list', data: [invoiceExample] }),
+      errors: [],
+      async answer({ exchange, session: { caller } }) {
+        const data = (await parts.invoicing.list(caller.workspace)).toReversed()
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/invoices/{number}',
+      id: 'invoice',
+      summary: 'One invoice',
+      description: 'An invoice or adjustment note of the workspace, by its number.',
+      parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
+      query: invoiceFormatQuery,
+      response: invoiceResponse,
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { number }, query, session: { caller } }) {
+        const document = await parts.invoicing.byNumber(number)
+        // Another workspace's number is as unknown as one that was never issued.
+        if (document.workspace !== caller.workspace.name) {
+          throw new ApiError('not_found', `There is no invoice "${number.slice(0, 100)}".`, { param: 'number' })
+        }
+        await sendInvoice(exchange, query.format ?? 'json', document, parts)
+      },
+    }),
+  ]
+}

@@ -1,0 +1,141 @@
+import Type from 'typebox'
+import type { Accounts } from '../../../accounts/accounts.ts'
+import { endOf, keyView } from '../../../accounts/views.ts'
+import { ApiError } from '../../../core/errors.ts'
+import { sydneyMonth } from '../../../core/money/sydney-time.ts'
+import type { ApiKey } from '../../../ports/accounts.ts'
+import type { Clock } from '../../../ports/clock.ts'
+import type { AccountStore } from '../../../ports/store.ts'
+import type { UsageStore } from '../../../ports/usage.ts'
+import { listSchema, nullable } from '../../common-schema.ts'
+import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
+import { sumsView } from '../../reports.ts'
+import { jsonResponse } from '../../route.ts'
+
+/** The keys of a workspace, for its members. */
+
+export interface ConsoleKeysParts {
+  readonly accounts: Accounts
+  readonly books: UsageStore & Pick<AccountStore, 'keysLastUsed'>
+  readonly clock: Clock
+}
+
+const keySchema = Type.Object({
+  id: Type.String(),
+  name: nullable(Type.String()),
+  created: Type.String(),
+  expires_at: nullable(Type.String()),
+  last_used_at: nullable(Type.String()),
+  revoked: nullable(Type.String()),
+  is_current: Type.Boolean({ description: 'Whether this session was opened with it.' }),
+  requests: Type.Integer({ description: 'In this month, like the figures below.' }),
+  input_tokens: Type.Integer(),
+  output_tokens: Type.Integer(),
+  amount: Type.String({ description: 'AUD, excluding GST.' }),
+})
+
+const keyExample = {
+  id: 'key_7f3a9c21',
+  name: 'website',
+  created: '2026-11-15T22:04:05.000Z',
+  expires_at: null,
+  last_used_at: '2026-11-15T22:10:00.000Z',
+  revoked: null,
+  is_current: true,
+  requests: 12,
+  input_tokens: 340,
+  output_tokens: 120,
+  amount: '0.000058',
+}
+
+/** A workspace with more keys than this has automated them. */
+const KEYS_SHOWN = 500
+const nothing = { requests: 0, input_tokens: 0, output_tokens: 0, amount: '0.00' }
+
+export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute[] {
+  return [
+    sessionRoute({
+      method: 'GET',
+      path: '/keys',
+      id: 'keys',
+      summary: 'List keys',
+      description: 'The keys of the workspace with their usage in this month: valid ones first, the newest first.',
+      response: jsonResponse(listSchema(keySchema), { object: 'list', data: [keyExample] }),
+      errors: [],
+      async answer({ exchange, session: { caller } }) {
+        const data = await keyList(parts, caller.workspace.id, caller.keyId)
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
+    }),
+    sessionRoute({
+      method: 'POST',
+      path: '/keys',
+      id: 'makeKey',
+      summary: 'Create a key',
+      description: 'Creates an API key for the workspace. It is shown only now.',
+      body: Type.Object({
+        name: Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' }),
+        expires_at: Type.Optional(Type.String({ description: 'The last day in Sydney, such as 2027-06-30.' })),
+      }),
+      example: { name: 'website' },
+      response: jsonResponse(
+        Type.Object({ id: Type.String(), key: Type.String(), name: Type.String() }),
+        { id: keyExample.id, key: 'weir_…', name: 'website' },
+        201,
+      ),
+      errors: ['invalid_value'],
+      async answer({ exchange, body: { name, expires_at: expires }, session: { caller } }) {
+        const expiresAt = expires ? endOf('expires_at', expires) : undefined
+        const { id, key } = await parts.accounts.createKey(caller.workspace.id, { name, expiresAt })
+        exchange.sendJson(JSON.stringify({ id, key, name }), 201)
+      },
+    }),
+    sessionRoute({
+      method: 'DELETE',
+      path: '/keys/{id}',
+      id: 'endKey',
+      summary: 'Revoke a key',
+      description: 'The next request with the key is refused, and sessions that it opened end.',
+      parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
+      response: jsonResponse(Type.Object({ id: Type.String(), revoked: Type.String() }), {
+        id: keyExample.id,
+        revoked: '2026-11-16T01:00:00.000Z',
+      }),
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { id }, session: { caller } }) {
+        const isOwn = parts.accounts.keys().some((key) => key.id === id && key.workspaceId === caller.workspace.id)
+        if (!isOwn) throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
+        const { revokedAt } = await parts.accounts.revokeKey(id)
+        exchange.sendJson(JSON.stringify({ id, revoked: new Date(revokedAt ?? 0).toISOString() }))
+      },
+    }),
+  ]
+}
+
+async function keyList(
+  { accounts, books, clock }: ConsoleKeysParts,
+  workspaceId: string,
+  current: string,
+): Promise<object[]> {
+  const { from, to } = sydneyMonth(clock.now())
+  const [lastUsed, sums] = await Promise.all([
+    books.keysLastUsed(),
+    books.usageSums({ workspaceId, from, to, groupBy: 'key', limit: Number.MAX_SAFE_INTEGER }),
+  ])
+  const used = new Map(sums.map((it) => [it.group, sumsView(it)]))
+  return accounts
+    .keys()
+    .filter((key) => key.workspaceId === workspaceId)
+    .sort((one, other) => rank(other) - rank(one))
+    .slice(0, KEYS_SHOWN)
+    .map((key) => {
+      const { workspace: _, ...view } = keyView(key, accounts, lastUsed)
+      const { requests, input_tokens, output_tokens, amount } = used.get(key.id) ?? nothing
+      return { ...view, is_current: key.id === current, requests, input_tokens, output_tokens, amount }
+    })
+}
+
+/** Valid keys first, then the newest. */
+function rank({ revokedAt, createdAt }: ApiKey): number {
+  return (revokedAt === null ? 1e15 : 0) + createdAt
+}

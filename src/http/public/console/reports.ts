@@ -1,0 +1,83 @@
+import Type from 'typebox'
+import type { Clock } from '../../../ports/clock.ts'
+import type { ReportStore } from '../../../ports/reports.ts'
+import type { UsageStore } from '../../../ports/usage.ts'
+import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
+import {
+  latencyReportExample,
+  latencyReportSchema,
+  monthReportExample,
+  monthReportSchema,
+  periodQuery,
+  requestListExample,
+  requestListQuery,
+  requestListSchema,
+  usageReportExample,
+  usageReportSchema,
+} from '../../report-schema.ts'
+import { latencyOverview, monthOverview, requestList, usageOverview } from '../../reports.ts'
+import { jsonResponse } from '../../route.ts'
+
+/** What the workspace used, for its members. */
+
+export interface ConsoleReportsParts {
+  readonly books: UsageStore & ReportStore
+  readonly clock: Clock
+}
+
+export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): readonly SessionRoute[] {
+  return [
+    sessionRoute({
+      method: 'GET',
+      path: '/reports/usage',
+      id: 'usageReport',
+      summary: 'Usage over time',
+      description: 'Requests, tokens and cost of a period by hour or day, and of the models or keys that cost most.',
+      query: Type.Object({
+        ...periodQuery,
+        group_by: Type.Optional(Type.Enum(['model', 'key'], { description: 'model (default) or key.' })),
+      }),
+      response: jsonResponse(usageReportSchema, usageReportExample),
+      errors: [],
+      answer: async ({ exchange, query, session: { caller } }) =>
+        exchange.sendJson(
+          JSON.stringify(await usageOverview(books, caller.workspace.id, query, query.group_by ?? 'model')),
+        ),
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/reports/latency',
+      id: 'latencyReport',
+      summary: 'Times and failures',
+      description: 'How long the newest requests of a period waited and took, and how many failed.',
+      query: Type.Object(periodQuery),
+      response: jsonResponse(latencyReportSchema, latencyReportExample),
+      errors: [],
+      answer: async ({ exchange, query, session: { caller } }) =>
+        exchange.sendJson(JSON.stringify(await latencyOverview(books, caller.workspace.id, query))),
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/reports/month',
+      id: 'monthReport',
+      summary: 'The month so far',
+      description: 'What this month has cost, how fast, what it will come to, and whether the spend limit is reached.',
+      response: jsonResponse(monthReportSchema, monthReportExample),
+      errors: [],
+      answer: async ({ exchange, session: { caller } }) =>
+        exchange.sendJson(JSON.stringify(await monthOverview(books, caller.workspace, clock.now()))),
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/requests',
+      id: 'requests',
+      summary: 'The newest requests',
+      description: 'One page of settled requests, the newest first. A page looks at no more than 20,000 rows.',
+      query: requestListQuery,
+      response: jsonResponse(requestListSchema, requestListExample),
+      errors: [],
+      answer: async ({ exchange, query, session: { caller } }) =>
+        exchange.sendJson(JSON.stringify(await requestList(books, caller.workspace.id, query))),
+    }),
+  ]
+}

@@ -1,0 +1,59 @@
+import type { LedgerRow } from '../core/money/ledger.ts'
+import type { UsageSums } from '../core/money/usage-sums.ts'
+
+/** What people look at: the newest requests, and usage over time. */
+export interface ReportStore {
+  /** One page of requests settled in [from, to), the newest first. Looks at a limited number of rows. */
+  recentRequests(query: RecentQuery): Promise<RecentPage>
+  /** Sums by hour or day, in the order of time. */
+  usageOverTime(query: TimeQuery): Promise<readonly TimeSums[]>
+  /** The groups that cost most in a period, the most expensive first. */
+  largestGroups(query: Omit<TimeQuery, 'unit'> & { readonly limit: number }): Promise<readonly GroupSums[]>
+}
+
+export interface RecentQuery {
+  /** undefined: all workspaces. */
+  readonly workspaceId: string | undefined
+  readonly from: number
+  readonly to: number
+  readonly limit: number
+  /** Only what was settled before this row. */
+  readonly before?: RowPlace | undefined
+  readonly model?: string | undefined
+  readonly keyId?: string | undefined
+  /** Only requests that did not complete. */
+  readonly onlyFailed?: boolean | undefined
+}
+
+export interface RowPlace {
+  readonly settledAt: number
+  readonly requestId: string
+}
+
+export interface RecentPage {
+  readonly rows: readonly LedgerRow[]
+  /** Where to go on; undefined when nothing is left. A page may be short, or empty, and still have one. */
+  readonly next: RowPlace | undefined
+}
+
+export type ReportGrouping = 'model' | 'key' | 'workspace'
+
+/** Over [from, to), both on the hour, or at midnight in Sydney for days. */
+export interface TimeQuery {
+  readonly workspaceId: string | undefined
+  readonly from: number
+  readonly to: number
+  readonly unit: 'hour' | 'day'
+  readonly groupBy: ReportGrouping
+  /** Only this group. */
+  readonly group?: string | undefined
+}
+
+export interface TimeSums extends UsageSums {
+  /** The beginning of the hour or the day. */
+  readonly at: number
+}
+
+export interface GroupSums extends UsageSums {
+  readonly group: string
+}

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, it } from 'node:test'
+import { assertAccessible } from '../support/browser.ts'
+import { consoleStage, type ConsoleStage, type Visitor } from '../support/console-stage.ts'
+import type { Script } from '../support/scripted-engine.ts'
+
+let stage: ConsoleStage
+let visitor: Visitor
+const HOSTILE = '<img src=x onerror="window.hacked=1">'
+
+before(async () => {
+  stage = await consoleStage()
+  visitor = await stage.visitor()
+})
+after(async () => {
+  assert.deepEqual(visitor.page.problems, [])
+  await stage.stop()
+})
+
+const answers = (body: object): Script => ({
+  handle: (_call, response) =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
+})
+
+describe('the playground of a chat model', () => {
+  it('streams an answer and shows what the ledger says it took, and the same request as code', async () => {
+    const { page, go } = visitor
+    stage.engine.script = { tokens: ['The ', 'weir ', HOSTILE], promptTokens: 20, cachedTokens: 8 }
+    await go('/playground')
+    await page.getByLabel('System prompt').fill('Be brief.')
+    await page.getByLabel('Temperature').fill('0.5')
+    await page.getByLabel('Message').fill(HOSTILE)
+    await page.keyboard.press('Enter')
+    await page.getByText(`The weir ${HOSTILE}`).waitFor()
+    const outcome = page.getByLabel('What the request took')
+    for (const text of ['A$', 'Queue wait', 'First token', '20 tokens', '8 tokens', '3 tokens']) {
+      await outcome.getByText(text).first().waitFor()
+    }
+    assert.equal(await page.evaluate('window.hacked'), undefined)
+    const sent = stage.engine.calls.at(-1)?.body as {
+      messages: { role: string; content: string }[]
+      temperature: number
+    }
+    assert.deepEqual(
+      sent.messages.map(({ role, content }) => [role, content]),
+      [
+        ['system', 'Be brief.'],
+        ['user', HOSTILE],
+      ],
+    )
+    assert.equal(sent.temperature, 0.5)
+    await page.getByRole('button', { name: 'Show code' }).click()
+    const code = (await page.getByLabel('The request in curl').textContent()) ?? ''
+    assert.ok(code.includes('"temperature": 0.5') && code.includes('Be brief.'))
+    await assertAccessible(page)
+  })
+
+  it('stops, and the engine is free again', async () => {
+    const { page, go } = visitor
+    const held = Promise.withResolvers<void>()
+    stage.engine.script = { tokens: ['One ', 'two '], hold: { afterTokens: 1, until: held.promise } }
+    await go('/playground')
+    const left = stage.engine.calls.filter(({ hasLeft }) => hasLeft).length
+    await page.getByLabel('Message').fill('Count')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('log').getByText('One', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByText('Stopped.').waitFor()
+    await stage.engine.left(left + 1)
+    held.resolve()
+    await page.getByLabel('What the request took').getByText('Cost').waitFor()
+  })
+
+  it('says what is wrong: with the form, and with the request', async () => {
+    const { page, go } = visitor
+    stage.engine.script = { refuse: { status: 500, body: { error: { message: 'broken' } } } }
+    await go('/playground')
+    await page.getByLabel('Tools').fill('[{')
+    await page.getByLabel('Message').fill('Hi')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('Tools: this is not valid JSON').waitFor()
+    await page.getByLabel('Tools').fill('')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('log').getByText('The engine failed with status 500.').waitFor()
+    stage.engine.script = {}
+  })
+
+  it('attaches images for a model that sees', async () => {
+    const { page, go } = visitor
+    stage.engine.script = { tokens: ['A ', 'cat'] }
+    await go('/playground?model=meta/vision')
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    )
+    await page.getByLabel('Images').setInputFiles({ name: `${HOSTILE}.png`, mimeType: 'image/png', buffer: png })
+    await page.getByLabel('Message').fill('What is it?')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('A cat').waitFor()
+    assert.ok(stage.engine.calls.at(-1)?.rawBody.includes('data:image/png;base64,'))
+  })
+})
+
+describe('the playground of other models', () => {
+  it('compares embeddings', async () => {
+    const { page, go } = visitor
+    stage.engine.script = answers({
+      data: [0, 1, 2].map((index) => ({ index, embedding: [1, index, 0] })),
+      usage: { prompt_tokens: 12 },
+    })
+    await go('/playground?model=baai/embed')
+    await page.getByRole('button', { name: 'Compare' }).click()
+    await page.getByText('3 vectors of 3 dimensions').waitFor()
+    await page.getByRole('cell', { name: '0.45' }).first().waitFor()
+    await assertAccessible(page)
+  })
+
+  it('ranks documents with either endpoint, and shows where each has moved', async () => {
+    const { page, go } = visitor
+    stage.engine.script = answers({
+      results: [2, 0, 1].map((index, place) => ({ index, relevance_score: 0.9 - place / 10 })),
+      usage: { total_tokens: 12 },
+    })
+    await go('/playground?model=baai/rerank')
+    await page.getByRole('button', { name: 'Rank' }).click()
+    await page.getByRole('row').filter({ hasText: 'Sydney is' }).getByText('↑ 2').waitFor()
+    await assertAccessible(page)
+    stage.engine.script = answers({
+      rankings: [1, 0, 2].map((index, place) => ({ index, logit: 5 - place })),
+      usage: { prompt_tokens: 12 },
+    })
+    await go('/playground?model=nvidia/passages')
+    await page.getByRole('button', { name: 'Rank' }).click()
+    await page.getByRole('row').filter({ hasText: 'low dam' }).getByText('↑ 1').waitFor()
+  })
+
+  it('makes images', async () => {
+    const { page, go } = visitor
+    stage.engine.script = {}
+    await go('/playground?model=art/images')
+    await page.getByLabel('Images', { exact: true }).fill('2')
+    await page.getByRole('button', { name: 'Make' }).click()
+    await page.getByRole('img').nth(1).waitFor()
+    await page.getByLabel('What the request took').getByText('A$0.08').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('records speech', async () => {
+    const { page, go } = visitor
+    await go('/playground?model=openai/whisper')
+    await page.getByRole('button', { name: 'Record', exact: true }).click()
+    await page.getByText('Recording …').waitFor()
+    await page.getByRole('button', { name: 'Stop recording' }).click()
+    await page.getByText('recording.webm').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('transcribes a file into text that leads to its place in the recording', async () => {
+    const { page, go } = visitor
+    await go('/playground?model=openai/whisper')
+    const buffer = readFileSync(new URL('../fixtures/audio/plain.wav', import.meta.url))
+    await page
+      .getByLabel('Recording', { exact: true })
+      .setInputFiles({ name: `${HOSTILE}.wav`, mimeType: 'audio/wav', buffer })
+    await page.getByRole('button', { name: 'Transcribe' }).click()
+    await page.getByRole('button', { name: 'at the rate the bed below can take.' }).click()
+    await page.locator('button[aria-current=true]').getByText('at the rate').waitFor()
+    await page.getByRole('link', { name: 'Subtitles' }).waitFor()
+    await page.getByLabel('What the request took').getByText('Audio').waitFor()
+    assert.equal(await page.evaluate('window.hacked'), undefined)
+    await assertAccessible(page)
+  })
+})

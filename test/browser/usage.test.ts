@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assertAccessible } from '../support/browser.ts'
+import { consoleStage, type ConsoleStage, type Visitor } from '../support/console-stage.ts'
+import { addPastUsage } from '../support/past-usage.ts'
+
+let stage: ConsoleStage
+let visitor: Visitor
+
+before(async () => {
+  stage = await consoleStage()
+  visitor = await stage.visitor()
+})
+after(async () => {
+  assert.deepEqual(visitor.page.problems, [])
+  await stage.stop()
+})
+
+describe('the usage page', () => {
+  it('says so while nothing was used', async () => {
+    const { page, go } = visitor
+    await go('/usage')
+    await page.getByText('Nothing was used in this period').waitFor()
+    await page.getByText('There are no requests here').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('shows cost, tokens, times and failures over time, by model and by key, as charts and in numbers', async () => {
+    await addPastUsage(stage.weir, { days: 20, rows: 3000 })
+    await stage.weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '50.00' })
+    const { page, go } = visitor
+    await go('/usage')
+    await page.getByText('3,000').first().waitFor()
+    await page.getByText('of the limit is spent').waitFor()
+    await page.getByRole('region', { name: 'Cost', exact: true }).locator('canvas').waitFor()
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Show numbers' }).first().click()
+    await page.getByRole('columnheader', { name: 'Time in Sydney' }).waitFor()
+    await page.getByRole('button', { name: 'By key' }).click()
+    await page.waitForURL(/by=key/)
+    await page.getByRole('row').filter({ hasText: 'key_' }).first().waitFor()
+    await page.getByRole('button', { name: 'Today' }).click()
+    await page.waitForURL(/days=1/)
+    await page.reload()
+    await page.locator('button[aria-pressed=true]').getByText('Today').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('pages through requests, and through those that failed', async () => {
+    const { page, go } = visitor
+    await go('/usage')
+    const rows = page.getByRole('region', { name: 'Requests' }).getByRole('row')
+    await rows.nth(25).waitFor()
+    const first = await rows.nth(1).textContent()
+    await page.getByRole('button', { name: 'Older' }).click()
+    await page.getByRole('button', { name: 'Newer' }).click()
+    await page
+      .getByText(first ?? '')
+      .first()
+      .waitFor()
+      .catch(() => {})
+    await page.getByLabel('Only requests that did not complete').check()
+    await page.getByText('engine failed').first().waitFor()
+    assert.equal(await page.getByRole('region', { name: 'Requests' }).getByText('completed').count(), 0)
+  })
+
+  it('finds a request by its id, with its whole timeline', async () => {
+    stage.engine.script = { tokens: ['Yes'] }
+    const chat = await stage.weir.chat({ stream: true })
+    await chat.text()
+    const id = chat.headers.get('x-request-id') ?? ''
+    const { page, go } = visitor
+    await go('/usage')
+    await page.getByLabel('Find a request by its id').fill(id)
+    await page.getByRole('button', { name: 'Find' }).click()
+    for (const title of ['Arrived', 'Admitted', 'First token', 'Ended', 'Settled']) {
+      await page.getByRole('listitem').getByText(title, { exact: true }).waitFor()
+    }
+    await page.getByText('price version').first().waitFor()
+    await assertAccessible(page)
+    await go('/usage/nothing')
+    await page.getByText('There is no settled request "nothing".').waitFor()
+  })
+})
+
+describe('the keys page', () => {
+  it('creates a key that is shown once and works, and revokes it', async () => {
+    const { page, go } = visitor
+    const name = '<b>website</b>'
+    await go('/keys')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await assertAccessible(page)
+    await page.getByLabel('What is it for?').fill(name)
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    const key = (await page.locator('.secret').textContent()) ?? ''
+    assert.equal((await stage.weir.call('/models', { key })).status, 200)
+    await page.getByRole('button', { name: 'Done' }).click()
+    assert.equal(await page.getByText(key).count(), 0)
+    const row = page.getByRole('row').filter({ hasText: name })
+    await row.getByText('never').waitFor()
+    await row.getByRole('button').click()
+    await page.getByRole('button', { name: 'Revoke', exact: true }).last().click()
+    await row.getByText('Revoked').waitFor()
+    assert.equal((await stage.weir.call('/models', { key })).status, 401)
+    await assertAccessible(page)
+  })
+})
+
+describe('the invoices page', () => {
+  it('says so while there are none', async () => {
+    const { page, go } = visitor
+    await go('/invoices')
+    await page.getByText('There are no invoices yet').waitFor()
+    await assertAccessible(page)
+    await go('/invoices/INV-000009')
+    await page.getByRole('alert').waitFor()
+  })
+})

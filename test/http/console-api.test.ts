@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { Errors } from 'typebox/schema'
+import {
+  assertPlainSchemas,
+  assertWellFormed,
+  operationsOf,
+  undocumented,
+  type ApiDocument,
+} from '../support/openapi.ts'
+import { addPastUsage } from '../support/past-usage.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+
+let engine: ScriptedEngine
+let weir: TestWeir
+let document: ApiDocument
+let cookie: string
+let today: string
+
+before(async () => {
+  engine = await scriptedEngine()
+  weir = await startWeir({
+    rate_limit: { requests_per_minute: 10_000, unauthenticated_per_minute: 10_000 },
+    models: [modelEntry([engine.url])],
+  })
+  await addPastUsage(weir, { days: 2, rows: 300 })
+  document = (await (await fetch(`${weir.service.url}/console/api/openapi.json`)).json()) as ApiDocument
+  cookie = await signIn(weir.key)
+  today = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' }).format(new Date())
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+async function signIn(key: string): Promise<string> {
+  const response = await fetch(`${weir.service.url}/console/api/session`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+    body: JSON.stringify({ key }),
+  })
+  return (response.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+}
+
+function ask(path: string, method = 'GET', body?: object, as = cookie): Promise<Response> {
+  return fetch(`${weir.service.url}/console/api${path}`, {
+    method,
+    headers: { cookie: as, 'x-weir-console': '1', ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  })
+}
+
+describe('the API of the console', () => {
+  it('has a document of its own, and answers as it says', async () => {
+    assertWellFormed(document)
+    assertPlainSchemas(document)
+    const paths: Readonly<Record<string, string>> = {
+      '/session': '/session',
+      '/keys': '/keys',
+      '/reports/usage': `/reports/usage?from=2026-01-01&to=${today}`.replace('2026-01-01', today),
+      '/reports/latency': `/reports/latency?from=${today}&to=${today}`,
+      '/reports/month': '/reports/month',
+      '/requests': '/requests?limit=3',
+      '/invoices': '/invoices',
+    }
+    const reads = operationsOf(document).filter(
+      ([method, path]) => method === 'get' && !path.includes('{') && path !== '/live',
+    )
+    assert.deepEqual(reads.map(([, path]) => path).sort(), Object.keys(paths).sort())
+    for (const [, path, operation] of reads) {
+      const response = await ask(paths[path] ?? '')
+      const body: unknown = await response.json()
+      assert.equal(response.status, 200, `${path} ${JSON.stringify(body)}`)
+      const schema = operation.responses['200']?.content['application/json']?.schema ?? assert.fail()
+      assert.deepEqual(Errors(schema, body)[1], [], path)
+      assert.deepEqual(undocumented(schema, body), [], path)
+    }
+  })
+
+  it('sums a period so that nothing is missing', async () => {
+    const from = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' }).format(Date.now() - 5 * 86_400_000)
+    for (const group of ['model', 'key']) {
+      const report = (await (await ask(`/reports/usage?from=${from}&to=${today}&group_by=${group}`)).json()) as {
+        unit: string
+        total: { requests: number }
+        series: { requests: number }[]
+        groups: { requests: number; series: { requests: number }[] }[]
+      }
+      const sum = (all: readonly { requests: number }[]): number => all.reduce((total, it) => total + it.requests, 0)
+      assert.equal(report.unit, 'day')
+      assert.deepEqual([report.total.requests, sum(report.series), sum(report.groups)], [300, 300, 300])
+      for (const it of report.groups) assert.equal(sum(it.series), it.requests)
+    }
+  })
+
+  it('pages through all requests, the newest first, each once', async () => {
+    const seen: { request_id: string; settled: string }[] = []
+    for (let before = ''; ;) {
+      const page = (await (await ask(`/requests?limit=70&before=${before}`.replace(/&before=$/, ''))).json()) as {
+        data: typeof seen
+        next: string | null
+      }
+      seen.push(...page.data)
+      if (page.next === null) break
+      before = page.next
+    }
+    assert.equal(new Set(seen.map((it) => it.request_id)).size, 300)
+    assert.deepEqual(
+      seen.map((it) => it.settled),
+      seen
+        .map((it) => it.settled)
+        .toSorted()
+        .toReversed(),
+    )
+    const failed = (await (await ask('/requests?outcome=failed&limit=200')).json()) as { data: { outcome: string }[] }
+    assert.ok(failed.data.length > 0 && failed.data.every(({ outcome }) => outcome !== 'completed'))
+  })
+
+  it('refuses wrong periods and cursors', async () => {
+    for (const path of [
+      '/reports/usage',
+      '/reports/usage?from=2026-11-16&to=2026-11-01',
+      '/reports/usage?from=2020-01-01&to=2026-11-01',
+      '/reports/usage?from=yesterday&to=today',
+      '/requests?before=x',
+      '/requests?limit=0',
+    ]) {
+      assert.equal((await ask(path)).status, 400, path)
+    }
+  })
+
+  it('keeps to its own workspace', async () => {
+    await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
+    const made = (await (await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })).json()) as {
+      id: string
+      key: string
+    }
+    const other = await signIn(made.key)
+    const own = (await (await ask('/keys')).json()) as { data: { id: string }[] }
+    const theirs = (await (await ask('/keys', 'GET', undefined, other)).json()) as { data: { id: string }[] }
+    assert.deepEqual(
+      theirs.data.map(({ id }) => id),
+      [made.id],
+    )
+    assert.equal((await ask(`/keys/${own.data[0]?.id}`, 'DELETE', undefined, other)).status, 404)
+    const none = (await (await ask('/requests', 'GET', undefined, other)).json()) as { data: unknown[] }
+    assert.deepEqual(none.data, [])
+    assert.equal((await weir.call('/models')).status, 200)
+  })
+
+  it('creates and revokes keys', async () => {
+    const made = (await (await ask('/keys', 'POST', { name: 'website' })).json()) as { id: string; key: string }
+    assert.equal((await weir.call('/models', { key: made.key })).status, 200)
+    assert.equal((await ask(`/keys/${made.id}`, 'DELETE')).status, 200)
+    assert.equal((await weir.call('/models', { key: made.key })).status, 401)
+    assert.equal((await ask('/keys', 'POST', { name: '' })).status, 400)
+    assert.equal((await ask('/keys', 'POST', { name: 'x', more: 1 })).status, 400)
+  })
+})
