@@ -42,6 +42,10 @@ export const configNotes = {
   'files.prefix': ['', 'Put before the names of all objects.'],
   'audio.max_upload_bytes': ['25 MiB', 'The largest recording.'],
   'audio.max_spool_bytes': ['8 GiB', 'For all recordings on disk at a time.'],
+  'console.models': [
+    '`members`',
+    '`public`: everybody sees the models and their list prices in the console, without signing in.',
+  ],
   'log.level': ['`info`', 'How much is logged.'],
   catalog: ['', 'A file with `models`, instead of `models` here.'],
   'models[].id': ['required', 'The name that callers use.'],

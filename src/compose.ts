@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
+import { openSessions } from './accounts/sessions.ts'
 import { workspaceSessions } from './accounts/workspace-sessions.ts'
 import { liveFeed } from './admission/live-feed.ts'
 import { memoryAdmission } from './admission/memory.ts'
@@ -22,6 +23,7 @@ import { localModels, type FetchEvents } from './embedded/service/local-models.t
 import { formatAud } from './core/money/money.ts'
 import { healthCheckOf } from './dialects/health-check.ts'
 import { engineSet } from './engines/engine-set.ts'
+import { failureCounts } from './engines/failure-counts.ts'
 import { healthLog } from './engines/health-log.ts'
 import { serverActivities } from './engines/server-activity.ts'
 import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
@@ -57,6 +59,9 @@ export interface Service {
   readonly adminUrl: string
   /** The key of the first workspace. Only set on the very first start. */
   readonly firstKey: string | undefined
+  /** Addresses that sign somebody in to a console, once. undefined: there is no such workspace. */
+  consoleLink(): string | undefined
+  operatorConsoleLink(): string
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
   isUp(model: Model): boolean
@@ -130,6 +135,7 @@ async function assemble(
   const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
   const sessions = workspaceSessions(accounts, clock)
+  const operatorSessions = openSessions<'operator'>(clock, () => true)
   const prices = await openPriceBook(store, clock, changes)
   const spending = await openSpending(books, clock, {
     limitReached({ name, spendLimit }, spent) {
@@ -138,9 +144,13 @@ async function assemble(
       log.warn({ workspace: name, limit, spent: formatAud(spent), soft: spendLimit?.isSoft }, 'spend limit reached')
     },
   })
+  const engineFailures = failureCounts()
   const engineEvents: UpstreamEvents = {
     healthChanged: healthLog((url, isUp) => log.warn({ url }, isUp ? 'engine is up again' : 'engine is down')),
-    callFailed: (url, reason) => log.warn({ url, reason }, 'engine call failed'),
+    callFailed(url, reason) {
+      engineFailures.add(url, reason)
+      log.warn({ url, reason }, 'engine call failed')
+    },
   }
   const local = opened.adopt(
     localModels({
@@ -266,6 +276,14 @@ async function assemble(
       invoiceFonts: config.invoice.fonts,
       telemetry,
       operatorToken,
+      operatorSessions,
+      audit: store,
+      clock,
+      live,
+      catalogSource: config.catalog,
+      engines: () =>
+        [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url, isUp, ...engineFailures.of(url) })),
+      downloads: downloads.list,
       limits: settings,
       readiness,
     }),
@@ -293,6 +311,7 @@ async function assemble(
       books,
       live,
       downloads: downloads.list,
+      consoleModels: config.consoleModels,
       invoicing,
       rowLinks,
       invoiceFonts: config.invoice.fonts,
@@ -365,6 +384,11 @@ async function assemble(
     url,
     adminUrl,
     firstKey,
+    consoleLink() {
+      const isThere = accounts.workspaces().some(({ name }) => name === FIRST_WORKSPACE)
+      return isThere ? `${url}/console#link=${sessions.issueLink(FIRST_WORKSPACE).secret}` : undefined
+    },
+    operatorConsoleLink: () => `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`,
     models: catalog.models(),
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,

@@ -127,6 +127,7 @@ export const configSchema = Type.Object(
         closed,
       ),
     ),
+    console: Type.Optional(Type.Object({ models: Type.Optional(Type.Enum(['members', 'public'])) }, closed)),
     log: Type.Optional(
       Type.Object({ level: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'])) }, closed),
     ),

@@ -61,6 +61,8 @@ export interface Config {
     /** The total size of all uploads on disk. */
     readonly maxSpoolBytes: number
   }
+  /** Who sees the models and their list prices in the console without signing in. */
+  readonly consoleModels: 'members' | 'public'
   readonly logLevel: string
   readonly catalog: CatalogSource
   /** Every setting with its source, for people. Secrets are left out. */
@@ -142,6 +144,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
       maxUploadBytes: content.audio?.max_upload_bytes ?? MAX_UPLOAD_BYTES,
       maxSpoolBytes: content.audio?.max_spool_bytes ?? MAX_SPOOL_BYTES,
     },
+    consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
     catalog: catalogSource(file, content, base, (name) => environment[name]),
   }
@@ -347,6 +350,7 @@ function settingsOf(
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
     ['invoice.link_days', config.invoice.linkDays],
     ['invoice.fonts', config.invoice.fonts],
+    ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
     ['catalog', config.catalog.file ?? 'built in'],
     // These have no defaults worth showing.

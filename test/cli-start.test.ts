@@ -53,6 +53,7 @@ describe('weir serve, whose output goes to a pipe', () => {
       'url',
       'api',
       'docs',
+      'console',
       'operator',
       'data_dir',
       'models',
@@ -83,16 +84,22 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     const [, url = ''] = /API +(\S+)\/api\/v1/.exec(text) ?? assert.fail(text)
     const [key = ''] = /weir_\w{49}/.exec(text) ?? assert.fail(text)
     const [, operator = ''] = /Operator +(\S+)/.exec(text) ?? assert.fail(text)
+    const [, link = ''] = /Console +(\S+)/.exec(text) ?? assert.fail(text)
+    for (const it of [link, operator]) assert.match(it, /^http:\/\/127\.0\.0\.1:\d+\/console#link=[\w-]{22}$/)
     assert.equal(
       text.trim(),
       `
   Weir is running. Ctrl-C stops it.
 
+  Console   ${link}
   API       ${url}/api/v1
   Docs      ${url}/docs
-  Operator  ${operator} (token: operator-token in the data directory)
+  Operator  ${operator}
+  Token     operator-token in the data directory
   Data      ${join(it.folder, 'data')}
   Models    1
+
+  The links sign in to the consoles, each once, within 30 minutes.
 
   Your first API key (it is not shown again):
     ${key}

@@ -338,6 +338,50 @@ export interface Operations {
       }[]
     }
   }
+  publicModels: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: string
+        object: 'model'
+        created: number
+        owned_by: string
+        name: string
+        context_length: number
+        max_completion_tokens: number
+        default_max_tokens: number
+        architecture: {
+          modality: string
+          input_modalities: readonly string[]
+          output_modalities: readonly string[]
+          tokenizer: string | null
+          instruct_type: string | null
+        }
+        pricing: {
+          currency: 'AUD'
+          tax: 'excl_gst'
+          prompt: string
+          completion: string
+          input_cache_read: string | null
+          per_million_tokens: { input: string; output: string; cached_input: string | null }
+          per_image: string | null
+          image_prices: readonly { size: string; quality: string | null; per_image: string }[]
+          per_audio_minute: string | null
+          dedicated_per_hour: string | null
+          dedicated_per_hour_indicative?: boolean
+        }
+        model_categories: readonly ('llm' | 'vision' | 'embedding' | 'reranker' | 'image' | 'audio')[]
+        supported_parameters: readonly string[]
+        modes: readonly ('serverless' | 'dedicated')[]
+        endpoints: readonly string[]
+        available: boolean
+        unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      }[]
+    }
+  }
 }
 
 export const operations = {
@@ -354,4 +398,5 @@ export const operations = {
   invoices: ['GET', '/console/api/invoices'],
   invoice: ['GET', '/console/api/invoices/{number}'],
   live: ['GET', '/console/api/live'],
+  publicModels: ['GET', '/console/api/public-models'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

@@ -599,6 +599,192 @@ export interface Operations {
     body: undefined
     answer: { reloaded: true; models: number }
   }
+  listEngines: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        lane: string
+        model: string
+        mode: 'serverless' | 'dedicated'
+        workspace: string | null
+        kind: string | null
+        addresses: readonly { url: string; up: boolean; failures: number; last_failure: string | null }[]
+        download: { received_bytes: number; total_bytes: number | null; problem: string | null } | null
+      }[]
+    }
+  }
+  previewCatalog: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      file: string | null
+      mistakes: readonly string[]
+      losses: readonly string[]
+      changes: readonly {
+        model: string
+        change: 'added' | 'removed' | 'changed'
+        fields: readonly { field: string; before: string | null; after: string | null }[]
+      }[]
+    }
+  }
+  listQueues: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      at: number
+      lanes: readonly {
+        lane: string
+        in_flight_requests: number
+        committed_tokens: number
+        queue_depth: number
+        wait_ms_p50: number | null
+        wait_ms_p95: number | null
+        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      }[]
+    }
+  }
+  simulateLimits: {
+    path: {}
+    query: {}
+    body: {
+      lane: string
+      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      hours: number
+      tokens_per_second: number
+    }
+    answer: {
+      current: {
+        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        requests: number
+        admitted: number
+        queue_full: number
+        overloaded: number
+        too_large: number
+        wait_ms: { p50: number; p95: number; max: number } | null
+        answer_ms: { p50: number; p95: number; max: number } | null
+      }
+      proposed: {
+        limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+        requests: number
+        admitted: number
+        queue_full: number
+        overloaded: number
+        too_large: number
+        wait_ms: { p50: number; p95: number; max: number } | null
+        answer_ms: { p50: number; p95: number; max: number } | null
+      }
+    }
+  }
+  usageReport: {
+    path: {}
+    query: { workspace?: string; from: string; to: string; group_by?: 'model' | 'key' | 'workspace' }
+    body: undefined
+    answer: {
+      object: 'usage.report'
+      unit: 'hour' | 'day'
+      times: readonly number[]
+      total: {
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+      }
+      series: readonly {
+        at: number
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+      }[]
+      groups: readonly {
+        group: string
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount: string
+        series: readonly { at: number; requests: number; amount: string }[]
+      }[]
+    }
+  }
+  listRequests: {
+    path: {}
+    query: {
+      workspace: string
+      from?: string
+      to?: string
+      model?: string
+      key?: string
+      outcome?: 'failed'
+      before?: string
+      limit?: number
+    }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        request_id: string
+        model: string
+        lane: string
+        endpoint: string
+        key_id: string
+        max_tokens: number
+        input_tokens: number
+        cached_input_tokens: number
+        output_tokens: number
+        images: number
+        audio_ms: number
+        amount_pico_aud: string
+        estimated: boolean
+        outcome: string
+        price_version: number
+        queue_wait_ms: number
+        first_token_ms: number | null
+        duration_ms: number
+        started: string
+        settled: string
+        capacity_ms?: number
+        corrects?: string
+        reason?: string
+        credit_note?: string | null
+      }[]
+      next: string | null
+    }
+  }
+  auditLog: {
+    path: {}
+    query: { before?: number; limit?: number }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        id: number
+        at: string
+        actor: string
+        request_id: string
+        action: string
+        subject: string
+        request: string | null
+        before: string | null
+        after: string | null
+        outcome: 'begun' | 'done' | 'refused'
+      }[]
+      next: number | null
+    }
+  }
   metrics: {
     path: {}
     query: {}
@@ -642,6 +828,13 @@ export const operations = {
   reconcile: ['GET', '/admin/v1/reconcile'],
   reloadAccounts: ['POST', '/admin/v1/accounts/reload'],
   reloadCatalog: ['POST', '/admin/v1/catalog/reload'],
+  listEngines: ['GET', '/admin/v1/engines'],
+  previewCatalog: ['POST', '/admin/v1/catalog/preview'],
+  listQueues: ['GET', '/admin/v1/queues'],
+  simulateLimits: ['POST', '/admin/v1/queues/simulate'],
+  usageReport: ['GET', '/admin/v1/reports/usage'],
+  listRequests: ['GET', '/admin/v1/requests'],
+  auditLog: ['GET', '/admin/v1/audit-log'],
   metrics: ['GET', '/metrics'],
   health: ['GET', '/healthz'],
   readiness: ['GET', '/readyz'],

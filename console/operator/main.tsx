@@ -1,5 +1,7 @@
 import { render } from 'preact'
-import { Empty } from '../shared/parts.tsx'
+import { App } from './app.tsx'
+import { openSession } from './session.ts'
 
+void openSession()
 const root = document.getElementById('app')
-if (root) render(<Empty title="Weir" />, root)
+if (root) render(<App />, root)

@@ -29,7 +29,7 @@ export function Shell({
     isFirst.current = false
     window.scrollTo(0, 0)
   }, [path])
-  const isCurrent = (page: string): boolean => path === page || path.startsWith(`${page}/`)
+  const isCurrent = (page: string): boolean => path === page || (page !== '/console' && path.startsWith(`${page}/`))
   return (
     <div class="shell">
       <a class="skip" href="#content">

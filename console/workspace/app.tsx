@@ -1,4 +1,4 @@
-import { LocationProvider, Route, Router } from 'preact-iso'
+import { LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { isSignedOut } from '../shared/client.ts'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
@@ -6,13 +6,15 @@ import { SignIn } from '../shared/sign-in.tsx'
 import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { ModelPage } from './pages/model.tsx'
-import { ModelsPage } from './pages/models.tsx'
+import { ModelsPage, PublicModelsPage } from './pages/models.tsx'
 import { PlaygroundPage } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
+import { StartPage } from './pages/start.tsx'
 import { UsagePage } from './pages/usage.tsx'
-import { session, signIn, signOut } from './session.ts'
+import { publicModels, session, signIn, signOut } from './session.ts'
 
 const pages = [
+  { path: '/console', title: 'Start' },
   { path: '/console/models', title: 'Models' },
   { path: '/console/playground', title: 'Playground' },
   { path: '/console/keys', title: 'Keys' },
@@ -23,42 +25,67 @@ const pages = [
 export function App() {
   const current = session.value
   if (current === undefined) return null
-  if (current === null || isSignedOut.value) {
-    return (
-      <SignIn
-        title="Weir"
-        about="Sign in with an API key of your workspace. The key is checked once and not kept in this browser."
-        label="API key"
-        hasEnded={current !== null}
-        enter={(key) => signIn({ key })}
-      />
-    )
-  }
   return (
     <LocationProvider scope="/console">
-      <Shell
-        name={current.workspace}
-        pages={pages}
-        foot={
-          <button type="button" class="plain" onClick={() => void signOut()}>
-            Sign out
-          </button>
-        }
-      >
-        <Router>
-          <Route path="/console" component={ModelsPage} />
-          <Route path="/console/models" component={ModelsPage} />
-          <Route path="/console/models/:slug+" component={ModelPage} />
-          <Route path="/console/playground" component={PlaygroundPage} />
-          <Route path="/console/keys" component={KeysPage} />
-          <Route path="/console/usage" component={UsagePage} />
-          <Route path="/console/usage/:id" component={RequestPage} />
-          <Route path="/console/invoices" component={InvoicesPage} />
-          <Route path="/console/invoices/:number" component={InvoicePage} />
-          <Route default component={NotFound} />
-        </Router>
-      </Shell>
+      {current !== null && !isSignedOut.value ? (
+        <Member workspace={current.workspace} />
+      ) : current === null && publicModels.value ? (
+        <Visitor />
+      ) : (
+        <Enter hasEnded={current !== null} />
+      )}
     </LocationProvider>
+  )
+}
+
+function Member({ workspace }: { workspace: string }) {
+  return (
+    <Shell
+      name={workspace}
+      pages={pages}
+      foot={
+        <button type="button" class="plain" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      }
+    >
+      <Router>
+        <Route path="/console" component={StartPage} />
+        <Route path="/console/sign-in" component={StartPage} />
+        <Route path="/console/models" component={ModelsPage} />
+        <Route path="/console/models/:slug+" component={ModelPage} />
+        <Route path="/console/playground" component={PlaygroundPage} />
+        <Route path="/console/keys" component={KeysPage} />
+        <Route path="/console/usage" component={UsagePage} />
+        <Route path="/console/usage/:id" component={RequestPage} />
+        <Route path="/console/invoices" component={InvoicesPage} />
+        <Route path="/console/invoices/:number" component={InvoicePage} />
+        <Route default component={NotFound} />
+      </Router>
+    </Shell>
+  )
+}
+
+/** Somebody who is not signed in, where the operator shows the models to everybody. */
+function Visitor() {
+  const { path } = useLocation()
+  if (path !== '/console' && path !== '/console/models') return <Enter hasEnded={false} />
+  return (
+    <Shell name="" pages={[{ path: '/console/models', title: 'Models' }]} foot={<a href="/console/sign-in">Sign in</a>}>
+      <PublicModelsPage />
+    </Shell>
+  )
+}
+
+function Enter({ hasEnded }: { hasEnded: boolean }) {
+  return (
+    <SignIn
+      title="Weir"
+      about="Sign in with an API key of your workspace. The key is checked once and not kept in this browser."
+      label="API key"
+      hasEnded={hasEnded}
+      enter={(key) => signIn({ key })}
+    />
   )
 }
 

@@ -1,9 +1,12 @@
 import { signal } from '@preact/signals'
 import { isSignedOut } from '../shared/client.ts'
-import { api, type Session } from './api.ts'
+import { api, type Model, type Session } from './api.ts'
 
 /** Who is signed in. undefined: not known yet. */
 export const session = signal<Session | null | undefined>(undefined)
+
+/** The models that everybody may see; undefined if the operator shows them to members only. */
+export const publicModels = signal<readonly Model[] | undefined>(undefined)
 
 /** Signs in with the secret in the address, if there is one, or finds out who is signed in. */
 export async function openSession(): Promise<void> {
@@ -17,6 +20,7 @@ export async function openSession(): Promise<void> {
   try {
     session.value = await api('getSession')
   } catch {
+    publicModels.value = (await api('publicModels').catch(() => undefined))?.data
     session.value = null
   }
   isSignedOut.value = false
@@ -25,10 +29,6 @@ export async function openSession(): Promise<void> {
 export async function signIn(secret: { readonly key: string } | { readonly link: string }): Promise<void> {
   session.value = await api('signIn', { body: secret })
   isSignedOut.value = false
-}
-
-export async function refreshSession(): Promise<void> {
-  session.value = await api('getSession')
 }
 
 export async function signOut(): Promise<void> {

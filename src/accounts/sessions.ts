@@ -48,9 +48,15 @@ export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) 
   const sessions = new Map<string, Kept<Subject>>()
   const links = new Map<string, Kept<Subject>>()
 
-  function add(kept: Map<string, Kept<Subject>>, subject: Subject, owner: string, ms: number): [string, number] {
+  function add(
+    kept: Map<string, Kept<Subject>>,
+    bytes: number,
+    subject: Subject,
+    owner: string,
+    ms: number,
+  ): [secret: string, expiresAt: number] {
     makeRoom(kept, owner, clock.now())
-    const secret = randomBytes(32).toString('base64url')
+    const secret = randomBytes(bytes).toString('base64url')
     const expiresAt = clock.now() + ms
     kept.set(hash('sha256', secret), { subject, owner, expiresAt })
     return [secret, expiresAt]
@@ -58,7 +64,7 @@ export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) 
 
   return {
     open(subject, owner) {
-      const [token, expiresAt] = add(sessions, subject, owner, SESSION_MS)
+      const [token, expiresAt] = add(sessions, 32, subject, owner, SESSION_MS)
       return { token, expiresAt }
     },
     find(token) {
@@ -71,7 +77,8 @@ export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) 
     },
     end: (token) => void sessions.delete(hash('sha256', token)),
     issueLink(subject, owner) {
-      const [secret, expiresAt] = add(links, subject, owner, LINK_MS)
+      // 128 bits for half an hour, so that a link fits on a line of a terminal.
+      const [secret, expiresAt] = add(links, 16, subject, owner, LINK_MS)
       return { secret, expiresAt }
     },
     redeem(secret) {

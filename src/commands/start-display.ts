@@ -67,6 +67,8 @@ function startedJson(service: Service, { dataDir }: Config): string {
     url: service.url,
     api: `${service.url}/api/v1`,
     docs: `${service.url}/docs`,
+    // Without a link that signs in: whoever reads the output of a service keeps it.
+    console: `${service.url}/console`,
     operator: service.adminUrl,
     data_dir: dataDir,
     models: service.models.length,
@@ -96,11 +98,14 @@ interface Overview {
 function overview({ service, config, options, model, view }: Overview): string {
   const { paint } = view
   const token = config.operatorToken === undefined ? 'operator-token in the data directory' : 'yours'
+  const link = service.consoleLink()
   const fields = renderFields(
     [
+      ['Console', paint('cyan', link ?? `${service.url}/console`)],
       ['API', paint('cyan', `${service.url}/api/v1`)],
       ['Docs', paint('cyan', `${service.url}/docs`)],
-      ['Operator', `${paint('cyan', service.adminUrl)} (token: ${token})`],
+      ['Operator', paint('cyan', service.operatorConsoleLink())],
+      ['Token', token],
       ['Data', config.dataDir],
       ['Models', String(service.models.length)],
     ],
@@ -109,6 +114,7 @@ function overview({ service, config, options, model, view }: Overview): string {
   const parts = [
     paint('bold', 'Weir is running.') + paint('dim', ' Ctrl-C stops it.'),
     fields,
+    paint('dim', 'The links sign in to the consoles, each once, within 30 minutes.'),
     keyText(service, config, options, view),
     model
       ? tryChat(service, model, view)

@@ -33,6 +33,7 @@ export async function usageOverview(
   workspaceId: string | undefined,
   asked: { readonly from: string; readonly to: string },
   groupBy: ReportGrouping,
+  nameOf: (group: string) => string = (group) => group,
 ): Promise<object> {
   const period = reportPeriod(asked)
   const query = { workspaceId, ...period, groupBy }
@@ -44,7 +45,7 @@ export async function usageOverview(
     largest.map(async (sums) => {
       const own = await store.usageOverTime({ ...query, group: sums.group })
       return {
-        group: sums.group,
+        group: nameOf(sums.group),
         ...sumsView(sums),
         series: own.map(({ at, requests, amount }) => ({ at, requests, amount: formatAud(amount) })),
       }

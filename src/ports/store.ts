@@ -1,4 +1,5 @@
 import type { AccountsSnapshot, ApiKey, Buyer, PriceVersion, SpendLimit, Workspace } from './accounts.ts'
+import type { AuditStore } from './audit.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from './invoices.ts'
 import type { LedgerStore } from './ledger.ts'
 import type { ReportStore } from './reports.ts'
@@ -17,7 +18,8 @@ export interface Store
     InvoiceStore,
     AdjustmentNoteStore,
     LinkSecretStore,
-    ArrivalStore {
+    ArrivalStore,
+    AuditStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

@@ -6,6 +6,7 @@ import type { DatabaseEvents } from './database.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
+import { auditQueries } from './queries/audit.ts'
 import { invoiceQueries } from './queries/invoices.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
@@ -41,6 +42,7 @@ export async function openStore({ dataDir, exclusive, owner, events }: StoreOpti
     ...linkSecretQueries(database),
     ...arrivalQueries(database),
     ...reportQueries(database),
+    ...auditQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

@@ -10,6 +10,23 @@ before(async () => {
 })
 after(() => stage.stop())
 
+describe('the first page', () => {
+  it('sends a first request with a live answer, and has the code for it', async () => {
+    const { page, context, go } = await stage.visitor()
+    stage.engine.script = { tokens: ['It ', 'is ', 'Paris.'] }
+    await go('')
+    await page.getByText('7 of 8 models are ready.').waitFor()
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('It is Paris.').waitFor()
+    await page.getByLabel('What the request took').getByText('A$').waitFor()
+    const code = await page.getByLabel('The request in curl').textContent()
+    assert.ok(code?.includes('Name the capital of France.'))
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+})
+
 describe('signing in to the console', () => {
   it('with a key shows the workspace, and keeps the key nowhere in the browser', async () => {
     const { page, context, go } = await stage.visitor({ isSignedIn: false })
@@ -40,7 +57,7 @@ describe('signing in to the console', () => {
   it('with a one-time link works once, and the secret leaves the address', async () => {
     const issued = await stage.weir.admin('POST', '/admin/v1/workspaces/default/console-links')
     const { path } = (await issued.json()) as { path: string }
-    for (const heading of ['Models', 'Weir']) {
+    for (const heading of ['Start', 'Weir']) {
       const { page, context } = await stage.visitor({ isSignedIn: false })
       await page.goto(stage.weir.service.url + path)
       await page.getByRole('heading', { name: heading, exact: true }).waitFor()
@@ -58,9 +75,9 @@ describe('signing in to the console', () => {
     await go('')
     await page.getByLabel('API key').fill(made.key)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Models' }).waitFor()
+    await page.getByRole('heading', { name: 'Start' }).waitFor()
     await stage.weir.admin('DELETE', `/admin/v1/keys/${made.id}`)
-    await page.getByRole('link', { name: 'Test 8B' }).click()
+    await page.getByRole('link', { name: 'Usage' }).click()
     await page.getByText('Your session has ended').waitFor()
     await assertAccessible(page)
     await context.close()

@@ -10,7 +10,7 @@ import {
 } from '../support/openapi.ts'
 import { addPastUsage } from '../support/past-usage.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
 
 let engine: ScriptedEngine
 let weir: TestWeir
@@ -22,7 +22,11 @@ before(async () => {
   engine = await scriptedEngine()
   weir = await startWeir({
     rate_limit: { requests_per_minute: 10_000, unauthenticated_per_minute: 10_000 },
-    models: [modelEntry([engine.url])],
+    console: { models: 'public' },
+    models: [
+      modelEntry([engine.url]),
+      modelEntry([engine.url], { id: 'meta/hidden', aliases: [], visible_to: ['default'] }),
+    ],
   })
   await addPastUsage(weir, { days: 2, rows: 300 })
   document = (await (await fetch(`${weir.service.url}/console/api/openapi.json`)).json()) as ApiDocument
@@ -63,6 +67,7 @@ describe('the API of the console', () => {
       '/reports/month': '/reports/month',
       '/requests': '/requests?limit=3',
       '/invoices': '/invoices',
+      '/public-models': '/public-models',
     }
     const reads = operationsOf(document).filter(
       ([method, path]) => method === 'get' && !path.includes('{') && path !== '/live',
@@ -76,6 +81,18 @@ describe('the API of the console', () => {
       assert.deepEqual(Errors(schema, body)[1], [], path)
       assert.deepEqual(undocumented(schema, body), [], path)
     }
+  })
+
+  it('shows models to everybody only if the operator says so, and no hidden ones', async () => {
+    const open = await fetch(`${weir.service.url}/console/api/public-models`)
+    const { data } = (await open.json()) as { data: { id: string; pricing: { per_million_tokens: object } }[] }
+    assert.deepEqual(
+      data.map(({ id }) => id),
+      ['meta/test-8b'],
+    )
+    await withWeir({ models: [modelEntry([engine.url])] }, async (other) => {
+      assert.equal((await fetch(`${other.service.url}/console/api/public-models`)).status, 401)
+    })
   })
 
   it('sums a period so that nothing is missing', async () => {

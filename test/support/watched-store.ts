@@ -6,6 +6,7 @@ import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
+import { auditQueries } from '../../src/store/queries/audit.ts'
 import { reportQueries } from '../../src/store/queries/reports.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
@@ -55,6 +56,7 @@ export async function watchedStore(
     ...adjustmentNoteQueries(database),
     ...linkSecretQueries(database),
     ...reportQueries(database),
+    ...auditQueries(database),
   }
   return { store, transactions }
 }

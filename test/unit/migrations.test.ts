@@ -23,6 +23,7 @@ const released: Readonly<Record<string, string>> = {
   '0004-refused-rows.sql': '4546793aec0b32c58c2d08e88fa61279a163d6d1f8d802376f3b0e859d48a0ce',
   '0005-key-names.sql': '33cb7d198092e3858e5c465b4561f4a2a6cbe941d2deee89064b9157f630ed65',
   '0006-credits-and-reissues.sql': 'c7c1db852f4cdf210c0ef651c5f38fe24f503f8648fa7785c545f1ddad6f7a96',
+  '0007-audit-log.sql': 'f20bd83d7bb8538a005c7c343a5c3a82b1d57bb9d6a60c22d96a47ae8e1dec1f',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

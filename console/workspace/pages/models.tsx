@@ -5,19 +5,46 @@ import { Empty, PageHead, Ready, Segments, Stale, State, Table } from '../../sha
 import { Arriving } from '../arriving.tsx'
 import { api, type Model } from '../api.ts'
 import { live, type Load } from '../live.ts'
+import { publicModels } from '../session.ts'
 import { availabilityOf, categoryNames, contextOf, modelPath, pricesOf, type Category } from '../model-facts.ts'
 
 type Loads = ReadonlyMap<string, Load>
 
-/** Every model with its prices and its load. The filters are in the address, so that a view can be shared. */
+/** Every model with its prices and its load. */
 export function ModelsPage() {
-  const { query, route } = useLocation()
   const { samples, isStale } = live.use()
   const sample = samples.at(-1)
   const loads: Loads = new Map(sample?.models.map((it) => [it.model, it]))
   // A model that has become ready has other details too.
   const ready = sample?.models.filter(({ available }) => available).length
   const loaded = useData(async (signal) => (await api('models', { query: { scope: 'catalog' }, signal })).data, [ready])
+  return (
+    <>
+      <PageHead title="Models" about="Prices are in Australian dollars and exclude GST." />
+      <Stale is={isStale} />
+      <Arriving downloads={sample?.downloads ?? []} />
+      <Ready of={loaded}>{(models) => <ModelBrowser models={models} loads={loads} />}</Ready>
+    </>
+  )
+}
+
+/** The same for people who are not signed in, without the load. */
+export function PublicModelsPage() {
+  return (
+    <>
+      <PageHead title="Models" about="List prices in Australian dollars, excluding GST.">
+        <a class="button primary" href="/console/sign-in">
+          Sign in
+        </a>
+      </PageHead>
+      <ModelBrowser models={publicModels.value ?? []} loads={undefined} />
+    </>
+  )
+}
+
+/** The filters are in the address, so that a view can be shared. */
+function ModelBrowser({ models, loads }: { models: readonly Model[]; loads: Loads | undefined }) {
+  const { query, route } = useLocation()
   const { q: search = '', category = '', view = 'cards' } = query
   const filter = (changes: Record<string, string>): void => {
     const next = Object.entries({ q: search, category, view, ...changes }).filter(
@@ -26,70 +53,59 @@ export function ModelsPage() {
     const text = new URLSearchParams(next).toString()
     route(`/console/models${text === '' ? '' : `?${text}`}`, true)
   }
+  const shown = models.filter((model) => fits(model, search, category))
   return (
     <>
-      <PageHead title="Models" about="Prices are in Australian dollars and exclude GST." />
-      <Stale is={isStale} />
-      <Arriving downloads={sample?.downloads ?? []} />
-      <Ready of={loaded}>
-        {(models) => {
-          const shown = models.filter((model) => fits(model, search, category))
-          return (
-            <>
-              <div class="row" role="search">
-                <input
-                  type="search"
-                  aria-label="Search models"
-                  placeholder="Search by name"
-                  class="search"
-                  value={search}
-                  onInput={(event) => filter({ q: event.currentTarget.value })}
-                />
-                <select
-                  aria-label="Category"
-                  class="choice"
-                  value={category}
-                  onChange={(event) => filter({ category: event.currentTarget.value })}
-                >
-                  <option value="">All categories</option>
-                  {Object.entries(categoryNames).map(([value, name]) => (
-                    <option key={value} value={value}>
-                      {name}
-                    </option>
-                  ))}
-                </select>
-                <Segments
-                  label="View"
-                  value={view === 'table' ? 'table' : 'cards'}
-                  options={[
-                    ['cards', 'Cards'],
-                    ['table', 'Table'],
-                  ]}
-                  choose={(next) => filter({ view: next })}
-                />
-                <span class="soft small" role="status">
-                  {shown.length === models.length
-                    ? `${count(shown.length)} models`
-                    : `${count(shown.length)} of ${count(models.length)}`}
-                </span>
-              </div>
-              {shown.length === 0 ? (
-                <Empty title={models.length === 0 ? 'There are no models yet' : 'No model fits'}>
-                  {models.length === 0 ? 'The operator adds them to the catalog.' : 'Try another word or category.'}
-                </Empty>
-              ) : view === 'table' ? (
-                <ModelTable models={shown} loads={loads} />
-              ) : (
-                <div class="cards">
-                  {shown.map((model) => (
-                    <ModelCard key={model.id} model={model} load={loads.get(model.id)} />
-                  ))}
-                </div>
-              )}
-            </>
-          )
-        }}
-      </Ready>
+      <div class="row" role="search">
+        <input
+          type="search"
+          aria-label="Search models"
+          placeholder="Search by name"
+          class="search"
+          value={search}
+          onInput={(event) => filter({ q: event.currentTarget.value })}
+        />
+        <select
+          aria-label="Category"
+          class="choice"
+          value={category}
+          onChange={(event) => filter({ category: event.currentTarget.value })}
+        >
+          <option value="">All categories</option>
+          {Object.entries(categoryNames).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <Segments
+          label="View"
+          value={view === 'table' ? 'table' : 'cards'}
+          options={[
+            ['cards', 'Cards'],
+            ['table', 'Table'],
+          ]}
+          choose={(next) => filter({ view: next })}
+        />
+        <span class="soft small" role="status">
+          {shown.length === models.length
+            ? `${count(shown.length)} models`
+            : `${count(shown.length)} of ${count(models.length)}`}
+        </span>
+      </div>
+      {shown.length === 0 ? (
+        <Empty title={models.length === 0 ? 'There are no models yet' : 'No model fits'}>
+          {models.length === 0 ? 'The operator adds them to the catalog.' : 'Try another word or category.'}
+        </Empty>
+      ) : view === 'table' ? (
+        <ModelTable models={shown} loads={loads ?? new Map()} />
+      ) : (
+        <div class="cards">
+          {shown.map((model) => (
+            <ModelCard key={model.id} model={model} load={loads && loadText(loads.get(model.id))} />
+          ))}
+        </div>
+      )}
     </>
   )
 }
@@ -108,7 +124,7 @@ export function Availability({ model }: { model: Model }) {
   return <State is={health}>{text}</State>
 }
 
-function ModelCard({ model, load }: { model: Model; load: Load | undefined }) {
+function ModelCard({ model, load }: { model: Model; load: string | undefined }) {
   return (
     <article class="card">
       <div class="stack tight">
@@ -138,7 +154,7 @@ function ModelCard({ model, load }: { model: Model; load: Load | undefined }) {
           </div>
         ))}
       </dl>
-      <p class="foot small soft">{loadText(load)}</p>
+      {load === undefined ? null : <p class="foot small soft">{load}</p>}
     </article>
   )
 }

@@ -1,26 +1,28 @@
-import { hash, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '../../core/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
+import { recorded } from './audit.ts'
+import { isOperatorToken, operatorSession } from './operator-session.ts'
 import { adminRoutes, type AdminRouteParts } from './admin-routes.ts'
 
-/** The operator's listener: everything but health checks and documentation needs the operator's token. */
-export interface AdminParts extends AdminRouteParts {
-  readonly operatorToken: string
-}
+/** The operator's listener: everything but health checks, documentation and the console's page needs the operator. */
+export type AdminParts = AdminRouteParts
 
 export function adminApi(parts: AdminParts): Application {
   const { log } = parts.telemetry
   const routes = routeTable(adminRoutes(parts))
-  const expected = digest(parts.operatorToken)
 
+  /** With the token, or with a session of the console. */
   function authorize(exchange: Exchange): void {
-    const given = /^bearer +(\S+) *$/i.exec(exchange.request.headers.authorization ?? '')?.[1]
+    const { authorization } = exchange.request.headers
+    const session = authorization === undefined ? operatorSession(exchange, parts) : undefined
+    if (session !== undefined) return void (exchange.notes['operator'] = `console ${session}`)
+    const given = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (given === undefined) {
       throw new ApiError('missing_api_key', 'Send the operator token in the header Authorization: Bearer <TOKEN>.')
     }
-    if (!timingSafeEqual(digest(given), expected)) throw new ApiError('invalid_api_key', 'The operator token is wrong.')
+    if (!isOperatorToken(given, parts)) throw new ApiError('invalid_api_key', 'The operator token is wrong.')
   }
 
   return {
@@ -28,7 +30,7 @@ export function adminApi(parts: AdminParts): Application {
       const match = routes.find(exchange.method, exchange.path)
       if (match.kind !== 'found' || match.route.access !== 'open') authorize(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
-      return match.route.answer(exchange, match.parameters)
+      return match.route.answer(exchange, match.parameters, (action, act) => recorded(parts, exchange, action, act))
     },
     look: async () => undefined,
     headers: () => ({}),
@@ -43,8 +45,4 @@ export function adminApi(parts: AdminParts): Application {
       else log.debug(line, 'operator request')
     },
   }
-}
-
-function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer')
 }

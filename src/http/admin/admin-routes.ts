@@ -1,20 +1,36 @@
 import type { Store } from '../../ports/store.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { consolePageRoutes } from '../console/console-page.ts'
 import { documentationRoutes } from '../documentation.ts'
 import { healthRoutes, type Readiness } from '../health.ts'
 import type { OpenRoute } from '../route.ts'
+import { auditRoutes, type AuditParts } from './audit.ts'
+import { catalogRoutes, type CatalogParts } from './catalog.ts'
 import { adminDescription } from './description.ts'
 import { invoiceRoutes, type InvoicesParts } from './invoices.ts'
 import { keyRoutes } from './keys.ts'
 import { metricsRoute } from './metrics.ts'
+import { operatorLiveRoute } from './operator-live.ts'
+import { operatorSessionRoutes, type OperatorSessionParts } from './operator-session.ts'
 import type { OperatorRoute } from './operator-route.ts'
 import { priceRoutes, type PricesParts } from './prices.ts'
+import { queueRoutes, type QueuesParts } from './queues.ts'
 import { reconciliationRoute } from './reconciliation.ts'
+import { reportRoutes } from './reports.ts'
 import { reloadRoutes, type ReloadParts } from './reload.ts'
 import { usageRoutes } from './usage.ts'
 import { workspaceRoutes, type WorkspacesParts } from './workspaces.ts'
 
-export interface AdminRouteParts extends WorkspacesParts, PricesParts, InvoicesParts, ReloadParts {
+export interface AdminRouteParts
+  extends
+    WorkspacesParts,
+    PricesParts,
+    InvoicesParts,
+    ReloadParts,
+    AuditParts,
+    CatalogParts,
+    QueuesParts,
+    OperatorSessionParts {
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
   readonly telemetry: Telemetry
@@ -31,9 +47,19 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...invoiceRoutes(parts),
     reconciliationRoute(parts),
     ...reloadRoutes(parts),
+    ...catalogRoutes(parts),
+    ...queueRoutes(parts),
+    ...reportRoutes(parts),
+    ...auditRoutes(parts),
     metricsRoute(parts),
     ...healthRoutes(() => parts.readiness()),
   ]
   // The documentation needs no token: a browser could not send one, and it holds nothing but what the source says.
-  return [...documentationRoutes(adminDescription, api), ...api]
+  return [
+    ...documentationRoutes(adminDescription, api),
+    ...consolePageRoutes('operator', 'Weir operator'),
+    ...operatorSessionRoutes(parts),
+    operatorLiveRoute(parts),
+    ...api,
+  ]
 }

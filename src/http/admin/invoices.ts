@@ -64,6 +64,13 @@ export function invoiceRoutes({
     monthIn(body.period),
   ]
 
+  /** The documents of a month, for the audit log. */
+  async function documentsOf(body: { readonly workspace: string; readonly period: string }): Promise<object> {
+    const documents = await invoicing.list(accounts.workspace(body.workspace))
+    const ofMonth = documents.filter(({ period }) => period === body.period)
+    return { documents: ofMonth.map(({ number, total }) => ({ number, total })) }
+  }
+
   async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
     exchange.sendJson(JSON.stringify(await rowLinks.linked(document)), 201)
   }
@@ -99,6 +106,7 @@ export function invoiceRoutes({
       example: monthExample,
       response: jsonResponse(invoiceSchema, invoiceExample, 201),
       errors: ['not_found', 'conflict'],
+      state: ({ body }) => documentsOf(body),
       async answer({ exchange, body }) {
         await sendIssued(exchange, await invoicing.issue(...requested(body)))
       },
@@ -113,6 +121,7 @@ export function invoiceRoutes({
       body: monthSchema,
       example: monthExample,
       response: invoiceResponse,
+      changesNothing: true,
       errors: ['not_found'],
       async answer({ exchange, query, body }) {
         await sendDocument(exchange, query.format ?? 'json', await invoicing.preview(...requested(body)))
@@ -129,6 +138,7 @@ export function invoiceRoutes({
       example: { ...monthExample, reason: 'Slow answers on 3 November', amount: '25.00' },
       response: jsonResponse(invoiceSchema, adjustmentExample, 201),
       errors: ['not_found', 'conflict'],
+      state: ({ body }) => documentsOf(body),
       async answer({ exchange, body }) {
         const [workspace, month] = requested(body)
         const { requests, all, amount, reason } = body

@@ -93,6 +93,10 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
       parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
       response: jsonResponse(keySchema, { ...keyExample, revoked: '2026-11-16T01:00:00.000Z' }),
       errors: ['not_found'],
+      async state({ parameters: { id } }) {
+        const key = accounts.keys().find((it) => it.id === id)
+        return key && keyView(key, accounts, await store.keysLastUsed())
+      },
       async answer({ exchange, parameters }) {
         const revoked = await accounts.revokeKey(parameters.id)
         exchange.sendJson(JSON.stringify(keyView(revoked, accounts, await store.keysLastUsed())))

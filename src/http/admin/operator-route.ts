@@ -2,6 +2,7 @@ import type { Static, TObject } from 'typebox'
 import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { readJsonObject } from '../body.ts'
+import type { Action } from './action.ts'
 import type { Exchange } from '../exchange.ts'
 import { readQuery } from '../query.ts'
 import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
@@ -9,8 +10,11 @@ import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
 /** A route for the operator. */
 export interface OperatorRoute extends Route {
   readonly access: 'operator'
-  answer(exchange: Exchange, parameters: PathParameters): Promise<void>
+  /** `record` does the action and puts it on record; a route that changes nothing is not recorded. */
+  answer(exchange: Exchange, parameters: PathParameters, record: RecordAction): Promise<void>
 }
+
+export type RecordAction = (action: Action, act: () => Promise<void>) => Promise<void>
 
 interface OperatorOperation<Path extends string, Query extends TObject, Body extends TObject> extends Omit<
   OperationAt<Path, Query>,
@@ -20,6 +24,10 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
   readonly body?: Body
   /** An example of the body. */
   readonly example?: NoInfer<Static<Body>>
+  /** True for a request that only looks, whatever its method is. */
+  readonly changesNothing?: boolean
+  /** What it changes, as it is at the moment, for the audit log. */
+  state?(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<object | undefined> | object | undefined
   answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void> | void
 }
 
@@ -40,7 +48,14 @@ export function operatorRoute<
   const Path extends string,
   Query extends TObject = TObject<{}>,
   Body extends TObject = TObject<{}>,
->({ body, example, answer, ...operation }: OperatorOperation<Path, Query, Body>): OperatorRoute {
+>({
+  body,
+  example,
+  changesNothing = false,
+  state,
+  answer,
+  ...operation
+}: OperatorOperation<Path, Query, Body>): OperatorRoute {
   const { method, path, query: querySchema, errors } = operation
   // A mistyped field must not look like a success.
   const bodySchema = body && { ...body, additionalProperties: false }
@@ -53,10 +68,14 @@ export function operatorRoute<
       ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema, example } } : {}),
       errors: [...errors, ...(bodySchema ? bodyErrors : querySchema ? ['invalid_value' as const] : [])],
     },
-    async answer(exchange, parameters) {
+    async answer(exchange, parameters, record) {
       const query = readQuery(querySchema, exchange.query)
       const given = bodySchema ? await readBody(exchange, bodySchema) : {}
-      await answer({ exchange, parameters, query, body: given } as Parameters<typeof answer>[0])
+      const call = { exchange, parameters, query, body: given } as Parameters<typeof answer>[0]
+      const act = async (): Promise<void> => answer(call)
+      if (method === 'GET' || changesNothing) return act()
+      const subject = Object.values(parameters).join(' ')
+      await record({ action: operation.id, subject, body: bodySchema && given, state: () => state?.(call) }, act)
     },
   }
 }

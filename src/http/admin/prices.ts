@@ -62,6 +62,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       example: workspacePriceExample.pricing,
       response: jsonResponse(workspacePriceSchema, workspacePriceExample),
       errors: ['not_found', 'model_not_found'],
+      state: ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model }, body: pricing }) {
         await setPrice(parts, workspace, model, pricing)
         exchange.sendJson(JSON.stringify({ model, pricing }))
@@ -79,12 +80,18 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
         pricing: null,
       }),
       errors: ['not_found', 'model_not_found'],
+      state: ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model } }) {
         await setPrice(parts, workspace, model, null)
         exchange.sendJson(JSON.stringify({ model, pricing: null }))
       },
     }),
   ]
+}
+
+/** What the workspace pays for a model, if not the list price. */
+function ownPrice({ accounts, prices }: PricesParts, workspace: string, model: string): object {
+  return { pricing: prices.workspacePrices(accounts.workspace(workspace).id).get(model) ?? null }
 }
 
 async function setPrice(

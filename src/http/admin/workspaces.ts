@@ -120,6 +120,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         201,
       ),
       errors: ['conflict'],
+      state: ({ body }) => workspaceView(accounts.workspace(body.name), limits.requestsPerMinute),
       async answer({ exchange, body }) {
         await accounts.createWorkspace(body.name)
         exchange.sendJson(workspaceJson(body.name), 201)
@@ -136,6 +137,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       example: { spend_limit: '250.00', buyer: { name: 'Acme Pty Ltd' } },
       response: jsonResponse(workspaceSchema, workspaceExample),
       errors: ['not_found'],
+      state: ({ parameters }) => workspaceView(accounts.workspace(parameters.workspace), limits.requestsPerMinute),
       async answer({ exchange, parameters, body }) {
         requireSomething(body, 'requests_per_minute', 'requests_per_minute')
         if (body.buyer) requireSomething(body.buyer, 'buyer', 'name')

@@ -99,11 +99,11 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
   ]
 }
 
-function listModels(
+export function listModels(
   parts: ModelsParts,
   workspace: Workspace,
   { scope = 'callable', category, mode, supported_parameters: names = '' }: Static<typeof listQuery>,
-  knownParameters: ReadonlySet<string>,
+  knownParameters: ReadonlySet<string> = new Set(),
 ): object {
   const parameters = parameterNames(names, knownParameters, parts.catalog.models())
   const data = parts.catalog

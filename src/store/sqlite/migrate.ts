@@ -13,6 +13,7 @@ export const steps = [
   '0004-refused-rows.sql',
   '0005-key-names.sql',
   '0006-credits-and-reissues.sql',
+  '0007-audit-log.sql',
 ] as const
 
 export const readStep = (step: string): string =>

@@ -6,11 +6,18 @@ import { consoleDescription } from './console-description.ts'
 import { consoleInvoiceRoutes, type ConsoleInvoicesParts } from './invoices.ts'
 import { consoleKeyRoutes, type ConsoleKeysParts } from './keys.ts'
 import { consoleLiveRoutes, type ConsoleLiveParts } from './live.ts'
+import { publicModelsRoute, type PublicModelsParts } from './public-models.ts'
 import { consoleReportRoutes, type ConsoleReportsParts } from './reports.ts'
 import { sessionRoutes, type SessionParts } from './session.ts'
 
 export interface ConsoleParts
-  extends SessionParts, ConsoleKeysParts, ConsoleReportsParts, ConsoleInvoicesParts, ConsoleLiveParts {
+  extends
+    SessionParts,
+    ConsoleKeysParts,
+    ConsoleReportsParts,
+    ConsoleInvoicesParts,
+    ConsoleLiveParts,
+    PublicModelsParts {
   readonly books: ConsoleKeysParts['books'] & ConsoleReportsParts['books']
 }
 
@@ -22,6 +29,7 @@ export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | Sessio
     ...consoleReportRoutes(parts),
     ...consoleInvoiceRoutes(parts),
     ...consoleLiveRoutes(parts),
+    publicModelsRoute(parts),
   ]
   const document = JSON.stringify(openApiDocument(consoleDescription, api))
   return [

@@ -1,0 +1,85 @@
+import { LocationProvider, Route, Router } from 'preact-iso'
+import { isSignedOut } from '../shared/client.ts'
+import { Empty, PageHead } from '../shared/parts.tsx'
+import { Shell } from '../shared/shell.tsx'
+import { SignIn } from '../shared/sign-in.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { CatalogPage } from './pages/catalog.tsx'
+import { EnginesPage } from './pages/engines.tsx'
+import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
+import { KeysPage } from './pages/keys.tsx'
+import { QueuePage } from './pages/queue.tsx'
+import { QueuesPage } from './pages/queues.tsx'
+import { ReconcilePage } from './pages/reconcile.tsx'
+import { UsagePage } from './pages/usage.tsx'
+import { WorkspacePage } from './pages/workspace.tsx'
+import { WorkspacesPage } from './pages/workspaces.tsx'
+import { isSignedIn, signIn, signOut } from './session.ts'
+
+const pages = [
+  { path: '/console/queues', title: 'Queues' },
+  { path: '/console/engines', title: 'Engines' },
+  { path: '/console/catalog', title: 'Catalog' },
+  { path: '/console/workspaces', title: 'Workspaces' },
+  { path: '/console/keys', title: 'Keys' },
+  { path: '/console/usage', title: 'Usage' },
+  { path: '/console/invoices', title: 'Invoices' },
+  { path: '/console/reconcile', title: 'Reconcile' },
+  { path: '/console/audit', title: 'Audit log' },
+]
+
+export function App() {
+  if (isSignedIn.value === undefined) return null
+  if (!isSignedIn.value || isSignedOut.value) {
+    return (
+      <SignIn
+        title="Weir operator"
+        about="Sign in with the operator token. It is in the file operator-token of the data directory, unless you chose one."
+        label="Operator token"
+        hasEnded={isSignedIn.value}
+        enter={(token) => signIn({ token })}
+      />
+    )
+  }
+  return (
+    <LocationProvider scope="/console">
+      <Shell
+        name="operator"
+        pages={pages}
+        foot={
+          <button type="button" class="plain" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        }
+      >
+        <Router>
+          <Route path="/console" component={QueuesPage} />
+          <Route path="/console/queues" component={QueuesPage} />
+          <Route path="/console/queues/:lane+" component={QueuePage} />
+          <Route path="/console/engines" component={EnginesPage} />
+          <Route path="/console/catalog" component={CatalogPage} />
+          <Route path="/console/workspaces" component={WorkspacesPage} />
+          <Route path="/console/workspaces/:name" component={WorkspacePage} />
+          <Route path="/console/keys" component={KeysPage} />
+          <Route path="/console/usage" component={UsagePage} />
+          <Route path="/console/invoices" component={InvoicesPage} />
+          <Route path="/console/invoices/:number" component={InvoicePage} />
+          <Route path="/console/reconcile" component={ReconcilePage} />
+          <Route path="/console/audit" component={AuditPage} />
+          <Route default component={NotFound} />
+        </Router>
+      </Shell>
+    </LocationProvider>
+  )
+}
+
+function NotFound() {
+  return (
+    <>
+      <PageHead title="Not found" />
+      <Empty title="There is no such page">
+        <a href="/console/queues">See the queues</a>
+      </Empty>
+    </>
+  )
+}

@@ -1,0 +1,108 @@
+import { useState } from 'preact/hooks'
+import { useData } from '../../shared/data.ts'
+import { time } from '../../shared/format.ts'
+import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
+import { api, type Answer } from '../api.ts'
+
+/** Who did what, with what it was before and after. */
+
+type Entry = Answer<'auditLog'>['data'][number]
+
+export function AuditPage() {
+  const [cursors, setCursors] = useState<readonly number[]>([])
+  const before = cursors.at(-1)
+  const loaded = useData(
+    (signal) => api('auditLog', { query: { limit: 25, ...(before === undefined ? {} : { before }) }, signal }),
+    [before],
+  )
+  return (
+    <>
+      <PageHead
+        title="Audit log"
+        about="Every change through this console and the operator API. It cannot be changed."
+      />
+      <Ready of={loaded}>
+        {({ data, next }) => (
+          <>
+            {data.length === 0 ? (
+              <Empty title="Nothing has been changed yet" />
+            ) : (
+              <Table caption="Audit log" rows={data} keyOf={({ id }) => String(id)} columns={columns} />
+            )}
+            <div class="row">
+              <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
+                Newer
+              </button>
+              <button
+                type="button"
+                disabled={next === null}
+                onClick={() => next !== null && setCursors([...cursors, next])}
+              >
+                Older
+              </button>
+            </div>
+          </>
+        )}
+      </Ready>
+    </>
+  )
+}
+
+const columns = [
+  { title: 'When', cell: ({ at }: Entry) => time(at) },
+  { title: 'Who', cell: ({ actor }: Entry) => <span class="name-cell">{actor}</span> },
+  { title: 'What', cell: ({ action }: Entry) => <code class="small">{action}</code> },
+  { title: 'On', cell: ({ subject }: Entry) => <span class="name-cell">{subject || '–'}</span> },
+  {
+    title: 'Outcome',
+    cell: ({ outcome }: Entry) => (
+      <State is={outcome === 'done' ? 'good' : outcome === 'refused' ? 'warn' : 'idle'}>{outcome}</State>
+    ),
+  },
+  { title: 'Changed', cell: (entry: Entry) => <Changed of={entry} /> },
+]
+
+function Changed({ of: { request, before, after } }: { of: Entry }) {
+  const fields = differences(before, after)
+  return (
+    <details class="small">
+      <summary>
+        {fields.length === 0
+          ? 'Details'
+          : fields
+              .map(([name]) => name)
+              .join(', ')
+              .slice(0, 60)}
+      </summary>
+      {fields.map(([name, was, is]) => (
+        <div key={name} class="wrap">
+          <code>{name}</code>: {was} → {is}
+        </div>
+      ))}
+      {request === null ? null : (
+        <div class="wrap soft">
+          Request: <code>{request}</code>
+        </div>
+      )}
+    </details>
+  )
+}
+
+/** The fields that differ, as text. */
+function differences(before: string | null, after: string | null): readonly (readonly [string, string, string])[] {
+  const was = fieldsOf(before)
+  const is = fieldsOf(after)
+  const names = [...new Set([...Object.keys(was), ...Object.keys(is)])]
+  const text = (value: unknown): string => (value === undefined ? '–' : JSON.stringify(value))
+  return names
+    .filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]))
+    .map((name) => [name, text(was[name]), text(is[name])] as const)
+}
+
+function fieldsOf(json: string | null): Readonly<Record<string, unknown>> {
+  try {
+    return (JSON.parse(json ?? '{}') ?? {}) as Readonly<Record<string, unknown>>
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,102 @@
+import { useState } from 'preact/hooks'
+import type { Failure } from '../../shared/client.ts'
+import { useData } from '../../shared/data.ts'
+import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
+import { api, type Answer } from '../api.ts'
+
+/** What the catalog file would change, before it is taken. */
+
+type Change = Answer<'previewCatalog'>['changes'][number]
+
+export function CatalogPage() {
+  const preview = useData((signal) => api('previewCatalog', { signal }))
+  const [said, setSaid] = useState<string>()
+  const [problem, setProblem] = useState<string>()
+  async function take(force: boolean): Promise<void> {
+    setProblem(undefined)
+    try {
+      const { models } = await api('reloadCatalog', { query: force ? { force: 'true' } : {} })
+      setSaid(`The catalog is taken: ${models} models.`)
+      preview.reload()
+    } catch (error) {
+      setProblem((error as Failure).message)
+    }
+  }
+  return (
+    <>
+      <PageHead title="Catalog" about="What the file says now, compared with what is in force.">
+        <button type="button" onClick={preview.reload}>
+          Look again
+        </button>
+      </PageHead>
+      <div role="status">{said === undefined ? null : <div class="notice">{said}</div>}</div>
+      {problem === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {problem}
+        </div>
+      )}
+      <Ready of={preview}>
+        {({ file, mistakes, losses, changes }) => (
+          <>
+            <p class="soft wrap">{file === null ? 'The catalog is built in.' : file}</p>
+            {mistakes.map((mistake) => (
+              <div key={mistake} class="notice bad">
+                {mistake}
+              </div>
+            ))}
+            {losses.map((loss) => (
+              <div key={loss} class="notice warn">
+                <strong>Something would be lost</strong>
+                {loss}
+              </div>
+            ))}
+            {mistakes.length > 0 ? null : changes.length === 0 ? (
+              <Empty title="Nothing would change">The file and the catalog in force say the same.</Empty>
+            ) : (
+              <>
+                <Table caption="Changes" rows={changes.flatMap(rowsOf)} keyOf={({ key }) => key} columns={columns} />
+                <div class="row">
+                  <button type="button" class="primary" disabled={losses.length > 0} onClick={() => void take(false)}>
+                    Take the catalog
+                  </button>
+                  {losses.length > 0 ? (
+                    <button type="button" class="danger" onClick={() => void take(true)}>
+                      Take it with the losses
+                    </button>
+                  ) : null}
+                </div>
+              </>
+            )}
+          </>
+        )}
+      </Ready>
+    </>
+  )
+}
+
+interface Row {
+  readonly key: string
+  readonly model: string
+  readonly change: Change['change']
+  readonly field: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+function rowsOf({ model, change, fields }: Change): readonly Row[] {
+  if (change === 'removed') return [{ key: model, model, change, field: 'the whole model', before: null, after: null }]
+  return fields.map((it) => ({ key: `${model} ${it.field}`, model, change, ...it }))
+}
+
+const columns = [
+  { title: 'Model', cell: (row: Row) => row.model },
+  {
+    title: 'Change',
+    cell: ({ change }: Row) => (
+      <State is={change === 'removed' ? 'bad' : change === 'added' ? 'good' : 'warn'}>{change}</State>
+    ),
+  },
+  { title: 'Field', cell: ({ field }: Row) => <code class="small">{field}</code> },
+  { title: 'Before', cell: ({ before }: Row) => <span class="name-cell">{before ?? '–'}</span> },
+  { title: 'After', cell: ({ after }: Row) => <span class="name-cell">{after ?? '–'}</span> },
+]

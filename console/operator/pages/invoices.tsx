@@ -1,0 +1,179 @@
+import { useRoute } from 'preact-iso'
+import { useState } from 'preact/hooks'
+import type { Failure } from '../../shared/client.ts'
+import { useData } from '../../shared/data.ts'
+import { count, sydneyDate } from '../../shared/format.ts'
+import { InvoiceView } from '../../shared/invoice.tsx'
+import { Dialog, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { api, type Answer } from '../api.ts'
+
+/** Invoices of all workspaces: preview, issue, credit. */
+
+type Document = Answer<'previewInvoice'>
+
+export function InvoicesPage() {
+  const loaded = useData((signal) => api('listInvoices', { signal }))
+  return (
+    <>
+      <PageHead title="Invoices" about="Tax invoices and adjustment notes of all workspaces." />
+      <Preview issued={loaded.reload} />
+      <Ready of={loaded}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <Empty title="No invoice has been issued yet" />
+          ) : (
+            <Table
+              caption="Invoices"
+              rows={data.toReversed().slice(0, 500)}
+              keyOf={({ number }) => number ?? ''}
+              columns={[
+                { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
+                { title: 'Kind', cell: ({ title }) => title },
+                { title: 'Workspace', cell: ({ workspace }) => workspace },
+                { title: 'Month', cell: ({ period }) => period },
+                { title: 'Issued', cell: ({ issued }) => issued },
+                { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
+                { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => `A$${total}` },
+              ]}
+            />
+          )
+        }
+      </Ready>
+    </>
+  )
+}
+
+function lastMonth(): string {
+  const [year = 2026, month = 1] = sydneyDate(Date.now()).split('-').map(Number)
+  return month === 1 ? `${year - 1}-12` : `${year}-${String(month - 1).padStart(2, '0')}`
+}
+
+function Preview({ issued }: { issued: () => void }) {
+  const workspaces = useData((signal) => api('listWorkspaces', { signal }))
+  const [workspace, setWorkspace] = useState('')
+  const [period, setPeriod] = useState(lastMonth)
+  const [document, setDocument] = useState<Document>()
+  const [problem, setProblem] = useState<string>()
+  async function attempt(act: () => Promise<Document>): Promise<void> {
+    setProblem(undefined)
+    try {
+      setDocument(await act())
+    } catch (error) {
+      setProblem((error as Failure).message)
+    }
+  }
+  const body = { workspace, period }
+  return (
+    <section class="panel stack" aria-labelledby="preview">
+      <h2 id="preview">Preview and issue</h2>
+      <form
+        class="row end"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void attempt(() => api('previewInvoice', { body }))
+        }}
+      >
+        <Field label="Workspace">
+          <select required value={workspace} onChange={(event) => setWorkspace(event.currentTarget.value)}>
+            <option value="">Choose …</option>
+            {workspaces.state === 'ready'
+              ? workspaces.data.data.map((it) => (
+                  <option key={it.id} value={it.name}>
+                    {it.name}
+                  </option>
+                ))
+              : null}
+          </select>
+        </Field>
+        <Field label="Month">
+          <input type="month" required value={period} onInput={(event) => setPeriod(event.currentTarget.value)} />
+        </Field>
+        <button type="submit">Preview</button>
+        {document !== undefined && document.number === null ? (
+          <button
+            type="button"
+            class="primary"
+            onClick={() => void attempt(() => api('issueInvoice', { body })).then(issued)}
+          >
+            Issue the invoice
+          </button>
+        ) : null}
+      </form>
+      {problem === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {problem}
+        </div>
+      )}
+      {document === undefined ? null : <InvoiceView of={document} />}
+    </section>
+  )
+}
+
+export function InvoicePage() {
+  const number = useRoute().params['number'] ?? ''
+  const loaded = useData((signal) => api('getInvoice', { path: { number }, signal }), [number])
+  const [isCrediting, setCrediting] = useState(false)
+  return (
+    <>
+      <PageHead title={number}>
+        <a class="button" href={`/admin/v1/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
+          PDF
+        </a>
+        <button type="button" onClick={() => setCrediting(true)}>
+          Credit
+        </button>
+      </PageHead>
+      <Ready of={loaded}>
+        {(document) => (
+          <>
+            <InvoiceView of={document} />
+            {isCrediting ? <Credit of={document} close={() => setCrediting(false)} /> : null}
+          </>
+        )}
+      </Ready>
+    </>
+  )
+}
+
+function Credit({ of: { workspace, period }, close }: { of: Document; close: () => void }) {
+  const [amount, setAmount] = useState('')
+  const [reason, setReason] = useState('')
+  const [said, setSaid] = useState<readonly [kind: string, text: string]>()
+  async function credit(): Promise<void> {
+    try {
+      const note = await api('creditInvoice', {
+        body: { workspace, period, reason, ...(amount === '' ? { all: true } : { amount }) },
+      })
+      setSaid(['', `${note.title} ${note.number ?? ''}: A$${note.total}.`])
+    } catch (error) {
+      setSaid(['bad', (error as Failure).message])
+    }
+  }
+  return (
+    <Dialog title={`Credit ${workspace}, ${period}`} close={close}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void credit()
+        }}
+      >
+        <Field label="Amount in A$, excluding GST" hint="Empty: everything that is left of the invoice.">
+          <input inputMode="decimal" value={amount} onInput={(event) => setAmount(event.currentTarget.value.trim())} />
+        </Field>
+        <Field label="Reason, printed on the note">
+          <input required maxLength={1000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+        </Field>
+        <div role="status">{said === undefined ? null : <div class={`notice ${said[0]}`}>{said[1]}</div>}</div>
+        <div class="row">
+          <button type="submit" class="primary" disabled={said?.[0] === ''}>
+            Issue the note
+          </button>
+          <button type="button" onClick={close}>
+            Close
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,196 @@
+import { useRoute } from 'preact-iso'
+import { useState } from 'preact/hooks'
+import { Chart } from '../../shared/chart.tsx'
+import type { Failure } from '../../shared/client.ts'
+import { brief, count, milliseconds, percent } from '../../shared/format.ts'
+import { Code, Empty, Field, Loading, PageHead, Stale, Table } from '../../shared/parts.tsx'
+import { api, type Answer, type Lane, type Sample } from '../api.ts'
+import { live } from '../live.ts'
+
+/** One lane over the last minutes, and what other limits would do. */
+export function QueuePage() {
+  const lane = useRoute().params['lane'] ?? ''
+  const { samples, isStale } = live.use()
+  const times = samples.map(({ at }) => at)
+  const values = (pick: (it: Lane) => number | null): readonly (number | null)[] =>
+    samples.map((sample) => {
+      const found = laneIn(sample, lane)
+      return found ? pick(found) : null
+    })
+  const now = samples.length > 0 ? laneIn(samples.at(-1) as Sample, lane) : undefined
+  return (
+    <>
+      <PageHead title={lane} about="The last ten minutes, live." />
+      <Stale is={isStale} />
+      {samples.length === 0 ? (
+        <Loading />
+      ) : now === undefined ? (
+        <Empty title="There is no such lane">
+          <a href="/console/queues">See all lanes</a>
+        </Empty>
+      ) : (
+        <>
+          <div class="charts">
+            <Chart
+              title="Requests"
+              summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.`}
+              times={times}
+              unit="second"
+              format={brief}
+              lines={[
+                { title: 'in flight', values: values((it) => it.in_flight_requests) },
+                { title: 'waiting', values: values((it) => it.queue_depth) },
+              ]}
+            />
+            <Chart
+              title="Committed tokens"
+              summary={`${count(now.committed_tokens)} of ${count(now.limits.token_budget)}, ${percent(now.committed_tokens / now.limits.token_budget)}.`}
+              times={times}
+              unit="second"
+              format={brief}
+              lines={[{ title: 'committed', values: values((it) => it.committed_tokens) }]}
+            />
+            <Chart
+              title="Wait"
+              summary={
+                now.wait_ms_p95 === null
+                  ? 'Nobody was admitted in the last five minutes.'
+                  : `Half of the requests waited ${milliseconds(now.wait_ms_p50 ?? 0)} or less, 95 of 100 ${milliseconds(now.wait_ms_p95)}.`
+              }
+              times={times}
+              unit="second"
+              format={milliseconds}
+              lines={[
+                { title: 'median', values: values((it) => it.wait_ms_p50) },
+                { title: '95 %', values: values((it) => it.wait_ms_p95) },
+              ]}
+            />
+          </div>
+          <TryLimits key={lane} lane={now} />
+        </>
+      )}
+    </>
+  )
+}
+
+const laneIn = ({ lanes }: Sample, name: string): Lane | undefined => lanes.find((it) => it.lane === name)
+
+const names = {
+  token_budget: 'Token budget',
+  max_concurrent_requests: 'In flight at most',
+  max_queue_depth: 'Waiting at most',
+  max_wait_ms: 'Longest wait, ms',
+} as const
+type LimitName = keyof typeof names
+const limitNames = Object.keys(names) as LimitName[]
+
+function TryLimits({ lane }: { lane: Lane }) {
+  const [limits, setLimits] = useState(lane.limits)
+  const [hours, setHours] = useState('6')
+  const [speed, setSpeed] = useState('50')
+  const [result, setResult] = useState<Answer<'simulateLimits'>>()
+  const [problem, setProblem] = useState<string>()
+  async function simulate(): Promise<void> {
+    setProblem(undefined)
+    try {
+      const body = { lane: lane.lane, limits, hours: Number(hours), tokens_per_second: Number(speed) }
+      setResult(await api('simulateLimits', { body }))
+    } catch (error) {
+      setProblem((error as Failure).message)
+    }
+  }
+  return (
+    <section class="panel stack" aria-labelledby="limits">
+      <h2 id="limits">Try other limits</h2>
+      <p class="soft">
+        The simulator runs the queue on the requests that really arrived. It changes nothing: put limits that you like
+        into the catalog, and preview them there.
+      </p>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void simulate()
+        }}
+      >
+        <div class="number-fields">
+          {limitNames.map((name) => (
+            <Field key={name} label={names[name]}>
+              <input
+                type="number"
+                min={name.startsWith('max_q') || name === 'max_wait_ms' ? 0 : 1}
+                required
+                value={limits[name]}
+                onInput={(event) => setLimits({ ...limits, [name]: Number(event.currentTarget.value) })}
+              />
+            </Field>
+          ))}
+          <Field label="Last hours">
+            <input
+              type="number"
+              min={1}
+              max={168}
+              required
+              value={hours}
+              onInput={(event) => setHours(event.currentTarget.value)}
+            />
+          </Field>
+          <Field label="Engine, tokens/s">
+            <input
+              type="number"
+              min={1}
+              required
+              value={speed}
+              onInput={(event) => setSpeed(event.currentTarget.value)}
+            />
+          </Field>
+        </div>
+        <div>
+          <button type="submit" class="primary">
+            Simulate
+          </button>
+        </div>
+      </form>
+      {problem === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {problem}
+        </div>
+      )}
+      {result === undefined ? null : <Comparison of={result} limits={limits} />}
+    </section>
+  )
+}
+
+type Run = Answer<'simulateLimits'>['current']
+
+function Comparison({ of: { current, proposed }, limits }: { of: Answer<'simulateLimits'>; limits: Lane['limits'] }) {
+  if (current.requests === 0) return <Empty title="No requests arrived in this time" />
+  const rows: readonly (readonly [string, (run: Run) => string])[] = [
+    ['Requests', (run) => count(run.requests)],
+    ['Admitted', (run) => `${count(run.admitted)} (${percent(run.admitted / run.requests)})`],
+    ['Refused: queue full', (run) => count(run.queue_full)],
+    ['Refused: waited too long', (run) => count(run.overloaded)],
+    ['Refused: too large', (run) => count(run.too_large)],
+    ['Wait, median', (run) => milliseconds(run.wait_ms?.p50 ?? 0)],
+    ['Wait, 95 %', (run) => milliseconds(run.wait_ms?.p95 ?? 0)],
+    ['Wait, longest', (run) => milliseconds(run.wait_ms?.max ?? 0)],
+    ['Whole answer, 95 %', (run) => milliseconds(run.answer_ms?.p95 ?? 0)],
+  ]
+  const yaml = ['limits:', ...limitNames.map((name) => `  ${name}: ${limits[name]}`)].join('\n')
+  return (
+    <>
+      <Table
+        caption="With the limits in force, and with yours"
+        rows={rows}
+        keyOf={([name]) => name}
+        columns={[
+          { title: 'Figure', cell: ([name]) => name },
+          { title: 'Limits in force', isNumber: true, cell: ([, pick]) => pick(current) },
+          { title: 'Your limits', isNumber: true, cell: ([, pick]) => pick(proposed) },
+        ]}
+      />
+      <p class="small soft">For weir.yaml:</p>
+      <Code text={yaml} label="The limits for weir.yaml" />
+    </>
+  )
+}

@@ -1,0 +1,73 @@
+import { brief, count, milliseconds } from '../../shared/format.ts'
+import { Empty, Loading, Meter, PageHead, Stale, Table } from '../../shared/parts.tsx'
+import type { Lane } from '../api.ts'
+import { lanePath, live } from '../live.ts'
+
+/** Every lane as it is now: what runs, what waits, and how much of its limits is in use. */
+export function QueuesPage() {
+  const { samples, isStale } = live.use()
+  const sample = samples.at(-1)
+  return (
+    <>
+      <PageHead title="Queues" about="Every lane, live. Waits are those of the last five minutes." />
+      <Stale is={isStale} />
+      {sample === undefined ? (
+        <Loading />
+      ) : sample.lanes.length === 0 ? (
+        <Empty title="There are no lanes">
+          The catalog has no models. <a href="/console/catalog">See the catalog</a>
+        </Empty>
+      ) : (
+        <Table caption="Queues" rows={busiestFirst(sample.lanes)} keyOf={({ lane }) => lane} columns={columns} />
+      )}
+    </>
+  )
+}
+
+const busiestFirst = (lanes: readonly Lane[]): readonly Lane[] =>
+  lanes.toSorted(
+    (one, other) =>
+      other.queue_depth - one.queue_depth ||
+      other.in_flight_requests - one.in_flight_requests ||
+      one.lane.localeCompare(other.lane),
+  )
+
+const columns = [
+  { title: 'Lane', cell: ({ lane }: Lane) => <a href={lanePath(lane)}>{lane}</a> },
+  {
+    title: 'In flight',
+    isNumber: true,
+    cell: ({ in_flight_requests: value, limits }: Lane) => (
+      <Used value={value} max={limits.max_concurrent_requests} label="In flight of the most" />
+    ),
+  },
+  {
+    title: 'Committed tokens',
+    isNumber: true,
+    cell: ({ committed_tokens: value, limits }: Lane) => (
+      <Used value={value} max={limits.token_budget} label="Committed tokens of the budget" />
+    ),
+  },
+  {
+    title: 'Waiting',
+    isNumber: true,
+    cell: ({ queue_depth: value, limits }: Lane) => (
+      <Used value={value} max={limits.max_queue_depth} label="Waiting of the most" />
+    ),
+  },
+  { title: 'Wait, median', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p50) },
+  { title: 'Wait, 95 %', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p95) },
+]
+
+const wait = (ms: number | null): string => (ms === null ? '–' : milliseconds(ms))
+
+function Used({ value, max, label }: { value: number; max: number; label: string }) {
+  return (
+    <div class="used">
+      <span>
+        {count(value)} <span class="soft">/ {brief(max)}</span>
+      </span>
+      <Meter value={value} max={max} label={label} />
+    </div>
+  )
+}

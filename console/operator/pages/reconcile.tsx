@@ -1,0 +1,69 @@
+import { useState } from 'preact/hooks'
+import type { Failure } from '../../shared/client.ts'
+import { count, picoAud } from '../../shared/format.ts'
+import { Figures, PageHead, State, Table } from '../../shared/parts.tsx'
+import { api, type Answer } from '../api.ts'
+
+/** Recomputes the books and lists what does not fit. */
+export function ReconcilePage() {
+  const [result, setResult] = useState<Answer<'reconcile'>>()
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  async function run(): Promise<void> {
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      setResult(await api('reconcile'))
+    } catch (error) {
+      setProblem((error as Failure).message)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <PageHead title="Reconcile" about="Recomputes every amount, sum and invoice from the rows of the ledger.">
+        <button type="button" class="primary" disabled={isBusy} onClick={() => void run()}>
+          {isBusy ? 'Working …' : 'Reconcile now'}
+        </button>
+      </PageHead>
+      {problem === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {problem}
+        </div>
+      )}
+      <div class="stack" aria-live="polite">
+        {result === undefined ? (
+          <p class="soft">With many millions of rows this takes a while. It delays nobody.</p>
+        ) : (
+          <>
+            <State is={result.fits ? 'good' : 'bad'}>
+              {result.fits ? 'Everything adds up' : `${count(result.problems.length)} problems; the first 50 are below`}
+            </State>
+            <Figures
+              of={[
+                ['Rows', count(result.rows)],
+                ['Workspaces', count(result.workspaces)],
+                ['Invoices', count(result.invoices)],
+                ['Sum of all rows', picoAud(result.amount_pico_aud)],
+              ]}
+            />
+            {result.problems.length === 0 ? null : (
+              <Table
+                caption="Problems"
+                rows={result.problems.slice(0, 50)}
+                keyOf={({ subject, check }) => `${check} ${subject}`}
+                columns={[
+                  { title: 'Subject', cell: ({ subject }) => subject },
+                  { title: 'Check', cell: ({ check }) => check },
+                  { title: 'Workspace', cell: ({ workspace }) => workspace ?? '–' },
+                  { title: 'What is wrong', cell: ({ message }) => message },
+                ]}
+              />
+            )}
+          </>
+        )}
+      </div>
+    </>
+  )
+}

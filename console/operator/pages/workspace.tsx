@@ -1,0 +1,162 @@
+import { useRoute } from 'preact-iso'
+import { useState } from 'preact/hooks'
+import type { Failure } from '../../shared/client.ts'
+import { useData } from '../../shared/data.ts'
+import { time } from '../../shared/format.ts'
+import { Copy, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { api, type Answer, type Workspace } from '../api.ts'
+
+/** One workspace: its limits, its buyer, its prices, and a link to its console. */
+export function WorkspacePage() {
+  const name = useRoute().params['name'] ?? ''
+  const loaded = useData(
+    async (signal) => {
+      const [workspaces, prices] = await Promise.all([
+        api('listWorkspaces', { signal }),
+        api('listWorkspacePrices', { path: { workspace: name }, signal }),
+      ])
+      return { workspace: workspaces.data.find((it) => it.name === name), prices: prices.data }
+    },
+    [name],
+  )
+  return (
+    <>
+      <PageHead title={name}>
+        <ConsoleLink workspace={name} />
+      </PageHead>
+      <Ready of={loaded}>
+        {({ workspace, prices }) =>
+          workspace === undefined ? (
+            <Empty title="There is no such workspace" />
+          ) : (
+            <>
+              <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
+              <Prices of={prices} />
+            </>
+          )
+        }
+      </Ready>
+    </>
+  )
+}
+
+function ConsoleLink({ workspace }: { workspace: string }) {
+  const [link, setLink] = useState<Answer<'issueConsoleLink'>>()
+  async function issue(): Promise<void> {
+    setLink(await api('issueConsoleLink', { path: { workspace } }))
+  }
+  if (!link) {
+    return (
+      <button type="button" onClick={() => void issue()}>
+        Issue a link to its console
+      </button>
+    )
+  }
+  return (
+    <div class="stack tight">
+      <span class="small soft">Works once, until {time(link.expires_at)}. Put the public address in front of it.</span>
+      <div class="row">
+        <code class="secret wrap">{link.path}</code>
+        <Copy text={link.path} />
+      </div>
+    </div>
+  )
+}
+
+type Change = Parameters<typeof api<'changeWorkspace'>>[1]['body']
+
+function Settings({ of: workspace, changed }: { of: Workspace; changed: () => void }) {
+  const { buyer } = workspace
+  const [said, setSaid] = useState<readonly [kind: string, text: string]>()
+  async function save(form: HTMLFormElement): Promise<void> {
+    const text = (name: string): string | null =>
+      (form.elements.namedItem(name) as HTMLInputElement).value.trim() || null
+    const limit = text('spend_limit')
+    const change: Change = {
+      requests_per_minute: Number(text('requests_per_minute')) || null,
+      spend_limit: limit,
+      ...(limit === null ? {} : { spend_limit_kind: text('spend_limit_kind') as 'soft' | 'hard' }),
+      buyer: { name: text('name'), abn: text('abn'), address: text('address'), purchase_order: text('purchase_order') },
+    }
+    try {
+      await api('changeWorkspace', { path: { workspace: workspace.name }, body: change })
+      setSaid(['', 'Saved.'])
+      changed()
+    } catch (error) {
+      setSaid(['bad', (error as Failure).message])
+    }
+  }
+  return (
+    <form
+      class="panel stack"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save(event.currentTarget)
+      }}
+    >
+      <h2>Limits and buyer</h2>
+      <div class="number-fields wide">
+        <Field label="Requests a minute">
+          <input name="requests_per_minute" type="number" min={1} value={workspace.requests_per_minute} />
+        </Field>
+        <Field label="Spend limit, A$ a month" hint="Empty: none.">
+          <input name="spend_limit" inputMode="decimal" value={workspace.spend_limit ?? ''} />
+        </Field>
+        <Field label="Kind of limit">
+          <select name="spend_limit_kind" value={workspace.spend_limit_kind ?? 'hard'}>
+            <option value="hard">hard: refuses requests</option>
+            <option value="soft">soft: only reports</option>
+          </select>
+        </Field>
+        <Field label="Buyer">
+          <input name="name" maxLength={1000} value={buyer.name ?? ''} />
+        </Field>
+        <Field label="ABN">
+          <input name="abn" value={buyer.abn ?? ''} />
+        </Field>
+        <Field label="Address">
+          <input name="address" maxLength={1000} value={buyer.address ?? ''} />
+        </Field>
+        <Field label="Purchase order">
+          <input name="purchase_order" maxLength={1000} value={buyer.purchase_order ?? ''} />
+        </Field>
+      </div>
+      <div role="status">{said === undefined ? null : <div class={`notice ${said[0]}`}>{said[1]}</div>}</div>
+      <div>
+        <button type="submit" class="primary">
+          Save
+        </button>
+      </div>
+    </form>
+  )
+}
+
+function Prices({ of: prices }: { of: Answer<'listWorkspacePrices'>['data'] }) {
+  return (
+    <section class="stack" aria-labelledby="prices">
+      <h2 id="prices">Its own prices</h2>
+      {prices.length === 0 ? (
+        <p class="soft">It pays the list prices.</p>
+      ) : (
+        <Table
+          caption="Its own prices"
+          rows={prices}
+          keyOf={({ model }) => model}
+          columns={[
+            { title: 'Model', cell: ({ model }) => model },
+            {
+              title: 'Prices in A$',
+              cell: ({ pricing }) =>
+                Object.entries(pricing)
+                  .map(
+                    ([name, price]) =>
+                      `${name.replaceAll('_', ' ')} ${typeof price === 'string' ? price : JSON.stringify(price)}`,
+                  )
+                  .join(', '),
+            },
+          ]}
+        />
+      )}
+    </section>
+  )
+}

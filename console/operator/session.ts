@@ -1,0 +1,34 @@
+import { signal } from '@preact/signals'
+import { isSignedOut } from '../shared/client.ts'
+import { session } from './api.ts'
+
+/** Whether the operator is signed in. undefined: not known yet. */
+export const isSignedIn = signal<boolean | undefined>(undefined)
+
+export async function openSession(): Promise<void> {
+  const secret = new URLSearchParams(location.hash.slice(1)).get('link')
+  if (secret !== null) {
+    // The secret works once. It must not stay in the history either.
+    history.replaceState(null, '', location.pathname + location.search)
+    await signIn({ link: secret }).catch(() => {})
+    if (isSignedIn.value) return
+  }
+  try {
+    await session('GET')
+    isSignedIn.value = true
+  } catch {
+    isSignedIn.value = false
+  }
+  isSignedOut.value = false
+}
+
+export async function signIn(secret: { readonly token: string } | { readonly link: string }): Promise<void> {
+  await session('POST', secret)
+  isSignedIn.value = true
+  isSignedOut.value = false
+}
+
+export async function signOut(): Promise<void> {
+  await session('DELETE').catch(() => {})
+  isSignedIn.value = false
+}

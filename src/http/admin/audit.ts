@@ -1,0 +1,123 @@
+import Type from 'typebox'
+import type { AuditStore } from '../../ports/audit.ts'
+import type { Clock } from '../../ports/clock.ts'
+import { nullable } from '../common-schema.ts'
+import type { Exchange } from '../exchange.ts'
+import { jsonResponse } from '../route.ts'
+import type { Action } from './action.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+/** Every action of an operator, on record before it is done. */
+
+export interface AuditParts {
+  readonly audit: AuditStore
+  readonly clock: Clock
+}
+
+/** Fields that must not be on record. */
+const SECRETS = new Set(['key', 'token', 'link', 'secret'])
+const TEXT_MAX = 20_000
+
+/** Does something and records it, with what it changed before and after. If it cannot be recorded, it is not done. */
+export async function recorded(
+  { audit, clock }: AuditParts,
+  exchange: Exchange,
+  { action, subject, body, state }: Action,
+  act: () => Promise<void>,
+): Promise<void> {
+  const look = async (): Promise<string | null> => jsonOf(await attempt(state))
+  const id = await audit.beginAudit({
+    at: clock.now(),
+    actor: `${actorOf(exchange)} from ${exchange.address}`,
+    requestId: exchange.requestId,
+    action,
+    subject,
+    request: jsonOf(body),
+    before: await look(),
+  })
+  try {
+    await act()
+  } catch (error) {
+    await audit.endAudit(id, 'refused', null)
+    throw error
+  }
+  await audit.endAudit(id, 'done', await look())
+}
+
+/** The session of the console, if there is one. */
+function actorOf({ notes }: Exchange): string {
+  return typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
+}
+
+/** What does not exist yet, or no longer, has no state. */
+async function attempt(state: Action['state']): Promise<object | undefined> {
+  try {
+    return await state()
+  } catch {
+    return undefined
+  }
+}
+
+function jsonOf(value: object | undefined): string | null {
+  if (value === undefined) return null
+  return JSON.stringify(value, (name, it: unknown) => (SECRETS.has(name) ? '…' : it)).slice(0, TEXT_MAX)
+}
+
+const entrySchema = Type.Object({
+  id: Type.Integer(),
+  at: Type.String(),
+  actor: Type.String({ description: 'The token or a session of the console, and its address.' }),
+  request_id: Type.String(),
+  action: Type.String({ description: 'The id of the operation.' }),
+  subject: Type.String(),
+  request: nullable(Type.String(), 'The body, as JSON without secrets.'),
+  before: nullable(Type.String(), 'What it changed, before, as JSON.'),
+  after: nullable(Type.String(), 'What it changed, after, as JSON.'),
+  outcome: Type.Enum(['begun', 'done', 'refused'], {
+    description: 'begun: the service ended before the action did, or it is still running.',
+  }),
+})
+
+const entryExample = {
+  id: 12,
+  at: '2026-11-15T22:04:05.000Z',
+  actor: 'token from 127.0.0.1',
+  request_id: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70',
+  action: 'changeWorkspace',
+  subject: 'acme',
+  request: '{"spend_limit":"250.00"}',
+  before: '{"spend_limit":null}',
+  after: '{"spend_limit":"250.00"}',
+  outcome: 'done',
+}
+
+export function auditRoutes({ audit }: { readonly audit: AuditStore }): readonly OperatorRoute[] {
+  return [
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/audit-log',
+      id: 'auditLog',
+      summary: 'The audit log',
+      description: 'Every change that an operator made through this API, the newest first. It cannot be changed.',
+      query: Type.Object({
+        before: Type.Optional(Type.Integer({ minimum: 1, description: "The 'next' of the previous page." })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),
+      }),
+      response: jsonResponse(
+        Type.Object({ object: Type.Literal('list'), data: Type.Array(entrySchema), next: nullable(Type.Integer()) }),
+        { object: 'list', data: [entryExample], next: null },
+      ),
+      errors: [],
+      async answer({ exchange, query: { before, limit = 50 } }) {
+        const entries = await audit.auditLog({ before, limit: limit + 1 })
+        const data = entries.slice(0, limit).map(({ at, requestId, ...rest }) => ({
+          ...rest,
+          at: new Date(at).toISOString(),
+          request_id: requestId,
+        }))
+        const next = entries.length > limit ? (data.at(-1)?.id ?? null) : null
+        exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
+      },
+    }),
+  ]
+}

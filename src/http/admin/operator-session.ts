@@ -1,0 +1,74 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import Type from 'typebox'
+import type { Sessions } from '../../accounts/sessions.ts'
+import { ApiError } from '../../core/errors.ts'
+import { cookieHeaders, isOwnPage, sessionToken } from '../console/session-cookie.ts'
+import { readSmallBody } from '../console/session-route.ts'
+import type { Exchange } from '../exchange.ts'
+import type { OpenRoute } from '../route.ts'
+
+/** Signing in to the operator's console, with the token or a one-time link. */
+
+export interface OperatorSessionParts {
+  readonly operatorToken: string
+  readonly operatorSessions: Sessions<'operator'>
+}
+
+const signInSchema = Type.Object({
+  token: Type.Optional(Type.String({ minLength: 1, maxLength: 1000 })),
+  link: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+})
+
+/** Compares in constant time. */
+export function isOperatorToken(
+  given: string,
+  { operatorToken }: Pick<OperatorSessionParts, 'operatorToken'>,
+): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', operatorToken, 'buffer'))
+}
+
+/** A short name of the session that a request may use, for the audit log; undefined if it has none. */
+export function operatorSession(exchange: Exchange, { operatorSessions }: OperatorSessionParts): string | undefined {
+  const token = sessionToken(exchange, 'weir_operator')
+  if (token === undefined || !operatorSessions.find(token)) return undefined
+  return hash('sha256', token).slice(0, 8)
+}
+
+/** Not documented: only the console calls them, and programs have the token. */
+export function operatorSessionRoutes(parts: OperatorSessionParts): readonly OpenRoute[] {
+  const { operatorSessions: sessions } = parts
+  const route = (method: OpenRoute['method'], answer: OpenRoute['answer']): OpenRoute => ({
+    method,
+    path: '/console/api/session',
+    access: 'open',
+    operation: undefined,
+    answer,
+  })
+  return [
+    route('GET', (exchange) => {
+      const found = sessions.find(sessionToken(exchange, 'weir_operator') ?? '')
+      if (!found) throw new ApiError('missing_api_key', 'Sign in to the console.')
+      exchange.sendJson(JSON.stringify({ expires_at: new Date(found.expiresAt).toISOString() }))
+    }),
+    route('POST', async (exchange) => {
+      if (!isOwnPage(exchange))
+        throw new ApiError('missing_api_key', 'Sign in from the console: send X-Weir-Console: 1.')
+      const { token, link } = await readSmallBody(exchange, signInSchema)
+      const isAllowed =
+        token === undefined ? sessions.redeem(link ?? '') !== undefined : isOperatorToken(token.trim(), parts)
+      if (!isAllowed) {
+        throw new ApiError(
+          'invalid_api_key',
+          token === undefined ? 'The link has been used or has expired.' : 'The operator token is wrong.',
+        )
+      }
+      const opened = sessions.open('operator', 'operator')
+      const body = JSON.stringify({ expires_at: new Date(opened.expiresAt).toISOString() })
+      exchange.send(200, 'application/json', body, cookieHeaders(exchange, 'weir_operator', opened.token))
+    }),
+    route('DELETE', (exchange) => {
+      sessions.end(sessionToken(exchange, 'weir_operator') ?? '')
+      exchange.send(200, 'application/json', '{"signed_out":true}', cookieHeaders(exchange, 'weir_operator', undefined))
+    }),
+  ]
+}

@@ -1,0 +1,219 @@
+import Type, { type Static } from 'typebox'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { LaneLimits } from '../../core/admission/lane.ts'
+import { simulateQueue, type QueueReport, type Spread } from '../../core/admission/queue-simulation.ts'
+import { deploymentsOf } from '../../core/catalog.ts'
+import { ApiError } from '../../core/errors.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { LiveFeed, Sample } from '../../ports/live.ts'
+import type { ArrivalStore, RecordedArrival } from '../../ports/usage.ts'
+import { nullable } from '../common-schema.ts'
+import { jsonResponse } from '../route.ts'
+import { operatorRoute, type OperatorRoute } from './operator-route.ts'
+
+/** The queues of all lanes, live, and what other limits would have done to the requests of the last hours. */
+
+export interface QueuesParts {
+  readonly catalog: Catalog
+  readonly live: LiveFeed
+  readonly store: ArrivalStore
+  readonly clock: Clock
+}
+
+const limitsSchema = Type.Object(
+  {
+    token_budget: Type.Integer({ minimum: 1, maximum: 1_000_000_000 }),
+    max_concurrent_requests: Type.Integer({ minimum: 1, maximum: 100_000 }),
+    max_queue_depth: Type.Integer({ minimum: 0, maximum: 100_000 }),
+    max_wait_ms: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+  },
+  { additionalProperties: false },
+)
+
+const limitsExample = { token_budget: 16_384, max_concurrent_requests: 4, max_queue_depth: 100, max_wait_ms: 60_000 }
+
+const sampleSchema = Type.Object({
+  at: Type.Integer({ description: 'Unix ms.' }),
+  lanes: Type.Array(
+    Type.Object({
+      lane: Type.String(),
+      in_flight_requests: Type.Integer(),
+      committed_tokens: Type.Integer(),
+      queue_depth: Type.Integer(),
+      wait_ms_p50: nullable(Type.Integer()),
+      wait_ms_p95: nullable(Type.Integer()),
+      limits: limitsSchema,
+    }),
+  ),
+})
+
+const sampleExample = {
+  at: 1795000000000,
+  lanes: [
+    {
+      lane: 'huggingfacetb/smollm2-135m-instruct',
+      in_flight_requests: 2,
+      committed_tokens: 4384,
+      queue_depth: 0,
+      wait_ms_p50: 0,
+      wait_ms_p95: 120,
+      limits: limitsExample,
+    },
+  ],
+}
+
+const spreadSchema = nullable(Type.Object({ p50: Type.Integer(), p95: Type.Integer(), max: Type.Integer() }))
+
+const runSchema = Type.Object({
+  limits: limitsSchema,
+  requests: Type.Integer(),
+  admitted: Type.Integer(),
+  queue_full: Type.Integer(),
+  overloaded: Type.Integer(),
+  too_large: Type.Integer(),
+  wait_ms: spreadSchema,
+  answer_ms: spreadSchema,
+})
+
+const runExample = {
+  limits: limitsExample,
+  requests: 412,
+  admitted: 410,
+  queue_full: 2,
+  overloaded: 0,
+  too_large: 0,
+  wait_ms: { p50: 0, p95: 900, max: 4100 },
+  answer_ms: { p50: 1200, p95: 3900, max: 9100 },
+}
+
+const HOUR_MS = 3_600_000
+/** So many requests are simulated in a few milliseconds, which nobody else notices. */
+const SIMULATED_MAX = 5000
+
+const simulationBody = Type.Object({
+  lane: Type.String({ minLength: 1, maxLength: 300, description: 'A lane, as listed.' }),
+  limits: limitsSchema,
+  hours: Type.Integer({ minimum: 1, maximum: 168, description: 'How far back: 1 to 168 hours.' }),
+  tokens_per_second: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Of a stream that is alone.' }),
+})
+
+export function queueRoutes({ catalog, live, store, clock }: QueuesParts): readonly OperatorRoute[] {
+  return [
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/queues',
+      id: 'listQueues',
+      summary: 'Queues',
+      description: 'Every lane as it was at most two seconds ago, with the waits of the last five minutes.',
+      response: jsonResponse(sampleSchema, sampleExample),
+      errors: [],
+      answer({ exchange }) {
+        const latest = live.since(undefined).at(-1)
+        exchange.sendJson(JSON.stringify(latest ? sampleView(latest) : { at: clock.now(), lanes: [] }))
+      },
+    }),
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/queues/simulate',
+      changesNothing: true,
+      id: 'simulateLimits',
+      summary: 'Try other limits',
+      description:
+        'Runs the queue on the requests that arrived in the last hours, at most the newest 5,000, once with the limits in force and once with others. Nothing is changed. Requests that were refused left no record, so they are missing.',
+      body: simulationBody,
+      example: { lane: sampleExample.lanes[0]?.lane ?? '', limits: limitsExample, hours: 6, tokens_per_second: 60 },
+      response: jsonResponse(Type.Object({ current: runSchema, proposed: runSchema }), {
+        current: runExample,
+        proposed: runExample,
+      }),
+      errors: ['not_found'],
+      async answer({ exchange, body }) {
+        exchange.sendJson(JSON.stringify(await simulated(catalog, store, clock.now(), body)))
+      },
+    }),
+  ]
+}
+
+async function simulated(
+  catalog: Catalog,
+  store: ArrivalStore,
+  now: number,
+  { lane, limits, hours, tokens_per_second: tokensPerSecond }: Static<typeof simulationBody>,
+): Promise<object> {
+  const deployment = catalog
+    .models()
+    .flatMap(deploymentsOf)
+    .find((it) => it.lane === lane)
+  if (!deployment) throw new ApiError('not_found', `There is no lane "${lane.slice(0, 200)}".`, { param: 'lane' })
+  const recorded = await newestArrivals(store, lane, now - hours * HOUR_MS, now)
+  const from = recorded[0]?.arrivedAt ?? now
+  const arrivals = recorded.map(({ arrivedAt, ...sizes }) => ({ atMs: arrivedAt - from, ...sizes }))
+  const engine = { tokensPerSecond, prefillTokensPerSecond: tokensPerSecond * 40, slowdown: 0.02 }
+  const run = (tried: LaneLimits): object =>
+    runView(simulateQueue({ limits: tried, engine, arrivals, durationMs: Math.max(1, now - from) }))
+  return {
+    current: run(deployment.limits),
+    proposed: run({
+      tokenBudget: limits.token_budget,
+      maxConcurrentRequests: limits.max_concurrent_requests,
+      maxQueueDepth: limits.max_queue_depth,
+      maxWaitMs: limits.max_wait_ms,
+    }),
+  }
+}
+
+/** Narrows the period until few enough requests are in it. */
+async function newestArrivals(
+  store: ArrivalStore,
+  lane: string,
+  from: number,
+  to: number,
+): Promise<readonly RecordedArrival[]> {
+  const limit = SIMULATED_MAX + 1
+  const found = await store.arrivals({ lane, from, to, limit, offset: 0 })
+  if (found.length < limit || to - from <= 60_000) {
+    return found.slice(0, SIMULATED_MAX).toSorted((one, other) => one.arrivedAt - other.arrivedAt)
+  }
+  return newestArrivals(store, lane, from + Math.ceil((to - from) / 2), to)
+}
+
+function runView(report: QueueReport): object {
+  return {
+    limits: limitsView(report.limits),
+    requests: report.requests,
+    admitted: report.admittedAtOnce + report.admittedAfterWait,
+    queue_full: report.queueFull,
+    overloaded: report.overloaded,
+    too_large: report.tooLarge,
+    wait_ms: spreadView(report.waitMs),
+    answer_ms: spreadView(report.answerMs),
+  }
+}
+
+function spreadView(spread: Spread | null): object | null {
+  return spread && { p50: Math.round(spread.p50), p95: Math.round(spread.p95), max: Math.round(spread.max) }
+}
+
+function limitsView(limits: LaneLimits) {
+  return {
+    token_budget: limits.tokenBudget,
+    max_concurrent_requests: limits.maxConcurrentRequests,
+    max_queue_depth: limits.maxQueueDepth,
+    max_wait_ms: limits.maxWaitMs,
+  }
+}
+
+export function sampleView({ at, lanes, waits }: Sample): object {
+  return {
+    at,
+    lanes: [...lanes].map(([lane, { inFlightRequests, committedTokens, queueDepth, limits }]) => ({
+      lane,
+      in_flight_requests: inFlightRequests,
+      committed_tokens: committedTokens,
+      queue_depth: queueDepth,
+      wait_ms_p50: waits.get(lane)?.p50 ?? null,
+      wait_ms_p95: waits.get(lane)?.p95 ?? null,
+      limits: limitsView(limits),
+    })),
+  }
+}

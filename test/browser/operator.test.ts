@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Page } from 'playwright-core'
+import { assertAccessible, openPage } from '../support/browser.ts'
+import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
+import { addPastUsage } from '../support/past-usage.ts'
+import { modelEntry } from '../support/weir.ts'
+
+let stage: ConsoleStage
+let page: Page & { readonly problems: string[] }
+
+before(async () => {
+  stage = await consoleStage({ seller: { name: 'Example Pty Ltd', abn: '51824753556' } })
+  const context = await stage.browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' })
+  page = await openPage(context)
+})
+after(async () => {
+  assert.deepEqual(page.problems, [])
+  await stage.stop()
+})
+
+const go = async (path: string): Promise<void> => {
+  await page.goto(`${stage.weir.adminUrl}/console${path}`)
+  await page.locator('h1').first().waitFor()
+}
+
+describe('the console of the operator', () => {
+  it('asks for the operator token', async () => {
+    await go('/queues')
+    await assertAccessible(page)
+    await page.getByLabel('Operator token').fill(stage.weir.key)
+    await page.keyboard.press('Enter')
+    await page.getByText('The operator token is wrong.').waitFor()
+    await page.getByLabel('Operator token').fill(stage.weir.operatorToken)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Queues' }).waitFor()
+  })
+
+  it('shows the queues live, and simulates other limits', async () => {
+    const held = Promise.withResolvers<void>()
+    stage.engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }
+    const chat = stage.weir.chat({ stream: true }).then((response) => response.text())
+    await go('/queues')
+    const row = page.getByRole('row').filter({ hasText: 'meta/test-8b' })
+    await row.getByText('1 / 8').waitFor()
+    held.resolve()
+    await chat
+    await row.getByText('0 / 8').waitFor()
+    await assertAccessible(page)
+    await page.getByRole('link', { name: 'meta/test-8b' }).click()
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByRole('columnheader', { name: 'Your limits' }).waitFor()
+    await assertAccessible(page)
+    await go('/queues/none/such')
+    await page.getByText('There is no such lane').waitFor()
+  })
+
+  it('shows the engines', async () => {
+    await go('/engines')
+    await page.getByRole('row').filter({ hasText: 'meta/test-8b' }).getByText('Up').waitFor()
+    await page.getByText('No engine yet').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('shows what the catalog file would change, and takes it', async () => {
+    await go('/catalog')
+    await page.getByText('Nothing would change').waitFor()
+    stage.weir.writeConfig({
+      rate_limit: { requests_per_minute: 100_000 },
+      models: [modelEntry([stage.engine.url], { name: '<i>Renamed</i>' })],
+    })
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByText('<i>Renamed</i>').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('creates a workspace, changes it, and has both on record', async () => {
+    await go('/workspaces')
+    await page.getByRole('button', { name: 'Create a workspace' }).click()
+    await page.getByLabel('Name').fill('acme')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('link', { name: 'acme' }).click()
+    await page.getByLabel('Spend limit, A$ a month').fill('250.00')
+    await page.getByLabel('Buyer').fill('<b>Acme</b>')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Issue a link to its console' }).click()
+    await page.getByText('/console#link=').waitFor()
+    await go('/audit')
+    const entry = page.getByRole('row').filter({ hasText: 'changeWorkspace' })
+    await entry.getByText('console ').waitFor()
+    await entry.getByText('spend_limit').first().click()
+    await entry.getByText('"250.00"').first().waitFor()
+    await assertAccessible(page)
+  })
+
+  it('creates and revokes a key', async () => {
+    await go('/keys')
+    await page.getByRole('button', { name: 'Create a key' }).click()
+    await page.getByLabel('Workspace').selectOption('acme')
+    await page.getByLabel('What is it for?').fill('website')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    const key = (await page.locator('.secret').textContent()) ?? ''
+    assert.equal((await stage.weir.call('/models', { key })).status, 200)
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('button', { name: 'Revoke website' }).click()
+    await page.getByRole('button', { name: 'Revoke', exact: true }).last().click()
+    await page.getByText(/^Revoked/).waitFor()
+    assert.equal((await stage.weir.call('/models', { key })).status, 401)
+    await assertAccessible(page)
+  })
+
+  it('shows usage of all, previews an invoice, and reconciles', async () => {
+    await addPastUsage(stage.weir, { days: 3, rows: 50 })
+    await go('/usage')
+    await page.getByRole('row').filter({ hasText: 'default' }).waitFor()
+    await assertAccessible(page)
+    await go('/invoices')
+    await page.getByLabel('Workspace').selectOption('default')
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByText('Total, incl. GST').waitFor()
+    await assertAccessible(page)
+    await go('/reconcile')
+    await page.getByRole('button', { name: 'Reconcile now' }).click()
+    await page.getByText('Sum of all rows').waitFor()
+    await assertAccessible(page)
+  })
+
+  it('signs out', async () => {
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Operator token').waitFor()
+  })
+})
