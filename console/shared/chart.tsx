@@ -140,7 +140,8 @@ function optionsOf(
   const axis = {
     stroke: resolved('--soft'),
     grid: { stroke: resolved('--line'), width: 1 },
-    ticks: { show: false },
+    ticks: { show: false, size: 0 },
+    gap: 6,
     font: '12px system-ui, sans-serif',
   }
   return {
@@ -151,10 +152,7 @@ function optionsOf(
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      {
-        ...axis,
-        ...(unit === 'day' ? { values: (_, ticks) => ticks.map((it) => shortDay(it * 1000)), space: 70 } : {}),
-      },
+      { ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((it) => tickNames[unit].format(it * 1000)) },
       { ...axis, size: 74, values: (_, ticks) => ticks.map((it) => format(it)) },
     ],
     series: [
@@ -171,5 +169,12 @@ function optionsOf(
   }
 }
 
-const short = new Intl.DateTimeFormat('en-AU', { timeZone: 'Australia/Sydney', day: 'numeric', month: 'short' })
-const shortDay = (at: number): string => short.format(new Date(at))
+const tick = (parts: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en-AU', { timeZone: 'Australia/Sydney', hourCycle: 'h23', ...parts })
+
+/** How the times below a chart read. */
+const tickNames = {
+  day: tick({ day: 'numeric', month: 'short' }),
+  hour: tick({ weekday: 'short', hour: '2-digit', minute: '2-digit' }),
+  second: tick({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
+} as const

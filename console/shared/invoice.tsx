@@ -33,10 +33,13 @@ export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; has
             ? [
                 {
                   title: 'Requests',
-                  cell: ({ rows }: { rows: string }) => (
-                    <a href={`${rows}&format=csv`} download="rows.csv">
-                      CSV
-                    </a>
+                  cell: ({ rows, index }: { rows: string; index: number }) => (
+                    <>
+                      <a href={`/console/invoices/${invoice.number}/${index + 1}`}>Show</a>{' '}
+                      <a href={`${rows}&format=csv`} download="rows.csv">
+                        CSV
+                      </a>
+                    </>
                   ),
                 },
               ]

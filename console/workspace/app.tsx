@@ -3,7 +3,7 @@ import { isSignedOut } from '../shared/client.ts'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
-import { InvoicePage, InvoicesPage } from './pages/invoices.tsx'
+import { InvoiceLinePage, InvoicePage, InvoicesPage } from './pages/invoices.tsx'
 import { KeysPage } from './pages/keys.tsx'
 import { ModelPage } from './pages/model.tsx'
 import { ModelsPage, PublicModelsPage } from './pages/models.tsx'
@@ -60,6 +60,7 @@ function Member({ workspace }: { workspace: string }) {
         <Route path="/console/usage/:id" component={RequestPage} />
         <Route path="/console/invoices" component={InvoicesPage} />
         <Route path="/console/invoices/:number" component={InvoicePage} />
+        <Route path="/console/invoices/:number/:line" component={InvoiceLinePage} />
         <Route default component={NotFound} />
       </Router>
     </Shell>

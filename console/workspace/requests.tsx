@@ -75,7 +75,7 @@ export function RequestsTable() {
             {data.length === 0 ? (
               <Empty title={next === null ? 'There are no requests here' : 'None among these; look further'} />
             ) : (
-              <Table caption="Requests" rows={data} keyOf={(it) => it.request_id} columns={columns} />
+              <Table caption="Requests" rows={data} keyOf={(it) => it.request_id} columns={requestColumns} />
             )}
             <div class="row">
               <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
@@ -96,7 +96,7 @@ export function RequestsTable() {
   )
 }
 
-const columns = [
+export const requestColumns = [
   {
     title: 'Settled',
     cell: (row: RequestRow) => <a href={`/console/usage/${row.request_id}`}>{time(row.settled)}</a>,

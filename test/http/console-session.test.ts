@@ -158,6 +158,15 @@ describe('the page of the console', () => {
     }
   })
 
+  it('of the operator is as small', async () => {
+    const text = await (await fetch(`${weir.adminUrl}/console`)).text()
+    for (const [, address = ''] of text.matchAll(/(?:src|href)="(\/[^"]+)"/g)) {
+      const asset = await fetch(weir.adminUrl + address, { headers: { 'accept-encoding': 'gzip' } })
+      const size = Number(asset.headers.get('content-length'))
+      assert.ok(size > 1000 && size < 100 * 1024, `${address} has ${size} bytes`)
+    }
+  })
+
   it('is no answer to a wrong address of its API', async () => {
     assert.equal(await codeOf(await ask('GET', '/console/api/nothing', {})), '404 unknown_url')
   })

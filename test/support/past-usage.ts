@@ -23,7 +23,7 @@ export async function addPastUsage(
       const wave = 1 + Math.sin(index / 40) * 0.6
       const durationMs = Math.round(400 + wave * 900)
       batch.push(
-        sampleRow(`${settledAt.toString(36).padStart(9, '0')}${String(index).padStart(12, '0')}`, {
+        sampleRow(`${settledAt.toString(36).padStart(9, '0')}${rows}${String(index).padStart(12, '0')}`, {
           workspaceId: workspace?.id ?? '',
           keyId: keys[index % keys.length]?.id ?? 'key_1',
           model,

@@ -5,17 +5,21 @@ import { useData } from '../../shared/data.ts'
 import { time } from '../../shared/format.ts'
 import { Copy, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
+import { lanePath } from '../live.ts'
 
 /** One workspace: its limits, its buyer, its prices, and a link to its console. */
 export function WorkspacePage() {
   const name = useRoute().params['name'] ?? ''
   const loaded = useData(
     async (signal) => {
-      const [workspaces, prices] = await Promise.all([
+      const [workspaces, prices, engines] = await Promise.all([
         api('listWorkspaces', { signal }),
         api('listWorkspacePrices', { path: { workspace: name }, signal }),
+        api('listEngines', { signal }),
       ])
-      return { workspace: workspaces.data.find((it) => it.name === name), prices: prices.data }
+      const models = [...new Set(engines.data.map(({ model }) => model))]
+      const lanes = engines.data.filter(({ workspace }) => workspace === name).map(({ lane }) => lane)
+      return { workspace: workspaces.data.find((it) => it.name === name), prices: prices.data, models, lanes }
     },
     [name],
   )
@@ -25,13 +29,22 @@ export function WorkspacePage() {
         <ConsoleLink workspace={name} />
       </PageHead>
       <Ready of={loaded}>
-        {({ workspace, prices }) =>
+        {({ workspace, prices, models, lanes }) =>
           workspace === undefined ? (
             <Empty title="There is no such workspace" />
           ) : (
             <>
               <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
-              <Prices of={prices} />
+              <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
+              <section class="stack" aria-labelledby="lanes">
+                <h2 id="lanes">Reserved capacity</h2>
+                {lanes.length === 0 ? <p class="soft">It has none. The catalog reserves it.</p> : null}
+                {lanes.map((lane) => (
+                  <a key={lane} href={lanePath(lane)}>
+                    {lane}
+                  </a>
+                ))}
+              </section>
             </>
           )
         }
@@ -131,9 +144,35 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
   )
 }
 
-function Prices({ of: prices }: { of: Answer<'listWorkspacePrices'>['data'] }) {
+function Prices({
+  of: prices,
+  workspace,
+  models,
+  changed,
+}: {
+  of: Answer<'listWorkspacePrices'>['data']
+  workspace: string
+  models: readonly string[]
+  changed: () => void
+}) {
+  const [problem, setProblem] = useState<string>()
+  async function attempt(act: () => Promise<unknown>): Promise<void> {
+    setProblem(undefined)
+    try {
+      await act()
+      changed()
+    } catch (error) {
+      setProblem((error as Failure).message)
+    }
+  }
+  function set(form: HTMLFormElement): Promise<void> {
+    const text = (name: string): string => (form.elements.namedItem(name) as HTMLInputElement).value.trim()
+    const names = ['input_per_million', 'output_per_million'] as const
+    const body = Object.fromEntries(names.filter((name) => text(name) !== '').map((name) => [name, text(name)]))
+    return attempt(() => api('setWorkspacePrice', { path: { workspace, model: text('model') }, body }))
+  }
   return (
-    <section class="stack" aria-labelledby="prices">
+    <section class="panel stack" aria-labelledby="prices">
       <h2 id="prices">Its own prices</h2>
       {prices.length === 0 ? (
         <p class="soft">It pays the list prices.</p>
@@ -144,19 +183,58 @@ function Prices({ of: prices }: { of: Answer<'listWorkspacePrices'>['data'] }) {
           keyOf={({ model }) => model}
           columns={[
             { title: 'Model', cell: ({ model }) => model },
+            { title: 'Prices in A$', cell: ({ pricing }) => pricesText(pricing) },
             {
-              title: 'Prices in A$',
-              cell: ({ pricing }) =>
-                Object.entries(pricing)
-                  .map(
-                    ([name, price]) =>
-                      `${name.replaceAll('_', ' ')} ${typeof price === 'string' ? price : JSON.stringify(price)}`,
-                  )
-                  .join(', '),
+              title: 'Action',
+              cell: ({ model }) => (
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`List price for ${model}`}
+                  onClick={() => void attempt(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
+                >
+                  Back to the list price
+                </button>
+              ),
             },
           ]}
         />
       )}
+      <form
+        class="row end"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void set(event.currentTarget)
+        }}
+      >
+        <Field label="Model">
+          <select name="model" required>
+            {models.map((model) => (
+              <option key={model} value={model}>
+                {model}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field label="Input, A$ / 1M tokens">
+          <input name="input_per_million" inputMode="decimal" />
+        </Field>
+        <Field label="Output, A$ / 1M tokens">
+          <input name="output_per_million" inputMode="decimal" />
+        </Field>
+        <button type="submit">Set the price</button>
+      </form>
+      {problem === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {problem}
+        </div>
+      )}
     </section>
   )
+}
+
+function pricesText(pricing: object): string {
+  return Object.entries(pricing)
+    .map(([name, price]) => `${name.replaceAll('_', ' ')} ${typeof price === 'string' ? price : JSON.stringify(price)}`)
+    .join(', ')
 }

@@ -1,9 +1,11 @@
 import { useRoute } from 'preact-iso'
+import { useState } from 'preact/hooks'
 import { useData } from '../../shared/data.ts'
 import { count } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
 import { api } from '../api.ts'
+import { requestColumns, type RequestRow } from '../requests.tsx'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
 export function InvoicesPage() {
@@ -65,6 +67,59 @@ export function InvoicePage() {
             <InvoiceView of={invoice} hasRows />
           </>
         )}
+      </Ready>
+    </>
+  )
+}
+
+/** The requests behind one line of an invoice, page by page. */
+export function InvoiceLinePage() {
+  const { number = '', line = '1' } = useRoute().params
+  const [cursors, setCursors] = useState<readonly string[]>([])
+  const after = cursors.at(-1)
+  const loaded = useData(
+    async (signal) => {
+      const invoice = await api('invoice', { path: { number }, signal })
+      const found = invoice.lines[Number(line) - 1]
+      const asked = new URLSearchParams(found?.rows.split('?')[1])
+      const query = { ...Object.fromEntries(asked), limit: 50, ...(after === undefined ? {} : { after }) }
+      return { found, page: found ? await api('usage', { query, signal }) : undefined }
+    },
+    [number, line, after],
+  )
+  return (
+    <>
+      <PageHead
+        title={`${number}, line ${line}`}
+        about={loaded.state === 'ready' ? loaded.data.found?.description : undefined}
+      />
+      <Ready of={loaded}>
+        {({ page }) =>
+          page === undefined || page.data.length === 0 ? (
+            <Empty title="This line has no requests" />
+          ) : (
+            <>
+              <Table
+                caption="Requests"
+                rows={page.data as readonly RequestRow[]}
+                keyOf={(it) => it.request_id}
+                columns={requestColumns}
+              />
+              <div class="row">
+                <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
+                  Earlier
+                </button>
+                <button
+                  type="button"
+                  disabled={page.next === null}
+                  onClick={() => page.next !== null && setCursors([...cursors, page.next])}
+                >
+                  Later
+                </button>
+              </div>
+            </>
+          )
+        }
       </Ready>
     </>
   )

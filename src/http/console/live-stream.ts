@@ -53,13 +53,18 @@ function follow(
 ): Promise<void> {
   return new Promise((resolve) => {
     let isBlocked = false
-    const lastSeen = exchange.request.headers['last-event-id']
-    const missed = feed.since(typeof lastSeen === 'string' ? lastSeen : undefined)
-    exchange.openStream({})
-    exchange.write('retry: 2000\n\n')
-    for (const sample of missed) send(sample)
+    let isEnded = false
+    const cleanUp: (() => void)[] = []
+
+    function end(): void {
+      isEnded = true
+      for (const undo of cleanUp) undo()
+      exchange.end('')
+      resolve()
+    }
 
     function send(sample: Sample): void {
+      if (isEnded) return
       if (!isAllowed()) return end()
       // A browser that is behind gets the next sample instead.
       if (isBlocked) return
@@ -69,14 +74,15 @@ function follow(
       exchange.onDrain(() => (isBlocked = false))
     }
 
-    const unsubscribe = feed.subscribe(send, end)
-    const forget = exchange.onGone(end)
-    function end(): void {
-      unsubscribe?.()
-      forget?.()
-      exchange.end('')
-      resolve()
-    }
+    const lastSeen = exchange.request.headers['last-event-id']
+    const missed = feed.since(typeof lastSeen === 'string' ? lastSeen : undefined)
+    exchange.openStream({})
+    exchange.write('retry: 2000\n\n')
+    for (const sample of missed) send(sample)
+    cleanUp.push(feed.subscribe(send, end))
+    cleanUp.push(exchange.onGone(end))
+    // It may have ended meanwhile.
+    if (isEnded) for (const undo of cleanUp) undo()
   })
 }
 
