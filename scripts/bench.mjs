@@ -12,6 +12,7 @@ const benches = {
   overload: 'overload.ts',
   uploads: 'uploads.ts',
   usage: 'usage.ts',
+  fleet: 'fleet.ts',
   embedded: 'embedded-engine.ts',
   quality: 'model-quality.ts',
 }

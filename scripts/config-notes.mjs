@@ -77,6 +77,18 @@ export const configNotes = {
   'models[].serverless.engine.model': ["the model's id", "The engine's name for the model."],
   'models[].serverless.engine.api_key_env': ['none', "The name of the variable that holds the engine's key."],
   'models[].serverless.engine.scores': ['by kind', "What a reranker's scores are."],
+  'models[].serverless.engine.balance': [
+    '`prefix` for text models with several addresses, else `least_busy`',
+    'How the addresses share the load: see [warm prefixes](../guides/warm-prefixes.md).',
+  ],
+  'models[].serverless.engine.cache_tokens': [
+    '`500000`',
+    'How many tokens of prompts the cache of each address holds.',
+  ],
+  'models[].serverless.engine.share_prefixes': [
+    '`false`',
+    'Lets a workspace be sent where another one has warmed the cache with the same text.',
+  ],
   'models[].serverless.engine.first_byte_timeout_ms': [
     '`600000`',
     'From the start of a call to the headers of its answer.',

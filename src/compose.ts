@@ -213,6 +213,7 @@ async function assemble(
     },
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
+    cacheUsed: telemetry.cacheUsed,
     random: Math.random,
   })
 

@@ -143,6 +143,7 @@ function sumsView(sums: UsageSums): object {
     estimated_requests: sums.estimatedRequests,
     input_tokens: Number(sums.inputTokens),
     cached_input_tokens: Number(sums.cachedInputTokens),
+    cache_hit_rate: sums.inputTokens === 0n ? null : Number(sums.cachedInputTokens) / Number(sums.inputTokens),
     output_tokens: Number(sums.outputTokens),
     images: Number(sums.images),
     audio_ms: Number(sums.audioMs),

@@ -1,5 +1,12 @@
 import Type, { type Static } from 'typebox'
-import { categories, engineKinds, type Deployment, type EngineDescription, type Model } from '../core/catalog.ts'
+import {
+  balances,
+  categories,
+  engineKinds,
+  type Deployment,
+  type EngineDescription,
+  type Model,
+} from '../core/catalog.ts'
 import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
 import type { LaneLimits } from '../core/admission/lane.ts'
 import { pricesByKind } from '../core/money/image-prices.ts'
@@ -51,6 +58,9 @@ const engineSchema = Type.Object(
     model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     api_key_env: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
     scores: Type.Optional(Type.Enum(['probability', 'logit'])),
+    balance: Type.Optional(Type.Enum([...balances])),
+    cache_tokens: Type.Optional(Type.Integer({ minimum: 1000, maximum: 1_000_000_000 })),
+    share_prefixes: Type.Optional(Type.Boolean()),
     first_byte_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
     idle_timeout_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 7_200_000 })),
     health: Type.Optional(
@@ -205,7 +215,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
       lane: `${entry.id}@${deployment.workspace}`,
       mode: 'dedicated',
       workspace: deployment.workspace,
-      engine: toEngine(deployment.engine, entry.id, [...where, 'engine'], yaml, secrets),
+      engine: toEngine(deployment.engine, { slug: entry.id, generates }, [...where, 'engine'], yaml, secrets),
       limits: toLimits(deployment.limits),
       perHour: deployment.per_hour,
     }
@@ -230,7 +240,13 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
       lane: entry.id,
       mode: 'serverless',
       workspace: undefined,
-      engine: toEngine(entry.serverless.engine, entry.id, [...path, 'serverless', 'engine'], yaml, secrets),
+      engine: toEngine(
+        entry.serverless.engine,
+        { slug: entry.id, generates },
+        [...path, 'serverless', 'engine'],
+        yaml,
+        secrets,
+      ),
       limits: toLimits(entry.serverless.limits),
       perHour: undefined,
     },
@@ -240,7 +256,7 @@ function toModel(entry: ModelEntry, path: Path, yaml: CheckedYaml<unknown>, secr
 
 function toEngine(
   engine: Static<typeof engineSchema> | undefined,
-  slug: string,
+  { slug, generates }: { readonly slug: string; readonly generates: boolean },
   path: Path,
   yaml: CheckedYaml<unknown>,
   secrets: Secrets,
@@ -260,6 +276,9 @@ function toEngine(
   if (engine.kind === 'embedded' && engine.health) {
     yaml.mistake([...path, 'health'], 'is not allowed for kind embedded: Weir watches that engine itself')
   }
+  if (engine.balance === 'prefix' && !generates) {
+    yaml.mistake([...path, 'balance'], 'must be least_busy: only models of the category llm or vision read prompts')
+  }
   urls.forEach((url, index) => {
     if (!url.startsWith('unix:') && !URL.canParse(url)) {
       yaml.mistake([...path, 'urls', index], 'is not a valid URL')
@@ -271,6 +290,9 @@ function toEngine(
     model: engine.model ?? slug,
     apiKey,
     scores: engine.scores,
+    balance: engine.balance ?? (generates && urls.length > 1 ? 'prefix' : 'least_busy'),
+    cacheTokens: engine.cache_tokens ?? 500_000,
+    sharePrefixes: engine.share_prefixes ?? false,
     // Generous, because an answer that is not streamed arrives late, and a model may pause while it thinks.
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,
     idleTimeoutMs: engine.idle_timeout_ms ?? 300_000,

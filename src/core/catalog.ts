@@ -30,6 +30,10 @@ export const engineKinds = [
 ] as const
 export type EngineKind = (typeof engineKinds)[number]
 
+/** How the addresses of an engine share the calls: by what is in their caches, or by how busy they are. */
+export const balances = ['prefix', 'least_busy'] as const
+export type BalanceKind = (typeof balances)[number]
+
 /** An engine as the catalog describes it. */
 export interface EngineDescription {
   readonly kind: EngineKind
@@ -39,6 +43,11 @@ export interface EngineDescription {
   readonly apiKey: string | undefined
   /** What a reranker's scores are, when they differ from what its kind usually returns. */
   readonly scores: 'probability' | 'logit' | undefined
+  readonly balance: BalanceKind
+  /** How many tokens of prompts the cache of each address holds, as far as is known. */
+  readonly cacheTokens: number
+  /** Whether one workspace may profit from what another one sent. */
+  readonly sharePrefixes: boolean
   readonly firstByteTimeoutMs: number
   readonly idleTimeoutMs: number
   /** `path` is on the server itself, whatever the path in its address; undefined: the usual one of its kind. */

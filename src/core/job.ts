@@ -3,6 +3,7 @@ import type { ByteCollector } from './byte-collector.ts'
 import type { ApiError } from './errors.ts'
 import type { ExpectedCount } from './expected-count.ts'
 import type { Rates, Usage } from './money/rating.ts'
+import type { PromptBlocks } from './prefix/prompt-blocks.ts'
 
 /** A checked request: what to send to the engine, and how to read its answer. */
 export interface Job {
@@ -24,6 +25,8 @@ export interface Job {
   readonly media?: { readonly images?: number; readonly imageKind?: string; readonly audioMs?: number }
   /** Made one after the other. There are several when the engine takes less at a time. */
   readonly calls: readonly EngineRequest[]
+  /** What the engine reads, if it matters which of its addresses reads it. */
+  readonly prompt?: PromptBlocks | undefined
   readonly answer: WholeAnswer | StreamedAnswer
 }
 

@@ -3,6 +3,7 @@ import { errors, type Dispatcher } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
+import type { Balance, Chosen } from './balance.ts'
 import { refusalFrom } from './refusal.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
@@ -12,7 +13,7 @@ const MAX_SENDS = 2
 
 /** Where the calls of one deployment go. */
 export interface Upstream {
-  readonly addresses: readonly EngineAddress[]
+  readonly balance: Balance
   readonly headers: Readonly<Record<string, string>>
   /** From the start of a call to the headers of its answer, whichever addresses are tried. */
   readonly firstByteTimeoutMs: number
@@ -26,7 +27,7 @@ export interface Upstream {
  */
 export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   const tried = new Set<EngineAddress>()
-  let latestUrl = ''
+  let chosen: Chosen | undefined
   let sends = 0
   let controller: Dispatcher.DispatchController | undefined
   let isWithEngine = false
@@ -49,17 +50,18 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   }
 
   function timeOut(): void {
-    upstream.callFailed(latestUrl, 'no answer within first_byte_timeout_ms')
+    upstream.callFailed(chosen?.address.url ?? '', 'no answer within first_byte_timeout_ms')
     stop({ kind: 'failed', error: timedOut(), started: false })
   }
 
   /** Tries the next address. When none is left, the call fails with the error of the previous one. */
   function attempt(previousError?: ApiError): void {
     if (stopped) return finish(stopped)
-    const address = leastBusy(upstream.addresses, tried)
-    if (!address) return finish({ kind: 'failed', error: previousError ?? noAddress(), started: false })
+    const next = upstream.balance.next(call.prompt, tried)
+    if (!next) return finish({ kind: 'failed', error: previousError ?? noAddress(), started: false })
+    chosen = next
+    const { address } = next
     tried.add(address)
-    latestUrl = address.url
     controller = undefined
     isWithEngine = false
     callStarts(address)
@@ -126,6 +128,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
       onResponseError(_controller, cause) {
         callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
+        if (isConnectionLost(cause)) upstream.balance.forget(address)
         fail(failureFrom(cause, started), cause.message, started || cause instanceof errors.BodyTimeoutError)
       },
     }
@@ -135,6 +138,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   return {
     ended,
     isWithEngine: () => isWithEngine,
+    learn: (cachedTokens) => chosen?.learn(cachedTokens),
     abort: () => stop({ kind: 'aborted' }),
     pause() {
       isPaused = true
@@ -152,18 +156,9 @@ function bodyHeaders({ contentType, body }: EngineCall): Record<string, string> 
   return { 'content-type': contentType, 'content-length': String(body.length) }
 }
 
-/** The healthy address with the fewest calls; if none is healthy, one that may have come back. */
-function leastBusy(addresses: readonly EngineAddress[], except: ReadonlySet<EngineAddress>): EngineAddress | undefined {
-  let best: EngineAddress | undefined
-  for (const address of addresses) {
-    if (except.has(address)) continue
-    if (!best || rank(address) < rank(best)) best = address
-  }
-  return best
-}
-
-function rank(address: EngineAddress): number {
-  return address.inFlight + (address.healthy ? 0 : 1e9)
+/** Nobody listens any more, or the server has broken off: it may have been restarted. */
+function isConnectionLost(cause: Error): boolean {
+  return !(cause instanceof ApiError) && !(cause instanceof errors.BodyTimeoutError)
 }
 
 function noAddress(): ApiError {

@@ -1,6 +1,7 @@
 import type { EngineDescription, HealthCheck } from '../core/catalog.ts'
 import type { Engine } from '../ports/engine.ts'
 import { openAddress } from './address.ts'
+import { byPrefix, leastBusy } from './balance.ts'
 import { watchHealth } from './health.ts'
 import type { ServerActivities } from './server-activity.ts'
 import { runCall } from './upstream-call.ts'
@@ -22,11 +23,15 @@ export function openUpstream(
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
   const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers))
+  const balance = description.balance === 'prefix' ? byPrefix(addresses, description.cacheTokens) : leastBusy(addresses)
   const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
   const unwatch = check
     ? addresses.map((address) =>
-        watchHealth(address, check, headers, (healthy) => events.healthChanged(address.url, healthy)),
+        watchHealth(address, check, headers, (healthy) => {
+          if (!healthy) balance.forget(address)
+          events.healthChanged(address.url, healthy)
+        }),
       )
     : []
   const { callFailed } = events
@@ -42,7 +47,7 @@ export function openUpstream(
         if (retainers === 0) onReleased?.()
       }
     },
-    run: (call) => runCall(call, { addresses, headers, firstByteTimeoutMs, callFailed }),
+    run: (call) => runCall(call, { balance, headers, firstByteTimeoutMs, callFailed }),
     async close() {
       for (const stop of unwatch) stop()
       if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))

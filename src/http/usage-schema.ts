@@ -99,6 +99,7 @@ const usageListExample = { object: 'list', data: [usageRowExample], has_more: fa
 const sums = {
   requests: count(),
   estimated_requests: count('How many of them have estimated figures.'),
+  cache_hit_rate: nullable(Type.Number(), 'cached_input_tokens / input_tokens; null without input.'),
   capacity_ms: count(),
   amount: text('AUD, exact, excluding GST.'),
 }

@@ -1,5 +1,6 @@
+import type { Prompt } from '../core/prefix/warm-prefixes.ts'
 import type { AlarmClock } from '../ports/clock.ts'
-import type { CallEnd, Engine, EngineCall, RunningCall } from '../ports/engine.ts'
+import type { CallEnd, Engine, EngineCall, Placement, RunningCall } from '../ports/engine.ts'
 import type { Reply } from '../ports/reply.ts'
 
 /** The engine calls of one request, one after the other. A call is aborted when the caller goes away. */
@@ -18,9 +19,11 @@ export interface EngineCalls {
   isWithEngine(): boolean
   /** The bytes of all bodies sent so far, without those that repeat the input of another. */
   sentBytes(): number
+  /** Takes the tokens that the engine had in its cache. Returns what was to be expected, if anything is known. */
+  learn(cachedTokens: number): Placement | undefined
 }
 
-export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
+export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undefined): EngineCalls {
   let latest: RunningCall | undefined
   let isRunning = false
   let isCallerBehind = false
@@ -34,7 +37,7 @@ export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
   return {
     async run(call) {
       if (reply.isGone) return { kind: 'aborted' }
-      const running = engine.run(call)
+      const running = engine.run({ ...call, prompt })
       latest = running
       isRunning = true
       if (isCallerBehind) running.pause()
@@ -62,5 +65,6 @@ export function engineCalls(engine: Engine, reply: Reply): EngineCalls {
     },
     isWithEngine: () => latest?.isWithEngine() ?? false,
     sentBytes: () => sentBytes,
+    learn: (cachedTokens) => latest?.learn(cachedTokens),
   }
 }

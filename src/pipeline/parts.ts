@@ -1,10 +1,11 @@
 import type { Deployment } from '../core/catalog.ts'
 import type { Job, Price } from '../core/job.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
+import type { PromptBlocks } from '../core/prefix/prompt-blocks.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { Admission } from '../ports/admission.ts'
 import type { AlarmClock } from '../ports/clock.ts'
-import type { Engine } from '../ports/engine.ts'
+import type { Engine, Placement } from '../ports/engine.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Spending } from '../ports/spending.ts'
 
@@ -23,6 +24,8 @@ export interface PipelineParts {
   pastLimit(row: LedgerRow): void
   /** Hears of the engine's count of the input if it contradicts the estimate. */
   contradicted(job: Job, count: number): void
+  /** Hears how much of a prompt was cached, and how much should have been, of every answer that the caller got. */
+  cacheUsed(row: LedgerRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
   /** A number in [0, 1), to spread delays that must not all be the same. */
   random(): number
 }

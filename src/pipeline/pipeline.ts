@@ -2,6 +2,7 @@ import { ApiError } from '../core/errors.ts'
 import type { Job, Price } from '../core/job.ts'
 import type { Intent, LedgerRow } from '../core/money/ledger.ts'
 import { maximumCharge } from '../core/money/maximum-charge.ts'
+import { saltedPrompt, type Prompt } from '../core/prefix/warm-prefixes.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { Engine } from '../ports/engine.ts'
 import type { Reply } from '../ports/reply.ts'
@@ -44,7 +45,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   async function serve(engine: Engine, hold: SpendingHold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
     const { ticket, waitMs } = await admit(parts, job, reply)
-    const calls = engineCalls(engine, reply)
+    const calls = engineCalls(engine, reply, promptOf(job, caller))
     let answer: AnswerPath
     try {
       // Read again, because it may have changed while the request waited.
@@ -58,7 +59,11 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       // The one place that gives the lane's capacity back: as soon as the engine is done with the request.
       calls.whenIdle(() => ticket.leave())
     }
-    return answer.giveToCaller()
+    const row = await answer.giveToCaller()
+    // The engine counts every call, and an estimate says nothing about its cache.
+    const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
+    parts.cacheUsed(row, job.prompt, placement)
+    return row
   }
 
   async function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Promise<Intent> {
@@ -87,6 +92,14 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const { answer } = request.job
     return answer.kind === 'streamed' ? streamedAnswer(parts, request, answer) : wholeAnswer(parts, request, answer)
   }
+}
+
+/**
+ * Keys of another workspace are never the same, unless the operator says so: how soon an answer comes, and how much of it
+ * was cached, would tell one workspace what another has asked.
+ */
+function promptOf({ prompt, deployment }: Job, { workspace }: Caller): Prompt | undefined {
+  return prompt && saltedPrompt(prompt, deployment.engine?.sharePrefixes ? '' : workspace.id)
 }
 
 function engineMissing({ model, deployment }: Job): ApiError {

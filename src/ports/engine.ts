@@ -1,8 +1,11 @@
 import type { ApiError } from '../core/errors.ts'
 import type { EngineHeaders, EngineRequest } from '../core/job.ts'
+import type { Prompt } from '../core/prefix/warm-prefixes.ts'
 
 /** One call of an engine. */
 export interface EngineCall extends EngineRequest {
+  /** Decides which address is best; undefined: any. */
+  readonly prompt?: Prompt | undefined
   readonly receiver: EngineReceiver
 }
 
@@ -19,11 +22,23 @@ export type CallEnd =
   /** `started`: the receiver had begun to get an answer. */
   | { readonly kind: 'failed'; readonly error: ApiError; readonly started: boolean }
 
+/** How much of a prompt should have been in the cache of an engine, as shares of the prompt. */
+export interface Placement {
+  /** At the address that the call went to. */
+  readonly here: number
+  /** At the address that has most of it. */
+  readonly anywhere: number
+  /** Whether the engine says how many tokens were cached. */
+  readonly isTelling: boolean
+}
+
 export interface RunningCall {
   /** Resolves, and never rejects, when nothing of the call is left at the engine. */
   readonly ended: Promise<CallEnd>
   /** An engine was sent the request and has not refused it. */
   isWithEngine(): boolean
+  /** Takes the tokens that were cached. Returns what was to be expected; undefined: nothing is known of the prompt. */
+  learn(cachedTokens: number): Placement | undefined
   abort(): void
   pause(): void
   resume(): void

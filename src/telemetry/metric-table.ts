@@ -12,6 +12,16 @@ export const metricTable = {
     labels: ['model', 'lane', 'kind'],
     help: 'Tokens of settled requests: input, cached_input (a part of input) and output',
   },
+  weir_cache_tokens_total: {
+    type: 'counter',
+    labels: ['workspace', 'key', 'model', 'kind'],
+    help: 'Tokens that engines counted, by key and model: input, and cached_input (a part of input). The 2000 latest',
+  },
+  weir_cache_misses_total: {
+    type: 'counter',
+    labels: ['model', 'lane', 'cause'],
+    help: 'Prompts of which most was not cached, by likely cause: first_use, prefix_changed, evicted, moved',
+  },
   weir_queue_wait_seconds: {
     type: 'histogram',
     labels: ['model', 'lane'],

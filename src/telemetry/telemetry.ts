@@ -4,13 +4,16 @@ import type { LaneStatus } from '../core/admission/lane.ts'
 import type { Job } from '../core/job.ts'
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
+import type { PromptBlocks } from '../core/prefix/prompt-blocks.ts'
+import type { CacheUse } from '../ports/cache-use.ts'
 import type { ContradictedCounts } from '../ports/contradicted-counts.ts'
+import { cacheUseRecord } from './cache-use.ts'
 import { doubtfulCounts } from './doubtful-counts.ts'
 import { logDestination, type LogDestination } from './log-destination.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../ports/admission.ts'
-import type { EngineAddressState } from '../ports/engine.ts'
+import type { EngineAddressState, Placement } from '../ports/engine.ts'
 import type { Ledger } from '../ports/ledger.ts'
 
 /** Logs and metrics. Neither ever contains a prompt, an answer or a key. */
@@ -32,6 +35,9 @@ export interface Telemetry {
   contradicted(job: Job, count: number): void
   /** The deployments whose counts contradicted the estimate since the start. */
   contradictedCounts(): readonly ContradictedCounts[]
+  /** The caller got an answer. Says how much of its prompt should have been cached, if that is known. */
+  cacheUsed(row: LedgerRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
+  readonly cacheUse: CacheUse
   /** A workspace has reached its soft or hard spend limit. */
   spendLimitReached(workspace: string): void
   /** Counts ledger rows that are set aside. */
@@ -60,6 +66,9 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const breaches = metrics.counter('weir_engine_breaches_total')
   const contradictions = metrics.counter('weir_contradicted_counts_total')
   const doubtful = doubtfulCounts()
+  const cacheUse = cacheUseRecord()
+  const misses = metrics.counter('weir_cache_misses_total')
+  metrics.reading('weir_cache_tokens_total', () => cacheTokens(cacheUse))
   const settled = settlementMetrics(metrics)
   let setAside = 0
   metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
@@ -90,6 +99,11 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       )
     },
     settled,
+    cacheUsed(row, prompt, placement) {
+      const cause = cacheUse.add(row, prompt, placement)
+      if (cause) misses.add(labels({ model: row.model, lane: row.lane, cause }))
+    },
+    cacheUse,
     pastLimit({ requestId, model, lane, maxTokens }) {
       breaches.add(labels({ model }))
       const line = { request_id: requestId, model, lane, max_tokens: maxTokens }
@@ -147,6 +161,14 @@ function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
     queueWait.observe(known.place, row.queueWaitMs / 1000)
     if (row.firstTokenMs !== null) firstToken.observe(known.place, row.firstTokenMs / 1000)
     duration.observe(known.place, row.durationMs / 1000)
+  }
+}
+
+function* cacheTokens(cacheUse: CacheUse): Iterable<readonly [string, number]> {
+  for (const { workspaceId, keyId, model, inputTokens, cachedInputTokens } of cacheUse.entries(undefined)) {
+    const place = { workspace: workspaceId, key: keyId, model }
+    yield [labels({ ...place, kind: 'input' }), inputTokens]
+    yield [labels({ ...place, kind: 'cached_input' }), cachedInputTokens]
   }
 }
 

@@ -19,6 +19,7 @@ function stage() {
       return {
         ended: end.promise,
         isWithEngine: () => true,
+        learn: () => undefined,
         abort() {
           call.aborted = true
           end.resolve({ kind: 'aborted' })

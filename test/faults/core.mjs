@@ -1,6 +1,41 @@
 /** Faults in src/core. `tests` are the files below test/ that are most likely to notice. */
 export default [
   {
+    name: 'prefix-load-does-not-count',
+    file: 'src/core/prefix/warm-prefixes.ts',
+    find: '* (load + 1 + average)',
+    replace: '* (1 + average)',
+    tests: ['unit/warm-prefixes', 'simulation/fleet/fleet'],
+  },
+  {
+    name: 'prefix-beginning-evicted-first',
+    file: 'src/core/prefix/warm-prefixes.ts',
+    find: 'for (let block = prompt.keys.length - 1; block >= 0; block--) {',
+    replace: 'for (let block = 0; block < prompt.keys.length; block++) {',
+    tests: ['unit/warm-prefixes'],
+  },
+  {
+    name: 'prefix-one-salt-for-all',
+    file: 'src/pipeline/pipeline.ts',
+    find: "deployment.engine?.sharePrefixes ? '' : workspace.id",
+    replace: "''",
+    tests: ['http/warm-prefixes'],
+  },
+  {
+    name: 'prefix-cache-never-full',
+    file: 'src/core/prefix/warm-prefixes.ts',
+    find: 'address.held <= address.capacity && blocks.size <= most',
+    replace: 'blocks.size <= most',
+    tests: ['unit/warm-prefixes'],
+  },
+  {
+    name: 'prefix-broken-engine-not-forgotten',
+    file: 'src/engines/upstream-call.ts',
+    find: '        if (isConnectionLost(cause)) upstream.balance.forget(address)\n',
+    replace: '',
+    tests: ['http/warm-prefixes'],
+  },
+  {
     name: 'lane-admits-past-the-head',
     file: 'src/core/admission/lane.ts',
     find: 'if (head === undefined && fits(place)) {',

@@ -51,6 +51,7 @@ function engineThatSays(text: string): Engine {
       return {
         ended: Promise.resolve({ kind: 'ended' }),
         isWithEngine: () => true,
+        learn: () => undefined,
         abort() {},
         pause() {},
         resume() {},
@@ -97,6 +98,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Ledge
     priceOf: () => ({ version: 1, rates: { ...freeRates, outputPerToken: PRICE } }),
     settled() {},
     pastLimit() {},
+    cacheUsed() {},
     contradicted() {},
     random: () => 0,
   })

@@ -3,6 +3,7 @@ import { beforeEach, describe, it, mock, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import { errors, type Dispatcher } from 'undici'
 import type { EngineAddress } from '../../src/engines/address.ts'
+import { leastBusy } from '../../src/engines/balance.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
 import { runCall } from '../../src/engines/upstream-call.ts'
 import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
@@ -72,7 +73,7 @@ function stage(plan: readonly Behaviour[]): Staged {
       body: Buffer.from('{}'),
       receiver: { start() {}, data() {} },
     },
-    { addresses, headers: {}, firstByteTimeoutMs: DEADLINE_MS, callFailed() {} },
+    { balance: leastBusy(addresses), headers: {}, firstByteTimeoutMs: DEADLINE_MS, callFailed() {} },
   )
   void call.ended.then((it) => (end = it))
   const settle = async (): Promise<void> => {

@@ -19,6 +19,7 @@ export function embeddedEngine(
       return {
         ended: begin(),
         isWithEngine: () => running?.isWithEngine() ?? false,
+        learn: (cachedTokens) => running?.learn(cachedTokens),
         abort() {
           aborted = true
           running?.abort()

@@ -9,6 +9,7 @@ import type { WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, sumOf } from '../../core/token-estimate.ts'
 import { chatAnswer } from './answer.ts'
 import { checkMessages, type ImageParts } from './messages.ts'
+import { chatPrompt } from './prompt.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
 import { jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
 import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
@@ -44,6 +45,7 @@ export function* chatJob(body: JsonBody, model: Model, deployment: Deployment, i
     input: { likely: input.likely, charged: input.charged - guess.charged + guess.likely },
     inputName: 'messages',
   })
+  const prompt = yield* chatPrompt(body, deployment)
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
@@ -72,6 +74,7 @@ export function* chatJob(body: JsonBody, model: Model, deployment: Deployment, i
       imageCount > 0
         ? undefined
         : expectedCount({ charged: input.charged, likely: checked.input.likely }, 1, TEMPLATE_TOKENS),
+    prompt,
     calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined }) : [shared],
     answer: chatAnswer(request.stream === true, {
       limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },

@@ -5,6 +5,7 @@ import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { MIN_PROMPT_CHARACTERS, promptHasher, type PromptBlocks } from '../../core/prefix/prompt-blocks.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
@@ -16,6 +17,7 @@ import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
 import { acceptedParameters, forwardedParameters } from '../parameters.ts'
+import { addText, isPromptWanted } from '../prompt-text.ts'
 import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
 
 const DEFAULT_MAX_TOKENS = 16
@@ -49,6 +51,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   })
   const choices = request.n ?? 1
   const generated = prompts.length * (request.best_of ?? choices)
+  const prompt = yield* completionPrompt(prompts, deployment)
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
@@ -80,6 +83,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
     ),
     likelyInputTokens: input.likely,
     expectedInput: expectedCount(input, prompts.length),
+    prompt,
     calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined, prompts: list }) : [shared],
     answer: completionsAnswer(request.stream === true, {
       limit: {
@@ -95,6 +99,17 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
       usageOf: dialect.usageOf,
     }),
   }
+}
+
+/** The prompt, if there is one and the addresses of the engine are not the same to it. */
+function* completionPrompt(
+  [prompt = '', ...others]: readonly string[],
+  deployment: Deployment,
+): SlicedWork<PromptBlocks | undefined> {
+  if (!isPromptWanted(deployment) || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
+  const hasher = promptHasher()
+  yield* addText(hasher, prompt)
+  return hasher.result()
 }
 
 function chosenFrom(request: CompletionsRequest, keep: (name: string) => boolean): Readonly<Record<string, unknown>> {

@@ -3,6 +3,8 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
 import { groupings } from '../../core/money/usage-sums.ts'
 import type { UsageStore } from '../../ports/usage.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { cacheResponse, cacheView } from '../cache-use.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
 import {
@@ -20,6 +22,7 @@ export interface UsageParts {
   readonly accounts: Accounts
   readonly store: UsageStore
   readonly invoicing: Invoicing
+  readonly telemetry: Pick<Telemetry, 'cacheUse'>
 }
 
 const usageQuery = Type.Object({
@@ -29,7 +32,7 @@ const usageQuery = Type.Object({
   ...usageQuerySchema(groupings).properties,
 })
 
-export function usageRoutes({ accounts, store, invoicing }: UsageParts): readonly OperatorRoute[] {
+export function usageRoutes({ accounts, store, invoicing, telemetry }: UsageParts): readonly OperatorRoute[] {
   return [
     operatorRoute({
       method: 'GET',
@@ -47,6 +50,26 @@ export function usageRoutes({ accounts, store, invoicing }: UsageParts): readonl
           groupings,
           workspaceName: (id) => accounts.workspace(id).name,
         }),
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/usage/cache',
+      id: 'listCacheUse',
+      summary: 'Cache hits',
+      description:
+        'How much of the input of each key was in the caches of engines since the service started, and the likely cause of misses.',
+      query: Type.Object({
+        workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace. By default all.' })),
+      }),
+      response: cacheResponse,
+      errors: ['not_found'],
+      answer({ exchange, query: { workspace } }) {
+        const entries = telemetry.cacheUse.entries(
+          workspace === undefined ? undefined : accounts.workspace(workspace).id,
+        )
+        const data = entries.map((it) => ({ workspace: accounts.workspace(it.workspaceId).name, ...cacheView(it) }))
+        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
     }),
     operatorRoute({
       method: 'GET',

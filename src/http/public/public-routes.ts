@@ -1,4 +1,5 @@
 import type { UsageStore } from '../../ports/usage.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { documentationRoutes } from '../documentation.ts'
 import { healthRoutes, type Readiness } from '../health.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
@@ -18,6 +19,7 @@ export interface PublicRouteParts
   extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts, ConsoleParts {
   readonly usage: UsageStore
   readonly limits: InferenceParts['limits'] & ConsoleParts['limits']
+  readonly telemetry: Pick<Telemetry, 'cacheUse'>
   readiness(): Readiness
 }
 
@@ -28,7 +30,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...inference,
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
-    ...ownUsageRoutes(parts.usage),
+    ...ownUsageRoutes(parts.usage, parts.telemetry.cacheUse),
     invoiceRowsRoute(parts),
   ]
   return [

@@ -1,5 +1,7 @@
 import { ownGroupings } from '../../billing/usage-report.ts'
+import type { CacheUse } from '../../ports/cache-use.ts'
 import type { UsageStore } from '../../ports/usage.ts'
+import { cacheView, ownCacheResponse } from '../cache-use.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
 import {
@@ -12,7 +14,7 @@ import {
 import { keyRoute, type KeyRoute } from './key-route.ts'
 
 /** What the caller's own workspace used. */
-export function ownUsageRoutes(store: UsageStore): readonly KeyRoute[] {
+export function ownUsageRoutes(store: UsageStore, cacheUse: CacheUse): readonly KeyRoute[] {
   return [
     keyRoute({
       method: 'GET',
@@ -29,6 +31,20 @@ export function ownUsageRoutes(store: UsageStore): readonly KeyRoute[] {
           workspaceId: caller.workspace.id,
           groupings: ownGroupings,
         }),
+    }),
+    keyRoute({
+      method: 'GET',
+      path: '/usage/cache',
+      id: 'usageCache',
+      summary: 'Cache hits',
+      description:
+        'How much of the input of each key was in the caches of engines since the service started, and the likely cause of misses: what to change in a prompt so that more of it is cached.',
+      response: ownCacheResponse,
+      errors: [],
+      answer: ({ exchange, caller }) =>
+        exchange.sendJson(
+          JSON.stringify({ object: 'list', data: cacheUse.entries(caller.workspace.id).map(cacheView) }),
+        ),
     }),
     keyRoute({
       method: 'GET',

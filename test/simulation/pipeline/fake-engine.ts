@@ -57,6 +57,8 @@ class FakeCall implements RunningCall, CallSeen {
   #chunksLeft: number
   readonly #resolve: (end: CallEnd) => void
 
+  readonly learn = (): undefined => undefined
+
   constructor(stage: Stage, seen: RequestSeen, reply: FakeReply, call: EngineCall) {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
     this.ended = promise

@@ -127,6 +127,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
     },
     settled: ({ requestId }) => void (requests[Number(requestId)]!.reported += 1),
     contradicted() {},
+    cacheUsed() {},
     pastLimit: ({ requestId }) => void (requests[Number(requestId)]!.pastLimitReported += 1),
     random: () => 0,
   })

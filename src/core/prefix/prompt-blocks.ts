@@ -1,0 +1,163 @@
+/**
+ * A prompt cut into blocks, so that two prompts can be compared by how much of their beginning they share, without
+ * keeping either. The hash of a block covers everything before it. Blocks end at fixed positions and at the ends of
+ * messages: the blocks of one turn of a conversation are the first blocks of the next turn.
+ */
+export interface PromptBlocks {
+  readonly blocks: readonly PromptBlock[]
+  /** Of the whole prompt, including what comes after the last block. */
+  readonly characters: number
+  /** How many blocks the conversation began with: those before its first answer, by which later turns know it. */
+  readonly opening: number
+  /** How many blocks the turn before had: those before the last answer. 0: there was none. */
+  readonly previous: number
+}
+
+export interface PromptBlock {
+  /** Two halves of the hash of the prompt up to the end of the block. */
+  readonly first: number
+  readonly second: number
+  /** The hash of the block by itself. */
+  readonly own: number
+  /** The characters of the prompt up to the end of the block. */
+  readonly end: number
+  /** The message in which the block begins; -1: before the messages, in the tools. */
+  readonly message: number
+}
+
+/** The size of blocks at the beginning of a prompt. */
+export const BLOCK_CHARACTERS = 256
+/** Further on, a block is at most this part of what is before it, so that a long prompt has few blocks. */
+const SHARE_OF_PROMPT = 64
+/** A message ends a block only if the block has this part of its size, so that many short messages have few. */
+const SHARE_OF_BLOCK = 4
+/** The share of a prompt that an image is taken for. The text of its data URL says nothing about its tokens. */
+const IMAGE_CHARACTERS = 1024
+
+const FIRST_FACTOR = 0x9e3779b1
+const SECOND_FACTOR = 0x85ebca77
+
+/** The engine has read a shorter prompt before it is worth a thought. */
+export const MIN_PROMPT_CHARACTERS = 512
+
+/** Text is copied here piece by piece and read two characters at a time. */
+export const HASHED_CHARACTERS = 8192
+const pairs = new Uint32Array(HASHED_CHARACTERS / 2)
+const pairBytes = Buffer.from(pairs.buffer)
+
+export interface PromptHasher {
+  /** At most `HASHED_CHARACTERS` at a time. */
+  text(text: string): void
+  /** The same for a piece of the URL of an image. */
+  image(url: string): void
+  endImage(): void
+  /** `isAnswer`: of the model. Then what came before it was the prompt of an earlier turn. */
+  beginMessage(isAnswer: boolean): void
+  endMessage(): void
+  result(): PromptBlocks
+}
+
+export function promptHasher(): PromptHasher {
+  const blocks: PromptBlock[] = []
+  let first = 0
+  let second = 0
+  let message = -1
+  let characters = 0
+  let opening = 0
+  let previous = 0
+  /** The block that is not complete yet. */
+  let start = 0
+  let size = BLOCK_CHARACTERS
+  let startedIn = -1
+  let one = 0
+  let other = 0
+
+  function close(): void {
+    const own = spread(one)
+    first = spread(Math.imul(first, FIRST_FACTOR) ^ own)
+    second = spread(Math.imul(second, SECOND_FACTOR) ^ other)
+    blocks.push({ first, second, own, end: characters, message: startedIn })
+    start = characters
+    size = blockSize(characters)
+    one = 0
+    other = 0
+    startedIn = message
+  }
+
+  function endOpening(): void {
+    if (characters > start) close()
+    opening = blocks.length
+  }
+
+  function mix(from: number, to: number): void {
+    for (let index = from; index < to; index++) {
+      const pair = pairs[index]!
+      one = Math.imul(((one << 5) | (one >>> 27)) ^ pair, FIRST_FACTOR)
+      other = Math.imul(((other << 7) | (other >>> 25)) ^ pair, SECOND_FACTOR)
+    }
+  }
+
+  /** Returns how many pairs of characters there are now. */
+  function load(text: string): number {
+    const length = text.length
+    pairBytes.write(text, 0, 'utf16le')
+    if (length % 2 === 1) pairBytes.writeUInt16LE(0, length * 2)
+    return (length + 1) >> 1
+  }
+
+  return {
+    text(text) {
+      const count = load(text)
+      for (let index = 0; index < count;) {
+        const room = (size - (characters - start) + 1) >> 1
+        const end = Math.min(count, index + room)
+        mix(index, end)
+        characters += Math.min(end * 2, text.length) - index * 2
+        index = end
+        if (characters - start >= size) close()
+      }
+    },
+    image(url) {
+      mix(0, load(url))
+    },
+    endImage() {
+      characters += IMAGE_CHARACTERS
+      if (characters - start >= size) close()
+    },
+    beginMessage(isAnswer) {
+      message++
+      if (isAnswer && opening === 0) endOpening()
+      if (isAnswer) previous = blocks.length
+      if (characters === start) startedIn = message
+    },
+    endMessage() {
+      // Two texts that differ only in where a message ends are different prompts.
+      one = Math.imul(one ^ 0x5bd1e995, FIRST_FACTOR)
+      other = Math.imul(other ^ 0x5bd1e995, SECOND_FACTOR)
+      if (characters - start >= size / SHARE_OF_BLOCK) close()
+    },
+    result() {
+      if (opening === 0) endOpening()
+      return { blocks, characters, opening, previous }
+    },
+  }
+}
+
+/** Even, because text is read in pairs of characters. */
+function blockSize(start: number): number {
+  return Math.max(BLOCK_CHARACTERS, Math.floor(start / SHARE_OF_PROMPT / 2) * 2)
+}
+
+/** Every bit of the result depends on every bit of the number (the finaliser of MurmurHash3). */
+export function spread(number: number): number {
+  let mixed = Math.imul(number ^ (number >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return (mixed ^ (mixed >>> 16)) >>> 0
+}
+
+/** A hash of a short text, such as a name. */
+export function textHash(text: string): number {
+  let hash = 0
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), FIRST_FACTOR)
+  return spread(hash)
+}

@@ -1,0 +1,68 @@
+import { choose, forget, learn, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
+import type { Placement } from '../ports/engine.ts'
+import type { EngineAddress } from './address.ts'
+
+/** Which address of an engine gets the next call. */
+export interface Balance {
+  /** undefined: every address was tried. */
+  next(prompt: Prompt | undefined, tried: ReadonlySet<EngineAddress>): Chosen | undefined
+  /** The server behind an address is gone, and its cache with it. */
+  forget(address: EngineAddress): void
+}
+
+export interface Chosen {
+  readonly address: EngineAddress
+  /** Takes the tokens that the engine had in its cache. Returns what was to be expected. */
+  learn(cachedTokens: number): Placement | undefined
+}
+
+/** The healthy address with the fewest calls; if none is healthy, one that may have come back. */
+export function leastBusy(addresses: readonly EngineAddress[]): Balance {
+  return {
+    next(_prompt, tried) {
+      let best: EngineAddress | undefined
+      for (const address of addresses) {
+        if (!tried.has(address) && (!best || rank(address) < rank(best))) best = address
+      }
+      return best && { address: best, learn: () => undefined }
+    },
+    forget() {},
+  }
+}
+
+function rank(address: EngineAddress): number {
+  return address.inFlight + (address.healthy ? 0 : 1e9)
+}
+
+/** In most languages, a token has this many characters or fewer. A cache that is taken for larger than it is does no harm. */
+const CHARACTERS_PER_TOKEN = 4
+
+/** The address that has least to do for a prompt, by what was sent where. Calls without a prompt go to the least busy. */
+export function byPrefix(addresses: readonly EngineAddress[], cacheTokens: number): Balance {
+  const state = warmPrefixes(
+    addresses.map(({ url }) => url),
+    cacheTokens * CHARACTERS_PER_TOKEN,
+  )
+  const others = leastBusy(addresses)
+  return {
+    next(prompt, tried) {
+      if (!prompt) return others.next(prompt, tried)
+      const isAnyUp = addresses.some((address) => address.healthy && !tried.has(address))
+      const loads = addresses.map((address) =>
+        tried.has(address) || (isAnyUp && !address.healthy) ? undefined : address.inFlight,
+      )
+      const choice = choose(state, prompt, loads)
+      const address = choice && addresses[choice.index]
+      if (!address) return undefined
+      sent(state, choice, prompt)
+      return {
+        address,
+        learn(cachedTokens) {
+          const isTelling = learn(state, choice, prompt, cachedTokens)
+          return { here: shareOf(prompt, choice.depth), anywhere: shareOf(prompt, choice.deepest), isTelling }
+        },
+      }
+    },
+    forget: (address) => forget(state, addresses.indexOf(address)),
+  }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { play, type Fleet, type Result } from './fleet.ts'
+import * as loads from './loads.ts'
+import type { PolicyName } from './policies.ts'
+
+/** The short form of `npm run bench -- fleet`, whose table is in docs/guides/warm-prefixes.md. */
+const fleet = (engines: number, replicas: number): Fleet => ({ engines, replicas, cacheTokens: 200_000, seed: 9 })
+
+function results(load: loads.Load, where: Fleet): Record<'least busy' | 'prefix' | 'oracle', Result> {
+  const of = (policy: PolicyName): Result => play(load, policy, where)
+  return { 'least busy': of('least busy'), prefix: of('prefix'), oracle: of('oracle') }
+}
+
+describe('a simulated fleet that chooses addresses by prefix', () => {
+  for (const [load, where] of [
+    [loads.agents(1, 130), fleet(4, 1)],
+    [loads.agents(1, 130), fleet(4, 4)],
+    [loads.sharedPrompts(3, 600), fleet(4, 1)],
+  ] as const) {
+    it(`has nine tenths of the hits that are possible: ${load.name}, ${where.replicas} replicas`, () => {
+      const { 'least busy': busy, prefix, oracle } = results(load, where)
+      assert.ok(prefix.hitRate >= oracle.hitRate * 0.9, `${prefix.hitRate} of ${oracle.hitRate}`)
+      assert.ok(prefix.requestsPerSecond > busy.requestsPerSecond * 1.1)
+    })
+  }
+
+  for (const load of [loads.hotPrefix(4, 700), loads.unrelated(6, 900), loads.short(7, 600), loads.retrieval(5, 500)]) {
+    it(`is as fast as one that chooses the least busy: ${load.name}`, () => {
+      const { 'least busy': busy, prefix } = results(load, fleet(4, 1))
+      assert.ok(prefix.requestsPerSecond >= busy.requestsPerSecond * 0.98, JSON.stringify({ prefix, busy }))
+    })
+  }
+
+  it('gives the same result every time', () => {
+    const once = play(loads.sharedPrompts(3, 100), 'prefix', fleet(2, 2))
+    assert.deepEqual(play(loads.sharedPrompts(3, 100), 'prefix', fleet(2, 2)), once)
+  })
+})
