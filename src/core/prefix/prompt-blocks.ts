@@ -90,11 +90,16 @@ export function promptHasher(): PromptHasher {
   }
 
   function mix(from: number, to: number): void {
+    // Variables of the loop itself are several times as fast.
+    let left = one
+    let right = other
     for (let index = from; index < to; index++) {
       const pair = pairs[index]!
-      one = Math.imul(((one << 5) | (one >>> 27)) ^ pair, FIRST_FACTOR)
-      other = Math.imul(((other << 7) | (other >>> 25)) ^ pair, SECOND_FACTOR)
+      left = Math.imul(((left << 5) | (left >>> 27)) ^ pair, FIRST_FACTOR)
+      right = Math.imul(((right << 7) | (right >>> 25)) ^ pair, SECOND_FACTOR)
     }
+    one = left
+    other = right
   }
 
   /** Returns how many pairs of characters there are now. */

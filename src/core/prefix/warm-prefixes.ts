@@ -65,8 +65,8 @@ const MAX_SHARE_OF_LOAD = 1.25
 const FEW_CALLS = 4
 /** Equally warm addresses are as good as the best one up to this many calls more, or one more than the average. */
 const LOAD_TOLERANCE = 2
-/** A conversation has a new prefix if less than this share of its opening is known. */
-const NEW_SHARE = 0.5
+/** The share of a conversation's opening that makes up most of it. */
+const MOST = 0.5
 /** The cache of an engine that was restarted is empty. One surprise may be a prompt that was evicted. */
 const SURPRISES_UNTIL_FORGOTTEN = 2
 /** A smaller part of a prompt may be missing for many reasons. */
@@ -132,9 +132,8 @@ export function choose(
     const price = (charactersIn(prompt, best.depth) - charactersIn(prompt, idlest.depth)) * (idlest.load + 1)
     if (debt >= price) return { index: idlest.index, depth: idlest.depth, deepest, debt: 0 }
   }
-  const equal = open.filter(({ depth }) => depth === best.depth)
   const nearlyAsBusy = Math.max(best.load + LOAD_TOLERANCE, average + 1)
-  return { ...agreedOn(state, prompt, equal, best, nearlyAsBusy), deepest, debt }
+  return { ...agreedOn(state, prompt, open, best, nearlyAsBusy), deepest, debt }
 }
 
 /** An address that may get the prompt. */
@@ -146,18 +145,21 @@ interface Open {
 }
 
 /** Which of several addresses that are equally warm, or cold, every replica would choose without asking the others. */
-function agreedOn(state: WarmPrefixes, prompt: Prompt, equal: readonly Open[], best: Open, nearlyAsBusy: number): Open {
+function agreedOn(state: WarmPrefixes, prompt: Prompt, open: readonly Open[], best: Open, nearlyAsBusy: number): Open {
   const { keys, opening, previous } = prompt
   const isFirstTurn = previous === 0
   // This replica has sent the turn before, and knows all there is to know.
   if (!isFirstTurn && best.depth >= previous) return best
+  const known = (depth: number): number => charactersIn(prompt, Math.min(depth, opening))
   // A prefix that is new goes to one address, whatever follows it. Behind a known prefix, it is the conversation that
   // should stay at one address.
-  const isNew = charactersIn(prompt, best.depth) < charactersIn(prompt, opening) * NEW_SHARE
+  const isNew = known(best.depth) < known(opening) * MOST
   const key = keys[isNew ? best.depth : opening - 1]
   if (key === undefined) return best
-  // Another replica has sent the turn before: it is worth more to find it than to have less company.
-  const candidates = isFirstTurn ? equal.filter(({ load }) => load <= nearlyAsBusy) : equal
+  const candidates = isFirstTurn
+    ? open.filter(({ depth, load }) => depth === best.depth && load <= nearlyAsBusy)
+    : // Another replica has sent the turn before. It is worth more to find that than what is known here of an earlier one.
+      open.filter(({ depth }) => known(depth) >= known(best.depth) * MOST)
   const hash = spread(key / 2 ** 20)
   return leastOf(candidates, ({ index }) => spread(hash ^ state.addresses[index]!.hash)) ?? best
 }
