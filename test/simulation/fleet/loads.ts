@@ -194,10 +194,10 @@ function chunksOf(text: string): number[] {
   for (let end = CHUNK_CHARACTERS; end <= text.length; end += CHUNK_CHARACTERS) {
     for (let index = end - CHUNK_CHARACTERS; index < end; index++) {
       const code = text.charCodeAt(index)
-      high = (high * 31 + code) % 33_554_393
-      low = (low * 37 + code) % 67_108_859
+      high = Math.imul(high ^ code, 0x01000193)
+      low = Math.imul(low + code, 0x9e3779b1) ^ (low >>> 15)
     }
-    chunks.push(high * 67_108_864 + low)
+    chunks.push((high >>> 6) * 67_108_864 + (low >>> 6))
   }
   return chunks
 }
