@@ -10,6 +10,8 @@ export interface WarmPrefixes {
   readonly addresses: readonly WarmAddress[]
   /** What the calls for a prefix have lost by now because it is warm at too few addresses, by the key of its last block. */
   readonly debts: Map<number, number>
+  /** The first blocks of conversations of which other replicas of the service send a part. */
+  readonly divided: Set<number>
 }
 
 /** What one address was sent, as far as its cache may still have it. */
@@ -49,6 +51,8 @@ export interface Choice {
   readonly deepest: number
   /** The new debt of the prefix; undefined: it is as it was. */
   readonly debt: number | undefined
+  /** Another replica has sent the turn before. */
+  readonly isDivided: boolean
 }
 
 /** Beyond this, blocks are forgotten however large the caches are. A block takes about 100 bytes here. */
@@ -83,6 +87,7 @@ export function warmPrefixes(names: readonly string[], capacity: number): WarmPr
       surprises: 0,
     })),
     debts: new Map(),
+    divided: new Set(),
   }
 }
 
@@ -130,10 +135,14 @@ export function choose(
   if (idlest.depth < best.depth && extraCalls > 0) {
     debt = (state.debts.get(prompt.keys[best.depth - 1]!) ?? 0) + workAt(prompt, best.depth) * extraCalls
     const price = (charactersIn(prompt, best.depth) - charactersIn(prompt, idlest.depth)) * (idlest.load + 1)
-    if (debt >= price) return { index: idlest.index, depth: idlest.depth, deepest, debt: 0 }
+    if (debt >= price) return { index: idlest.index, depth: idlest.depth, deepest, debt: 0, isDivided: false }
   }
-  const nearlyAsBusy = Math.max(best.load + LOAD_TOLERANCE, average + 1)
-  return { ...agreedOn(state, prompt, open, best, nearlyAsBusy), deepest, debt }
+  // This replica knows nothing of the turn before.
+  const isDivided = best.depth < prompt.previous
+  // It is worth more to find that turn than to have less company.
+  const free = isDivided ? open : open.filter(({ load }) => load <= Math.max(best.load + LOAD_TOLERANCE, average + 1))
+  const { index, depth } = prompt.previous > 0 && !isDivided ? best : agreedOn(state, prompt, free, best)
+  return { index, depth, deepest, debt, isDivided }
 }
 
 /** An address that may get the prompt. */
@@ -144,33 +153,33 @@ interface Open {
   readonly work: number
 }
 
-/** Which of several addresses that are equally warm, or cold, every replica would choose without asking the others. */
-function agreedOn(state: WarmPrefixes, prompt: Prompt, open: readonly Open[], best: Open, nearlyAsBusy: number): Open {
+/** Which of the addresses every replica would choose, without asking the others. */
+function agreedOn(state: WarmPrefixes, prompt: Prompt, free: readonly Open[], best: Open): Open {
   const { keys, opening, previous } = prompt
-  const isFirstTurn = previous === 0
-  // This replica has sent the turn before, and knows all there is to know.
-  if (!isFirstTurn && best.depth >= previous) return best
-  const known = (depth: number): number => charactersIn(prompt, Math.min(depth, opening))
-  // A prefix that is new goes to one address, whatever follows it. Behind a known prefix, it is the conversation that
-  // should stay at one address.
-  const isNew = known(best.depth) < known(opening) * MOST
-  const key = keys[isNew ? best.depth : opening - 1]
+  // A conversation that other replicas take part in stays where its opening says, even if that is cold at first.
+  const isDivided = previous > 0 || state.divided.has(keys[0] ?? -1)
+  // Behind a known prefix, it is the conversation that should stay at one address. A prefix that is new goes to one
+  // address, whatever follows it.
+  const isKnown = charactersIn(prompt, Math.min(best.depth, opening)) >= charactersIn(prompt, opening) * MOST
+  const key = keys[isDivided || isKnown ? opening - 1 : best.depth]
   if (key === undefined) return best
-  const candidates = isFirstTurn
-    ? open.filter(({ depth, load }) => depth === best.depth && load <= nearlyAsBusy)
-    : // Another replica has sent the turn before. It is worth more to find that than what is known here of an earlier one.
-      open.filter(({ depth }) => known(depth) >= known(best.depth) * MOST)
+  const candidates = isDivided ? free : free.filter(({ depth }) => depth === best.depth)
   const hash = spread(key / 2 ** 20)
   return leastOf(candidates, ({ index }) => spread(hash ^ state.addresses[index]!.hash)) ?? best
 }
 
 /** Remembers that an address is sent a prompt. */
-export function sent(state: WarmPrefixes, { index, deepest, debt }: Choice, prompt: Prompt): void {
+export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided }: Choice, prompt: Prompt): void {
   const address = state.addresses[index]
-  if (!address) return
+  const first = prompt.keys[0]
+  if (!address || first === undefined) return
   const { blocks } = address
   const key = prompt.keys[deepest - 1]
   if (debt !== undefined && key !== undefined) owe(state.debts, key, debt)
+  if (isDivided) {
+    state.divided.add(first)
+    if (state.divided.size > MAX_DEBTS) state.divided.clear()
+  }
   for (let block = prompt.keys.length - 1; block >= 0; block--) {
     const characters = charactersIn(prompt, block + 1) - charactersIn(prompt, block)
     if (!blocks.delete(prompt.keys[block]!)) address.held += characters
