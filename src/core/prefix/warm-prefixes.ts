@@ -130,7 +130,7 @@ export function choose(
   const best = leastOf(open, ({ work }) => work)
   const idlest = leastOf(open, ({ load }) => load)
   if (!best || !idlest) return undefined
-  const extraCalls = best.load - idlest.load - chance
+  const extraCalls = best.load - idlest.load
   let debt: number | undefined
   if (idlest.depth < best.depth && extraCalls > 0) {
     debt = (state.debts.get(prompt.keys[best.depth - 1]!) ?? 0) + workAt(prompt, best.depth) * extraCalls
