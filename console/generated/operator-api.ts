@@ -199,6 +199,7 @@ export interface Operations {
         credit_note?: string | null
         requests?: number
         estimated_requests?: number
+        cache_hit_rate?: number | null
         amount?: string
         workspace?: string
         key?: string
@@ -213,11 +214,31 @@ export interface Operations {
         amount_pico_aud: string
         requests: number
         estimated_requests: number
+        cache_hit_rate: number | null
         capacity_ms: number
         amount: string
       }
       has_more: boolean
       next: string | null
+    }
+  }
+  listCacheUse: {
+    path: {}
+    query: { workspace?: string }
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        workspace: string
+        key: string
+        model: string
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        cache_hit_rate: number
+        misses: { first_use: number; prefix_changed: number; evicted: number; moved: number }
+        latest_change: { at: string; message: number; after_character: number } | null
+      }[]
     }
   }
   getUsage: {
@@ -817,6 +838,7 @@ export const operations = {
   setWorkspacePrice: ['PUT', '/admin/v1/workspaces/{workspace}/prices/{model}'],
   clearWorkspacePrice: ['DELETE', '/admin/v1/workspaces/{workspace}/prices/{model}'],
   listUsage: ['GET', '/admin/v1/usage'],
+  listCacheUse: ['GET', '/admin/v1/usage/cache'],
   getUsage: ['GET', '/admin/v1/usage/{request_id}'],
   correctUsage: ['POST', '/admin/v1/usage/{request_id}/correct'],
   listInvoices: ['GET', '/admin/v1/invoices'],

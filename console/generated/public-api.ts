@@ -482,6 +482,7 @@ export interface Operations {
         credit_note?: string | null
         requests?: number
         estimated_requests?: number
+        cache_hit_rate?: number | null
         amount?: string
         key?: string
         day?: string
@@ -495,11 +496,30 @@ export interface Operations {
         amount_pico_aud: string
         requests: number
         estimated_requests: number
+        cache_hit_rate: number | null
         capacity_ms: number
         amount: string
       }
       has_more: boolean
       next: string | null
+    }
+  }
+  usageCache: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        key: string
+        model: string
+        requests: number
+        input_tokens: number
+        cached_input_tokens: number
+        cache_hit_rate: number
+        misses: { first_use: number; prefix_changed: number; evicted: number; moved: number }
+        latest_change: { at: string; message: number; after_character: number } | null
+      }[]
     }
   }
   usageRequestId: {
@@ -555,6 +575,7 @@ export const operations = {
   modelsSlug: ['GET', '/api/v1/models/{slug}'],
   queueStatus: ['GET', '/api/v1/queue/status'],
   usage: ['GET', '/api/v1/usage'],
+  usageCache: ['GET', '/api/v1/usage/cache'],
   usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
   invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

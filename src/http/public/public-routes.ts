@@ -1,5 +1,3 @@
-import type { UsageStore } from '../../ports/usage.ts'
-import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { documentationRoutes } from '../documentation.ts'
 import { healthRoutes, type Readiness } from '../health.ts'
 import { openRoute, type OpenRoute } from '../route.ts'
@@ -13,13 +11,11 @@ import { inferenceRoutes, type InferenceParts } from './inference.ts'
 import type { KeyRoute } from './key-route.ts'
 import { modelRoutes, type ModelsParts } from './models.ts'
 import { queueStatusRoute, type QueueStatusParts } from './queue-status.ts'
-import { ownUsageRoutes } from './usage.ts'
+import { ownUsageRoutes, type OwnUsageParts } from './usage.ts'
 
 export interface PublicRouteParts
-  extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts, ConsoleParts {
-  readonly usage: UsageStore
+  extends InferenceParts, AudioParts, ModelsParts, QueueStatusParts, InvoiceRowsParts, OwnUsageParts, ConsoleParts {
   readonly limits: InferenceParts['limits'] & ConsoleParts['limits']
-  readonly telemetry: Pick<Telemetry, 'cacheUse'>
   readiness(): Readiness
 }
 
@@ -30,7 +26,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...inference,
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
-    ...ownUsageRoutes(parts.usage, parts.telemetry.cacheUse),
+    ...ownUsageRoutes(parts),
     invoiceRowsRoute(parts),
   ]
   return [

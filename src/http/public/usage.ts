@@ -1,6 +1,6 @@
 import { ownGroupings } from '../../billing/usage-report.ts'
-import type { CacheUse } from '../../ports/cache-use.ts'
 import type { UsageStore } from '../../ports/usage.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { cacheView, ownCacheResponse } from '../cache-use.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
@@ -13,8 +13,13 @@ import {
 } from '../usage-schema.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 
+export interface OwnUsageParts {
+  readonly usage: UsageStore
+  readonly telemetry: Pick<Telemetry, 'cacheUse'>
+}
+
 /** What the caller's own workspace used. */
-export function ownUsageRoutes(store: UsageStore, cacheUse: CacheUse): readonly KeyRoute[] {
+export function ownUsageRoutes({ usage: store, telemetry }: OwnUsageParts): readonly KeyRoute[] {
   return [
     keyRoute({
       method: 'GET',
@@ -43,7 +48,7 @@ export function ownUsageRoutes(store: UsageStore, cacheUse: CacheUse): readonly 
       errors: [],
       answer: ({ exchange, caller }) =>
         exchange.sendJson(
-          JSON.stringify({ object: 'list', data: cacheUse.entries(caller.workspace.id).map(cacheView) }),
+          JSON.stringify({ object: 'list', data: telemetry.cacheUse.entries(caller.workspace.id).map(cacheView) }),
         ),
     }),
     keyRoute({
