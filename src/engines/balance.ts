@@ -1,4 +1,5 @@
-import { choose, forget, learn, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
+import { choose } from '../core/prefix/choose.ts'
+import { forget, learn, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
 import type { Placement } from '../ports/engine.ts'
 import type { EngineAddress } from './address.ts'
 

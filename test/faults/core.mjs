@@ -2,7 +2,7 @@
 export default [
   {
     name: 'prefix-load-does-not-count',
-    file: 'src/core/prefix/warm-prefixes.ts',
+    file: 'src/core/prefix/choose.ts',
     find: '* (load + 1 + average)',
     replace: '* (1 + average)',
     tests: ['unit/warm-prefixes', 'simulation/fleet/fleet'],

@@ -94,7 +94,7 @@ describe('a model with several addresses', () => {
         const before = callsOf(engines)
         await ask(weir, opening(seed))
         await ask(weir, opening(seed), { key })
-        if (callsOf(engines).some((calls, index) => calls - before[index]! === 2)) together++
+        if (callsOf(engines).some((calls, index) => calls === before[index]! + 2)) together++
       }
       assert.ok(isShared ? together === 12 : together < 9, `${together} of 12 prompts went to the same engine`)
     }
@@ -130,8 +130,8 @@ describe('the report on cache hits', () => {
     assert.deepEqual(entry?.['misses'], { first_use: 1, prefix_changed: 1, evicted: 0, moved: 0 })
     assert.equal(entry?.['cache_hit_rate'], 0.3)
     assert.equal(entry?.['requests'], 3)
-    const { message, after_character: after } = entry?.['latest_change'] as Record<string, number>
-    assert.deepEqual([message, after], [0, 0], 'in the first block')
+    const change = entry?.['latest_change'] as Record<string, number> | undefined
+    assert.deepEqual([change?.['message'], change?.['after_character']], [0, 0], 'in the first block')
     const all = (await (await weir.admin('GET', '/admin/v1/usage/cache?workspace=default')).json()) as typeof entry
     assert.deepEqual((all as { data: object[] }).data, [{ workspace: 'default', ...entry }])
     const metrics = await (await weir.admin('GET', '/metrics')).text()

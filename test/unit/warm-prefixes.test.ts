@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { promptHasher, type PromptBlocks } from '../../src/core/prefix/prompt-blocks.ts'
+import { choose } from '../../src/core/prefix/choose.ts'
 import {
-  choose,
   forget,
   learn,
   saltedPrompt,

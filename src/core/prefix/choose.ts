@@ -1,0 +1,119 @@
+import { spread } from './prompt-blocks.ts'
+import { charactersIn, warmDepth, type Choice, type Prompt, type WarmPrefixes } from './warm-prefixes.ts'
+
+/**
+ * Chooses the address of an engine that has least to do for a prompt, from what was sent where. The cache of an engine
+ * keeps the beginnings of prompts, so a prompt that begins like an earlier one costs less where the earlier one went.
+ *
+ * docs/decisions/2026-11-16-warm-prefixes.md says why it is done this way.
+ */
+
+/**
+ * What a request costs besides its input, in characters: its place in the batch, and the last tokens, which no cache
+ * has. Without it, a prompt that is cached as a whole would cost nothing, however busy its engine is.
+ */
+const REQUEST_CHARACTERS = 1024
+/** An address with more than this share of the average load, and some for chance, gets no more. */
+const MAX_SHARE_OF_LOAD = 1.25
+/** So few calls do not slow each other down. */
+const FEW_CALLS = 4
+/** Equally warm addresses are as good as the best one up to this many calls more, or one more than the average. */
+const LOAD_TOLERANCE = 2
+/** The share of a conversation's opening that makes up most of it. */
+const MOST = 0.5
+
+/**
+ * The address where `uncached input × (calls in flight + 1)` is least. `loads` has the calls in flight at each address;
+ * undefined: not to be used. Returns undefined if there is no address to use.
+ */
+export function choose(
+  state: WarmPrefixes,
+  prompt: Prompt,
+  loads: readonly (number | undefined)[],
+): Choice | undefined {
+  const average = averageOf(loads)
+  // How much loads differ by chance. A replica of the service sees only its own calls, which are few.
+  const chance = Math.sqrt(average)
+  const most = Math.max(FEW_CALLS, average * MAX_SHARE_OF_LOAD + chance)
+  const open: Open[] = []
+  let deepest = 0
+  for (const [index, address] of state.addresses.entries()) {
+    const load = loads[index]
+    if (load === undefined) continue
+    const depth = warmDepth(address, prompt)
+    deepest = Math.max(deepest, depth)
+    // Adding the average makes differences by chance count for less.
+    if (load <= most) open.push({ index, load, depth, work: workAt(prompt, depth) * (load + 1 + average) })
+  }
+  const best = leastOf(open, ({ work }) => work)
+  const idlest = leastOf(open, ({ load }) => load)
+  if (!best || !idlest) return undefined
+  const extraCalls = best.load - idlest.load
+  let debt: Choice['debt']
+  if (idlest.depth < best.depth && extraCalls > 0) {
+    // As in the ski rental problem: waiting at a busy address has cost as much by now as reading the prefix once more.
+    const key = prompt.keys[best.depth - 1]!
+    const owed = (state.debts.get(key) ?? 0) + workAt(prompt, best.depth) * extraCalls
+    const price = (charactersIn(prompt, best.depth) - charactersIn(prompt, idlest.depth)) * (idlest.load + 1)
+    const isDue = owed >= price
+    debt = { key, characters: isDue ? 0 : owed }
+    if (isDue) return { index: idlest.index, depth: idlest.depth, deepest, debt, isDivided: false }
+  }
+  // This replica knows nothing of the turn before.
+  const isDivided = best.depth < prompt.previous
+  // It is worth more to find that turn than to have less company.
+  const free = isDivided ? open : open.filter(({ load }) => load <= Math.max(best.load + LOAD_TOLERANCE, average + 1))
+  const { index, depth } = prompt.previous > 0 && !isDivided ? best : agreedOn(state, prompt, free, best)
+  return { index, depth, deepest, debt, isDivided }
+}
+
+/** An address that may get the prompt. */
+interface Open {
+  readonly index: number
+  readonly load: number
+  readonly depth: number
+  readonly work: number
+}
+
+/** Which of the addresses every replica would choose, without asking the others. */
+function agreedOn(state: WarmPrefixes, prompt: Prompt, free: readonly Open[], best: Open): Open {
+  const { keys, opening, previous } = prompt
+  // A conversation that other replicas take part in stays where its opening says, even if that is cold at first.
+  const isDivided = previous > 0 || state.divided.has(keys[0] ?? -1)
+  // Behind a known prefix, it is the conversation that should stay at one address. A prefix that is new goes to one
+  // address, whatever follows it.
+  const isKnown = charactersIn(prompt, Math.min(best.depth, opening)) >= charactersIn(prompt, opening) * MOST
+  const key = keys[isDivided || isKnown ? opening - 1 : best.depth]
+  if (key === undefined) return best
+  const candidates = isDivided ? free : free.filter(({ depth }) => depth === best.depth)
+  const hash = spread(key / 2 ** 20)
+  return leastOf(candidates, ({ index }) => spread(hash ^ state.addresses[index]!.hash)) ?? best
+}
+
+function workAt(prompt: Prompt, depth: number): number {
+  return prompt.characters - charactersIn(prompt, depth) + REQUEST_CHARACTERS
+}
+
+function averageOf(loads: readonly (number | undefined)[]): number {
+  let sum = 1
+  let count = 0
+  for (const load of loads) {
+    if (load === undefined) continue
+    sum += load
+    count++
+  }
+  return sum / Math.max(1, count)
+}
+
+/** The first item with the least value. */
+function leastOf<Item>(items: readonly Item[], valueOf: (item: Item) => number): Item | undefined {
+  let best: Item | undefined
+  let least = Infinity
+  for (const item of items) {
+    const value = valueOf(item)
+    if (value >= least) continue
+    best = item
+    least = value
+  }
+  return best
+}
