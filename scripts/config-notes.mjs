@@ -12,6 +12,10 @@ export const configNotes = {
   ],
   data_dir: ['`./data`', 'The ledger, keys, prices and models. Relative to the file.'],
   database: ['`sqlite`', 'The only value of this version.'],
+  'ledger.max_journal_bytes': [
+    '512 MiB',
+    'For rows that the database has not taken yet. While there are more, requests get 503.',
+  ],
   coordination: ['`memory`', 'The only value of this version.'],
   operator_token: ['generated', 'The token of the operator API. Better in `WEIR_OPERATOR_TOKEN`.'],
   'seller.name': ['required', 'Who issues the tax invoices.'],

@@ -159,6 +159,7 @@ groups:
     rules:
       - { alert: EngineDown, expr: weir_engine_up == 0, for: 1m }
       - { alert: LedgerStuck, expr: weir_ledger_healthy == 0 or weir_ledger_lag_seconds > 5, for: 1m }
+      - { alert: DatabaseStuck, expr: weir_journal_lag_seconds > 30, for: 1m }
       - { alert: RowsRefused, expr: weir_ledger_refused_rows > 0 }
       - { alert: QueueFull, expr: weir_queue_depth / weir_lane_max_queue_depth > 0.8, for: 5m }
       - { alert: SlowLoop, expr: weir_event_loop_delay_seconds > 0.25, for: 5m }

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
 import { openSessions } from './accounts/sessions.ts'
@@ -40,12 +39,13 @@ import { createPipeline } from './pipeline/pipeline.ts'
 import type { Reloads } from './ports/changes.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
-import type { Store } from './ports/store.ts'
 import { listenForCommands, publishService, withdrawService } from './running-service.ts'
 import { clockDoubt } from './ledger/clock-doubt.ts'
-import { groupCommit } from './ledger/group-commit.ts'
-import { retryRefusedRows } from './ledger/refused-rows.ts'
+import { journalFiles } from './ledger/journal-files.ts'
+import { openLedger, type LedgerEvents } from './ledger/open-ledger.ts'
 import { settledReads } from './ledger/settled-reads.ts'
+import { projectorThread } from './projector/thread.ts'
+import { journalFolder } from './settled-books.ts'
 import { openStore, type DatabaseEvents } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
 import { liveSettings } from './live-settings.ts'
@@ -76,8 +76,6 @@ export interface Service {
 const FIRST_WORKSPACE = 'default'
 /** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
 const CLIENT_PATIENCE_MS = 240_000
-/** A store that keeps failing must not keep the service from stopping. */
-const LAST_FLUSH_MS = 10_000
 /** Operator requests are short. */
 const ADMIN_DRAIN_MS = 1000
 
@@ -115,16 +113,19 @@ async function assemble(
   const reader = opened.adopt(await openStore({ dataDir, exclusive: false, events }), (it) => it.close())
   const doubt = clockDoubt(clock.now(), await store.lastSettledAt())
   if (doubt) log.warn({ now: new Date(clock.now()).toISOString() }, doubt)
-  await settleEarlierRuns(store, clock, telemetry)
+  const recording = ledgerEvents(telemetry, failed.resolve)
+  const folder = journalFolder(dataDir)
+  const thread = opened.adopt(projectorThread({ dataDir, journalFolder: folder }, recording), (it) => it.close())
   const ledger = opened.adopt(
-    groupCommit(store, clock, {
-      setAside({ requestId, workspaceId }, reason) {
-        telemetry.rowsSetAside(1)
-        const line = { request_id: requestId, workspace_id: workspaceId, reason }
-        log.error(line, 'the database refused a ledger row; it is set aside and not billed: see weir reconcile')
-      },
+    await openLedger({
+      files: journalFiles(folder),
+      store,
+      clock,
+      maxJournalBytes: config.maxJournalBytes,
+      apply: thread.apply,
+      events: recording,
     }),
-    (it) => Promise.race([it.flush(), sleep(LAST_FLUSH_MS, undefined, { ref: false })]),
+    (it) => it.close(),
   )
   const books = settledReads(reader, ledger)
   const admission = memoryAdmission(clock)
@@ -259,6 +260,7 @@ async function assemble(
   const commands = await listenForCommands(dataDir, {
     reloads,
     settings: () => settings.inForce(),
+    settled: () => ledger.readable(),
     lendKey: accounts.lendKey,
     contradictedCounts: telemetry.contradictedCounts,
   })
@@ -405,15 +407,29 @@ function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): Databas
   }
 }
 
-async function settleEarlierRuns(store: Store, clock: Clock, { log, rowsSetAside }: Telemetry): Promise<void> {
-  const interrupted = await store.recoverIntents(clock.now())
-  if (interrupted > 0)
-    log.warn({ requests: interrupted }, 'settled requests that an earlier run left unfinished, at no charge')
-  const { added, refused } = await retryRefusedRows(store)
-  if (added > 0) log.warn({ rows: added }, 'added ledger rows that the database had refused before')
-  if (refused === 0) return
-  rowsSetAside(refused)
-  log.error({ rows: refused }, 'the database still refuses ledger rows; they are not billed: see weir reconcile')
+function ledgerEvents({ log, rowsSetAside }: Telemetry, lost: (reason: Error) => void): LedgerEvents {
+  return {
+    interrupted: (requests) =>
+      log.warn({ requests }, 'settled requests that an earlier run left unfinished, at no charge'),
+    damaged: (segments) =>
+      log.error({ segments }, 'the disk lost a part of the journal, and the rows in it: see the .damaged files'),
+    refusedRowsAdded: (rows) => log.warn({ rows }, 'added ledger rows that the database had refused before'),
+    stillRefused(rows) {
+      rowsSetAside(rows)
+      log.error({ rows }, 'the database still refuses ledger rows; they are not billed: see weir reconcile')
+    },
+    setAside({ requestId, workspaceId }, reason) {
+      rowsSetAside(1)
+      const line = { request_id: requestId, workspace_id: workspaceId, reason }
+      log.error(line, 'the database refused a ledger row; it is set aside and not billed: see weir reconcile')
+    },
+    storeFailed(reason) {
+      // A segment is missing, so the rows in it are lost, and so would be those that follow.
+      if ((reason as NodeJS.ErrnoException).code === 'ENOENT') return lost(reason)
+      log.error({ reason: reason.message }, 'the database takes no rows; the journal keeps them until it does')
+    },
+    storeRecovered: () => log.warn('the database takes rows again'),
+  }
 }
 
 function openFiles(config: Config, listenerUrl: () => string, clock: Clock): FileStore | undefined {

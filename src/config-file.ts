@@ -11,6 +11,8 @@ import { parseAbn } from './core/money/abn.ts'
 const closed = { additionalProperties: false } as const
 export const MAX_UPLOAD_BYTES = 25 * 2 ** 20
 export const MAX_SPOOL_BYTES = 8 * 2 ** 30
+/** About a million and a half rows. */
+export const MAX_JOURNAL_BYTES = 512 * 2 ** 20
 export const MAX_BODY_BYTES = 20 * 2 ** 20
 const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
@@ -74,6 +76,14 @@ export const configSchema = Type.Object(
     ),
     data_dir: Type.Optional(Type.String({ minLength: 1 })),
     database: Type.Optional(Type.Literal('sqlite')),
+    ledger: Type.Optional(
+      Type.Object(
+        {
+          max_journal_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: 1_099_511_627_776 })),
+        },
+        closed,
+      ),
+    ),
     coordination: Type.Optional(Type.Literal('memory')),
     operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
     seller: Type.Optional(

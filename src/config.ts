@@ -9,6 +9,7 @@ import { parseAbn } from './core/money/abn.ts'
 import {
   leastRequestMemory,
   MAX_BODY_BYTES,
+  MAX_JOURNAL_BYTES,
   MAX_SPOOL_BYTES,
   MAX_UPLOAD_BYTES,
   readConfigFile,
@@ -49,6 +50,8 @@ export interface Config {
   readonly maxBodyBytes: number
   /** For the bodies and answers of all requests in flight. */
   readonly maxRequestMemoryBytes: number
+  /** Of the rows that the database has not taken yet. */
+  readonly maxJournalBytes: number
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
   /**
@@ -133,6 +136,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     requestsPerMinute: rateLimit?.requests_per_minute ?? 600,
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
+    maxJournalBytes: content.ledger?.max_journal_bytes ?? MAX_JOURNAL_BYTES,
     maxRequestMemoryBytes: server?.max_request_memory_bytes ?? requestMemory(server?.max_body_bytes),
     imageHosts: content.images?.allowed_hosts ?? [],
     imageLimits: {
@@ -341,6 +345,7 @@ function settingsOf(
     ['server.max_body_bytes', config.maxBodyBytes],
     ['server.max_request_memory_bytes', config.maxRequestMemoryBytes],
     ['data_dir', config.dataDir],
+    ['ledger.max_journal_bytes', config.maxJournalBytes],
     ['rate_limit.requests_per_minute', config.requestsPerMinute],
     ['rate_limit.unauthenticated_per_minute', config.unauthenticatedPerMinute],
     ['images.allowed_hosts', config.imageHosts],

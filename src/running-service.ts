@@ -27,6 +27,8 @@ export interface ServiceCommands {
   readonly reloads: Reloads
   /** The settings in force. */
   settings(): readonly Setting[]
+  /** Resolves when the database has every row that is durable. */
+  settled(): Promise<void>
   /** The engines whose counts contradict the text. */
   contradictedCounts(): readonly ContradictedCounts[]
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
@@ -96,12 +98,16 @@ export async function askService(
   reload: 'accounts' | 'catalog',
   { force } = { force: false },
 ): Promise<ReloadAnswer | undefined> {
+  return (await askAgain(dataDir, `/${reload}${force ? '?force=true' : ''}`)) as ReloadAnswer | undefined
+}
+
+/** Asks until the service answers, or is gone: then undefined. */
+async function askAgain(dataDir: string, path: string): Promise<object | undefined> {
   const until = performance.now() + PATIENCE_MS
   while (isServiceRunning(dataDir)) {
     const socket = readNote(dataDir)?.socket
-    const path = `/${reload}${force ? '?force=true' : ''}`
     const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
-    if (answered) return answered as ReloadAnswer
+    if (answered) return answered
     if (performance.now() > until) throw failure('the running service does not answer; restart it')
     await sleep(LOOK_MS)
   }
@@ -114,6 +120,15 @@ export async function refreshService(dataDir: string): Promise<void> {
   if (answered && 'error' in answered) {
     throw failure(`the running service did not take the change (${answered.error}); restart it`)
   }
+}
+
+/** Has a running service bring every durable row into the database. False when none is running. */
+export async function settleRunningService(dataDir: string): Promise<boolean> {
+  const answered = await askAgain(dataDir, '/settled')
+  if (answered && 'error' in answered) {
+    throw failure(`the running service cannot bring its rows into the database (${answered.error}); see its log`)
+  }
+  return answered !== undefined
 }
 
 /** The engines of the running service whose counts contradict the text. Empty when no service is running. */
@@ -172,8 +187,8 @@ function failure(message: string): Error {
 
 async function answer(
   request: string,
-  { reloads, settings, contradictedCounts }: ServiceCommands,
-): Promise<{ status: number; body: ReloadAnswer | CountsAnswer | { readonly settings: readonly Setting[] } }> {
+  { reloads, settings, settled, contradictedCounts }: ServiceCommands,
+): Promise<{ status: number; body: object }> {
   try {
     switch (request) {
       case 'GET /settings':
@@ -181,6 +196,9 @@ async function answer(
       case 'POST /accounts':
         await reloads.accounts()
         return { status: 200, body: { reloaded: true } }
+      case 'POST /settled':
+        await settled()
+        return { status: 200, body: { settled: true } }
       case 'GET /counts':
         return { status: 200, body: { counts: contradictedCounts() } }
       case 'POST /catalog':
@@ -198,11 +216,11 @@ async function answer(
 }
 
 /** undefined when nobody is listening. */
-async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
+async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<object | undefined> {
   const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: ANSWER_MS })
   try {
     const { body } = await client.request({ method, path })
-    return await body.json()
+    return (await body.json()) as object
   } catch {
     return undefined
   } finally {

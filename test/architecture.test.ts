@@ -37,10 +37,13 @@ const rules: readonly Rule[] = [
   { part: 'store/queries', may: [...below, 'store'], packages: [] },
   {
     part: 'store/sqlite',
-    may: ['store', 'core/disk-failure.ts', 'core/refused-write.ts'],
+    may: ['store', 'core/disk-failure.ts', 'core/refused-write.ts', 'core/journal/segment-names.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
   },
-  { part: 'store/open.ts', may: [...below, 'store/database.ts', 'store/queries', 'store/sqlite/client.ts'] },
+  {
+    part: 'store/open.ts',
+    may: [...below, 'store/database.ts', 'store/queries', 'store/sqlite/client.ts', 'store/sqlite/in-this-thread.ts'],
+  },
   // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
 
@@ -89,6 +92,9 @@ const rules: readonly Rule[] = [
     part: 'running-service.ts',
     may: ['core', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'store/sqlite/service-lock.ts'],
   },
+  // The journal and the store meet here: on a thread of its own, and for commands.
+  { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },
+  { part: 'settled-books.ts', may: [...below, 'ledger', 'store/open.ts', 'running-service.ts', 'system-clock.ts'] },
   { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   { part: 'version.ts', may: [] },
@@ -101,6 +107,8 @@ const rules: readonly Rule[] = [
       ...below,
       ...adapters.filter((part) => part !== 'store'),
       'store/open.ts',
+      'projector/thread.ts',
+      'settled-books.ts',
       ...shared,
       'embedded/service',
       'http/server.ts',
@@ -133,6 +141,7 @@ const rules: readonly Rule[] = [
       // A backup is a copy of files, whatever is in them.
       'store/sqlite/backup.ts',
       'store/sqlite/restore.ts',
+      'settled-books.ts',
       'changes/memory.ts',
       'compose.ts',
       'config.ts',

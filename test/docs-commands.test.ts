@@ -93,7 +93,7 @@ describe('the commands in the documentation', () => {
       settledAt: at,
     }
     const rows = Array.from({ length: 20 }, (_, index) => sampleRow(`row-${index}`, { ...known, ...usage }))
-    await store.writeLedger({ intents: [], rows })
+    await store.addRows(rows)
     await store.close()
   }
 

@@ -1,4 +1,5 @@
 import { setPriority } from 'node:os'
+import { settleRunningService } from '../running-service.ts'
 import { takeBackup } from '../store/sqlite/backup.ts'
 import { systemClock } from '../system-clock.ts'
 import { isDumbTerminal } from '../config.ts'
@@ -15,8 +16,9 @@ export const backup: Command = {
   help: `weir backup FILE [--force]
 
 Writes the ledger, invoices, workspaces, keys and prices, the operator token and
-the secret of image links to FILE, as they are at one moment. It is safe to run
-beside a running service. FILE appears only once it is complete and checked.
+the secret of image links to FILE, as they are at one moment, and the journal:
+rows that the database has not taken yet. It is safe to run beside a running
+service. FILE appears only once it is complete and checked.
 
 Anyone who has the file has your books and your operator token: keep it safe.
 Models, stored images and weir.yaml are not in it.
@@ -29,9 +31,11 @@ docs/guides/backup-and-upgrade.md has more.
     if (file === undefined || file === '') throw new UsageError('give the file to write: weir backup FILE')
     const { dataDir } = configOf(flags)
     setPriority(LOW_PRIORITY)
+    // So that the database in the backup is up to date. If it takes no rows now, they are in the journal, which is copied.
+    await settleRunningService(dataDir).catch(() => {})
     const showsProgress = process.stderr.isTTY && flags.values['json'] !== true
     const screen = showsProgress ? openScreen(process.stderr, { hasBlock: !isDumbTerminal() }) : undefined
-    const { bytes, description } = await takeBackup({
+    const { bytes, journalBytes, description } = await takeBackup({
       dataDir,
       file,
       force: flags.values['force'] === true,
@@ -42,7 +46,15 @@ docs/guides/backup-and-upgrade.md has more.
     const ledgerRows = rows['ledger'] ?? 0
     print(
       flags,
-      { file, bytes, created, schema, sha256: database.sha256, ledger_rows: ledgerRows },
+      {
+        file,
+        bytes,
+        created,
+        schema,
+        sha256: database.sha256,
+        ledger_rows: ledgerRows,
+        journal_bytes: journalBytes,
+      },
       () =>
         `${file}: ${bytesText(bytes)}, ${counted(ledgerRows, 'ledger row')}, checked.\nRestore it with: weir restore ${file}`,
     )

@@ -6,7 +6,8 @@ import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config, type Overrides } from '../config.ts'
 import type { Store } from '../ports/store.ts'
 import { refreshService } from '../running-service.ts'
-import { hasLedger, openStore } from '../store/open.ts'
+import { openSettledStore } from '../settled-books.ts'
+import { hasLedger } from '../store/open.ts'
 import { viewOn, type View } from './terminal/view.ts'
 
 /** What all commands share: flags, help, output, and access to the data directory of a running or stopped service. */
@@ -113,7 +114,7 @@ export async function withBooks<Result>(
   const config = configOf(flags)
   requireLedger(flags, config, options)
   const isNew = !hasLedger(config.dataDir)
-  const store = await openStore({ dataDir: config.dataDir, exclusive: false })
+  const store = await openSettledStore(config.dataDir)
   if (isNew && !flags.values['json']) process.stderr.write(`weir: created a new ledger in ${config.dataDir}\n`)
   try {
     const changes = memoryChanges()

@@ -1,5 +1,5 @@
 import type { AnswerHead, Job, Price } from '../core/job.ts'
-import type { Intent, LedgerRow } from '../core/money/ledger.ts'
+import type { Intent, RequestRow } from '../core/money/ledger.ts'
 import type { Reply } from '../ports/reply.ts'
 import type { SpendingHold } from '../ports/spending.ts'
 import type { EngineCalls } from './engine-calls.ts'
@@ -22,7 +22,7 @@ export interface AnswerPath {
   /** Calls the engine. Resolves when the engine has said everything; its call may take a moment longer to end. */
   takeFromEngine(): Promise<void>
   /** Settles the row, then sends what is left of the answer. */
-  giveToCaller(): Promise<LedgerRow>
+  giveToCaller(): Promise<RequestRow>
 }
 
 export function headOf({ job, intent }: AdmittedRequest): AnswerHead {

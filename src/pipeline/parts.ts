@@ -1,6 +1,6 @@
 import type { Deployment } from '../core/catalog.ts'
 import type { Job, Price } from '../core/job.ts'
-import type { LedgerRow } from '../core/money/ledger.ts'
+import type { RequestRow } from '../core/money/ledger.ts'
 import type { PromptBlocks } from '../core/prefix/prompt-blocks.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { Admission } from '../ports/admission.ts'
@@ -19,13 +19,13 @@ export interface PipelineParts {
   /** The price in force now. */
   priceOf(job: Job, caller: Caller): Price
   /** Hears of every row, whatever the outcome. */
-  settled(row: LedgerRow): void
+  settled(row: RequestRow): void
   /** Hears of the row if its engine generated more than was allowed, or reported more than is possible. */
-  pastLimit(row: LedgerRow): void
+  pastLimit(row: RequestRow): void
   /** Hears of the engine's count of the input if it contradicts the estimate. */
   contradicted(job: Job, count: number): void
   /** Hears how much of a prompt was cached, and how much should have been, of every answer that the caller got. */
-  cacheUsed(row: LedgerRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
+  cacheUsed(row: RequestRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
   /** A number in [0, 1), to spread delays that must not all be the same. */
   random(): number
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../core/errors.ts'
 import type { Job, Price } from '../core/job.ts'
-import type { Intent, LedgerRow } from '../core/money/ledger.ts'
+import type { Intent, RequestRow } from '../core/money/ledger.ts'
 import { maximumCharge } from '../core/money/maximum-charge.ts'
 import { saltedPrompt, type Prompt } from '../core/prefix/warm-prefixes.ts'
 import type { Caller } from '../ports/accounts.ts'
@@ -14,7 +14,7 @@ import type { PipelineParts } from './parts.ts'
 import { streamedAnswer } from './streamed-answer.ts'
 import { wholeAnswer } from './whole-answer.ts'
 
-export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<LedgerRow>
+export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<RequestRow>
 
 /**
  * The life of one request, from a valid job to a settled row:
@@ -43,7 +43,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     throw engineMissing(job)
   }
 
-  async function serve(engine: Engine, hold: SpendingHold, job: Job, caller: Caller, reply: Reply): Promise<LedgerRow> {
+  async function serve(
+    engine: Engine,
+    hold: SpendingHold,
+    job: Job,
+    caller: Caller,
+    reply: Reply,
+  ): Promise<RequestRow> {
     const { ticket, waitMs } = await admit(parts, job, reply)
     const calls = engineCalls(engine, reply, promptOf(job, caller))
     let answer: AnswerPath
@@ -51,7 +57,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       // Read again, because it may have changed while the request waited.
       const price = parts.priceOf(job, caller)
       await hold.raise(maximumCharge(job, price))
-      const intent = await noteIntent(job, caller, reply, price)
+      const intent = noteIntent(job, caller, reply, price)
       const admittedAt = parts.clock.monotonic()
       answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })
       await answer.takeFromEngine()
@@ -66,7 +72,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return row
   }
 
-  async function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Promise<Intent> {
+  function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Intent {
     const intent = {
       requestId: reply.requestId,
       workspaceId: caller.workspace.id,
@@ -79,7 +85,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       startedAt: parts.clock.now(),
     }
     try {
-      await parts.ledger.note(intent)
+      parts.ledger.note(intent)
     } catch (cause) {
       throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so nothing is served. Try again.', {
         cause,

@@ -1,5 +1,5 @@
 import { ApiError } from '../core/errors.ts'
-import type { LedgerRow, Outcome } from '../core/money/ledger.ts'
+import type { RequestRow, Outcome } from '../core/money/ledger.ts'
 import type { CountedUsage } from '../core/estimated-usage.ts'
 import { noUsage, rate } from '../core/money/rating.ts'
 import { clampUsage } from '../core/money/usage-bounds.ts'
@@ -20,7 +20,7 @@ export async function settle(
   parts: PipelineParts,
   request: AdmittedRequest,
   settlement: Settlement,
-): Promise<LedgerRow> {
+): Promise<RequestRow> {
   const { hold } = request
   const { ifLate } = settlement
   const row = rowOf(parts, request, settlement)
@@ -44,7 +44,7 @@ export function settleFailure(
   parts: PipelineParts,
   request: AdmittedRequest,
   firstTokenAt: number | null,
-): Promise<LedgerRow> {
+): Promise<RequestRow> {
   return settle(parts, request, { outcome: 'engine_failed', ...nothing, firstTokenAt })
 }
 
@@ -54,7 +54,7 @@ export function settleDeparture(
   request: AdmittedRequest,
   counted: CountedUsage,
   firstTokenAt: number | null,
-): Promise<LedgerRow> {
+): Promise<RequestRow> {
   if (request.reply.isCut) {
     const { isPastLimit } = counted
     return settle(parts, request, { outcome: 'interrupted', ...nothing, isPastLimit, firstTokenAt })
@@ -84,7 +84,7 @@ export function sentShare({ job, calls }: AdmittedRequest): number {
   return calls.sentBytes() / Math.max(1, bytes)
 }
 
-function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: Settlement): LedgerRow {
+function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: Settlement): RequestRow {
   const { intent, price, waitMs, admittedAt } = request
   const { outcome, usage, isEstimated, firstTokenAt } = settlement
   return {

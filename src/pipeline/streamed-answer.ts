@@ -1,7 +1,7 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { streamedUsage, type CountedUsage } from '../core/estimated-usage.ts'
 import type { EngineRequest, StreamedAnswer } from '../core/job.ts'
-import type { LedgerRow } from '../core/money/ledger.ts'
+import type { RequestRow } from '../core/money/ledger.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
@@ -42,7 +42,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     if (!reply.write(text)) calls.pauseUntilDrained()
   }
 
-  async function breakOff(counted: CountedUsage): Promise<LedgerRow> {
+  async function breakOff(counted: CountedUsage): Promise<RequestRow> {
     const broke = new ApiError('upstream_error', 'The engine broke off in the middle of its answer.')
     try {
       // A role is not output: an engine that said no more than that failed before it produced anything.

@@ -1,53 +1,60 @@
-import type { Intent, LedgerRow } from '../core/money/ledger.ts'
+import type { JournalPosition } from '../core/journal/positions.ts'
+import type { Intent, LedgerRow, RequestRow } from '../core/money/ledger.ts'
 
 /** The ledger as a request sees it. */
 export interface Ledger {
-  /** Resolves when the intent is recorded. Rejects when it cannot be; then nothing may be sent to an engine. */
-  note(intent: Intent): Promise<void>
+  /** Puts the intent on record. Throws when it cannot; then nothing may be sent to an engine. */
+  note(intent: Intent): void
   /**
-   * Resolves when the row is durable: in the ledger, or set aside if the store refuses it for good. A rejection only
-   * means that the caller should stop waiting: the ledger keeps trying, with `late` instead of the row if it is given.
+   * Resolves when the row is durable. A rejection only means that the caller should stop waiting: the ledger keeps
+   * trying, with `late` instead of the row if it is given.
    */
-  settle(row: LedgerRow, late?: LedgerRow): Promise<void>
+  settle(row: RequestRow, late?: RequestRow): Promise<void>
   /** Resolves when readers of the store see every row that was durable when this was called. */
   readable(): Promise<void>
-  status(): { readonly healthy: boolean; readonly waiting: number; readonly lagMs: number }
-  /** Resolves when nothing is waiting to become durable. */
+  status(): LedgerStatus
+  /** Resolves when everything is durable and in the store. */
   flush(): Promise<void>
 }
 
-/** What is written to the store in one transaction. */
-export interface LedgerBatch {
-  readonly intents: readonly Intent[]
-  readonly rows: readonly LedgerRow[]
+export interface LedgerStatus {
+  /** False while nothing can be recorded. */
+  readonly healthy: boolean
+  /** Rows that are not durable yet, and how long the oldest has waited. */
+  readonly waiting: number
+  readonly lagMs: number
+  /** Bytes of the journal that are not in the store yet, and how long the oldest of them have waited. */
+  readonly journalBytes: number
+  readonly journalLagMs: number
 }
 
 /**
- * The ledger as it is stored. A store is opened for an owner, who is the same after a restart: intents belong to
- * their owner, in batches whose names no two processes can both choose.
+ * The ledger as it is stored. A store is opened for an owner, who is the same after a restart and has a journal of its
+ * own.
  *
- * Writing rows locks the end of the ledger and the sums (`usage_sums`), so writers add their rows one batch after the
- * other. Noting intents locks nothing.
+ * Adding rows locks the end of the ledger and the sums (`usage_sums`), so writers add their rows one batch after the
+ * other.
  */
 export interface LedgerStore {
   /**
-   * Adds rows, once for each request id: a row that is there already stays as it is, so a batch of unknown fate can
-   * be written again. A row whose month has been invoiced is billed at the beginning of the next month. Rejects with a
-   * `RefusedWrite` when something in the batch is refused for good; then none of it is written.
+   * Adds rows, once for each request id: a row that is there already stays as it is, so rows of unknown fate can be
+   * added again. A row whose month has been invoiced is billed at the beginning of the next month. Rejects with a
+   * `RefusedWrite` when one of them is refused for good; then none is added. `through` says how far the owner's
+   * journal is in the ledger then.
    */
-  writeLedger(batch: LedgerBatch): Promise<void>
-  /** Keeps a refused row outside the ledger, so in no sum and no invoice. Its request is no longer open. */
+  addRows(rows: readonly LedgerRow[], through?: JournalPosition): Promise<void>
+  /** How far the owner's journal is in the ledger; undefined if none of it is. */
+  journalPosition(): Promise<JournalPosition | undefined>
+  /** Keeps a refused row outside the ledger, so in no sum and no invoice. */
   setAside(row: LedgerRow, reason: string, at: number): Promise<void>
   /** The rows that are set aside, the oldest first. */
   refusedRows(limit: number): Promise<readonly RefusedRow[]>
-  /** Moves rows that were set aside into the ledger. Rejects like `writeLedger`. */
+  /** Moves rows that were set aside into the ledger. Rejects like `addRows`. */
   addRefused(rows: readonly LedgerRow[]): Promise<void>
-  /**
-   * Settles what an earlier process of this owner left open, at nothing, and returns how many requests that were.
-   * Leaves the intents of other owners alone. Nobody else may use the same owner at the time. Sets aside a row that is
-   * refused.
-   */
-  recoverIntents(now: number): Promise<number>
+  /** What a version without a journal left open in this owner's name. */
+  earlierIntents(): Promise<readonly Intent[]>
+  /** Call when they are settled. */
+  forgetEarlierIntents(): Promise<void>
   /** The time of the row that was written last; undefined when there is none. */
   lastSettledAt(): Promise<number | undefined>
 }

@@ -10,11 +10,6 @@
 export interface SqlDialect {
   /** The larger of two values. */
   greatest(one: string, other: string): string
-  /** A table with one row for each element of a JSON array; an element is `${name}.value`. */
-  jsonElements(array: string, name: string): string
-  /** A member of an array of JSON, by its index. */
-  jsonText(array: string, index: number): string
-  jsonInteger(array: string, index: number): string
   /** A select list of the texts in a JSON array. */
   selectTexts(array: string): string
   /** A sum of amounts of pico-AUD as `amount_high` (billions) and `amount_low`, which each fit into 64 bits. */
@@ -23,10 +18,6 @@ export interface SqlDialect {
 
 export const sqliteDialect: SqlDialect = {
   greatest: (one, other) => `max(${one}, ${other})`,
-  jsonElements: (array, name) => `json_each(${array}) AS ${name}`,
-  // A number comes out as one.
-  jsonText: (array, index) => `${array} ->> ${index}`,
-  jsonInteger: (array, index) => `${array} ->> ${index}`,
   selectTexts: (array) => `SELECT value FROM json_each(${array})`,
   // Ten million dollars are more pico-AUD than 64 bits hold, and SQLite knows no larger number.
   sumOfAmounts: (column) =>

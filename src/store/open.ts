@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Store } from '../ports/store.ts'
@@ -12,7 +11,8 @@ import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { reportQueries } from './queries/reports.ts'
 import { usageQueries } from './queries/usage.ts'
-import { openSqlite } from './sqlite/client.ts'
+import { openSqlite, type SqliteDatabase } from './sqlite/client.ts'
+import { openSqliteHere } from './sqlite/in-this-thread.ts'
 
 export type { DatabaseEvents }
 
@@ -25,17 +25,25 @@ export interface StoreOptions {
   readonly dataDir: string
   /** true for the service, of which a data directory has one at a time. Commands and readers share the directory. */
   readonly exclusive: boolean
-  /** Whose intents this process writes and recovers; by default the data directory's. */
+  /** Whose journal this process writes; by default the data directory's. */
   readonly owner?: string
   readonly events?: DatabaseEvents
 }
 
 /** Opens a store. This is the only place that chooses the database behind it. */
 export async function openStore({ dataDir, exclusive, owner, events }: StoreOptions): Promise<Store> {
-  const database = await openSqlite({ dataDir, exclusive }, events)
+  return storeOn(await openSqlite({ dataDir, exclusive }, events), owner)
+}
+
+/** A store for a thread that has nothing else to do: it waits for every transaction. */
+export function openStoreHere({ dataDir, exclusive, owner }: StoreOptions): Store {
+  return storeOn(openSqliteHere({ dataDir, exclusive }), owner)
+}
+
+function storeOn(database: SqliteDatabase, owner = database.directoryId): Store {
   return {
     ...accountQueries(database),
-    ...ledgerQueries(database, { owner: owner ?? database.directoryId, incarnation: randomUUID() }),
+    ...ledgerQueries(database, owner),
     ...usageQueries(database),
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),

@@ -65,6 +65,12 @@ export const metricTable = {
     help: 'Spend limits reached, soft or hard',
   },
   weir_ledger_lag_seconds: { type: 'gauge', labels: [], help: 'Age of the oldest row that is not durable yet' },
+  weir_journal_bytes: { type: 'gauge', labels: [], help: 'Bytes of the journal that are not in the database yet' },
+  weir_journal_lag_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'Age of the oldest row in the journal that is not in the database yet',
+  },
   weir_ledger_healthy: { type: 'gauge', labels: [], help: '1 while usage can be recorded' },
   weir_ledger_refused_rows: {
     type: 'gauge',

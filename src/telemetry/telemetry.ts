@@ -186,6 +186,8 @@ function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatu
 
 function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
   metrics.reading('weir_ledger_lag_seconds', () => [['', ledger.status().lagMs / 1000]])
+  metrics.reading('weir_journal_bytes', () => [['', ledger.status().journalBytes]])
+  metrics.reading('weir_journal_lag_seconds', () => [['', ledger.status().journalLagMs / 1000]])
   metrics.reading('weir_ledger_healthy', () => [['', ledger.status().healthy ? 1 : 0]])
 }
 

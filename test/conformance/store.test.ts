@@ -7,7 +7,7 @@ import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
-import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 import type { ApiKey } from '../../src/ports/accounts.ts'
 
@@ -24,7 +24,7 @@ const workspaceOf = (id: string) => ({ id, name: id, requestsPerMinute: null, cr
 const everyRow = (store: Store, workspaceId: string): Promise<readonly LedgerRow[]> =>
   store.usage({ workspaceId, ...always, limit: 100_000 })
 
-const settle = (store: Store, ...rows: readonly LedgerRow[]): Promise<void> => store.writeLedger({ intents: [], rows })
+const settle = (store: Store, ...rows: readonly LedgerRow[]): Promise<void> => store.addRows(rows)
 
 /** An invoice or a note for October. What it says does not matter to the store. */
 function issued(workspaceId: string, sequence: number, changes: Partial<IssuedInvoice> = {}): IssuedInvoice {
@@ -217,20 +217,20 @@ for (const adapter of storeAdapters) {
         assert.equal(await other.lastSettledAt(), october.from)
       })
 
-      it('are written all or none, with their intents', async () => {
+      it('are added all or none, with the place in the journal', async () => {
         const workspaceId = await newWorkspace()
         const impossible = sampleRow('impossible', { workspaceId, inputTokens: 1, cachedInputTokens: 2 })
         const owner = await database.open('all-or-none')
         await assert.rejects(
-          owner.writeLedger({
-            intents: [sampleIntent('noted', { workspaceId })],
-            rows: [sampleRow('possible', { workspaceId }), impossible],
-          }),
+          owner.addRows([sampleRow('possible', { workspaceId }), impossible], { segment: 1, offset: 100 }),
         )
         assert.deepEqual(await everyRow(store, workspaceId), [])
-        assert.equal(await owner.recoverIntents(october.from), 0)
-        await settle(owner, sampleRow('possible', { workspaceId }))
+        assert.equal(await owner.journalPosition(), undefined)
+        await owner.addRows([sampleRow('possible', { workspaceId })], { segment: 1, offset: 50 })
         assert.equal((await everyRow(store, workspaceId)).length, 1)
+        await owner.addRows([], { segment: 2, offset: 7 })
+        assert.deepEqual(await (await database.open('all-or-none')).journalPosition(), { segment: 2, offset: 7 })
+        assert.equal(await (await database.open('another')).journalPosition(), undefined)
       })
 
       it('are refused for good when no table can take them, and only then', async () => {
@@ -341,103 +341,6 @@ for (const adapter of storeAdapters) {
         assert.deepEqual(await ids({ priceVersions: [1, 2], model: 'meta/even' }), ['page-2', 'page-4', 'page-8'])
         assert.equal((await ids({ creditNote: '' })).length, 9)
         assert.deepEqual(await ids({ creditNote: 'ADJ-1' }), [])
-      })
-    })
-
-    describe('intents', () => {
-      it('that were never settled are settled at nothing, once', async () => {
-        const workspaceId = await newWorkspace()
-        const [first, second, third] = ['open-1', 'open-2', 'open-3'].map((id) => sampleIntent(id, { workspaceId }))
-        const owner = await database.open('crashed')
-        await owner.writeLedger({ intents: [first!, second!], rows: [] })
-        await owner.writeLedger({ intents: [third!], rows: [sampleRow('open-1', { workspaceId })] })
-        // The next process of the same owner.
-        const next = await database.open('crashed')
-        assert.equal(await next.recoverIntents(october.from), 2)
-        assert.equal(await next.recoverIntents(october.from + 1), 0)
-        assert.deepEqual(
-          await next.usageRow('open-2'),
-          sampleRow('open-2', {
-            workspaceId,
-            outcome: 'interrupted',
-            amount: 0n,
-            firstTokenMs: null,
-            durationMs: 0,
-            settledAt: october.from,
-          }),
-        )
-        const { rows, requests, amount } = await next.usageTotal({ workspaceId, ...always, groupBy: 'model' })
-        assert.deepEqual([rows, requests, amount], [3, 3, 5n])
-        assert.deepEqual(await next.wrongSums(workspaceId), [])
-      })
-
-      it('whose row is set aside are not open any more', async () => {
-        const workspaceId = await newWorkspace()
-        const owner = await database.open('refused')
-        const intents = ['kept', 'refused'].map((id) => sampleIntent(`${id}-intent`, { workspaceId }))
-        await owner.writeLedger({ intents, rows: [] })
-        await owner.setAside(sampleRow('refused-intent', { workspaceId }), 'a mistake', october.from)
-        assert.equal(await (await database.open('refused')).recoverIntents(october.from), 1)
-        assert.equal(await owner.usageRow('refused-intent'), undefined)
-        assert.equal((await owner.usageRow('kept-intent'))?.outcome, 'interrupted')
-      })
-
-      it('that cannot be settled are set aside, and the others are settled', async () => {
-        const workspaceId = await newWorkspace()
-        const owner = await database.open('unsettled')
-        const intents = ['one', 'two', 'three'].map((id) =>
-          sampleIntent(`unsettled-${id}`, { workspaceId, ...(id === 'two' ? { maxTokens: 1.5 } : {}) }),
-        )
-        await owner.writeLedger({ intents, rows: [] })
-        const next = await database.open('unsettled')
-        assert.equal(await next.recoverIntents(october.from), 3)
-        assert.equal(await next.recoverIntents(october.from), 0)
-        const rows = await everyRow(store, workspaceId)
-        assert.deepEqual(
-          rows.map(({ requestId, outcome }) => [requestId, outcome]),
-          [
-            ['unsettled-one', 'interrupted'],
-            ['unsettled-three', 'interrupted'],
-          ],
-        )
-        const refused = (await store.refusedRows(100)).filter((it) => it.workspaceId === workspaceId)
-        assert.deepEqual(
-          refused.map(({ requestId }) => requestId),
-          ['unsettled-two'],
-        )
-      })
-
-      it('are recovered by their owner alone', async () => {
-        const workspaceId = await newWorkspace()
-        const [one, two] = [await database.open('owner-1'), await database.open('owner-2')]
-        const noted = (...ids: string[]) => ({
-          intents: ids.map((id) => sampleIntent(id, { workspaceId })),
-          rows: [],
-        })
-        await Promise.all([one.writeLedger(noted('of-one')), two.writeLedger(noted('of-two', 'lost-by-two'))])
-        assert.equal(await one.recoverIntents(october.from), 1)
-        assert.equal(await two.usageRow('of-two'), undefined, 'the other one is still at work')
-        await settle(two, sampleRow('of-two', { workspaceId }))
-        assert.equal(await (await database.open('owner-2')).recoverIntents(october.from), 1)
-        const rows = await everyRow(store, workspaceId)
-        assert.deepEqual(Object.fromEntries(rows.map(({ requestId, outcome }) => [requestId, outcome])), {
-          'of-one': 'interrupted',
-          'of-two': 'completed',
-          'lost-by-two': 'interrupted',
-        })
-      })
-
-      it('are those of one owner, whichever process writes them and whenever it opens the store', async () => {
-        const workspaceId = await newWorkspace()
-        const noted = (id: string) => ({ intents: [sampleIntent(id, { workspaceId })], rows: [] })
-        const processes = await Promise.all([0, 1, 2].map(() => database.open('many')))
-        for (const round of [0, 1]) {
-          await Promise.all(processes.map((it, index) => it.writeLedger(noted(`many-${round}-${index}`))))
-        }
-        assert.equal(await processes[0]!.recoverIntents(october.from), 6)
-        const own = await database.open()
-        await own.writeLedger(noted('default-owner'))
-        assert.equal(await (await database.open()).recoverIntents(october.from), 1)
       })
     })
 

@@ -64,20 +64,6 @@ export default [
     tests: ['unit/price-book', 'http/accounts'],
   },
   {
-    name: 'group-commit-resolves-before-the-write',
-    file: 'src/ledger/group-commit.ts',
-    find: '    await store.writeLedger(batch)\n    part.forEach(done)',
-    replace: '    part.forEach(done)\n    await store.writeLedger(batch)',
-    tests: ['unit/group-commit'],
-  },
-  {
-    name: 'group-commit-loses-rows-of-a-failed-batch',
-    file: 'src/ledger/group-commit.ts',
-    find: 'rows = [...left, ...rows]',
-    replace: 'rows = [...rows]',
-    tests: ['unit/group-commit'],
-  },
-  {
     name: 'settled-reads-do-not-wait',
     file: 'src/ledger/settled-reads.ts',
     find: 'await ledger.readable()',

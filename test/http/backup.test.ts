@@ -22,6 +22,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
+import { frameOf } from '../../src/core/journal/frames.ts'
+import { headText, rowText } from '../../src/core/journal/records.ts'
+import { JOURNAL_FOLDER, segmentName } from '../../src/core/journal/segment-names.ts'
+import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
 import { KEPT_FILES } from '../../src/store/sqlite/backup-file.ts'
 import { openUnchanging, takeBackup, type MadeBackup } from '../../src/store/sqlite/backup.ts'
@@ -31,7 +35,9 @@ import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
 import { cliWithFileLimit } from '../support/limited-cli.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
+import { settleEarlierRuns } from '../support/settled-directory.ts'
 import { weirProcess } from '../support/weir-process.ts'
 
 const OLD_DATABASE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
@@ -50,7 +56,7 @@ async function usedDirectory(t: TestContext): Promise<{ folder: string; dataDir:
   mkdirSync(dataDir)
   copyFileSync(OLD_DATABASE, join(dataDir, 'weir.db'))
   const store = await openStore({ dataDir, exclusive: true })
-  await store.recoverIntents(NOW)
+  await settleEarlierRuns(store, dataDir, NOW)
   await store.close()
   writeFileSync(join(dataDir, 'operator-token'), 'weir_operator_0123456789\n', { mode: 0o600 })
   return { folder, dataDir, file: join(folder, 'weir.backup') }
@@ -69,6 +75,49 @@ async function assertBooksAgree(dataDir: string, rows: number): Promise<void> {
     assert.equal(proof.rows, rows)
   } finally {
     await store.close()
+  }
+}
+
+/** The row of a request after the 40 that are in the ledger. */
+const laterRow = (requestId: string): LedgerRow =>
+  sampleRow(requestId, {
+    workspaceId: 'ws_acme',
+    model: 'meta/llama',
+    lane: 'meta/llama',
+    priceVersion: 8,
+    amount: 0n,
+    startedAt: NOW,
+    settledAt: NOW,
+  })
+
+/** Leaves rows in the journal, as a service does whose database takes none. Returns the segment's path. */
+function leaveInJournal(dataDir: string, segment: number, requestIds: readonly string[]): string {
+  const folder = join(dataDir, JOURNAL_FOLDER)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const head = headText({ format: 1, previous: null })
+  const frame = frameOf([head, ...requestIds.map((id) => rowText(laterRow(id)))].join('\n'), segment, 0)
+  // A write that was under way when the copy was made.
+  const torn = frameOf(rowText(laterRow('torn')), segment, frame.length).subarray(0, 50)
+  const path = join(folder, segmentName(segment))
+  writeFileSync(path, Buffer.concat([frame, torn]), { mode: 0o600 })
+  return path
+}
+
+/** The ids of all rows after the 40 that every used directory has, once a service has started on the directory. */
+async function laterRows(dataDir: string): Promise<readonly string[]> {
+  const store = await openStore({ dataDir, exclusive: true })
+  try {
+    await settleEarlierRuns(store, dataDir, NOW + 1)
+    assert.deepEqual((await reconcileBooks(store)).problems, [])
+  } finally {
+    await store.close()
+  }
+  const database = openUnchanging(join(dataDir, 'weir.db'))
+  try {
+    const rows = database.prepare('SELECT request_id FROM ledger ORDER BY position LIMIT -1 OFFSET 40').all()
+    return rows.map((row) => String(row['request_id']))
+  } finally {
+    database.close()
   }
 }
 
@@ -140,7 +189,15 @@ describe('weir backup', () => {
     load.isOver = true
     await Promise.all(callers)
     const report = made.json<{ ledger_rows: number; schema: number; bytes: number }>()
-    assert.deepEqual(Object.keys(report), ['file', 'bytes', 'created', 'schema', 'sha256', 'ledger_rows'])
+    assert.deepEqual(Object.keys(report), [
+      'file',
+      'bytes',
+      'created',
+      'schema',
+      'sha256',
+      'ledger_rows',
+      'journal_bytes',
+    ])
     assert.ok(report.ledger_rows >= 20)
     assert.equal(report.schema, steps.length)
     assert.equal(report.bytes, statSync(file).size)
@@ -168,12 +225,107 @@ describe('weir backup', () => {
     assert.deepEqual(after.json()['problems'], [])
   })
 
+  it('has every row that was acknowledged, also while the database takes none', async (t) => {
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const weir = await weirProcess(stageConfig([engine.url]))
+    t.after(() => weir.remove())
+    const received: string[] = []
+    const ask = async (stream: boolean): Promise<void> => {
+      const response = await weir.chat({ stream })
+      await response.text()
+      assert.equal(response.status, 200)
+      received.push(response.headers.get('x-request-id') ?? '')
+    }
+    for (let count = 0; count < 5; count++) await ask(false)
+    assert.equal((await weir.ledger()).length, 5)
+    const blocker = new DatabaseSync(join(weir.dataDir, 'weir.db'), { timeout: 5000 })
+    t.after(() => blocker.close())
+    blocker.exec('BEGIN IMMEDIATE')
+    await Promise.all(Array.from({ length: 20 }, (_, index) => ask(index % 2 === 0)))
+
+    const folder = emptyFolder(t)
+    const file = join(folder, 'weir.backup')
+    const made = await cli(['backup', file, '--data', weir.dataDir, '--json'])
+    assert.equal(made.json()['ledger_rows'], 5, 'the database in the backup has more than it could take')
+    assert.ok(Number(made.json()['journal_bytes']) > 0)
+    // Not in the backup, whatever happens to it.
+    await ask(false)
+    const later = received.pop()
+    weir.signal('SIGKILL')
+    await weir.ended()
+    blocker.exec('ROLLBACK')
+
+    const restored = await cli(['restore', file, '--data', weir.dataDir, '--force', '--json'])
+    const replaced = restored.json<{ replaced: string }>().replaced
+    assert.ok(readdirSync(join(replaced, JOURNAL_FOLDER)).length > 0, 'the former journal is kept')
+    const journal = join(weir.dataDir, JOURNAL_FOLDER)
+    assert.equal(statSync(journal).mode & 0o777, 0o700)
+    assert.ok(readdirSync(journal).length > 0)
+    for (const name of readdirSync(journal)) assert.equal(statSync(join(journal, name)).mode & 0o777, 0o600)
+    await weir.start()
+    const rows = (await weir.ledger()).map(({ requestId }) => requestId)
+    assert.deepEqual(rows.toSorted(), received.toSorted())
+    assert.ok(!rows.includes(later ?? ''))
+    const reconciled = await cli(['reconcile', '--data', weir.dataDir, '--json'])
+    assert.deepEqual(reconciled.json()['problems'], [])
+    await ask(true)
+    assert.equal((await weir.ledger()).length, 26)
+  })
+
+  it('copies the journal first, so that a row is in it or in the database whenever it moves', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    const segments = [leaveInJournal(dataDir, 3, ['early']), leaveInJournal(dataDir, 4, ['late'])]
+    const store = await openStore({ dataDir, exclusive: true })
+    t.after(() => store.close())
+    const filler = new DatabaseSync(join(dataDir, 'weir.db'))
+    // So that the copy takes more than one step.
+    filler.exec('CREATE TABLE filler (bytes BLOB); INSERT INTO filler VALUES (zeroblob(4000000))')
+    filler.close()
+    let moved: Promise<void> | undefined
+    const { description, journalBytes } = await takeBackup({
+      dataDir,
+      file,
+      force: false,
+      now: NOW,
+      progress() {
+        if (moved) return
+        // The service applies the journal and removes it while the database is copied.
+        moved = store.addRows([laterRow('early'), laterRow('late')], { segment: 4, offset: 10 })
+        for (const segment of segments) rmSync(segment)
+      },
+    })
+    await (moved ?? assert.fail('the copy took one step'))
+    assert.equal(description.rows['ledger'], 40)
+    assert.deepEqual(
+      description.journal?.map(({ segment }) => segment),
+      [3, 4],
+    )
+    assert.ok(journalBytes > 0)
+    const target = join(folder, 'target')
+    restore(file, target)
+    assert.deepEqual(await laterRows(target), ['early', 'late'])
+    assert.deepEqual(readdirSync(join(target, JOURNAL_FOLDER)), [], 'a torn end is no damage')
+  })
+
+  it('adds nothing twice when a row is in the journal and in the database', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    leaveInJournal(dataDir, 3, ['both', 'one'])
+    const store = await openStore({ dataDir, exclusive: true })
+    await store.addRows([laterRow('both')])
+    await store.close()
+    const { description } = await take(dataDir, file)
+    assert.equal(description.rows['ledger'], 41)
+    restore(file, join(folder, 'target'))
+    assert.deepEqual(await laterRows(join(folder, 'target')), ['both', 'one'])
+  })
+
   it('has everything in a data directory that cannot be made again', async (t) => {
     const { weir } = await chatStage(t, { config: { files: { kind: 'local' } } })
     await (await weir.chat({})).text()
     /** Locks, notes, uploads, and images whose links expire. */
     const notBackedUp = /^(weir\.db-wal|weir\.db-shm|serve\.lock.*|service\.json|spool|files|models)$/
-    const known = new Set<string>(['weir.db', ...KEPT_FILES])
+    const known = new Set<string>(['weir.db', JOURNAL_FOLDER, ...KEPT_FILES])
     const entries = readdirSync(weir.dataDir, { withFileTypes: true }).filter((it) => !it.isSocket())
     assert.deepEqual(
       entries.map(({ name }) => name).filter((name) => !known.has(name) && !notBackedUp.test(name)),
@@ -278,12 +430,14 @@ describe('weir restore', () => {
 
   it('refuses a file that is damaged, incomplete or something else, and changes nothing', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
-    await take(dataDir, file)
+    leaveInJournal(dataDir, 3, ['later'])
+    const { database } = (await take(dataDir, file)).description
     const target = join(folder, 'target')
     const size = statSync(file).size
     const copy = join(folder, 'copy')
     const damages: readonly [string, RegExp | string, () => void][] = [
       ['a flipped byte in the database', 'ERR_BACKUP_DAMAGED', () => overwrite(copy, 30_000, Buffer.from('?'))],
+      ['a flipped byte in the journal', 'ERR_BACKUP_DAMAGED', () => overwrite(copy, database.bytes, Buffer.from('?'))],
       ['a flipped byte in the description', 'ERR_BACKUP_DAMAGED', () => overwrite(copy, size - 200, Buffer.from('?'))],
       ['a missing end', 'ERR_NOT_A_BACKUP', () => truncateSync(copy, size - 1)],
       ['half a file', 'ERR_NOT_A_BACKUP', () => truncateSync(copy, Math.floor(size / 2))],
@@ -308,7 +462,7 @@ describe('weir restore', () => {
     assert.equal(description.schema, 1)
     restore(join(folder, 'old.backup'), join(folder, 'target'))
     const store = await openStore({ dataDir: join(folder, 'target'), exclusive: true })
-    assert.equal(await store.recoverIntents(NOW), 3)
+    await settleEarlierRuns(store, join(folder, 'target'), NOW)
     await store.close()
     await assertBooksAgree(join(folder, 'target'), 40)
 
@@ -324,6 +478,32 @@ describe('weir restore', () => {
       message: /newer version of Weir .*update Weir first/,
     })
     assert.ok(!existsSync(join(folder, 'other')))
+  })
+
+  it('takes a backup from before there was a journal, and no segment with a name of its own choice', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    leaveInJournal(dataDir, 3, ['later'])
+    await take(dataDir, file)
+    const whole = readFileSync(file, 'latin1')
+    writeFileSync(
+      file,
+      withDescription(whole, (json) => json.replace('"segment":3', '"segment":"../../x"')),
+      'latin1',
+    )
+    assert.throws(() => restore(file, join(folder, 'target')), { code: 'ERR_BACKUP_DAMAGED' })
+
+    rmSync(join(dataDir, JOURNAL_FOLDER), { recursive: true })
+    await take(dataDir, file, true)
+    const earlier = readFileSync(file, 'latin1')
+    writeFileSync(
+      file,
+      withDescription(earlier, (json) => json.replace('"journal":[],', '')),
+      'latin1',
+    )
+    assert.ok(!readFileSync(file, 'latin1').includes('"journal":'))
+    restore(file, join(folder, 'target'))
+    assert.ok(!existsSync(join(folder, 'target', JOURNAL_FOLDER)))
+    await assertBooksAgree(join(folder, 'target'), 40)
   })
 
   it('can be run again after it was cut off; until then, no service starts on the directory', async (t) => {

@@ -4,11 +4,12 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
 import { noUsage } from '../../src/core/money/rating.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
-import { groupCommit } from '../../src/ledger/group-commit.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { audioStage, clip, transcriptions } from '../support/audio-stage.ts'
 import { chatStage, stageConfig, type ChatStage } from '../support/chat-stage.ts'
 import { laneHolds } from '../support/lane.ts'
 import { rawChat, rawClient, rawPost } from '../support/raw-client.ts'
+import { memoryJournal } from '../support/memory-journal.ts'
 import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
 import { heard } from '../support/speech-engine.ts'
 import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
@@ -435,26 +436,19 @@ describe('billing: nothing is charged when the service itself is at fault', () =
 
   it('an answer is withheld because it could not be recorded', async () => {
     let now = 0
-    const written: LedgerRow[] = []
     let broken = true
-    const ledger = groupCommit(
-      {
-        async writeLedger({ rows }) {
-          now += 6000
-          if (broken) throw new Error('the disk is full')
-          written.push(...rows)
-        },
-        setAside: () => assert.fail('a full disk is no refusal'),
-      },
-      { now: () => now, monotonic: () => now },
-      { setAside: () => {} },
-    )
+    const { files, rows } = memoryJournal(() => {
+      now += 6000
+      return broken ? new Error('the disk is full') : null
+    })
+    const clock = { now: () => now, monotonic: () => now }
+    const journal = openJournal({ files, firstSegment: 1, clock, grew() {} })
     const row = { requestId: 'a', outcome: 'completed', amount: 7n } as LedgerRow
-    await assert.rejects(ledger.settle(row, { ...row, ...noUsage, outcome: 'withheld', amount: 0n }))
+    await assert.rejects(journal.settle(row, { ...row, ...noUsage, outcome: 'withheld', amount: 0n }))
     broken = false
-    await ledger.flush()
+    await journal.flush()
     assert.deepEqual(
-      written.map(({ outcome, amount }) => [outcome, amount]),
+      rows().map(({ outcome, amount }) => [outcome, amount]),
       [['withheld', 0n]],
     )
   })

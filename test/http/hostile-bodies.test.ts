@@ -382,7 +382,7 @@ describe('a long list of usage does not hold up other callers', () => {
         settledAt: 1_000_000 + Math.floor(index / 7),
       }),
     )
-    await store.writeLedger({ intents: [], rows })
+    await store.addRows(rows)
     await store.close()
   })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { renameSync } from 'node:fs'
+import { readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
@@ -8,10 +8,13 @@ import { Worker } from 'node:worker_threads'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import type { Store } from '../../src/ports/store.ts'
+import { settleRunningService } from '../../src/running-service.ts'
+import { journalFolder } from '../../src/settled-books.ts'
 import { openStore } from '../../src/store/open.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
+import { journalDisk, journalRecords, journalRow } from '../support/journal-disk.ts'
 import { laneHolds } from '../support/lane.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
@@ -106,6 +109,7 @@ describe('the ledger: what a row says', () => {
 
   /** One reader for all tests, since opening one takes longer than most of the tests. */
   async function rows(): Promise<readonly LedgerRow[]> {
+    await settleRunningService(weir.dataDir)
     reader ??= await openStore({ dataDir: weir.dataDir, exclusive: false })
     const { workspaces } = await reader.accounts()
     return reader.usage(usageQuery(workspaces[0]?.id ?? '', {}))
@@ -352,13 +356,12 @@ describe('the ledger: what a row says', () => {
       'invalid_api_key',
       'token_budget_exceeded',
     ])
-    const database = openDatabase(t, stage.weir)
-    assert.equal(openIntents(database), 1)
+    await eventually('one request is open', () => openIntents(stage.weir.dataDir) === 1)
     assert.equal((await stage.weir.ledger()).length, 0)
     held.open()
     await running
     assert.equal((await onlyRow(stage.weir)).outcome, 'engine_failed')
-    assert.equal(openIntents(database), 0)
+    assert.equal(openIntents(stage.weir.dataDir), 0)
   })
 })
 
@@ -379,21 +382,20 @@ describe('the ledger: how many rows', () => {
     assert.deepEqual(rows.map(({ requestId }) => requestId).toSorted(), ids.toSorted())
     assert.equal(engine.calls.length, 300)
     assert.ok(rows.every(({ outcome, amount }) => outcome === 'completed' && amount === 10n * INPUT + 3n * OUTPUT))
-    assert.equal(openIntents(openDatabase(t, weir)), 0)
+    assert.equal(openIntents(weir.dataDir), 0)
   })
 })
 
 describe('the ledger: before the last byte', () => {
-  it('[DONE] arrives when the row is already there', async (t) => {
+  it('[DONE] arrives when the row is already in the journal', async (t) => {
     const { weir } = await chatStage(t)
-    const database = openDatabase(t, weir)
     for (let sent = 0; sent < 20; sent++) {
       const client = await rawClient(weir.base)
       let found: unknown
       client.socket.on('data', () => {
         if (!client.received.includes('data: [DONE]')) return
         const id = /x-request-id: (\w+)/i.exec(client.received)?.[1] ?? ''
-        found ??= rowNow(database, id)?.['outcome'] ?? 'no row'
+        found ??= journalRow(weir.dataDir, id)?.outcome ?? 'no row'
       })
       client.send(rawChat(weir.key, { stream: true }))
       await client.sees('data: [DONE]')
@@ -402,17 +404,18 @@ describe('the ledger: before the last byte', () => {
     }
   })
 
-  it('the engine is not called before the intent is durable', async (t) => {
-    const { weir, engine } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    const answer = await locked(database, async () => {
+  it('the engine does not wait until the intent is durable, but the intent is in the journal', async (t) => {
+    const held = gate()
+    const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: 0, until: held.opened } } })
+    const disk = journalDisk(t, weir.dataDir)
+    const answer = await disk.holdDuring(async () => {
       const sent = weir.chat({})
-      await sleep(300)
-      assert.equal(engine.calls.length, 0)
+      await engine.arrived(1)
       return { sent }
     })
+    await eventually('the intent is there', () => openIntents(weir.dataDir) === 1)
+    held.open()
     assert.equal((await answer.sent).status, 200)
-    assert.equal(engine.calls.length, 1)
   })
 
   for (const how of ['a stream', 'a whole answer', 'a broken stream'] as const) {
@@ -432,12 +435,12 @@ describe('the ledger: before the last byte', () => {
           },
         },
       })
-      const database = openDatabase(t, weir)
+      const disk = journalDisk(t, weir.dataDir)
       const client = await rawClient(weir.base)
       client.send(rawChat(weir.key, { stream }, { Connection: 'close' }))
       await engine.arrived(1)
       if (stream) await client.sees('word')
-      await locked(database, async () => {
+      await disk.holdDuring(async () => {
         finish.open()
         await sleep(300)
         assert.doesNotMatch(client.received, /\[DONE\]|"error"|chat\.completion"|\r\n0\r\n/)
@@ -453,7 +456,7 @@ describe('the ledger: before the last byte', () => {
 describe('the ledger: a caller who has left', () => {
   it('leaving while the row is written counts as a 499, like leaving at any other time', async (t) => {
     const { weir, engine } = await chatStage(t)
-    const database = openDatabase(t, weir)
+    const disk = journalDisk(t, weir.dataDir)
     const client = await rawClient(weir.base)
     const held = gate()
     engine.script = {
@@ -469,7 +472,7 @@ describe('the ledger: a caller who has left', () => {
     }
     client.send(rawChat(weir.key, {}))
     await engine.arrived(1)
-    await locked(database, async () => {
+    await disk.holdDuring(async () => {
       held.open()
       await sleep(100)
       client.leave()
@@ -482,23 +485,67 @@ describe('the ledger: a caller who has left', () => {
   })
 })
 
-describe('the ledger: open intents', () => {
-  it('are cleared away as requests are settled, so that they do not pile up', async (t) => {
+describe('the journal', () => {
+  it('is gone when the service has stopped, since everything in it is in the database', async (t) => {
+    const { weir } = await chatStage(t)
+    for (let round = 0; round < 10; round++) await Promise.all([weir.chat({}), weir.chat({}), weir.chat({})])
+    assert.equal(openIntents(weir.dataDir), 0)
+    assert.notDeepEqual(journalRecords(weir.dataDir), [])
+    await weir.service.stop()
+    assert.deepEqual(readdirSync(journalFolder(weir.dataDir)), [])
+    assert.equal((await weir.ledger()).length, 30)
+  })
+
+  it('is applied a moment later, so that other programs see the rows in the database', async (t) => {
     const { weir } = await chatStage(t)
     const database = openDatabase(t, weir)
-    for (let round = 0; round < 10; round++) await Promise.all([weir.chat({}), weir.chat({}), weir.chat({})])
-    await rowsOf(weir, 30)
-    assert.equal(openIntents(database), 0)
-    const kept = Number(database.prepare('SELECT count(*) AS count FROM intents').get()?.['count'])
-    assert.ok(kept <= 4, `${kept} batches of intents are left of 30 settled requests`)
+    const id = (await weir.chat({})).headers.get('x-request-id') ?? ''
+    await eventually('the row is in the database', () => rowNow(database, id)?.['outcome'] === 'completed')
+  })
+
+  it('takes rows while the database is locked, and whoever reads usage waits for them', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    const usage = await locked(database, async () => {
+      for (const stream of [false, true, false]) {
+        const response = await within(5000, 'an answer', weir.chat({ stream }))
+        assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
+      }
+      const asked = weir.call('/usage')
+      await sleep(300)
+      return { asked }
+    })
+    const { data } = (await (await usage.asked).json()) as { data: object[] }
+    assert.equal(data.length, 3)
+    assert.equal((await weir.ledger()).length, 3)
   })
 })
 
-describe('the ledger: a store that fails', { concurrency: true }, () => {
+describe('the ledger: a database that fails', () => {
   /** Every insert into the table fails, as on a full disk: with an error that says nothing about the row. */
   const fill = (database: DatabaseSync, table: string): void =>
     database.exec(`CREATE TRIGGER full BEFORE INSERT ON ${table} BEGIN SELECT json('disk is full'); END`)
-  const free = (database: DatabaseSync): void => database.exec('DROP TRIGGER full')
+
+  it('delays nobody but those who read: the journal keeps the rows, and none is set aside', async (t) => {
+    const { weir } = await chatStage(t)
+    const database = openDatabase(t, weir)
+    fill(database, 'ledger')
+    for (const stream of [false, true]) {
+      const response = await weir.chat({ stream })
+      assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
+    }
+    const refusal = await refusalOf(await weir.call('/usage'))
+    assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
+    assert.equal((await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status, 200)
+    const metrics = await (await weir.admin('GET', '/metrics')).text()
+    assert.ok(Number(/^weir_journal_bytes (\d+)$/m.exec(metrics)?.[1]) > 0, metrics)
+    database.exec('DROP TRIGGER full')
+    assert.equal((await rowsOf(weir, 2)).length, 2)
+    assert.equal(database.prepare('SELECT count(*) AS count FROM ledger_refused').get()?.['count'], 0)
+  })
+})
+
+describe('the ledger: a disk that fails', () => {
   const readiness = async (weir: TestWeir): Promise<number> =>
     (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status
 
@@ -506,58 +553,46 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
   async function fullWhileAnswering(t: TestContext, bodies: readonly object[]) {
     const held = gate()
     const { weir, engine } = await chatStage(t, { script: { hold: { afterTokens: 0, until: held.opened } } })
-    const database = openDatabase(t, weir)
+    const disk = journalDisk(t, weir.dataDir)
     const answers = bodies.map((body) => weir.chat(body))
     await engine.arrived(bodies.length)
-    fill(database, 'ledger')
+    disk.fill()
     held.open()
     await eventually('the write has failed', async () => (await readiness(weir)) === 503)
-    return { weir, answers, database }
+    return { weir, answers, disk }
   }
 
-  it('[X1][X2] when intents cannot be written: 503, no call of the engine, and service again afterwards', async (t) => {
-    const { weir, engine } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    assert.equal(await readiness(weir), 200)
-    fill(database, 'intents')
+  it('[X1][X2] when it is full: 503, no call of the engine, and service again afterwards', async (t) => {
+    const { weir, answers, disk } = await fullWhileAnswering(t, [{}])
     for (const stream of [false, true, false]) {
       const refusal = await refusalOf(await weir.chat({ stream }))
       assert.deepEqual(
         [refusal.status, refusal.code, refusal.type, refusal.retryAfter],
         [503, 'service_unavailable', 'server_error', '2'],
       )
-      assert.doesNotMatch(refusal.message, /JSON/)
+      assert.doesNotMatch(refusal.message, /space/)
     }
-    assert.equal(await readiness(weir), 503)
-    assert.equal(engine.calls.length, 0)
-    const status = (await (await weir.call('/queue/status')).json()) as { data: { in_flight_requests: number }[] }
-    assert.equal(status.data[0]?.in_flight_requests, 0)
-
-    free(database)
+    disk.free()
+    assert.equal((await answers[0]!).status, 200)
     await eventually('it is served', async () => (await weir.chat({})).status === 200)
     assert.equal(await readiness(weir), 200)
-    assert.equal((await weir.ledger()).length, engine.calls.length)
-    assert.equal(openIntents(database), 0)
+    await rowsOf(weir, 2)
+    const status = (await (await weir.call('/queue/status')).json()) as { data: { in_flight_requests: number }[] }
+    assert.equal(status.data[0]?.in_flight_requests, 0)
+    assert.equal(openIntents(weir.dataDir), 0)
   })
 
   it('when rows cannot be written, a stream gets no [DONE], and its row is written later', async (t) => {
-    const { weir } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    fill(database, 'ledger')
-    const response = await weir.chat({ stream: true })
+    const { weir, answers, disk } = await fullWhileAnswering(t, [{ stream: true }])
+    const response = await answers[0]!
     const events = await within(20_000, 'the end', readEvents(response))
     assert.ok(!events.includes('[DONE]'))
     const { error } = JSON.parse(events.at(-1) ?? '') as { error: { code: string; type: string; param: null } }
     assert.deepEqual([error.code, error.type, error.param], ['service_unavailable', 'server_error', null])
-    assert.equal((await refusalOf(await weir.chat({}))).code, 'service_unavailable')
-    assert.equal(openIntents(database), 1)
-    assert.equal((await weir.ledger()).length, 0)
-
-    free(database)
+    disk.free()
     const row = await onlyRow(weir)
     assert.equal(row.requestId, response.headers.get('x-request-id'))
     assert.deepEqual([row.outcome, row.amount], ['completed', 10n * INPUT + 3n * OUTPUT])
-    assert.equal(openIntents(database), 0)
   })
 
   it('when rows cannot be written, an answer that is being passed on is cut off before its end, and costs nothing', async (t) => {
@@ -566,48 +601,37 @@ describe('the ledger: a store that fails', { concurrency: true }, () => {
     const input = Array.from({ length: 40 }, (_, index) => `text ${index}`)
     const embedding = Buffer.alloc(2000).toString('base64')
     answer(() => ({ object: 'list', data: input.map((_, index) => ({ object: 'embedding', index, embedding })) }))
-    const database = openDatabase(t, weir)
-    fill(database, 'ledger')
+    const disk = journalDisk(t, weir.dataDir)
+    disk.fill()
     const response = await post('/embeddings', { input, encoding_format: 'base64' })
     assert.equal(response.status, 200)
     await within(20_000, 'the cut', assert.rejects(response.text()))
-    free(database)
+    disk.free()
     const row = await onlyRow(weir)
     assert.equal(row.requestId, response.headers.get('x-request-id'))
     assert.deepEqual([row.outcome, row.amount], ['withheld', 0n])
   })
 
   it('when rows cannot be written, a whole answer is withheld, and costs nothing', async (t) => {
-    const { weir } = await chatStage(t)
-    const database = openDatabase(t, weir)
-    fill(database, 'ledger')
-    const response = await within(20_000, 'the answer', weir.chat({}))
+    const { weir, answers, disk } = await fullWhileAnswering(t, [{}])
+    const response = await within(20_000, 'the answer', answers[0]!)
     const refusal = await refusalOf(response)
     assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
-    free(database)
+    disk.free()
     const row = await onlyRow(weir)
     assert.equal(row.requestId, response.headers.get('x-request-id'))
     assert.deepEqual([row.outcome, row.amount], ['withheld', 0n])
-    assert.equal(openIntents(database), 0)
-  })
-
-  it('when the disk is full for a moment, rows are kept and none is set aside', async (t) => {
-    const { weir, answers, database } = await fullWhileAnswering(t, [{}, {}, { stream: true }])
-    free(database)
-    for (const answer of answers) assert.equal((await answer).status, 200)
-    await rowsOf(weir, 3)
-    assert.equal(database.prepare('SELECT count(*) AS count FROM ledger_refused').get()?.['count'], 0)
   })
 
   it('a short failure only delays the answer', async (t) => {
-    const { weir, answers, database } = await fullWhileAnswering(t, [{}, { stream: true }])
-    free(database)
+    const { weir, answers, disk } = await fullWhileAnswering(t, [{}, {}, { stream: true }])
+    disk.free()
     for (const answer of answers) {
       const response = await answer
       assert.equal(response.status, 200)
       assert.match(await response.text(), /\[DONE\]|"chat\.completion"/)
     }
-    assert.equal((await rowsOf(weir, 2)).filter(({ outcome }) => outcome === 'completed').length, 2)
+    assert.equal((await rowsOf(weir, 3)).filter(({ outcome }) => outcome === 'completed').length, 3)
   })
 })
 
@@ -642,23 +666,14 @@ describe('the ledger: a store thread that ends', () => {
     assert.equal(usage.status, 200, 'reports have a thread of their own, which is back as well')
   })
 
-  it('serves nothing while it is gone, and the service ends when it stays gone', async (t) => {
+  it('leaves the directory to nobody else: the service keeps its lock, and serves from the journal', async (t) => {
     const { mock: posted } = t.mock.method(Worker.prototype, 'postMessage')
-    const { weir, engine } = await chatStage(t)
+    const { weir } = await chatStage(t)
     await (await weir.chat({})).text()
     await endThreads(posted)
-    // Another service has the directory now, so the thread cannot come back.
-    const other = takeServiceLock(weir.dataDir)
-    t.after(() => other.close())
-    const failure = await within(20_000, 'it gives up', weir.service.failed)
-    assert.match(failure.message, /another service is running/)
-    assert.equal((await weir.call(`${weir.adminUrl}/readyz`, { key: null })).status, 503)
-    for (const stream of [false, true]) {
-      const refusal = await refusalOf(await within(5000, 'a refusal', weir.chat({ stream })))
-      assert.deepEqual([refusal.status, refusal.code], [503, 'service_unavailable'])
-    }
-    assert.equal(engine.calls.length, 1)
-    await within(20_000, 'it stops', weir.service.stop())
+    assert.throws(() => takeServiceLock(weir.dataDir), /locked/)
+    assert.equal((await weir.chat({})).status, 200)
+    await rowsOf(weir, 2)
   })
 
   it('makes the process end with code 1 when the data directory is gone', async (t) => {

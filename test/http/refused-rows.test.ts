@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
+import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, within } from '../support/waiting.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
@@ -115,6 +116,7 @@ describe('a row that the database refuses for good', () => {
     })
     const cut = [100, 101, 102].map((tokens) => weir.chat({ max_tokens: tokens }).catch(() => 'cut'))
     await engine.arrived(3)
+    await eventually('the journal has them', () => openIntents(weir.dataDir) === 3)
     weir.signal('SIGKILL')
     await Promise.all([weir.ended(), ...cut])
     change(

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openIntents as openIntentsIn } from '../support/open-intents.ts'
+import { openIntents } from '../support/open-intents.ts'
 import { stageConfig, type StageOptions } from '../support/chat-stage.ts'
 import { rawChat, rawClient, type RawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -59,15 +57,6 @@ async function queueDepth(weir: WeirProcess): Promise<number> {
   return ((await response.json()) as { data: { queue_depth: number }[] }).data[0]?.queue_depth ?? -1
 }
 
-function openIntents(weir: WeirProcess): number {
-  const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
-  try {
-    return openIntentsIn(database)
-  } finally {
-    database.close()
-  }
-}
-
 describe('SIGTERM', { concurrency: 2 }, () => {
   it('refuses waiting requests, lets running ones finish, and exits with code 0 and every row written', async (t) => {
     const held = gate()
@@ -113,7 +102,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
         ['completed', 2],
       ],
     )
-    assert.equal(openIntents(weir), 0)
+    assert.equal(openIntents(weir.dataDir), 0)
     assert.equal(engine.calls.length, 2)
   })
 
@@ -180,7 +169,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
         ['interrupted', 0n],
       ],
     )
-    assert.equal(openIntents(weir), 0)
+    assert.equal(openIntents(weir.dataDir), 0)
   })
 
   it('under load, writes a row for every answer that was received, and refuses everybody else with 503', async (t) => {
@@ -214,7 +203,7 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     const completed = new Set(rows.filter(({ outcome }) => outcome === 'completed').map(({ requestId }) => requestId))
     for (const id of received) assert.ok(completed.has(id), `${id} was received and has no row`)
     assert.equal(rows.length, engine.calls.length)
-    assert.equal(openIntents(weir), 0)
+    assert.equal(openIntents(weir.dataDir), 0)
   })
 
   it('does the same on SIGINT, and exits at once with code 1 on a second signal', async (t) => {

@@ -83,7 +83,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
         settledAt: at,
       }
     },
-    settle: (rows) => store.writeLedger({ intents: [], rows }),
+    settle: (rows) => store.addRows(rows),
     async close() {
       await store.close()
       rmSync(dataDir, { recursive: true, force: true })

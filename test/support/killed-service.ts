@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +11,7 @@ import { eachPage } from '../../src/billing/usage-export.ts'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
-import { openStore } from '../../src/store/open.ts'
+import { journalFolder, openSettledStore } from '../../src/settled-books.ts'
 import { stageConfig } from './chat-stage.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
@@ -48,9 +49,7 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
   try {
     for (let round = 0; round < rounds; round++) {
       child = startCli(['serve', '--config', configFile, '--data', dataDir])
-      const stdout = collect(child.stdout)
-      await eventually('the service runs', () => stdout().endsWith('\n'), 30_000)
-      const { api: base, firstKey } = startNote(stdout())
+      const { api: base, firstKey } = await started(child)
       key = firstKey ?? key
       const before = received.length
       const load = { isOver: false }
@@ -67,12 +66,26 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
       load.isOver = true
       await Promise.all(callers)
     }
+    // A command sees every row at once. What was under way is settled by the next start.
+    await check(dataDir, received)
+    child = startCli(['serve', '--config', configFile, '--data', dataDir])
+    await started(child)
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null])
+    assert.deepEqual(readdirSync(journalFolder(dataDir)), [])
     return { received: received.length, interrupted: await check(dataDir, received) }
   } finally {
     child?.kill('SIGKILL')
     await engine.close()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+async function started({ stdout }: ReturnType<typeof startCli>): Promise<ReturnType<typeof startNote>> {
+  const text = collect(stdout)
+  await eventually('the service runs', () => text().endsWith('\n'), 30_000)
+  return startNote(text())
 }
 
 /** Resolves only when the last byte of the answer has arrived. */
@@ -100,9 +113,8 @@ async function askOnce(base: string, key: string, stream: boolean): Promise<Rece
 
 /** Every received answer has one row with the same figures, and the books fit. Returns how many requests were cut off. */
 async function check(dataDir: string, received: readonly Received[]): Promise<number> {
-  const store = await openStore({ dataDir, exclusive: true })
+  const store = await openSettledStore(dataDir)
   try {
-    await store.recoverIntents(Date.now())
     const { workspaces } = await store.accounts()
     const rows = new Map<string, LedgerRow>()
     for await (const page of eachPage(store, usageQuery(workspaces[0]?.id ?? '', {}))) {
@@ -115,7 +127,9 @@ async function check(dataDir: string, received: readonly Received[]): Promise<nu
     const proof = await reconcileBooks(store)
     assert.deepEqual(proof.problems, [])
     assert.equal(proof.rows, rows.size)
-    return [...rows.values()].filter(({ outcome }) => outcome === 'interrupted').length
+    const interrupted = [...rows.values()].filter(({ outcome }) => outcome === 'interrupted')
+    assert.ok(interrupted.every(({ amount }) => amount === 0n))
+    return interrupted.length
   } finally {
     await store.close()
   }

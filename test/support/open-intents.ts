@@ -1,8 +1,11 @@
-import type { DatabaseSync } from 'node:sqlite'
+import { journalRecords } from './journal-disk.ts'
 
-/** How many requests were noted and never settled, whoever owns them, as another program sees the database. */
-export function openIntents(database: DatabaseSync): number {
-  const sql = `SELECT count(*) AS count FROM intents, json_each(intents.requests) AS request
-    WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = request.value ->> 0)`
-  return Number(database.prepare(sql).get()?.['count'])
+/** How many requests are in the journal of a data directory without a row. */
+export function openIntents(dataDir: string): number {
+  const open = new Set<string>()
+  for (const record of journalRecords(dataDir)) {
+    if (record.kind === 'intent') open.add(record.intent.requestId)
+    if (record.kind === 'row') open.delete(record.row.requestId)
+  }
+  return open.size
 }

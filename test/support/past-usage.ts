@@ -42,7 +42,7 @@ export async function addPastUsage(
         }),
       )
       if (batch.length < 5000 && index < rows - 1) continue
-      await store.writeLedger({ intents: [], rows: batch })
+      await store.addRows(batch)
       batch = []
     }
   } finally {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import type { Store } from '../../src/ports/store.ts'
 import { query, type Database, type Transaction } from '../../src/store/database.ts'
@@ -50,7 +49,7 @@ export async function watchedStore(
   }
   const store = {
     ...accountQueries(database),
-    ...ledgerQueries(database, { owner: sqlite.directoryId, incarnation: randomUUID() }),
+    ...ledgerQueries(database, sqlite.directoryId),
     ...usageQueries(database),
     ...invoiceQueries(database),
     ...adjustmentNoteQueries(database),

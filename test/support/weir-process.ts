@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
-import { openStore } from '../../src/store/open.ts'
+import { openSettledStore } from '../../src/settled-books.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { eventually } from './waiting.ts'
 
@@ -110,7 +110,7 @@ async function processIn(
         body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
       }),
     async ledger() {
-      const store = await openStore({ dataDir, exclusive: false })
+      const store = await openSettledStore(dataDir)
       try {
         const { workspaces } = await store.accounts()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

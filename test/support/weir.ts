@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
-import { openStore } from '../../src/store/open.ts'
+import { openSettledStore } from '../../src/settled-books.ts'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 
@@ -116,7 +116,7 @@ export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {
       }),
     admin,
     async ledger() {
-      const store = await openStore({ dataDir, exclusive: false })
+      const store = await openSettledStore(dataDir)
       try {
         const { workspaces } = await store.accounts()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

@@ -3,19 +3,19 @@ import { describe, it } from 'node:test'
 import { openSpending } from '../../src/billing/spending.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf } from '../../src/core/catalog.ts'
-import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import type { RequestRow } from '../../src/core/money/ledger.ts'
 import { freeRates } from '../../src/core/money/rating.ts'
 import { chatJob } from '../../src/endpoints/chat/job.ts'
-import { groupCommit } from '../../src/ledger/group-commit.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Caller } from '../../src/ports/accounts.ts'
 import type { Engine } from '../../src/ports/engine.ts'
-import type { LedgerBatch } from '../../src/ports/ledger.ts'
 import type { Reply } from '../../src/ports/reply.ts'
 import type { UsageStore } from '../../src/ports/usage.ts'
+import { memoryJournal } from '../support/memory-journal.ts'
 import { finished, parsedBody } from '../support/sliced.ts'
 
-/** The row of a request that the store does not take in time, and the spend limit. */
+/** The row of a request that the disk does not take in time, and the spend limit. */
 
 const [model] = parseCatalog(
   JSON.stringify({
@@ -61,23 +61,18 @@ function engineThatSays(text: string): Engine {
   }
 }
 
-/** Serves a chat while the store takes no rows. Returns what was spent, and the row that is written in the end. */
-async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: LedgerRow | undefined }> {
+/** Serves a chat while the disk takes no rows. Returns what was spent, and the row that is written in the end. */
+async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: RequestRow | undefined }> {
   let now = Date.UTC(2026, 10, 15)
   let isBroken = true
-  const written: LedgerRow[] = []
   const clock = { now: () => now, monotonic: () => now, after: () => () => {} }
-  const failingStore = {
-    async writeLedger({ rows }: LedgerBatch) {
-      if (rows.length > 0 && isBroken) {
-        now += 6000
-        throw new Error('the disk is full')
-      }
-      written.push(...rows)
-    },
-    setAside: () => assert.fail('a full disk refuses no row for good'),
-  }
-  const ledger = groupCommit(failingStore, clock, { setAside() {} })
+  const { files, rows } = memoryJournal(() => {
+    if (!isBroken) return null
+    now += 6000
+    return new Error('the disk is full')
+  })
+  const journal = openJournal({ files, firstSegment: 1, clock, grew() {} })
+  const ledger = { ...journal, readable: () => Promise.resolve(), status: () => assert.fail('nobody asks') }
   const store = { usageSums: async () => [] } as unknown as UsageStore
   const spending = await openSpending(store, clock, { limitReached() {} })
   const answer = isStream
@@ -121,11 +116,11 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Ledge
   const workspace = { id: 'ws', name: 'w', spendLimit: { amount: 1000n, isSoft: false } }
   await assert.rejects(pipeline(job, { workspace, keyId: 'key' } as Caller, reply), /cannot be recorded/)
   isBroken = false
-  await ledger.flush()
-  return { spent: spending.spent('ws'), row: written[0] }
+  await journal.flush()
+  return { spent: spending.spent('ws'), row: rows()[0] }
 }
 
-describe('a row that the store does not take in time', () => {
+describe('a row that the disk does not take in time', () => {
   it('counts against the spend limit if it is of a stream, which the caller has seen but for its end', async () => {
     const { spent, row } = await serveLate(true)
     assert.deepEqual([row?.outcome, row?.amount, spent], ['completed', 3n * PRICE, 3n * PRICE])

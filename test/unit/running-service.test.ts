@@ -67,6 +67,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
   const { socket, close } = await listenForCommands(dataDir, {
     reloads,
     contradictedCounts: () => [],
+    settled: async () => void asked.push('settled'),
     settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
     lendKey(workspace) {
       if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)

@@ -11,7 +11,7 @@ import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { addUpRows } from '../../src/store/queries/usage-sums.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
-import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 
 /** What SQLite cannot show, having one writer at a time: what each transaction says that it reads, writes and locks. */
 
@@ -26,7 +26,7 @@ const database: Database = {
 }
 const store = {
   ...accountQueries(database),
-  ...ledgerQueries(database, { owner: 'owner', incarnation: 'incarnation' }),
+  ...ledgerQueries(database, 'owner'),
   ...usageQueries(database),
   ...invoiceQueries(database),
   ...adjustmentNoteQueries(database),
@@ -37,7 +37,7 @@ const store = {
 const workspaceId = 'ws_1'
 const period = { from: 0, to: 3_600_000 }
 const asked = { workspaceId, ...period, groupBy: 'model' as const }
-const [intent, row] = [sampleIntent('a'), sampleRow('a')]
+const row = sampleRow('a')
 const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
 const unfinished: UnfinishedNote = {
   note: invoice,
@@ -54,6 +54,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   usageTotal: () => store.usageTotal(asked),
   pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
   wrongSums: () => store.wrongSums(workspaceId),
+  journalPosition: () => store.journalPosition(),
   refusedRows: () => store.refusedRows(1),
   invoices: () => store.invoices(),
   lastSequence: () => store.lastSequence('tax_invoice'),
@@ -77,11 +78,10 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   createKey: [[], () => store.createKey(key)],
   revokeKey: [[], () => store.revokeKey('a', 1)],
   addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
-  'writeLedger of intents alone': [[], () => store.writeLedger({ intents: [intent], rows: [] })],
-  'writeLedger of rows': [['usage_sums'], () => store.writeLedger({ intents: [intent], rows: [row] })],
+  addRows: [['usage_sums'], () => store.addRows([row], { segment: 1, offset: 2 })],
   setAside: [[], () => store.setAside(row, 'refused', 1)],
   addRefused: [['usage_sums'], () => store.addRefused([row])],
-  recoverIntents: [['usage_sums'], () => store.recoverIntents(1)],
+  forgetEarlierIntents: [[], () => store.forgetEarlierIntents()],
   issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
   addCredit: [['usage_sums'], () => store.addCredit(row, period, 0)],
   addLinkSecret: [[], () => store.addLinkSecret('a')],

@@ -1,5 +1,5 @@
 import type { PicoAud } from './money.ts'
-import type { Usage } from './rating.ts'
+import { noUsage, type Usage } from './rating.ts'
 
 /** How a request that reached an engine ended. */
 export type Outcome =
@@ -16,7 +16,7 @@ export type Outcome =
   /** The answer could not be recorded in time, so it was not sent to the caller. */
   | 'withheld'
 
-/** Made durable before the engine is called, as proof that the workspace may owe for the request. */
+/** In the journal before the engine is called, so that a crash leaves a trace of what was under way. */
 export interface Intent {
   readonly requestId: string
   readonly workspaceId: string
@@ -31,8 +31,8 @@ export interface Intent {
   readonly startedAt: number
 }
 
-/** Made durable before the caller gets the last byte. There is only ever one row per request id. */
-export interface LedgerRow extends Intent, Usage {
+/** The row of a request. Durable before the caller gets the last byte. There is only ever one row per request id. */
+export interface RequestRow extends Intent, Usage {
   /** The engine reported no usage, so the figures are Weir's own estimate. */
   readonly estimated: boolean
   readonly outcome: Outcome
@@ -42,6 +42,10 @@ export interface LedgerRow extends Intent, Usage {
   readonly durationMs: number
   /** Unix ms. Decides which month the row is billed in. */
   readonly settledAt: number
+}
+
+/** A row of a request, or one that billing adds: for reserved capacity, a correction or a credit. */
+export interface LedgerRow extends RequestRow {
   /** How long the capacity was reserved. Only in rows that bill reserved capacity. */
   readonly capacityMs?: number
   readonly correction?: Correction
@@ -63,6 +67,21 @@ interface Correction {
   readonly reason: string
   /** The adjustment note that lists it; '' when it is part of its month's invoice. */
   readonly creditNote: string
+}
+
+/** The row of a request that was noted and never settled: it costs nothing. */
+export function interruptedRow(intent: Intent, at: number): RequestRow {
+  return {
+    ...intent,
+    ...noUsage,
+    estimated: false,
+    outcome: 'interrupted',
+    amount: 0n,
+    queueWaitMs: 0,
+    firstTokenMs: null,
+    durationMs: 0,
+    settledAt: at,
+  }
 }
 
 /** The row that reverses `row`. */

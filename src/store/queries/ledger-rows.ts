@@ -1,11 +1,11 @@
 import { CREDIT, documentOfRow, type Intent, type LedgerRow, type Outcome } from '../../core/money/ledger.ts'
-import { noUsage } from '../../core/money/rating.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Row, Values } from '../database.ts'
 
-/** Intents and ledger rows as the tables have them. */
+/** Ledger rows as the tables have them. */
 
-export const INTENT_COLUMNS = [
+/** What a row has from the beginning of its request. */
+const INTENT_COLUMNS = [
   'request_id',
   'workspace_id',
   'key_id',
@@ -16,8 +16,6 @@ export const INTENT_COLUMNS = [
   'max_tokens',
   'started_at',
 ] as const
-/** The columns of an intent that are numbers. */
-export const INTENT_NUMBERS: ReadonlySet<string> = new Set(['price_version', 'max_tokens', 'started_at'])
 
 export const ROW_COLUMNS = [
   ...INTENT_COLUMNS,
@@ -44,7 +42,7 @@ export const ROW_COLUMNS = [
 export const placeholders = (columns: readonly string[]): string => columns.map(() => '?').join(', ')
 
 /** In the order of INTENT_COLUMNS. */
-export function intentValues(it: Intent): Values {
+function intentValues(it: Intent): Values {
   return [
     it.requestId,
     it.workspaceId,
@@ -82,19 +80,9 @@ export function rowValues(it: LedgerRow): Values {
   ]
 }
 
-/** The row of a request that was noted and never settled. */
-export function interruptedRow(intent: Row, at: number): LedgerRow {
-  return {
-    ...toIntent(intent),
-    ...noUsage,
-    estimated: false,
-    outcome: 'interrupted',
-    amount: 0n,
-    queueWaitMs: 0,
-    firstTokenMs: null,
-    durationMs: 0,
-    settledAt: at,
-  }
+/** The opposite of `intentValues`. */
+export function readIntentValues(values: Values): Intent {
+  return toIntent(Object.fromEntries(INTENT_COLUMNS.map((column, index) => [column, values[index]])))
 }
 
 function toIntent(row: Row): Intent {

@@ -12,9 +12,10 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { appendDescription, checksumOf, KEPT_FILES, type BackupDescription } from './backup-file.ts'
+import { appendDescription, checksumOf, journalBytes, KEPT_FILES, type BackupDescription } from './backup-file.ts'
 import { explained } from './failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
+import { appendSegments, closeSegments, openSegments, type OpenSegment } from './journal-copy.ts'
 import { refusal, versionOf } from './migrate.ts'
 
 export interface BackupOptions {
@@ -29,6 +30,8 @@ export interface BackupOptions {
 
 export interface MadeBackup {
   readonly bytes: number
+  /** How much of it is the journal. */
+  readonly journalBytes: number
   readonly description: BackupDescription
 }
 
@@ -39,6 +42,9 @@ const BUSY_MS = 4000
 /**
  * Copies a data directory into one file, also while a service writes to it. The copy is one moment of the database: a
  * read transaction, which never makes a writer wait. The file gets its name only when it is complete and checked.
+ *
+ * The journal comes before the database: a row leaves the journal when the database has it, so it is in one of the two
+ * copies, or in both. The next start on them adds what the database does not have.
  */
 export async function takeBackup(options: BackupOptions): Promise<MadeBackup> {
   const { dataDir, file } = options
@@ -52,6 +58,20 @@ export async function takeBackup(options: BackupOptions): Promise<MadeBackup> {
   if (existsSync(file) && !options.force) {
     throw refusal('ERR_BACKUP_EXISTS', `${file} exists: choose another name, or replace it with --force`)
   }
+  const segments = openSegments(dataDir)
+  try {
+    return await writeBackup(databaseFile, segments, options)
+  } finally {
+    closeSegments(segments)
+  }
+}
+
+async function writeBackup(
+  databaseFile: string,
+  segments: readonly OpenSegment[],
+  options: BackupOptions,
+): Promise<MadeBackup> {
+  const { dataDir, file } = options
   const part = `${file}.part`
   rmSync(part, { force: true })
   const handle = openSync(part, 'wx+', 0o600)
@@ -62,7 +82,8 @@ export async function takeBackup(options: BackupOptions): Promise<MadeBackup> {
     const description: BackupDescription = {
       created: new Date(options.now).toISOString(),
       schema: taken.schema,
-      database: { bytes: size, sha256: checksumOf(handle, size) },
+      database: { bytes: size, sha256: checksumOf(handle, 0, size) },
+      journal: appendSegments(segments, handle, size, () => letOthersWrite(handle)),
       rows: taken.rows,
       files: keptFiles(dataDir),
     }
@@ -70,7 +91,7 @@ export async function takeBackup(options: BackupOptions): Promise<MadeBackup> {
     fsyncSync(handle)
     renameSync(part, file)
     syncFolder(dirname(resolve(file)))
-    return { bytes: fstatSync(handle).size, description }
+    return { bytes: fstatSync(handle).size, journalBytes: journalBytes(description), description }
   } catch (error) {
     rmSync(part, { force: true })
     throw explained(error, dataDir, file)

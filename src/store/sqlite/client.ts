@@ -1,8 +1,9 @@
 import type { Database, DatabaseEvents } from '../database.ts'
 import { sqliteDialect } from '../fragments.ts'
 import { refusal } from './migrate.ts'
+import { lockForService } from './open-database.ts'
 import { startThread, type StoreThread } from './thread.ts'
-import type { WorkerOptions } from './worker.ts'
+import type { ConnectionOptions } from './connection.ts'
 
 /** The SQLite database in a data directory, on a thread of its own. A thread that ends is replaced. */
 export interface SqliteDatabase extends Database {
@@ -18,11 +19,17 @@ const PAUSE_MS_MAX = 5000
 /** Attempts are counted again from the beginning after a thread that lived this long. */
 const LONG_LIFE_MS = 60_000
 
-export async function openSqlite(options: WorkerOptions, events?: DatabaseEvents): Promise<SqliteDatabase> {
-  const first = await startThread(options)
+export async function openSqlite(options: ConnectionOptions, events?: DatabaseEvents): Promise<SqliteDatabase> {
+  // Not in the thread, which may end: whoever has the lock owns the journal, too.
+  const lock = options.exclusive ? lockForService(options.dataDir) : undefined
+  const first = await startThread(options).catch((error: Error) => {
+    lock?.close()
+    throw error
+  })
   const { directoryId } = first
   const closing = Promise.withResolvers<void>()
   let isClosing = false
+  let closed: Promise<void> | undefined
   let thread: StoreThread | undefined = first
 
   async function keepRunning(): Promise<void> {
@@ -47,6 +54,14 @@ export async function openSqlite(options: WorkerOptions, events?: DatabaseEvents
   }
   const over = keepRunning()
 
+  async function close(): Promise<void> {
+    isClosing = true
+    closing.resolve()
+    thread?.close()
+    await over
+    lock?.close()
+  }
+
   return {
     dialect: sqliteDialect,
     directoryId,
@@ -54,17 +69,12 @@ export async function openSqlite(options: WorkerOptions, events?: DatabaseEvents
     transact: (transaction) =>
       thread?.transact(transaction) ??
       Promise.reject(new Error(isClosing ? 'the store is closed' : 'the store is not running')),
-    async close() {
-      isClosing = true
-      closing.resolve()
-      thread?.close()
-      await over
-    },
+    close: () => (closed ??= close()),
   }
 }
 
 /** The directory may have been moved away: then there is an empty one in its place, which must not be written to. */
-async function startAgain(options: WorkerOptions, directoryId: string): Promise<StoreThread> {
+async function startAgain(options: ConnectionOptions, directoryId: string): Promise<StoreThread> {
   const thread = await startThread(options)
   if (thread.directoryId === directoryId) return thread
   thread.close()
@@ -72,7 +82,7 @@ async function startAgain(options: WorkerOptions, directoryId: string): Promise<
   throw refusal('ERR_DATA_DIR_REPLACED', `${options.dataDir} is not the data directory any more; restart the service`)
 }
 
-/** Another service has the directory by now, for example: trying again is no use. A full disk or a lock may pass. */
+/** The directory is another one by now, for example: trying again is no use. A full disk or a lock may pass. */
 function isFinal({ code = '' }: NodeJS.ErrnoException): boolean {
   return code.startsWith('ERR_DATA_DIR_') && code !== 'ERR_DATA_DIR_DISK' && code !== 'ERR_DATA_DIR_LOCKED'
 }

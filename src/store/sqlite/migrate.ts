@@ -14,6 +14,7 @@ export const steps = [
   '0005-key-names.sql',
   '0006-credits-and-reissues.sql',
   '0007-audit-log.sql',
+  '0008-journal.sql',
 ] as const
 
 export const readStep = (step: string): string =>

@@ -10,11 +10,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { JOURNAL_FOLDER, segmentName } from '../../core/journal/segment-names.ts'
 import { openUnchanging, syncFolder } from './backup.ts'
-import { checkedDescription, chunksOf, KEPT_FILES, type BackupDescription } from './backup-file.ts'
+import { checkedDescription, chunksOf, KEPT_FILES, segmentsIn, type BackupDescription } from './backup-file.ts'
 import { explained } from './failures.ts'
 import { firstFault, rowCounts, sameCounts } from './integrity.ts'
-import { refusal, steps } from './migrate.ts'
+import { refusal } from './migrate.ts'
 import { isRestoreFolder, lockForService } from './open-database.ts'
 
 export interface RestoreOptions {
@@ -31,10 +32,11 @@ export interface Restored {
   readonly replaced: string | undefined
 }
 
+const DATABASE = 'weir.db'
 /** Models can be fetched again, so they are neither in a backup nor in its way. The lock belongs to this restore. */
 const LEFT_ALONE = /^(models|serve\.lock.*|before-restore-.*)$/
 /** The database goes first and comes back last: a service does not start on a directory that is between the two. */
-const DATABASE_FIRST = ['weir.db', 'weir.db-wal', 'weir.db-shm']
+const DATABASE_FIRST = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`]
 
 /**
  * Puts a backup in the place of a data directory. Nothing is deleted: what was there moves into a folder beside the
@@ -42,12 +44,6 @@ const DATABASE_FIRST = ['weir.db', 'weir.db-wal', 'weir.db-shm']
  */
 export function restoreBackup({ file, dataDir, force, now }: RestoreOptions): Restored {
   const description = checkedDescription(file)
-  if (description.schema > steps.length) {
-    throw refusal(
-      'ERR_DATA_DIR_NEWER',
-      `${file} was written by a newer version of Weir (schema ${description.schema}; this version knows ${steps.length}): update Weir first`,
-    )
-  }
   const lock = lockForService(dataDir)
   try {
     const present = contentOf(dataDir)
@@ -62,8 +58,8 @@ export function restoreBackup({ file, dataDir, force, now }: RestoreOptions): Re
     stage(staged, file, description)
     const replaced = present.length === 0 ? undefined : join(dataDir, `before-restore-${stamp}`)
     if (replaced !== undefined) moveAside(dataDir, replaced, present)
-    for (const name of [...Object.keys(description.files), 'weir.db']) {
-      if (name === 'weir.db' || isKept(name)) renameSync(join(staged, name), join(dataDir, name))
+    for (const name of [...readdirSync(staged).filter((it) => it !== DATABASE), DATABASE]) {
+      renameSync(join(staged, name), join(dataDir, name))
     }
     rmSync(staged, { recursive: true })
     syncFolder(dataDir)
@@ -85,11 +81,12 @@ const isKept = (name: string): boolean => KEPT_FILES.some((kept) => kept === nam
 function stage(folder: string, file: string, description: BackupDescription): void {
   try {
     mkdirSync(folder, { mode: 0o700 })
-    copyDatabase(file, join(folder, 'weir.db'), description.database.bytes)
+    copyPart(file, 0, description.database.bytes, join(folder, DATABASE))
+    stageJournal(join(folder, JOURNAL_FOLDER), file, description)
     for (const [name, content] of Object.entries(description.files)) {
       if (isKept(name)) writeFileSync(join(folder, name), content, { mode: 0o600, flush: true })
     }
-    check(join(folder, 'weir.db'), file, description)
+    check(join(folder, DATABASE), file, description)
     syncFolder(folder)
   } catch (error) {
     rmSync(folder, { recursive: true, force: true })
@@ -97,10 +94,18 @@ function stage(folder: string, file: string, description: BackupDescription): vo
   }
 }
 
-function copyDatabase(file: string, to: string, bytes: number): void {
+function stageJournal(folder: string, file: string, description: BackupDescription): void {
+  const segments = segmentsIn(description)
+  if (segments.length === 0) return
+  mkdirSync(folder, { mode: 0o700 })
+  for (const { segment, from, bytes } of segments) copyPart(file, from, bytes, join(folder, segmentName(segment)))
+  syncFolder(folder)
+}
+
+function copyPart(file: string, from: number, bytes: number, to: string): void {
   const [source, target] = [openSync(file, 'r'), openSync(to, 'wx', 0o600)]
   try {
-    for (const chunk of chunksOf(source, bytes)) {
+    for (const chunk of chunksOf(source, from, bytes)) {
       for (let done = 0; done < chunk.length;) done += writeSync(target, chunk, done)
     }
     fsyncSync(target)

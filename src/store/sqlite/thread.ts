@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { RefusedWrite } from '../../core/refused-write.ts'
 import type { Database, Row } from '../database.ts'
-import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker.ts'
+import type { ConnectionOptions } from './connection.ts'
+import type { WorkerReply, WorkerRequest } from './worker.ts'
 
 /** One thread with the database open. */
 export interface StoreThread extends Pick<Database, 'transact'> {
@@ -18,7 +19,7 @@ interface Call {
 
 type FailedReply = Extract<WorkerReply, { readonly error: string }>
 
-export async function startThread(options: WorkerOptions): Promise<StoreThread> {
+export async function startThread(options: ConnectionOptions): Promise<StoreThread> {
   const worker = new Worker(new URL('worker.ts', import.meta.url), { workerData: options })
   const opened = Promise.withResolvers<string>()
   const ended = Promise.withResolvers<Error>()

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../src/core/errors.ts'
-import type { LedgerRow } from '../../../src/core/money/ledger.ts'
+import type { RequestRow } from '../../../src/core/money/ledger.ts'
 import type { Ledger } from '../../../src/ports/ledger.ts'
 import type { Spending } from '../../../src/ports/spending.ts'
 import type { RequestSeen } from './request-seen.ts'
@@ -53,7 +53,7 @@ function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {
   }
   seen.holdSettledWith = amount
   stage.log(seen, `hold settled with ${amount}`)
-  stage.demand(seen.note !== 'durable' || seen.settling !== 'none', 'row', seen, 'the hold is settled without a row')
+  stage.demand(seen.note !== 'noted' || seen.settling !== 'none', 'row', seen, 'the hold is settled without a row')
   stage.demand(seen.settling !== 'pending', 'hold', seen, 'the hold is settled before the row')
   const written = seen.settling === 'late' ? (seen.late ?? seen.row) : seen.row
   stage.demand(
@@ -67,7 +67,7 @@ function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {
 /** Writes succeed or fail, sooner or later. `settled` checks the row. */
 export function fakeLedger(
   stage: Stage,
-  settled: (seen: RequestSeen, row: LedgerRow, late?: LedgerRow) => void,
+  settled: (seen: RequestSeen, row: RequestRow, late?: RequestRow) => void,
 ): Ledger {
   return {
     note({ requestId }) {
@@ -78,19 +78,11 @@ export function fakeLedger(
         seen,
         'the intent is noted twice, or without admission',
       )
-      seen.note = 'pending'
-      return new Promise((resolve, reject) => {
-        stage.later(() => {
-          seen.note = stage.chance(0.07) ? 'failed' : 'durable'
-          stage.log(seen, `intent ${seen.note}`)
-          if (seen.note === 'durable') resolve()
-          else {
-            stage.count('intent failed')
-            reject(new Error('the disk is full'))
-          }
-          return false
-        })
-      })
+      seen.note = stage.chance(0.07) ? 'failed' : 'noted'
+      stage.log(seen, `intent ${seen.note}`)
+      if (seen.note === 'noted') return
+      stage.count('intent failed')
+      throw new Error('the disk is full')
     },
     settle(row, late) {
       const seen = stage.requests[Number(row.requestId)]!
@@ -110,7 +102,7 @@ export function fakeLedger(
         })
       })
     },
-    status: () => ({ healthy: true, waiting: 0, lagMs: 0 }),
+    status: () => ({ healthy: true, waiting: 0, lagMs: 0, journalBytes: 0, journalLagMs: 0 }),
     readable: () => Promise.resolve(),
     flush: () => Promise.resolve(),
   }

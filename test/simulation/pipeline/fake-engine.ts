@@ -18,7 +18,7 @@ export function fakeEngine(stage: Stage, seen: RequestSeen, reply: FakeReply): E
       return () => (seen.letGo += 1)
     },
     run(call) {
-      stage.demand(seen.note === 'durable', 'durable', seen, 'the engine is called before the intent is durable')
+      stage.demand(seen.note === 'noted', 'durable', seen, 'the engine is called before the intent is on record')
       stage.demand(!seen.isGone, 'end', seen, 'the engine is called for a caller that has left')
       stage.demand(seen.settling === 'none', 'end', seen, 'the engine is called after the row')
       stage.demand(seen.place === 'admitted', 'capacity', seen, 'the engine is called without capacity')

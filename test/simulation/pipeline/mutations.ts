@@ -1,8 +1,15 @@
 import type { Mutation } from '../../mutants.ts'
 import type { PipelineRule } from './request-seen.ts'
 
+interface PipelineMutation extends Mutation {
+  readonly file: string
+  readonly breaks: PipelineRule
+  /** Another rule that it breaks, and that may be found broken first. */
+  readonly alsoBreaks?: PipelineRule
+}
+
 /** Breaks of src/pipeline, each with the rule that it breaks. */
-export const pipelineMutations: readonly (Mutation & { readonly file: string; readonly breaks: PipelineRule })[] = [
+export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'capacity is given back at [DONE], while the engine is still busy',
     file: 'pipeline.ts',
@@ -123,10 +130,10 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     breaks: 'durable',
   },
   {
-    name: 'the engine is called while the intent is written',
+    name: 'the engine is called without an intent',
     file: 'pipeline.ts',
-    find: 'await parts.ledger.note(intent)',
-    replace: 'void parts.ledger.note(intent).catch(() => {})',
+    find: 'parts.ledger.note(intent)',
+    replace: 'void intent',
     breaks: 'durable',
   },
   {
@@ -226,6 +233,7 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     find: "throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })",
     replace: 'return row',
     breaks: 'outcome',
+    alsoBreaks: 'durable',
   },
   {
     name: 'a stream gets its last event before the row is durable',
@@ -247,7 +255,8 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     file: 'streamed-answer.ts',
     find: 'if (isOver) return\n',
     replace: '',
-    breaks: 'row',
+    breaks: 'end',
+    alsoBreaks: 'row',
   },
   {
     name: 'a broken stream is left open',
@@ -317,7 +326,8 @@ export const pipelineMutations: readonly (Mutation & { readonly file: string; re
     file: 'streamed-answer.ts',
     find: 'if (!relay.next()) return\n',
     replace: 'relay.next()\n',
-    breaks: 'capacity',
+    breaks: 'outcome',
+    alsoBreaks: 'row',
   },
   {
     name: 'input that a call repeats is billed again',

@@ -23,7 +23,7 @@ export type PipelineRule =
   | 'capacity'
   /** The spending hold is settled once, with the amount of the row. */
   | 'hold'
-  /** The intent is durable before an engine is called, the row before the caller has the end of the answer. */
+  /** The intent is on record before an engine is called, the row is durable before the caller has the end of the answer. */
   | 'durable'
   /** Nothing happens after the end, and nothing is left behind. */
   | 'end'
@@ -67,7 +67,7 @@ export class RequestSeen {
   /** The error code of a refused request. */
   refusal = ''
   priceVersions: number[] = []
-  note: 'none' | 'pending' | 'durable' | 'failed' = 'none'
+  note: 'none' | 'noted' | 'failed' = 'none'
   read: 'none' | 'pending' | 'good' | 'useless' | 'failed' = 'none'
   settling: 'none' | 'pending' | 'durable' | 'late' = 'none'
   row: LedgerRow | undefined

@@ -11,7 +11,7 @@ export function witnessOn(stage: Stage) {
   /** The pipeline hands a row to the ledger. */
   function settles(seen: RequestSeen, row: LedgerRow, late: LedgerRow | undefined): void {
     stage.log(seen, `row ${row.outcome} ${row.amount}`)
-    demand(seen.note === 'durable', 'row', seen, 'a row without an intent')
+    demand(seen.note === 'noted', 'row', seen, 'a row without an intent')
     demand(seen.row === undefined, 'row', seen, 'a second row')
     demand(seen.result === 'pending', 'end', seen, 'a row after the end')
     demand(seen.isEngineDone(), 'row', seen, 'a row before the engine was done')
@@ -64,7 +64,7 @@ export function witnessOn(stage: Stage) {
     seen.result = result
     demand(seen.letGo === seen.retained, 'end', seen, 'the engine is not let go')
     demand((seen.hold === 'granted') === (seen.holdSettledWith !== undefined), 'hold', seen, 'the hold is not settled')
-    demand(seen.note !== 'durable' || seen.row !== undefined, 'row', seen, 'no row')
+    demand(seen.note !== 'noted' || seen.row !== undefined, 'row', seen, 'no row')
     demand(seen.settling !== 'pending', 'durable', seen, 'the end before the row is durable')
     demand(seen.reported === (seen.row ? 1 : 0), 'row', seen, `reported ${seen.reported} times`)
     // The server cuts the connection of a whole answer that was opened and cannot be finished.
@@ -77,7 +77,7 @@ export function witnessOn(stage: Stage) {
     const { place, note, settling, result, isEngineBusy, isGone, latestCall } = seen
     const isAdmitted = place === 'admitted'
     demand(!isAdmitted || note !== 'none', 'outcome', seen, 'admitted, and nothing happens')
-    demand(!isAdmitted || note === 'pending' || isEngineBusy, 'capacity', seen, 'capacity is kept for nothing')
+    demand(!isAdmitted || isEngineBusy, 'capacity', seen, 'capacity is kept for nothing')
     const isWorking = latestCall?.end === undefined && latestCall?.isAborted === false
     demand(!isGone || !isWorking, 'engine', seen, 'the engine works for a caller that has left')
     demand(!seen.stream.isPastLimit || !isWorking, 'engine', seen, 'the engine works past the limit')

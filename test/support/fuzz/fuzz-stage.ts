@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { stringify } from 'yaml'
 import { usageQuery } from '../../../src/accounts/views.ts'
 import { eachPage } from '../../../src/billing/usage-export.ts'
 import { engineKinds } from '../../../src/core/catalog.ts'
 import type { LedgerRow } from '../../../src/core/money/ledger.ts'
-import { openStore } from '../../../src/store/open.ts'
+import { openSettledStore } from '../../../src/settled-books.ts'
 import { openIntents } from '../open-intents.ts'
 import { publicDocument } from '../openapi.ts'
 import { eventually } from '../waiting.ts'
@@ -107,12 +106,7 @@ async function assertIdle(stage: FuzzStage): Promise<void> {
   const { weir, engine, admin } = stage
   await eventually('no request is queued or running', async () => (await queueTotals(weir)).every((it) => it === 0))
   await eventually('no engine call runs', () => engine.running === 0)
-  const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { readOnly: true })
-  try {
-    await eventually('every intent is settled', () => openIntents(database) === 0)
-  } finally {
-    database.close()
-  }
+  await eventually('every intent is settled', () => openIntents(weir.dataDir) === 0)
   await assertNothingHeld(weir, admin)
   const books = (await (await admin('GET', '/admin/v1/reconcile')).json()) as { fits: boolean; problems: object[] }
   assert.deepEqual(books.problems, [])
@@ -173,7 +167,7 @@ function openDescriptors(pid: number): string[] {
 }
 
 async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
-  const store = await openStore({ dataDir, exclusive: false })
+  const store = await openSettledStore(dataDir)
   const rows: LedgerRow[] = []
   try {
     const { workspaces } = await store.accounts()

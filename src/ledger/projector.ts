@@ -1,0 +1,141 @@
+import { isAfter, type JournalPosition, type JournalSpan } from '../core/journal/positions.ts'
+import type { Clock } from '../ports/clock.ts'
+
+/**
+ * Has the journal applied to the store, a while after it grew, so that many rows share a transaction; at once if
+ * somebody waits to read them. If that fails, it tries again for as long as the process lives.
+ */
+export interface Projector {
+  /** The journal has become longer. */
+  add(span: JournalSpan): void
+  /** Resolves when the store has everything up to this place. Rejects if the store does not take it now. */
+  through(position: JournalPosition): Promise<void>
+  status(): { readonly bytes: number; readonly lagMs: number }
+}
+
+export interface ProjectorParts {
+  readonly clock: Clock
+  /** Adds the rows of these spans to the store. */
+  apply(spans: readonly JournalSpan[]): Promise<void>
+  /** Everything in this segment is in the store, and nothing more will be added to it. */
+  done(segment: number): void
+  /** Called when the store stops taking rows, and when it takes them again. */
+  failed(reason: Error): void
+  recovered(): void
+}
+
+/** Long enough for hundreds of rows to share a transaction, and short enough for whoever looks at the database itself. */
+const PAUSE_MS = 200
+const RETRY_MS = 500
+/** A backlog is applied in pieces of this size, so that readers see progress. */
+const SPANS_BYTES_MAX = 4 * 1024 * 1024
+
+interface Reader {
+  readonly position: JournalPosition
+  resolve(): void
+  reject(error: Error): void
+}
+
+export function createProjector({ clock, apply, done, failed, recovered }: ProjectorParts): Projector {
+  /** Not in the store yet, in order; one for each segment. */
+  let spans: { segment: number; from: number; to: number }[] = []
+  let bytes = 0
+  let since = 0
+  let readers: Reader[] = []
+  let isApplying = false
+  let timer: NodeJS.Timeout | undefined
+  let isFailing = false
+
+  function applyAfter(ms: number): void {
+    timer ??= setTimeout(applyNow, ms)
+  }
+
+  function applyNow(): void {
+    clearTimeout(timer)
+    timer = undefined
+    if (isApplying || bytes === 0) return
+    isApplying = true
+    const piece = firstSpans()
+    apply(piece).then(
+      () => {
+        isApplying = false
+        applied(piece)
+        if (bytes > 0 && readers.length > 0) applyNow()
+        else if (bytes > 0) applyAfter(bytes > SPANS_BYTES_MAX ? 0 : PAUSE_MS)
+      },
+      (error: Error) => {
+        isApplying = false
+        if (!isFailing) failed(error)
+        isFailing = true
+        for (const reader of readers.splice(0)) reader.reject(error)
+        applyAfter(RETRY_MS)
+      },
+    )
+  }
+
+  function firstSpans(): readonly JournalSpan[] {
+    const piece: JournalSpan[] = []
+    for (let size = 0, index = 0; index < spans.length && size < SPANS_BYTES_MAX; index++) {
+      const span = { ...spans[index]! }
+      size += span.to - span.from
+      piece.push(span)
+    }
+    return piece
+  }
+
+  function applied(piece: readonly JournalSpan[]): void {
+    if (isFailing) recovered()
+    isFailing = false
+    since = clock.monotonic()
+    for (const { segment, from, to } of piece) {
+      const first = spans[0]!
+      bytes -= to - from
+      first.from = to
+      // The last segment may still grow, and another one may have grown meanwhile.
+      if (spans.length === 1 || first.from < first.to) break
+      spans.shift()
+      done(segment)
+    }
+    const reached = end()
+    for (const reader of readers.splice(0)) {
+      if (isAfter(reader.position, reached)) readers.push(reader)
+      else reader.resolve()
+    }
+  }
+
+  /** How far the store is. */
+  function end(): JournalPosition {
+    const [first] = spans
+    return first ? { segment: first.segment, offset: first.from } : { segment: 0, offset: 0 }
+  }
+
+  return {
+    add({ segment, from, to }) {
+      if (bytes === 0) since = clock.monotonic()
+      bytes += to - from
+      const last = spans.at(-1)
+      if (last?.segment === segment) last.to = to
+      else {
+        spans.push({ segment, from, to })
+        retire()
+      }
+      applyAfter(PAUSE_MS)
+    },
+    through(position) {
+      if (bytes === 0 || !isAfter(position, end())) return Promise.resolve()
+      return new Promise((resolve, reject) => {
+        readers.push({ position, resolve, reject })
+        applyNow()
+      })
+    },
+    status: () => ({ bytes, lagMs: bytes === 0 ? 0 : clock.monotonic() - since }),
+  }
+
+  /** A segment that was applied while it was the last one is done once another one follows. */
+  function retire(): void {
+    const [first] = spans
+    if (spans.length < 2 || !first || isApplying || first.from < first.to) return
+    spans.shift()
+    done(first.segment)
+  }
+}

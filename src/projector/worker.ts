@@ -1,0 +1,45 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { JournalSpan } from '../core/journal/positions.ts'
+import { journalFiles } from '../ledger/journal-files.ts'
+import { projectSpans } from '../ledger/projection.ts'
+import { openStoreHere } from '../store/open.ts'
+import { systemClock } from '../system-clock.ts'
+
+/** The projector's thread: reads the journal, and adds its rows to the store. */
+export interface ProjectorOptions {
+  readonly dataDir: string
+  readonly journalFolder: string
+}
+
+export interface ProjectorRequest {
+  readonly spans: readonly JournalSpan[]
+}
+
+export type ProjectorReply =
+  | { readonly kind: 'applied' }
+  | { readonly kind: 'failed'; readonly reason: string; readonly code: string | undefined }
+  | { readonly kind: 'set_aside'; readonly requestId: string; readonly workspaceId: string; readonly reason: string }
+
+const { dataDir, journalFolder } = workerData as ProjectorOptions
+const store = openStoreHere({ dataDir, exclusive: false })
+const files = journalFiles(journalFolder)
+const reply = (message: ProjectorReply): void => parentPort?.postMessage(message)
+const projection = {
+  files,
+  store,
+  now: systemClock.now,
+  setAside: ({ requestId, workspaceId }: { requestId: string; workspaceId: string }, reason: string) =>
+    reply({ kind: 'set_aside', requestId, workspaceId, reason }),
+}
+
+parentPort?.on('message', (request: ProjectorRequest | 'close') => {
+  if (request === 'close') {
+    void store.close()
+    parentPort?.close()
+    return
+  }
+  projectSpans(projection, request.spans).then(
+    () => reply({ kind: 'applied' }),
+    ({ message, code }: NodeJS.ErrnoException) => reply({ kind: 'failed', reason: message, code }),
+  )
+})

@@ -1,0 +1,36 @@
+import { RefusedWrite } from '../../core/refused-write.ts'
+import { sqliteDialect } from '../fragments.ts'
+import type { SqliteDatabase } from './client.ts'
+import { openConnection, type Connection, type ConnectionOptions } from './connection.ts'
+import { explained } from './failures.ts'
+import { lockForService } from './open-database.ts'
+import { refusesValues } from './refused-values.ts'
+
+/** The SQLite database of a data directory, for a thread or a command that may wait for it. */
+export function openSqliteHere(options: ConnectionOptions): SqliteDatabase {
+  const lock = options.exclusive ? lockForService(options.dataDir) : undefined
+  let connection: Connection
+  try {
+    connection = openConnection(options)
+  } catch (error) {
+    lock?.close()
+    throw error
+  }
+  return {
+    dialect: sqliteDialect,
+    directoryId: connection.directoryId,
+    isUp: () => true,
+    async transact(transaction) {
+      try {
+        return connection.transact(transaction)
+      } catch (error) {
+        if (refusesValues(error)) throw new RefusedWrite((error as Error).message, { cause: error })
+        throw explained(error, options.dataDir)
+      }
+    },
+    async close() {
+      connection.close()
+      lock?.close()
+    },
+  }
+}

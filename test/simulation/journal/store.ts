@@ -1,0 +1,36 @@
+import { RefusedWrite } from '../../../src/core/refused-write.ts'
+import type { LedgerStore } from '../../../src/ports/ledger.ts'
+import type { History, StoreState, StoreOperation } from './history.ts'
+import { stored } from './history.ts'
+
+export interface SimulatedStore extends LedgerStore {
+  state(): StoreState
+}
+
+/** The store refuses these for good. */
+export const isRefused = (requestId: string): boolean => requestId.endsWith('3')
+
+/** A store in memory, whose transactions are durable when they end. */
+export function simulatedStore(before: StoreState, history: History, isFailing: () => boolean): SimulatedStore {
+  let state = before
+  function transact(operation: Omit<StoreOperation, 'kind'>): void {
+    if (isFailing()) throw new Error('the database is locked')
+    const { rows } = operation
+    if (rows.some(({ requestId }) => isRefused(requestId))) throw new RefusedWrite('no such month')
+    const whole = { kind: 'stored', ...operation } as const
+    history.push(whole)
+    state = stored(state, whole)
+  }
+  return {
+    state: () => state,
+    addRows: async (rows, through) => transact({ rows, aside: [], position: through }),
+    journalPosition: async () => state.position,
+    setAside: async (row) => transact({ rows: [], aside: [row], position: undefined }),
+    refusedRows: async () =>
+      [...state.aside.values()].map((row) => ({ ...row, reason: 'no such month', refusedAt: 0, row })),
+    addRefused: async (rows) => transact({ rows, aside: [], position: undefined }),
+    earlierIntents: async () => [],
+    forgetEarlierIntents: async () => {},
+    lastSettledAt: async () => undefined,
+  }
+}
