@@ -1,6 +1,6 @@
-import { constants, mkdirSync, write } from 'node:fs'
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, write } from 'node:fs'
 import { open, readdir, rename, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { diskFailureOf, explainDiskFailure } from '../core/disk-failure.ts'
 import { segmentName, segmentsAmong } from '../core/journal/segment-names.ts'
 import type { JournalFiles } from '../ports/journal-files.ts'
@@ -11,7 +11,7 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
 export function journalFiles(folder: string): JournalFiles {
   const path = (segment: number): string => join(folder, segmentName(segment))
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) syncNameOf(folder)
   } catch (error) {
     throw explained(error, folder)
   }
@@ -77,6 +77,16 @@ function writeAll(handle: number, bytes: Buffer, offset: number, done: (error: E
     if (error || written === bytes.length) done(error)
     else writeAll(handle, bytes.subarray(written), offset + written, done)
   })
+}
+
+/** A file is only as durable as the name of its folder. */
+function syncNameOf(folder: string): void {
+  const parent = openSync(dirname(folder), 'r')
+  try {
+    fsyncSync(parent)
+  } finally {
+    closeSync(parent)
+  }
 }
 
 async function syncFolder(folder: string): Promise<void> {

@@ -57,9 +57,10 @@ export async function openLedger(parts: LedgerParts): Promise<Ledger & { close()
     ...ledger,
     async close() {
       await Promise.race([ledger.flush().catch(() => {}), sleep(LAST_FLUSH_MS, undefined, { ref: false })])
+      projector.close()
       const { isComplete } = journal.close()
       if (!isComplete || projector.status().bytes > 0) return
-      // One that is empty is on its way out already.
+      // One that is applied may be gone by now. One that stays is removed by the next start.
       for (const segment of await files.list()) await files.remove(segment).catch(() => {})
     },
   }

@@ -11,6 +11,8 @@ export interface Projector {
   /** Resolves when the store has everything up to this place. Rejects if the store does not take it now. */
   through(position: JournalPosition): Promise<void>
   status(): { readonly bytes: number; readonly lagMs: number }
+  /** Applies nothing more. */
+  close(): void
 }
 
 export interface ProjectorParts {
@@ -45,15 +47,16 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
   let isApplying = false
   let timer: NodeJS.Timeout | undefined
   let isFailing = false
+  let isClosed = false
 
   function applyAfter(ms: number): void {
-    timer ??= setTimeout(applyNow, ms)
+    if (!isClosed) timer ??= setTimeout(applyNow, ms)
   }
 
   function applyNow(): void {
     clearTimeout(timer)
     timer = undefined
-    if (isApplying || bytes === 0) return
+    if (isApplying || isClosed || bytes === 0) return
     isApplying = true
     const piece = firstSpans()
     apply(piece).then(
@@ -123,10 +126,17 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
     },
     through(position) {
       if (bytes === 0 || !isAfter(position, end())) return Promise.resolve()
+      if (isClosed) return Promise.reject(new Error('the ledger is closed'))
       return new Promise((resolve, reject) => {
         readers.push({ position, resolve, reject })
         applyNow()
       })
+    },
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+      timer = undefined
+      for (const reader of readers.splice(0)) reader.reject(new Error('the ledger is closed'))
     },
     status: () => ({ bytes, lagMs: bytes === 0 ? 0 : clock.monotonic() - since }),
   }

@@ -29,7 +29,7 @@ export async function applyJournal(parts: RecoveryParts): Promise<Recovered> {
   const open = new Map<string, Intent>()
   const segments: { segment: number; isDamaged: boolean }[] = []
   let rows = 0
-  for (const { segment, end } of await countingParts(parts.files, numbers)) {
+  for (const { segment, end } of await countingParts(parts.files, numbers, applied?.segment ?? 0)) {
     // One segment at a time, since a long outage leaves many.
     const scanned = scanFrames(await parts.files.read(segment, 0, end), segment)
     const frames = scanned.frames.map(decodedFrame)
@@ -41,7 +41,7 @@ export async function applyJournal(parts: RecoveryParts): Promise<Recovered> {
     }
     const isNew = (frame: DecodedFrame): boolean => !applied || isAfter({ segment, offset: frame.end }, applied)
     await projectFrames(parts, segment, frames.filter(isNew))
-    segments.push({ segment, isDamaged: scanned.damage.length > 0 })
+    segments.push({ segment, isDamaged: scanned.damage.length > 0 || scanned.end < end })
   }
   const last = Math.max(0, ...numbers, applied?.segment ?? 0)
   return { rows, open: [...open.values()], segments, nextSegment: last + 1 }
@@ -64,17 +64,21 @@ export async function closeJournal(parts: RecoveryParts, { open, segments }: Rec
  * How far each segment counts. After a failed write, the next segment says where the last one ended: what follows was
  * never confirmed, and is written again in the new one. A segment that was left without any durable frame is not
  * named at all. The first segment of a process names none, since everything before it was settled when it started.
+ *
+ * Segments before the one that is being applied are over: each segment begins with what was open then. One of them may
+ * still be there because it could not be removed.
  */
 async function countingParts(
   files: JournalFiles,
   numbers: readonly number[],
+  appliedSegment: number,
 ): Promise<readonly { readonly segment: number; readonly end: number }[]> {
   const parts: { segment: number; end: number }[] = []
   let next: SegmentHead | undefined
   for (const segment of numbers.toReversed()) {
     const { frames, end } = scanFrames(await files.read(segment), segment)
     const named = next?.previous
-    const isSkipped = next !== undefined && (named?.segment ?? 0) < segment
+    const isSkipped = segment < appliedSegment || (next !== undefined && (named?.segment ?? 0) < segment)
     parts.unshift({ segment, end: isSkipped ? 0 : named?.segment === segment ? named.end : end })
     if (!isSkipped) next = headIn(frames[0]?.text) ?? next
   }

@@ -1,16 +1,11 @@
-import { after, it } from 'node:test'
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
 import { simulationSeed } from '../seed.ts'
-import { smallJournal } from './small-journal.ts'
-import { simulateJournal } from './world.ts'
-
-const journal = smallJournal()
-after(journal.remove)
+import { simulateInWorker } from './in-worker.ts'
 
 it('loses, doubles and overbills nothing, wherever it crashes and whatever the crash leaves', async (t) => {
-  const tally = await simulateJournal(await journal.load(), {
-    seed: simulationSeed(),
-    schedules: Number(process.env['WEIR_SCHEDULES'] ?? 20),
-    isExhaustive: false,
-  })
-  t.diagnostic(`${tally.crashes} crashes, ${tally.recoveries} recoveries`)
+  const run = { seed: simulationSeed(), schedules: 30, isExhaustive: false, mutations: [] }
+  const verdict = await simulateInWorker(run)
+  assert.ok(verdict.isRight, JSON.stringify(verdict))
+  t.diagnostic(`${verdict.tally.crashes} crashes, ${verdict.tally.recoveries} recoveries`)
 })

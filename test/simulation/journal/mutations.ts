@@ -1,8 +1,15 @@
 import type { Mutation } from '../../mutants.ts'
 import type { Rule } from './witness.ts'
 
-/** Breaks of the journal, each with the rule that it breaks first. */
-export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
+interface JournalMutation extends Mutation {
+  /** The rule that it breaks first. */
+  readonly breaks: Rule
+  /** Where to begin, if it takes many schedules to notice. */
+  readonly seed?: number
+}
+
+/** Breaks of the journal. */
+export const mutations: readonly JournalMutation[] = [
   {
     name: 'rows are reported when the operating system has them',
     file: 'journal.ts',
@@ -29,13 +36,14 @@ export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
     file: 'recovery.ts',
     find: 'named?.segment === segment ? named.end : end',
     replace: 'end',
+    seed: 20_316,
     breaks: 'nothing overbilled',
   },
   {
     name: 'a failed first segment counts',
     file: 'recovery.ts',
-    find: 'next !== undefined && (named?.segment ?? 0) < segment',
-    replace: 'named ? named.segment < segment : false',
+    find: '(next !== undefined && (named?.segment ?? 0) < segment)',
+    replace: '(named ? named.segment < segment : false)',
     breaks: 'nothing overbilled',
   },
   {
@@ -71,7 +79,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
     file: 'journal.ts',
     find: 'if (end > 0) previous = { segment: number, end }\n    else void',
     replace: 'if (end > 0) previous = { segment: number, end }\n    void',
-    breaks: 'nothing lost',
+    breaks: 'nothing forgotten',
   },
   {
     name: 'a segment is removed before it is applied',
@@ -86,34 +94,35 @@ export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
     find: '      if (spans.length === 1 || first.from < first.to) break\n',
     replace:
       '      if (spans.length === 1) done(segment)\n      if (spans.length === 1 || first.from < first.to) break\n',
-    breaks: 'nothing lost',
+    breaks: 'nothing forgotten',
   },
   {
     name: 'the position passes a row before it is set aside',
     file: 'projection.ts',
     find: 'await store.addRows(part, isWhole ? through : undefined)',
     replace: 'await store.addRows(part, through)',
-    breaks: 'nothing lost',
+    breaks: 'nothing forgotten',
   },
   {
     name: 'a row that is refused is not set aside',
     file: 'projection.ts',
     find: '      await store.setAside(row, message, now())\n',
     replace: '',
-    breaks: 'nothing lost',
+    breaks: 'nothing forgotten',
   },
   {
     name: 'recovery begins at the end of the segment that was being applied',
     file: 'recovery.ts',
     find: 'isAfter({ segment, offset: frame.end }, applied)',
     replace: 'segment > applied.segment',
-    breaks: 'nothing lost',
+    breaks: 'nothing forgotten',
   },
   {
     name: 'segments are removed before open requests are settled',
     file: 'recovery.ts',
-    find: '  const at = parts.now()\n',
-    replace: '  const at = parts.now()\n  for (const { segment } of segments) await parts.files.remove(segment)\n',
+    find: '  await addRows(\n    parts,\n    open.map(',
+    replace:
+      '  for (const it of segments) await parts.files.remove(it.segment)\n  segments = []\n  await addRows(\n    parts,\n    open.map(',
     breaks: 'nothing forgotten',
   },
   {
@@ -135,7 +144,8 @@ export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
     file: 'recovery.ts',
     find: 'Math.max(0, ...numbers, applied?.segment ?? 0)',
     replace: 'Math.max(0, ...numbers)',
-    breaks: 'nothing lost',
+    seed: 20_296,
+    breaks: 'nothing forgotten',
   },
   {
     name: 'a number is used again after a failed creation',
@@ -145,11 +155,10 @@ export const mutations: readonly (Mutation & { readonly breaks: Rule })[] = [
     breaks: 'goes on',
   },
   {
-    name: 'a crash is taken for damage',
-    file: '../core/journal/frames.ts',
-    find: '  return { frames, end: offset + end, damage }',
-    replace:
-      '  if (end < bytes.length) damage.push({ from: end, to: bytes.length })\n  return { frames, end: offset + end, damage }',
+    name: 'a segment that is whole counts as damaged',
+    file: 'recovery.ts',
+    find: 'scanned.end < end',
+    replace: 'scanned.end <= end',
     breaks: 'no false alarm',
   },
   {

@@ -1,4 +1,5 @@
 import { RefusedWrite } from '../../../src/core/refused-write.ts'
+import type { LedgerRow } from '../../../src/core/money/ledger.ts'
 import type { LedgerStore } from '../../../src/ports/ledger.ts'
 import type { History, StoreState, StoreOperation } from './history.ts'
 import { stored } from './history.ts'
@@ -7,8 +8,8 @@ export interface SimulatedStore extends LedgerStore {
   state(): StoreState
 }
 
-/** The store refuses these for good. */
-export const isRefused = (requestId: string): boolean => requestId.endsWith('3')
+/** The store refuses these for good, unless they cost nothing. */
+const isRefused = ({ requestId, amount }: LedgerRow): boolean => requestId.endsWith('3') && amount > 0n
 
 /** A store in memory, whose transactions are durable when they end. */
 export function simulatedStore(before: StoreState, history: History, isFailing: () => boolean): SimulatedStore {
@@ -16,7 +17,7 @@ export function simulatedStore(before: StoreState, history: History, isFailing: 
   function transact(operation: Omit<StoreOperation, 'kind'>): void {
     if (isFailing()) throw new Error('the database is locked')
     const { rows } = operation
-    if (rows.some(({ requestId }) => isRefused(requestId))) throw new RefusedWrite('no such month')
+    if (rows.some(isRefused)) throw new RefusedWrite('no such month')
     const whole = { kind: 'stored', ...operation } as const
     history.push(whole)
     state = stored(state, whole)

@@ -79,13 +79,17 @@ export class JournalWitness {
       if (request.isLateDurable && found?.outcome !== 'withheld') {
         throw new JournalViolation('nothing overbilled', `${id} was withheld, and is ${found?.outcome ?? 'not there'}`)
       }
-      const isOnRecord = request.intent === 'durable' || (isWhole && request.intent === 'handed over')
-      if (isOnRecord && !found) throw new JournalViolation('nothing forgotten', `${id} was on record`)
       if (found?.outcome === 'interrupted' && found.amount !== 0n) {
         throw new JournalViolation('nothing overbilled', `${id} was interrupted, and costs ${found.amount}`)
       }
       if (found && found.outcome !== 'interrupted' && !request.isAsked) {
         throw new JournalViolation('nothing doubled', `${id} has a row, and was never settled`)
+      }
+    }
+    for (const [id, { intent }] of this.#requests) {
+      const isOnRecord = intent === 'durable' || (isWhole && intent === 'handed over')
+      if (isOnRecord && !rows.has(id) && !aside.has(id)) {
+        throw new JournalViolation('nothing forgotten', `${id} was on record`)
       }
     }
     for (const id of [...rows.keys(), ...aside.keys()]) {

@@ -128,7 +128,11 @@ class World {
     }
     isDiskFailing = isStoreFailing = false
     // Some are left in the middle of something.
-    if (random() < 0.5) await this.#finish(service)
+    if (random() < 0.5) return
+    await this.#finish(service)
+    const asked = history.filter(({ kind }) => kind === 'asked').length
+    const told = history.filter(({ kind }) => kind === 'settled' || kind === 'withheld').length
+    if (told < asked) throw new JournalViolation('goes on', `${asked - told} callers wait for ever`)
   }
 
   #note({ ledger }: Service, history: History, open: string[]): void {
@@ -154,9 +158,9 @@ class World {
 
   /** Everything that is under way ends. */
   async #finish({ disk, ledger }: Service): Promise<void> {
-    let isClosed = false
-    void ledger.close().then(() => (isClosed = true))
-    for (let round = 0; !isClosed; round++) {
+    const closing = { isOver: false }
+    void ledger.close().then(() => (closing.isOver = true))
+    for (let round = 0; !closing.isOver; round++) {
       if (round > 300) throw new JournalViolation('goes on', 'the ledger cannot be closed')
       disk.step()
       this.#time.advance(50)
