@@ -102,7 +102,7 @@ export async function askService(
 }
 
 /** Asks until the service answers, or is gone: then undefined. */
-async function askAgain(dataDir: string, path: string): Promise<object | undefined> {
+async function askAgain(dataDir: string, path: string): Promise<unknown> {
   const until = performance.now() + PATIENCE_MS
   while (isServiceRunning(dataDir)) {
     const socket = readNote(dataDir)?.socket
@@ -124,8 +124,8 @@ export async function refreshService(dataDir: string): Promise<void> {
 
 /** Has a running service bring every durable row into the database. False when none is running. */
 export async function settleRunningService(dataDir: string): Promise<boolean> {
-  const answered = await askAgain(dataDir, '/settled')
-  if (answered && 'error' in answered) {
+  const answered = (await askAgain(dataDir, '/settled')) as { readonly error?: string } | undefined
+  if (answered?.error !== undefined) {
     throw failure(`the running service cannot bring its rows into the database (${answered.error}); see its log`)
   }
   return answered !== undefined
@@ -216,11 +216,11 @@ async function answer(
 }
 
 /** undefined when nobody is listening. */
-async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<object | undefined> {
+async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
   const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: ANSWER_MS })
   try {
     const { body } = await client.request({ method, path })
-    return (await body.json()) as object
+    return await body.json()
   } catch {
     return undefined
   } finally {

@@ -267,7 +267,14 @@ describe('the parts of src/', () => {
 
 describe('the consoles', () => {
   it('run in browsers: they import packages for browsers, each other’s shared parts, and of the service only text', () => {
-    const packages = ['preact', 'preact/hooks', 'preact-iso', '@preact/signals', 'uplot', 'uplot/dist/uPlot.min.css']
+    const packages = new Set([
+      'preact',
+      'preact/hooks',
+      'preact-iso',
+      '@preact/signals',
+      'uplot',
+      'uplot/dist/uPlot.min.css',
+    ])
     const root = new URL('../console/', import.meta.url)
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
     assert.ok(files.length > 10)
@@ -277,7 +284,7 @@ describe('the consoles', () => {
         .map((name) => (name.startsWith('.') ? posix.join('console', posix.dirname(file), name) : name))
         .filter((name) => {
           const mayShare = ['shared', 'generated', 'styles', own].some((part) => name.startsWith(`console/${part}/`))
-          return !mayShare && !packages.includes(name) && name !== `src/${CODE_SAMPLES}`
+          return !mayShare && !packages.has(name) && name !== `src/${CODE_SAMPLES}`
         })
         .map((name) => `${file} imports ${name}`)
     })

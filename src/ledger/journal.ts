@@ -107,7 +107,15 @@ export function openJournal({ files, firstSegment, clock, grew }: JournalOptions
     if (!isDurable && handedOver === queue.length) return
     isWriting = true
     if (segment && segment.end < SEGMENT_BYTES) write(segment, isDurable)
-    else void nextSegment().then((next) => write(next, isDurable), failed)
+    else void openAndWrite(isDurable)
+  }
+
+  async function openAndWrite(isDurable: boolean): Promise<void> {
+    try {
+      write(await nextSegment(), isDurable)
+    } catch (error) {
+      failed(error as Error)
+    }
   }
 
   /** Nothing of the new segment counts before its first frame is durable. */

@@ -52,7 +52,11 @@ describe('a model with several addresses', () => {
         messages.push(...nextTurn(turn))
       }
       const made = callsOf(engines).map((calls, index) => calls - before[index]!)
-      assert.deepEqual(made.toSorted(), [0, 0, 4], `session ${session}`)
+      assert.deepEqual(
+        made.toSorted((a, b) => a - b),
+        [0, 0, 4],
+        `session ${session}`,
+      )
       used.add(made.indexOf(4))
     }
     assert.ok(used.size > 1, 'different conversations go to different engines')
@@ -71,7 +75,10 @@ describe('a model with several addresses', () => {
     const warm = engines.find(({ calls }) => calls.length === 1)!
     warm.script = { handle: (_call, response) => void response.destroy() }
     await ask(weir, messages)
-    assert.deepEqual(callsOf(engines).toSorted(), [0, 1, 2])
+    assert.deepEqual(
+      callsOf(engines).toSorted((a, b) => a - b),
+      [0, 1, 2],
+    )
     warm.script = {}
     await ask(weir, [...messages, ...nextTurn(1)])
     assert.equal(warm.calls.length, 2, 'it goes where the second answer came from')

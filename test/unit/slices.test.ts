@@ -62,9 +62,11 @@ describe('work in slices', () => {
       if (!isOver) setImmediate(watch)
     }
     const all = Array.from({ length: 10 }, (_, index) =>
-      inSlices(
-        client(`owner ${index % 3}`),
-        steps(40, 1, () => inThisTurn.add(index)),
+      Promise.resolve(
+        inSlices(
+          client(`owner ${index % 3}`),
+          steps(40, 1, () => inThisTurn.add(index)),
+        ),
       ),
     )
     // Each has had its first slice already.
