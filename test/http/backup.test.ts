@@ -22,8 +22,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
-import { frameOf } from '../../src/core/journal/frames.ts'
-import { headText, rowText } from '../../src/core/journal/records.ts'
+import { frameOf, scanFrames } from '../../src/core/journal/frames.ts'
+import { headText, rowText, type SegmentHead } from '../../src/core/journal/records.ts'
 import { JOURNAL_FOLDER, segmentName } from '../../src/core/journal/segment-names.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -91,10 +91,15 @@ const laterRow = (requestId: string): LedgerRow =>
   })
 
 /** Leaves rows in the journal, as a service does whose database takes none. Returns the segment's path. */
-function leaveInJournal(dataDir: string, segment: number, requestIds: readonly string[]): string {
+function leaveInJournal(
+  dataDir: string,
+  segment: number,
+  requestIds: readonly string[],
+  previous: SegmentHead['previous'] = null,
+): string {
   const folder = join(dataDir, JOURNAL_FOLDER)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const head = headText({ format: 1, previous: null })
+  const head = headText({ format: 1, previous })
   const frame = frameOf([head, ...requestIds.map((id) => rowText(laterRow(id)))].join('\n'), segment, 0)
   // A write that was under way when the copy was made.
   const torn = frameOf(rowText(laterRow('torn')), segment, frame.length).subarray(0, 50)
@@ -275,7 +280,8 @@ describe('weir backup', () => {
 
   it('copies the journal first, so that a row is in it or in the database whenever it moves', async (t) => {
     const { folder, dataDir, file } = await usedDirectory(t)
-    const segments = [leaveInJournal(dataDir, 3, ['early']), leaveInJournal(dataDir, 4, ['late'])]
+    const early = leaveInJournal(dataDir, 3, ['early'])
+    const late = leaveInJournal(dataDir, 4, ['late'], { segment: 3, end: scanFrames(readFileSync(early), 3).end })
     const store = await openStore({ dataDir, exclusive: true })
     t.after(() => store.close())
     const filler = new DatabaseSync(join(dataDir, 'weir.db'))
@@ -292,7 +298,7 @@ describe('weir backup', () => {
         if (moved) return
         // The service applies the journal and removes it while the database is copied.
         moved = store.addRows([laterRow('early'), laterRow('late')], { segment: 4, offset: 10 })
-        for (const segment of segments) rmSync(segment)
+        for (const segment of [early, late]) rmSync(segment)
       },
     })
     await (moved ?? assert.fail('the copy took one step'))
