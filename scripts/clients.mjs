@@ -4,12 +4,15 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { agentsSection } from './agents.mjs'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 
 /** The start of a suite's title → the packages of that client, as package.json names them. */
 const clients = {
   openai: ['openai'],
   'openai 6': ['openai-6'],
+  'openai responses': ['openai'],
+  '@anthropic-ai/sdk': ['@anthropic-ai/sdk'],
   ai: ['ai', '@ai-sdk/openai-compatible'],
   'ai 6': ['ai-6', 'openai-compatible-2'],
   langchain: ['@langchain/openai', '@langchain/core'],
@@ -112,7 +115,10 @@ ${table.map((row) => `| ${row.join(' | ')} |`).join('\n')}
   \`fetch\` (\`additionalSessionOptions\`).
 - **LangChain's** \`DallEAPIWrapper\` always sends \`style\` and \`quality\`, so the model must list them in
   \`supported_parameters\`.
-`
+- **openai responses** is the \`responses\` of the openai SDK. **@anthropic-ai/sdk** adds \`/v1\` to its paths itself, so its
+  \`baseURL\` is \`https://<host>/api\`.
+
+${agentsSection()}`
 }
 
 /** The client's name with the versions that were tested. */
@@ -121,6 +127,10 @@ function nameOf(client, packages, pinned) {
   const names = packages.map((name) =>
     pinned[name].startsWith('npm:') ? pinned[name].slice(4) : `${name}@${pinned[name]}`,
   )
-  const what = client.startsWith('CohereRerank') ? ' (LangChain `CohereRerank`)' : ''
+  const what = client.startsWith('CohereRerank')
+    ? ' (LangChain `CohereRerank`)'
+    : client === 'openai responses'
+      ? ' (`responses`)'
+      : ''
   return `${names.map((name) => name.replace(/(.)@/, '$1 ')).join(' + ')}${what}`
 }

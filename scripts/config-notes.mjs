@@ -34,6 +34,10 @@ export const configNotes = {
   ],
   'images.max_bytes': ['20 MiB', 'The largest image.'],
   'images.max_side_px': ['`8192`', 'The longest side of an image.'],
+  'prompts.changing_lines': [
+    'none',
+    'How lines of system prompts start that change from request to request, such as `x-anthropic-billing-header:`. They are moved to the end of the last message, so that engines find the rest in their caches.',
+  ],
   'files.kind': ['off', 'Where images are kept when a caller asks for links: `local` or `s3`.'],
   'files.public_url': ["the listener's address", 'The address that links begin with.'],
   'files.link_ttl_seconds': ['`3600`', 'How long a link works.'],

@@ -2,6 +2,7 @@
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
 // npm run test:browser: tests every page of the consoles in a browser. npm test runs only their short form.
 // npm run test:slow: runs the tests that take minutes.
+// npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -25,6 +26,7 @@ const separate = {
   // The soak takes an hour.
   '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
   '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
+  '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
 }
 /** The short form of the browser tests, for npm test. */
 const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')

@@ -307,6 +307,7 @@ async function assemble(
       telemetry,
       fetchImages: images.fetchImages,
       imageLimits: config.imageLimits,
+      changingLines: config.changingLines,
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: books,

@@ -127,6 +127,14 @@ export const configSchema = Type.Object(
         closed,
       ),
     ),
+    prompts: Type.Optional(
+      Type.Object(
+        {
+          changing_lines: Type.Optional(Type.Array(Type.String({ minLength: 4, maxLength: 200 }), { maxItems: 20 })),
+        },
+        closed,
+      ),
+    ),
     files: Type.Optional(files),
     audio: Type.Optional(
       Type.Object(

@@ -54,6 +54,8 @@ export interface Config {
   readonly maxJournalBytes: number
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
+  /** How the lines of system messages start that change from request to request. */
+  readonly changingLines: readonly string[]
   /**
    * Where images are stored when a caller asks for a link; undefined when links are off. A function, so that only
    * commands that need the secrets look them up.
@@ -143,6 +145,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
       maxBytes: content.images?.max_bytes ?? 20 * 1024 * 1024,
       maxSidePx: content.images?.max_side_px ?? 8192,
     },
+    changingLines: content.prompts?.changing_lines ?? [],
     files: () => yaml && filesFrom(yaml, host, (name) => environment[name]),
     audio: {
       maxUploadBytes: content.audio?.max_upload_bytes ?? MAX_UPLOAD_BYTES,
@@ -351,6 +354,7 @@ function settingsOf(
     ['images.allowed_hosts', config.imageHosts],
     ['images.max_bytes', config.imageLimits.maxBytes],
     ['images.max_side_px', config.imageLimits.maxSidePx],
+    ['prompts.changing_lines', config.changingLines],
     ['audio.max_upload_bytes', config.audio.maxUploadBytes],
     ['audio.max_spool_bytes', config.audio.maxSpoolBytes],
     ['invoice.link_days', config.invoice.linkDays],

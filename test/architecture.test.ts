@@ -21,6 +21,8 @@ const below = ['core', 'ports']
 const adapters = ['admission', 'rate-limit', 'changes', 'ledger', 'store', 'engines', 'media', 'files', 'telemetry']
 const shared = ['accounts', 'catalog', 'billing']
 const endpoints = ['chat', 'completions', 'embeddings', 'rerank', 'images', 'audio'].map((it) => `endpoints/${it}`)
+/** Other forms of a chat. They know its endpoint, and it does not know them. */
+const chatForms = ['responses', 'messages'].map((it) => `endpoints/${it}`)
 
 /** Writes code for readers, which reads the environment and calls fetch. It is text, and this file imports nothing. */
 const CODE_SAMPLES = 'http/docs/code-samples.ts'
@@ -55,6 +57,12 @@ const rules: readonly Rule[] = [
     packages: ['typebox', 'gpt-tokenizer', 'node:crypto'],
   })),
 
+  ...chatForms.map((part) => ({
+    part,
+    may: [...below, 'dialects', 'endpoints', 'endpoints/chat'],
+    packages: ['typebox'],
+  })),
+
   // What both listeners share, and the two APIs, which do not know each other.
   { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES] },
   { part: CODE_SAMPLES, may: [], packages: [] },
@@ -62,7 +70,17 @@ const rules: readonly Rule[] = [
   { part: 'http/console', may: [...below, 'accounts', 'http'] },
   {
     part: 'http/public',
-    may: [...below, ...shared, 'endpoints', ...endpoints, 'http', 'http/console', 'pipeline', 'telemetry'],
+    may: [
+      ...below,
+      ...shared,
+      'endpoints',
+      ...endpoints,
+      ...chatForms,
+      'http',
+      'http/console',
+      'pipeline',
+      'telemetry',
+    ],
   },
   { part: 'http/admin', may: [...below, ...shared, 'http', 'http/console', 'telemetry'] },
 

@@ -88,6 +88,288 @@ export interface Operations {
       }
     }
   }
+  responses: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      input:
+        | string
+        | readonly {
+            type?: string
+            role?: 'system' | 'developer' | 'user' | 'assistant'
+            content?:
+              | string
+              | readonly {
+                  type: string
+                  text?: string
+                  refusal?: string
+                  image_url?: string
+                  detail?: 'auto' | 'low' | 'high' | 'original'
+                }[]
+            call_id?: string
+            name?: string
+            namespace?: string
+            arguments?: string
+            input?: string
+            output?:
+              | string
+              | readonly {
+                  type: string
+                  text?: string
+                  refusal?: string
+                  image_url?: string
+                  detail?: 'auto' | 'low' | 'high' | 'original'
+                }[]
+            encrypted_content?: string
+          }[]
+      instructions?: string
+      stream?: boolean
+      max_output_tokens?: number
+      temperature?: number
+      top_p?: number
+      tools?: readonly {
+        type: string
+        name?: string
+        description?: string
+        parameters?: Record<string, unknown>
+        strict?: boolean
+        format?: { type: string; syntax?: string; definition?: string }
+        tools?: readonly {
+          type: string
+          name?: string
+          description?: string
+          parameters?: Record<string, unknown>
+          strict?: boolean
+          format?: { type: string; syntax?: string; definition?: string }
+        }[]
+      }[]
+      tool_choice?:
+        | 'none'
+        | 'auto'
+        | 'required'
+        | { type: string; name?: string; namespace?: string; mode?: string; tools?: readonly { name?: string }[] }
+      parallel_tool_calls?: boolean
+      text?: {
+        format?:
+          | { type: 'text' }
+          | { type: 'json_object' }
+          | {
+              type: 'json_schema'
+              name: string
+              description?: string
+              schema: Record<string, unknown>
+              strict?: boolean
+            }
+        verbosity?: string
+      }
+      reasoning?: { effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'; summary?: string }
+      include?: readonly string[]
+      store?: boolean
+      previous_response_id?: string
+      conversation?: string | Record<string, unknown>
+      background?: boolean
+      prompt?: Record<string, unknown>
+      metadata?: Record<string, string>
+      truncation?: 'auto' | 'disabled'
+      user?: string
+      service_tier?: string
+      safety_identifier?: string
+      prompt_cache_key?: string
+    }
+    answer: {
+      id: string
+      object: 'response'
+      created_at: number
+      status: 'completed' | 'incomplete' | 'failed' | 'in_progress'
+      model: string
+      output: readonly (
+        | {
+            id: string
+            type: 'message'
+            role: 'assistant'
+            status: 'in_progress' | 'completed' | 'incomplete'
+            content: readonly {
+              type: 'output_text'
+              text: string
+              annotations: readonly Record<string, unknown>[]
+              logprobs: readonly Record<string, unknown>[]
+            }[]
+          }
+        | {
+            id: string
+            type: 'reasoning'
+            status: 'in_progress' | 'completed' | 'incomplete'
+            summary: readonly Record<string, unknown>[]
+            content: readonly { type: 'reasoning_text'; text: string }[]
+            encrypted_content?: string
+          }
+        | {
+            id: string
+            type: 'function_call'
+            status: 'in_progress' | 'completed' | 'incomplete'
+            call_id: string
+            name: string
+            namespace?: string
+            arguments: string
+          }
+        | {
+            id: string
+            type: 'custom_tool_call'
+            status: 'in_progress' | 'completed' | 'incomplete'
+            call_id: string
+            name: string
+            namespace?: string
+            input: string
+          }
+      )[]
+      error: { code: string; message: string } | null
+      incomplete_details: { reason: string } | null
+      usage: {
+        input_tokens: number
+        input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
+        output_tokens: number
+        output_tokens_details: { reasoning_tokens: number }
+        total_tokens: number
+      } | null
+      background: boolean
+      instructions: null
+      max_output_tokens: number | null
+      max_tool_calls: null
+      metadata: Record<string, string>
+      parallel_tool_calls: boolean
+      previous_response_id: null
+      reasoning: { effort: string | null; summary: null }
+      service_tier: string
+      store: false
+      temperature: number | null
+      text: { format: { type: string } }
+      tool_choice: string
+      tools: readonly Record<string, unknown>[]
+      top_logprobs: number
+      top_p: number | null
+      truncation: string
+    }
+  }
+  messages: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      messages: readonly {
+        role: 'user' | 'assistant' | 'system'
+        content:
+          | string
+          | readonly {
+              type: string
+              text?: string
+              source?: {
+                type: string
+                media_type?: string
+                data?: string
+                url?: string
+                content?: string | readonly Record<string, unknown>[]
+              }
+              id?: string
+              name?: string
+              input?: Record<string, unknown>
+              tool_use_id?: string
+              content?:
+                | string
+                | readonly {
+                    type: string
+                    text?: string
+                    source?: {
+                      type: string
+                      media_type?: string
+                      data?: string
+                      url?: string
+                      content?: string | readonly Record<string, unknown>[]
+                    }
+                  }[]
+              is_error?: boolean
+              thinking?: string
+              signature?: string
+            }[]
+      }[]
+      system?:
+        | string
+        | readonly {
+            type: string
+            text?: string
+            source?: {
+              type: string
+              media_type?: string
+              data?: string
+              url?: string
+              content?: string | readonly Record<string, unknown>[]
+            }
+            id?: string
+            name?: string
+            input?: Record<string, unknown>
+            tool_use_id?: string
+            content?:
+              | string
+              | readonly {
+                  type: string
+                  text?: string
+                  source?: {
+                    type: string
+                    media_type?: string
+                    data?: string
+                    url?: string
+                    content?: string | readonly Record<string, unknown>[]
+                  }
+                }[]
+            is_error?: boolean
+            thinking?: string
+            signature?: string
+          }[]
+      tools?: readonly {
+        type?: string
+        name: string
+        description?: string
+        input_schema?: Record<string, unknown>
+        strict?: boolean
+      }[]
+      tool_choice?: { type: 'auto' | 'any' | 'tool' | 'none'; name?: string; disable_parallel_tool_use?: boolean }
+      thinking?: { type: string; display?: string }
+      output_config?: {
+        effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+        format?: { type: 'json_schema'; schema: Record<string, unknown> }
+      }
+      output_format?: { type: 'json_schema'; schema: Record<string, unknown> }
+      max_tokens: number
+      stream?: boolean
+      temperature?: number
+      top_p?: number
+      top_k?: number
+      stop_sequences?: readonly string[]
+      metadata?: { user_id?: string }
+      service_tier?: string
+    }
+    answer: {
+      id: string
+      type: 'message'
+      role: 'assistant'
+      model: string
+      content: readonly (
+        | { type: 'text'; text: string }
+        | { type: 'thinking'; thinking: string; signature: string }
+        | { type: 'tool_use'; id: string; name: string; input: Record<string, unknown> }
+      )[]
+      stop_reason: 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use' | 'refusal'
+      stop_sequence: string | null
+      stop_details: null
+      usage: {
+        input_tokens: number
+        cache_creation_input_tokens: number
+        cache_read_input_tokens: number
+        output_tokens: number
+        output_tokens_details: { thinking_tokens: number }
+      }
+    }
+  }
   completions: {
     path: {}
     query: {}
@@ -273,6 +555,97 @@ export interface Operations {
       }[]
       words?: readonly { word: string; start: number; end: number }[]
     }
+  }
+  countTokens: {
+    path: {}
+    query: {}
+    body: {
+      model: string
+      messages: readonly {
+        role: 'user' | 'assistant' | 'system'
+        content:
+          | string
+          | readonly {
+              type: string
+              text?: string
+              source?: {
+                type: string
+                media_type?: string
+                data?: string
+                url?: string
+                content?: string | readonly Record<string, unknown>[]
+              }
+              id?: string
+              name?: string
+              input?: Record<string, unknown>
+              tool_use_id?: string
+              content?:
+                | string
+                | readonly {
+                    type: string
+                    text?: string
+                    source?: {
+                      type: string
+                      media_type?: string
+                      data?: string
+                      url?: string
+                      content?: string | readonly Record<string, unknown>[]
+                    }
+                  }[]
+              is_error?: boolean
+              thinking?: string
+              signature?: string
+            }[]
+      }[]
+      system?:
+        | string
+        | readonly {
+            type: string
+            text?: string
+            source?: {
+              type: string
+              media_type?: string
+              data?: string
+              url?: string
+              content?: string | readonly Record<string, unknown>[]
+            }
+            id?: string
+            name?: string
+            input?: Record<string, unknown>
+            tool_use_id?: string
+            content?:
+              | string
+              | readonly {
+                  type: string
+                  text?: string
+                  source?: {
+                    type: string
+                    media_type?: string
+                    data?: string
+                    url?: string
+                    content?: string | readonly Record<string, unknown>[]
+                  }
+                }[]
+            is_error?: boolean
+            thinking?: string
+            signature?: string
+          }[]
+      tools?: readonly {
+        type?: string
+        name: string
+        description?: string
+        input_schema?: Record<string, unknown>
+        strict?: boolean
+      }[]
+      tool_choice?: { type: 'auto' | 'any' | 'tool' | 'none'; name?: string; disable_parallel_tool_use?: boolean }
+      thinking?: { type: string; display?: string }
+      output_config?: {
+        effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+        format?: { type: 'json_schema'; schema: Record<string, unknown> }
+      }
+      output_format?: { type: 'json_schema'; schema: Record<string, unknown> }
+    }
+    answer: { input_tokens: number }
   }
   models: {
     path: {}
@@ -563,6 +936,8 @@ export interface Operations {
 
 export const operations = {
   chatCompletions: ['POST', '/api/v1/chat/completions'],
+  responses: ['POST', '/api/v1/responses'],
+  messages: ['POST', '/api/v1/messages'],
   completions: ['POST', '/api/v1/completions'],
   embeddings: ['POST', '/api/v1/embeddings'],
   rerank: ['POST', '/api/v1/rerank'],
@@ -570,6 +945,7 @@ export const operations = {
   imagesGenerations: ['POST', '/api/v1/images/generations'],
   audioTranscriptions: ['POST', '/api/v1/audio/transcriptions'],
   audioTranslations: ['POST', '/api/v1/audio/translations'],
+  countTokens: ['POST', '/api/v1/messages/count_tokens'],
   models: ['GET', '/api/v1/models'],
   modelsDetail: ['GET', '/api/v1/models/detail'],
   modelsSlug: ['GET', '/api/v1/models/{slug}'],

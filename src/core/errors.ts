@@ -47,20 +47,30 @@ interface ErrorBody {
   }
 }
 
+/** What a request needs, and what the context of its model has room for. */
+export interface ContextTokens {
+  readonly input: number
+  readonly output: number
+  readonly limit: number
+}
+
 /** A refusal listed in the table. Anything else that is thrown becomes `internal_error`. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly param: string | null
   readonly retryAfter: number | null
+  /** Of `context_length_exceeded`, if they are known. Some clients read them. */
+  readonly tokens: ContextTokens | undefined
 
   constructor(
     code: ErrorCode,
     message: string,
-    details: { param?: string; retryAfter?: number; cause?: unknown } = {},
+    details: { param?: string; retryAfter?: number; cause?: unknown; tokens?: ContextTokens } = {},
   ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.param = details.param ?? null
+    this.tokens = details.tokens
     const listed = errorTable[code].retryAfter
     this.retryAfter = listed === 'computed' ? clampRetryAfter(details.retryAfter ?? 1) : listed
   }

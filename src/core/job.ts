@@ -28,6 +28,8 @@ export interface Job {
   /** What the engine reads, if it matters which of its addresses reads it. */
   readonly prompt?: PromptBlocks | undefined
   readonly answer: WholeAnswer | StreamedAnswer
+  /** What was left out of the request, for a header of the answer. */
+  readonly warnings?: readonly string[]
 }
 
 export interface EngineRequest {
@@ -142,4 +144,8 @@ export interface StreamRelay {
   deltasSinceReport(): number
   /** The end of a complete answer. */
   closing(usage: Usage): string
+  /** The end of an answer that did not complete. */
+  failure(error: ApiError): string
+  /** What to send when nothing else was sent for a while; undefined if the API has nothing for that. */
+  readonly idle?: (() => string) | undefined
 }

@@ -7,7 +7,7 @@ import { tryParseJson } from './engine-operation.ts'
 import { finishReason } from './finish-reason.ts'
 import { echoOf, leastTokensOf, tokenBudget, type OutputLimit } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
-import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage } from './generation-usage.ts'
+import { readUsage, sumOfChoices, toWireUsage, type ReportedUsage, type WireUsage } from './generation-usage.ts'
 
 /** Where the complete answers of chat and text completion differ. `Content`: the fields that hold the output. */
 export interface AnswerFormat<Content extends object> {
@@ -19,6 +19,21 @@ export interface AnswerFormat<Content extends object> {
   outputOf(content: Content): string
   /** The same content, with only as much of each of its texts as `keep` returns. */
   cut(content: Content, keep: (text: string) => string): Content
+  /** The answer in another API's format. */
+  render?(
+    head: AnswerHead,
+    choices: readonly [AnswerChoice<Content>, ...AnswerChoice<Content>[]],
+    usage: WireUsage,
+  ): object
+}
+
+interface AnswerChoice<Content> {
+  readonly index: number
+  readonly content: Content
+  readonly logprobs: unknown
+  readonly finish_reason: string | undefined
+  /** As the engine wrote it. */
+  readonly raw: JsonRecord
 }
 
 /**
@@ -44,6 +59,7 @@ export function generationAnswer<Content extends object>(
       content: format.content(choice, `${head.id}_${position}`),
       logprobs: format.logprobs(choice),
       finish_reason: finishReason(choice['finish_reason']),
+      raw: choice,
     }))
   // As in a stream: an answer that lacks a choice, or does not say why one ended, is incomplete.
   if (all.length < limit.choices || all.some((choice) => choice.finish_reason === undefined)) return undefined
@@ -55,8 +71,11 @@ export function generationAnswer<Content extends object>(
     estimated: !isPartial ? undefined : (options.prompts ?? 1) > 1 ? 'input and output' : 'output',
     isPastLimit: all.length > limit.choices || choices.some((choice) => choice.isCut),
     outputBytes: () => choices.reduce((sum, choice) => sum + Buffer.byteLength(ownOutput(choice)), 0),
-    render: (usage) =>
-      JSON.stringify({
+    render: (usage) => {
+      const wire = toWireUsage(usage, reported)
+      const [first, ...others] = choices
+      if (format.render && first) return JSON.stringify(format.render(head, [first, ...others], wire))
+      return JSON.stringify({
         id: format.idPrefix + head.id,
         object: format.object,
         created: head.created,
@@ -67,8 +86,9 @@ export function generationAnswer<Content extends object>(
           logprobs,
           finish_reason,
         })),
-        usage: toWireUsage(usage, reported),
-      }),
+        usage: wire,
+      })
+    },
   }
 
   function ownOutput({ index, content }: (typeof all)[number]): string {

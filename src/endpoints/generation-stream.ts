@@ -1,11 +1,12 @@
 import { eventSplitter } from '../core/event-stream.ts'
+import type { ApiError } from '../core/errors.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
 import type { Usage } from '../core/money/rating.ts'
 import { finishReason } from './finish-reason.ts'
 import { streamCount } from './generation-count.ts'
 import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
 import type { GenerationOptions } from './generation-options.ts'
-import { readUsage, toWireUsage, type ReportedUsage } from './generation-usage.ts'
+import { readUsage, toWireUsage, type ReportedUsage, type WireUsage } from './generation-usage.ts'
 import { readChunk, type StreamChunk } from './stream-chunk.ts'
 
 /** Where the streams of chat and text completion differ. */
@@ -26,6 +27,15 @@ interface StreamFormat<Choice extends AnyChoice> {
   rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice
   /** A choice that ends with this finish_reason; or with a better one, if its output shows that. */
   ending(index: number, reason: 'stop' | 'length'): Choice
+  /** The end of the stream in another API's format. It is there for all of these or none. */
+  readonly ends?: StreamEnds | undefined
+}
+
+/** How another API ends a stream, in bytes as latin1. */
+interface StreamEnds {
+  closing(usage: WireUsage): string
+  failure(error: ApiError): string
+  idle(): string
 }
 
 export interface RewrittenChoice {
@@ -210,16 +220,19 @@ export function generationStream<Choice extends AnyChoice>(
     reportedUsage: () => count.reported()?.usage,
     deltaCount: () => deltas,
     deltasSinceReport: () => count.uncovered(deltas),
+    idle: format.ends && (() => format.ends?.idle() ?? ''),
+    failure: (error) => format.ends?.failure(error) ?? `data: ${JSON.stringify(error.body())}\n\n`,
     closing(usage, counted = count.reported()) {
-      if (!includeUsage) return 'data: [DONE]\n\n'
       const wire = toWireUsage(usage, counted)
+      if (format.ends) return format.ends.closing(wire)
+      if (!includeUsage) return 'data: [DONE]\n\n'
       return `${headText}"choices":[],"usage":${JSON.stringify(wire)}}\n\ndata: [DONE]\n\n`
     },
   }
 }
 
 /** One character per byte. */
-function toBytes(text: string): string {
+export function toBytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 

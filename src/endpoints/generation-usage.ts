@@ -2,7 +2,7 @@ import { noUsage, type Usage } from '../core/money/rating.ts'
 import { tokenCount } from '../dialects/reading.ts'
 
 /** Token counts as callers see them. */
-interface WireUsage {
+export interface WireUsage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
   readonly total_tokens: number

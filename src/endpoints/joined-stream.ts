@@ -41,6 +41,7 @@ export function joinedStream(
     deltaCount: () => total((stream) => stream.deltaCount()),
     deltasSinceReport: () => total((stream) => stream.deltasSinceReport()),
     closing: (usage) => current().closing(usage, reported()),
+    failure: (error) => current().failure(error),
   }
 }
 

@@ -31,6 +31,6 @@ export function allowedOutputTokens(
   throw new ApiError(
     'context_length_exceeded',
     `This model's maximum context length is ${model.contextLength} tokens, but the request needs about ${input + allowed} (${input} in the ${inputName}, ${allowed} in the completion). Shorten the ${inputName} or lower ${name}.`,
-    { param: inputName },
+    { param: inputName, tokens: { input, output: allowed, limit: model.contextLength } },
   )
 }

@@ -39,6 +39,8 @@ export class Exchange implements Reply {
   caller: Caller | undefined
   /** The rate limiter's decision, which the headers are made from. Set before anything is sent. */
   rate: RateView | undefined
+  /** Further headers of the response, whatever it will be. */
+  readonly headers: Record<string, string> = {}
   /** Further fields for the log line. Never prompts, never keys. */
   readonly notes: Record<string, unknown> = {}
 
@@ -254,6 +256,7 @@ export class Exchange implements Reply {
     // node:http writes a flat list without checking each name again.
     const flat = ['X-Request-Id', this.requestId]
     for (const name in headers) flat.push(name, headers[name] ?? '')
+    for (const name in this.headers) flat.push(name, this.headers[name] ?? '')
     const common = this.#listener.commonHeaders(this)
     for (const name in common) flat.push(name, common[name] ?? '')
     this.#response.writeHead(status, flat)

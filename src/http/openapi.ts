@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { errorTable, type ErrorCode } from '../core/errors.ts'
 import { errorSchema } from './common-schema.ts'
 import { errorExample } from './docs/error-examples.ts'
-import type { Content, HeaderDescription, Operation, Route } from './route.ts'
+import type { Content, ErrorShape, HeaderDescription, Operation, Route } from './route.ts'
 
 /** What the documentation says about an API as a whole. The rest comes from its routes. */
 export interface ApiDescription {
@@ -100,7 +100,7 @@ function toOperation(api: ApiDescription, { operation, isOpen }: DocumentedRoute
         headers: { ...api.headers, ...response.headers },
         content: Object.fromEntries(Object.entries(response.content).map(([type, it]) => [type, toMedia(it)])),
       },
-      ...errorResponses(api, isOpen ? errors : [...errors, ...api.errors]),
+      ...errorResponses(api, operation, isOpen ? errors : [...errors, ...api.errors]),
     },
   }
 }
@@ -156,7 +156,11 @@ function queryParameters({ query }: Operation): readonly object[] {
 /** A field of a query. It has an example if it is required. */
 export type QueryField = TSchema & { readonly description?: string; readonly example?: string }
 
-function errorResponses(api: ApiDescription, codes: readonly ErrorCode[]): Record<number, object> {
+function errorResponses(
+  api: ApiDescription,
+  { errorShape }: Operation,
+  codes: readonly ErrorCode[],
+): Record<number, object> {
   const byStatus = Map.groupBy(new Set(codes), (code) => errorTable[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
@@ -171,11 +175,16 @@ function errorResponses(api: ApiDescription, codes: readonly ErrorCode[]): Recor
         },
         content: {
           'application/json': {
-            schema: { $ref: '#/components/schemas/Error' },
-            example: errorExample(group[0] as ErrorCode),
+            schema: errorShape?.schema ? published(errorShape.schema) : { $ref: '#/components/schemas/Error' },
+            example: shapedExample(group[0] as ErrorCode, errorShape),
           },
         },
       },
     ]),
   )
+}
+
+function shapedExample(code: ErrorCode, shape: ErrorShape | undefined): object {
+  const error = errorExample(code)
+  return shape?.schema ? shape.body(error, '01k3zq8v6t') : error.body()
 }

@@ -1,5 +1,5 @@
 import type { Static, TObject, TSchema } from 'typebox'
-import type { ErrorCode } from '../core/errors.ts'
+import type { ApiError, ErrorCode } from '../core/errors.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Routes as data. The router, the OpenAPI document and the docs page are all made from the same list. */
@@ -30,6 +30,14 @@ export interface Operation {
   readonly response: ResponseDescription
   /** Besides those that any route may give. */
   readonly errors: readonly ErrorCode[]
+  /** The shape of its errors, if the API that it belongs to has another one. */
+  readonly errorShape?: ErrorShape | undefined
+}
+
+export interface ErrorShape {
+  /** undefined: the usual one, with further fields. */
+  readonly schema?: TSchema
+  body(error: ApiError, requestId: string): object
 }
 
 /** A parameter in the path. */

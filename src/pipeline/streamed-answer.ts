@@ -3,6 +3,7 @@ import { streamedUsage, type CountedUsage } from '../core/estimated-usage.ts'
 import type { EngineRequest, StreamedAnswer } from '../core/job.ts'
 import type { RequestRow } from '../core/money/ledger.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
+import { keepAlive } from './keep-alive.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 import { sentShare, settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
@@ -20,11 +21,13 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
   let end: CallEnd = { kind: 'ended' }
   let firstTokenAt: number | null = null
   let isOpen = false
+  const { idle: idleText } = relay
+  const alive = keepAlive(parts.clock, idleText && (() => write(idleText())))
 
   function receiverUntil(saidAll: () => void): EngineReceiver {
     let isOver = false
     return {
-      start() {},
+      start: alive.start,
       data(chunk) {
         if (isOver) return
         const text = relay.push(chunk)
@@ -36,9 +39,14 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
   }
 
   function sendOn(text: string): void {
+    if (relay.deltaCount() > 0) firstTokenAt ??= parts.clock.monotonic()
+    write(text)
+    alive.sent()
+  }
+
+  function write(text: string): void {
     if (!isOpen) reply.openStream({ 'X-Queue-Wait-Ms': String(waitMs) })
     isOpen = true
-    if (relay.deltaCount() > 0) firstTokenAt ??= parts.clock.monotonic()
     if (!reply.write(text)) calls.pauseUntilDrained()
   }
 
@@ -50,7 +58,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
         ? await settleFailure(parts, request, firstTokenAt)
         : await settle(parts, request, { outcome: 'engine_broke', ...counted, firstTokenAt })
     } finally {
-      reply.end(errorEvent(broke))
+      reply.end(relay.failure(broke))
     }
   }
 
@@ -82,15 +90,23 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     if (isRefused || why.kind === 'aborted') end = why
   }
 
+  async function takeAll(): Promise<void> {
+    for (const [number, call] of job.calls.entries()) {
+      if (number > 0) {
+        if (!relay.next()) return
+        await idle()
+      }
+      await takeStream(call)
+      if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
+    }
+  }
+
   return {
     async takeFromEngine() {
-      for (const [number, call] of job.calls.entries()) {
-        if (number > 0) {
-          if (!relay.next()) return
-          await idle()
-        }
-        await takeStream(call)
-        if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
+      try {
+        await takeAll()
+      } finally {
+        alive.stop()
       }
     },
     async giveToCaller() {
@@ -108,7 +124,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       if (!relay.isComplete()) return breakOff(counted)
       const row = await settle(parts, request, { outcome: 'completed', ...counted, firstTokenAt }).catch(
         (error: ApiError) => {
-          reply.end(errorEvent(error))
+          reply.end(relay.failure(error))
           throw error
         },
       )
@@ -116,9 +132,4 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       return row
     },
   }
-}
-
-/** The event that ends a stream which did not complete. */
-function errorEvent(error: ApiError): string {
-  return `data: ${JSON.stringify(error.body())}\n\n`
 }

@@ -31,7 +31,7 @@ export default [
   {
     name: 'body-memory-kept-as-long-as-it-waits',
     file: 'src/http/public/inference.ts',
-    find: '  exchange.holdRequest(Math.max(body.bytes.length, bytesToSend(job)))\n',
+    find: '  exchange.holdRequest(Math.max(bytes.length, bytesToSend(job)))\n',
     replace: '',
     tests: ['http/request-memory'],
   },

@@ -782,8 +782,8 @@ export default [
   {
     name: 'public-bearer-in-lower-case',
     file: 'src/http/public/public-api.ts',
-    find: '/^bearer +(\\S+) *$/i.exec(header)',
-    replace: '/^Bearer +(\\S+) *$/.exec(header)',
+    find: '/^bearer +(\\S+) *$/i.exec(authorization)',
+    replace: '/^Bearer +(\\S+) *$/.exec(authorization)',
     tests: ['http/accounts'],
   },
   {

@@ -19,11 +19,14 @@ const HANG_MS = 10_000
 /** The smallest valid request of each endpoint. */
 const good: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   '/chat/completions': { model: 'bad/chat', messages: [{ role: 'user', content: 'Hi' }] },
+  '/responses': { model: 'bad/chat', input: [{ role: 'user', content: 'Hi' }] },
+  '/messages': { model: 'bad/chat', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
   '/completions': { model: 'bad/chat', prompt: 'Hi' },
   '/embeddings': { model: 'bad/embedder', input: 'Hi' },
   '/rerank': { model: 'bad/reranker', query: 'q', documents: ['a', 'b'] },
   '/reranking': { model: 'bad/ranker', query: { text: 'q' }, passages: [{ text: 'a' }] },
   '/images/generations': { model: 'bad/painter', prompt: 'A weir' },
+  '/messages/count_tokens': { model: 'bad/chat', messages: [{ role: 'user', content: 'Hi' }] },
 }
 
 /** Needed before the service runs, to name the tests. A test below compares it with the served document. */
@@ -48,7 +51,9 @@ before(async () => {
       id,
       aliases: [],
       categories,
-      supported_parameters: Object.values(schemas).flatMap(({ properties }) => Object.keys(properties ?? {})),
+      supported_parameters: [
+        ...new Set(Object.values(schemas).flatMap(({ properties }) => Object.keys(properties ?? {}))),
+      ],
       pricing: { input_per_million: '0.20', output_per_million: '0.60', per_image: '0.04' },
       serverless: {
         engine: { kind, urls: [engine.url], model: 'engine-name' },
@@ -106,15 +111,24 @@ interface Refusal {
   }
 }
 
+/** The fields of an error's body, where an API has its own. */
+const shapes: Readonly<Record<string, readonly string[]>> = {
+  '/rerank': ['message', 'error'],
+  '/messages': ['type', 'error', 'request_id'],
+  '/messages/count_tokens': ['type', 'error', 'request_id'],
+}
+
 /** Checks the error format of a caller's mistake. */
 function refusal(path: string, { status, text }: { status: number; text: string }): Refusal['error'] {
   assert.ok(status >= 400 && status < 500, `${status}: ${text.slice(0, 300)}`)
   const body = JSON.parse(text) as Refusal
-  assert.deepEqual(Object.keys(body), path === '/rerank' ? ['message', 'error'] : ['error'])
+  assert.deepEqual(Object.keys(body), shapes[path] ?? ['error'])
   assert.deepEqual(Object.keys(body.error).toSorted(byName), ['code', 'message', 'param', 'type'])
   const { message, type, param, code } = body.error
   assert.ok(message !== '' && typeof message === 'string')
-  assert.equal(type, 'invalid_request_error')
+  const ownTypes: Readonly<Record<number, string>> = { 404: 'not_found_error', 413: 'request_too_large' }
+  const expected = path.startsWith('/messages') ? ownTypes[status] : undefined
+  assert.equal(type, expected ?? 'invalid_request_error')
   assert.equal(typeof code, 'string')
   assert.ok(param === null || typeof param === 'string')
   return body.error

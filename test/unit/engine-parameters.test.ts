@@ -101,7 +101,7 @@ const models = parseCatalog(
 )
 
 const tool = { type: 'function', function: { name: 'weather' } }
-const parts = { fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
+const parts = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
 
 /** A value that is not the default, and whatever it is only allowed with. */
 const samples: Readonly<Record<string, object>> = {

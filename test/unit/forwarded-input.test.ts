@@ -17,7 +17,7 @@ fc.configureGlobal({ seed: 1 })
 
 /** Whatever is forwarded to an engine is charged, because an engine may read it. */
 
-const parts = { fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
+const parts = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
 const every = [...Object.keys(chatRequestSchema.properties), ...Object.keys(completionsRequestSchema.properties)]
 
 const [model] = parseCatalog(

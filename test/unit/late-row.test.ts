@@ -98,7 +98,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     random: () => 0,
   })
   const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10, stream: isStream }
-  const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
+  const images = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
   const job = await finished(chatJob(parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!, images))
   const reply: Reply = {
     requestId: 'a',

@@ -160,7 +160,11 @@ const speech = fc.nat(100_000_000).map((durationMs) => async (): Promise<Case> =
   return { job, read: [], reported: () => readAnswer(job, { text: 'x', duration: 1e9, usage: { seconds: 1e9 } }) }
 })
 
-const noImages = { fetchImages: async () => [], imageLimits: { maxBytes: 1_000_000, maxSidePx: 8000 } }
+const noImages = {
+  changingLines: [],
+  fetchImages: async () => [],
+  imageLimits: { maxBytes: 1_000_000, maxSidePx: 8000 },
+}
 
 /** Leaves out what the service refuses: texts that do not fit into the context. */
 async function accepted(make: () => Promise<Case>): Promise<Case> {

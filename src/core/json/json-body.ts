@@ -41,7 +41,7 @@ export function memoryToParse(bodyBytes: number, values = limits.values): number
 export interface JsonBody {
   /** The body, after `HEADROOM` free bytes. */
   readonly bytes: Buffer
-  readonly scan: Scan
+  readonly scan: Pick<Scan, 'fields'>
   readonly value: Readonly<Record<string, unknown>>
 }
 

@@ -4,18 +4,11 @@ import { generationAnswer, type AnswerFormat } from '../generation-answer.ts'
 import { chatLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
 import { joinedStream } from '../joined-stream.ts'
+import { endingOf, type AnswerMessage, type ChatForm } from './form.ts'
 import { chatStream } from './stream.ts'
 import { cutToolCalls, toolCallText, wholeToolCalls } from './tool-calls.ts'
 
-interface Message {
-  readonly role: 'assistant'
-  readonly content: string | null
-  readonly refusal: string | null
-  readonly reasoning_content?: string
-  readonly tool_calls?: readonly unknown[]
-}
-
-const format: AnswerFormat<{ readonly message: Message }> = {
+const format: AnswerFormat<{ readonly message: AnswerMessage }> = {
   idPrefix: 'chatcmpl-',
   object: 'chat.completion',
   content: ({ message }, id) => ({ message: toMessage(asRecord(message), (call) => `call_${id}_${call}`) }),
@@ -46,7 +39,32 @@ export function chatAnswer(isStream: boolean, options: GenerationOptions): Job['
   return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
 }
 
-function toMessage(message: JsonRecord, callId: (index: number) => string): Message {
+/** The same in the form of another API, which has one choice. */
+export function translatedAnswer(
+  isStream: boolean,
+  options: GenerationOptions,
+  form: ChatForm,
+  likelyInputTokens: number,
+): Job['answer'] {
+  if (isStream) {
+    return {
+      kind: 'streamed',
+      relay: (head) => joinedStream(options, (part) => chatStream(head, part, form.stream(head, likelyInputTokens))),
+    }
+  }
+  const translated: typeof format = {
+    ...format,
+    render: (head, [choice], usage) =>
+      form.whole(head, {
+        message: choice.content.message,
+        ending: endingOf(choice.raw, choice.finish_reason ?? ''),
+        usage,
+      }),
+  }
+  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, translated) }
+}
+
+function toMessage(message: JsonRecord, callId: (index: number) => string): AnswerMessage {
   const { content, refusal } = message
   const toolCalls = asList(message['tool_calls']) ?? []
   const reasoning = message['reasoning_content'] ?? message['reasoning']

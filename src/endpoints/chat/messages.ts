@@ -20,7 +20,7 @@ const NONE_INLINED: ReadonlyMap<ImagePart, string> = new Map()
 /** Each one is an outgoing request. */
 const MAX_REMOTE_IMAGES = 16
 
-interface CheckedMessages {
+export interface CheckedMessages {
   readonly input: TokenEstimate
   readonly images: number
   /** The messages to send instead, when the caller's must not reach an engine unchanged. */

@@ -1,7 +1,8 @@
 import type { AnswerHead } from '../../core/job.ts'
 import { chatLogprobs, isChatLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
-import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
+import { generationStream, toBytes, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
+import { endingOf, type ChatDelta, type ChatEvents } from './form.ts'
 import { cutToolCalls, toolCallPieces, toolCallText, type ToolCallPieces } from './tool-calls.ts'
 
 interface Delta {
@@ -12,13 +13,6 @@ interface Delta {
   tool_calls?: readonly object[] | null
 }
 
-/** A delta in our field names, with only what it has. */
-interface Content {
-  readonly content?: string
-  readonly reasoning_content?: string
-  readonly tool_calls?: readonly object[]
-}
-
 interface Choice {
   index?: number
   delta?: Delta | null
@@ -26,8 +20,11 @@ interface Choice {
   finish_reason?: string | null
 }
 
-/** A chat stream: for each choice the role first, then content, then an empty delta with the finish_reason. */
-export function chatStream(head: AnswerHead, options: GenerationOptions): CallStream {
+/**
+ * A chat stream: for each choice the role first, then content, then an empty delta with the finish_reason. With `events`, it
+ * has those of another API instead, for its only choice.
+ */
+export function chatStream(head: AnswerHead, options: GenerationOptions, events?: ChatEvents): CallStream {
   const opened = new Set<number>()
   const finished = new Set<number>()
   const toolCalls = new Map<number, ToolCallPieces>()
@@ -44,6 +41,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
 
   function isPlain(choice: Choice): boolean {
     const { delta, index } = choice
+    if (events) return false
     if (!delta || choice.finish_reason !== null || typeof index !== 'number' || !opened.has(index)) return false
     if (delta.role !== undefined || delta.reasoning !== undefined || delta.tool_calls?.length) return false
     if (choice.logprobs && !isChatLogprobs(choice.logprobs)) return false
@@ -52,6 +50,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
 
   /** Splits a choice that combines role, content and finish_reason into one event for each. */
   function rewrite(choice: Choice, write: (choice: object) => string): RewrittenChoice {
+    if (events) return translate(choice, events)
     const index = choice.index ?? 0
     const piece = (delta: object, logprobs: unknown, finishReason: string | null): string =>
       write({ index, delta, logprobs: chatLogprobs(logprobs), finish_reason: finishReason })
@@ -70,11 +69,21 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
     return { text, finished: finishes ? index : undefined }
   }
 
+  function translate(choice: Choice, { delta, finish }: ChatEvents): RewrittenChoice {
+    const content = contentOf(choice.delta ?? {})
+    const { finish_reason: reason } = choice
+    const finishes = Boolean(reason) && finished.size === 0
+    if (finishes) finished.add(0)
+    const text = delta(content ?? {}) + (finishes && reason ? finish(endingOf(choice, reason)) : '')
+    return { text: toBytes(text), finished: finishes ? (choice.index ?? 0) : undefined }
+  }
+
   return generationStream<Choice>(head, options, {
     idPrefix: 'chatcmpl-',
     object: 'chat.completion.chunk',
     // Log probabilities in the format of text completions lack the bytes of their tokens.
-    countsCharacters: (data) => data.includes('"token_logprobs"'),
+    // The texts of another API's events are put together from several events.
+    countsCharacters: (data) => events !== undefined || data.includes('"token_logprobs"'),
     withoutRepetition,
     isPlain,
     outputOf: ({ delta }) => (delta ? outputOf(delta) : undefined),
@@ -85,6 +94,11 @@ export function chatStream(head: AnswerHead, options: GenerationOptions): CallSt
     }),
     rewrite,
     ending: (index, reason) => ({ index, delta: {}, finish_reason: toolCalls.has(index) ? 'tool_calls' : reason }),
+    ends: events && {
+      closing: (usage) => toBytes(events.closing(usage)),
+      failure: (error) => toBytes(events.failure(error)),
+      idle: () => toBytes(events.idle()),
+    },
   })
 }
 
@@ -108,9 +122,9 @@ function cutDelta(delta: Delta, keep: (text: string) => string): Delta {
 }
 
 /** The content of a delta, in our field names; undefined when it has none. */
-function contentOf(delta: Delta): Content | undefined {
+function contentOf(delta: Delta): ChatDelta | undefined {
   const reasoning = delta.reasoning_content ?? delta.reasoning
-  const content: Content = {
+  const content: ChatDelta = {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
     ...(delta.tool_calls && delta.tool_calls.length > 0 ? { tool_calls: delta.tool_calls } : {}),

@@ -86,7 +86,8 @@ interface ReadCall {
   readonly text: string | undefined
 }
 
-function readToolCall(call: unknown): ReadCall {
+/** A tool call, or a piece of one, as an engine or Weir wrote it. */
+export function readToolCall(call: unknown): ReadCall {
   const { index, id, function: written } = asRecord(call)
   const { name, arguments: text } = asRecord(written)
   return {

@@ -123,7 +123,7 @@ function errorSection(): string {
   )
   return `<section id="errors"><h2>Errors${anchor('errors', 'Errors')}</h2>
 <p>The body always has this form. If a response has <code>Retry-After</code>, wait that long and add some jitter.</p>
-<pre><code>${escapeHtml(JSON.stringify(errorExample('invalid_value'), null, 2))}</code></pre>
+<pre><code>${escapeHtml(JSON.stringify(errorExample('invalid_value').body(), null, 2))}</code></pre>
 <table><thead><tr><th>Code</th><th>Status</th><th>Retry-After</th></tr></thead><tbody>
 ${rows.join('\n')}
 </tbody></table></section>`

@@ -35,7 +35,7 @@ const examples: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   upstream_timeout: ['The engine took too long. Try again later.'],
 }
 
-export function errorExample(code: ErrorCode): object {
+export function errorExample(code: ErrorCode): ApiError {
   const [message, param] = examples[code]
-  return new ApiError(code, message, param === undefined ? {} : { param }).body()
+  return new ApiError(code, message, param === undefined ? {} : { param })
 }

@@ -10,13 +10,10 @@ export const BASE = '/api/v1'
 /** A route for callers with an API key. */
 export interface KeyRoute extends Route {
   readonly access: 'key'
-  /** Errors carry their message at the top level, too. */
-  readonly repeatsErrorMessage: boolean
   answer(exchange: Exchange, parameters: PathParameters, caller: Caller): Promise<void> | void
 }
 
 interface KeyOperation<Path extends string, Query extends TObject> extends OperationAt<Path, Query> {
-  readonly repeatsErrorMessage?: boolean
   answer(call: Call<Path, Query> & { readonly caller: Caller }): Promise<void> | void
 }
 
@@ -24,16 +21,20 @@ interface KeyOperation<Path extends string, Query extends TObject> extends Opera
 export function keyRoute<const Path extends string, Query extends TObject = TObject<{}>>(
   operation: KeyOperation<Path, Query>,
 ): KeyRoute {
-  const { method, path, query: schema, repeatsErrorMessage = false } = operation
+  const { method, path, query: schema } = operation
   return {
     method,
     path: BASE + path,
     access: 'key',
     operation,
-    repeatsErrorMessage,
     answer(exchange, parameters, caller) {
       const call = { exchange, caller, parameters, query: readQuery(schema, exchange.query) }
       return operation.answer(call as Parameters<typeof operation.answer>[0])
     },
   }
+}
+
+/** The same route at its path below /v1, for clients that build their paths so. */
+export function belowV1(route: KeyRoute): KeyRoute {
+  return { ...route, path: route.path.slice('/api'.length) }
 }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import type { SpendControl } from '../../billing/spending.ts'
@@ -42,9 +43,10 @@ export function publicApi(parts: PublicParts): Application {
   async function admit(
     exchange: Exchange,
   ): Promise<{ readonly caller: Caller; readonly session: SignedIn | undefined }> {
-    const header = exchange.request.headers.authorization
-    const key = header === undefined ? undefined : /^bearer +(\S+) *$/i.exec(header)?.[1]
-    const session = header === undefined ? sessions.find(sessionToken(exchange, 'weir_session') ?? '') : undefined
+    const { headers } = exchange.request
+    const key = keyIn(headers)
+    const hasKey = headers.authorization !== undefined || key !== undefined
+    const session = hasKey ? undefined : sessions.find(sessionToken(exchange, 'weir_session') ?? '')
     const caller = key === undefined ? session?.caller : accounts.authenticate(key)
     const decision = await (caller
       ? rateLimiter.take(
@@ -102,8 +104,8 @@ export function publicApi(parts: PublicParts): Application {
       }
     },
     errorBody(exchange, error) {
-      const repeatsMessage = routes.at(exchange.path).some((it) => it.access === 'key' && it.repeatsErrorMessage)
-      return repeatsMessage ? { message: error.message, ...error.body() } : error.body()
+      const [route] = routes.at(exchange.path)
+      return route?.operation?.errorShape?.body(error, exchange.requestId) ?? error.body()
     },
     over(exchange, failure) {
       const line = {
@@ -124,8 +126,17 @@ function addressSubject(address: string): RateSubject {
   return { kind: 'address', id: address }
 }
 
+/** The key that a request carries. The clients of /messages send it in a header of their own. */
+function keyIn({ authorization, 'x-api-key': other }: IncomingHttpHeaders): string | undefined {
+  if (authorization !== undefined) return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
+  return typeof other === 'string' && other !== '' ? other : undefined
+}
+
 function missingKey(): ApiError {
-  return new ApiError('missing_api_key', 'Send your API key in the header Authorization: Bearer <API_KEY>.')
+  return new ApiError(
+    'missing_api_key',
+    'Send your API key in the header Authorization: Bearer <API_KEY>, or in the header x-api-key.',
+  )
 }
 
 function invalidKey(key: string): ApiError {

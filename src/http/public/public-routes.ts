@@ -7,7 +7,9 @@ import { consoleRoutes, type ConsoleParts } from './console/console-routes.ts'
 import { publicDescription } from './description.ts'
 import { fileRoutes } from './files.ts'
 import { invoiceRowsRoute, type InvoiceRowsParts } from './invoice-rows.ts'
-import { inferenceRoutes, type InferenceParts } from './inference.ts'
+import { countTokensRoutes } from './count-tokens.ts'
+import { inferenceRoutes } from './inference.ts'
+import type { InferenceParts } from './json-endpoints.ts'
 import type { KeyRoute } from './key-route.ts'
 import { modelRoutes, type ModelsParts } from './models.ts'
 import { queueStatusRoute, type QueueStatusParts } from './queue-status.ts'
@@ -24,6 +26,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
   const inference = [...inferenceRoutes(parts), ...audioRoutes(parts)]
   const api = [
     ...inference,
+    ...countTokensRoutes(parts),
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
     ...ownUsageRoutes(parts),

@@ -2,12 +2,15 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import { endpointsOf, type Category, type Deployment, type Model } from '../../core/catalog.ts'
 import { ApiError, type ErrorCode } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
+import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { Caller } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
 import { BASE } from './key-route.ts'
 
 /** What all inference endpoints share: find the model, check that it fits the endpoint, run the job. */
+
+const MAX_HEADER_CHARACTERS = 1000
 
 export interface JobParts {
   readonly catalog: Catalog
@@ -19,6 +22,8 @@ export interface InferenceEndpoint {
   readonly path: string
   /** Models of this category may be called here, although they do not list the endpoint. */
   readonly alsoServes?: Category
+  /** The endpoint that this one is another form of: it serves the same models. */
+  readonly formOf?: string
 }
 
 /** The errors that every inference endpoint may give. */
@@ -48,9 +53,26 @@ export const inferenceErrors: readonly ErrorCode[] = [
   'service_unavailable',
 ]
 
+/** Of answers to requests that may offer more than a model can take. */
+export const leftOutHeaders = {
+  'X-Left-Out': { description: 'What was left out of the request, and why.', schema: { type: 'string' } },
+} as const
+
 export const queueHeaders = {
   'X-Queue-Wait-Ms': { description: 'Milliseconds the request waited in the queue.', schema: { type: 'integer' } },
 } as const
+
+/** The name of a model in a body. */
+export function modelName(body: Readonly<Record<string, unknown>>): string {
+  const { model } = body
+  if (model === undefined || model === null) {
+    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model', the slug of a model.", {
+      param: 'model',
+    })
+  }
+  if (typeof model !== 'string') throw invalidParameter('invalid_type', 'model', 'a string, the slug of a model')
+  return model
+}
 
 /** The model that the caller named, if it may be called on this endpoint. */
 export function resolveFor(
@@ -65,8 +87,9 @@ export function resolveFor(
 }
 
 export async function runJob({ pipeline }: JobParts, exchange: Exchange, caller: Caller, job: Job): Promise<void> {
-  const { model, deployment } = job
+  const { model, deployment, warnings = [] } = job
   const { notes } = exchange
+  if (warnings.length > 0) exchange.headers['X-Left-Out'] = headerText(warnings.join('; '))
   notes['model'] = model.id
   notes['lane'] = deployment.lane
   const row = await pipeline(job, caller, exchange)
@@ -78,9 +101,14 @@ export async function runJob({ pipeline }: JobParts, exchange: Exchange, caller:
   notes['output_tokens'] = row.outputTokens
 }
 
-function requireEndpoint(model: Model, { path, alsoServes }: InferenceEndpoint): void {
+function requireEndpoint(model: Model, { path, alsoServes, formOf = path }: InferenceEndpoint): void {
   const right = endpointsOf(model)
-  if (right.includes(path) || (alsoServes && model.categories.includes(alsoServes))) return
+  if (right.includes(formOf) || (alsoServes && model.categories.includes(alsoServes))) return
   const addresses = right.map((it) => BASE + it).join(' or ')
   throw new ApiError('wrong_endpoint', `${model.id} cannot be called on ${path}. Use ${addresses}.`, { param: 'model' })
+}
+
+/** What callers name may have any characters, and a header may not. */
+function headerText(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_HEADER_CHARACTERS)
 }

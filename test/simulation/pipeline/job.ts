@@ -123,6 +123,7 @@ function relays({ streams, repeatsInput }: StreamPlan, maxTokens: number): Strea
     deltaCount: () => total((it) => it.deltaCount()),
     deltasSinceReport: () => total((it) => it.deltasSinceReport()),
     closing: usageText,
+    failure: (error) => current().failure(error),
     next() {
       if (!current().isComplete() || opened.length === streams.length) return false
       opened.push(relay(maxTokens))
@@ -168,6 +169,7 @@ function relay(maxTokens: number): StreamRelay {
     deltaCount: () => tokens,
     deltasSinceReport: () => tokens - (reported?.outputTokens ?? 0),
     closing: usageText,
+    failure: (error) => `data: ${JSON.stringify(error.body())}\n\n`,
     next: () => false,
   }
 }

@@ -247,7 +247,7 @@ export const pipelineMutations: readonly PipelineMutation[] = [
     file: 'streamed-answer.ts',
     find: 'reply.end(relay.closing(counted.usage))\n',
     replace:
-      "reply.end(relay.closing(counted.usage))\n      reply.end(errorEvent(new ApiError('upstream_error', 'It closed.')))\n",
+      "reply.end(relay.closing(counted.usage))\n      reply.end(relay.failure(new ApiError('upstream_error', 'It closed.')))\n",
     breaks: 'end',
   },
   {
@@ -261,8 +261,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'a broken stream is left open',
     file: 'streamed-answer.ts',
-    find: 'reply.end(errorEvent(broke))',
-    replace: 'void errorEvent(broke)',
+    find: 'reply.end(relay.failure(broke))',
+    replace: 'void relay.failure(broke)',
     breaks: 'outcome',
   },
   {

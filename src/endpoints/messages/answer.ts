@@ -1,0 +1,67 @@
+import type { AnswerHead } from '../../core/job.ts'
+import { asRecord } from '../../dialects/reading.ts'
+import type { ChatEnding, ChatResult } from '../chat/form.ts'
+import { readToolCall } from '../chat/tool-calls.ts'
+import { tryParseJson } from '../engine-operation.ts'
+import type { WireUsage } from '../generation-usage.ts'
+import type { TranslatedMessages } from './request.ts'
+import { signatureOf, type Thinking } from './thinking.ts'
+
+/** The answer of /messages, from that of a chat. */
+export type AnswerNeeds = Pick<TranslatedMessages, 'toolNames' | 'thinking'>
+
+export function wholeMessage(head: AnswerHead, { message, ending, usage }: ChatResult, needs: AnswerNeeds): object {
+  const { content, refusal, reasoning_content: reasoning, tool_calls: calls = [] } = message
+  const text = content || refusal
+  return {
+    ...messageHead(head),
+    content: [
+      ...(reasoning === undefined || needs.thinking === 'hidden' ? [] : [thinkingBlock(reasoning, needs.thinking)]),
+      ...(text ? [{ type: 'text', text }] : []),
+      ...calls.map((call) => toolUse(call, needs)),
+    ],
+    ...messageEnd(ending),
+    usage: messagesUsage(usage),
+  }
+}
+
+function thinkingBlock(text: string, thinking: Thinking): object {
+  return { type: 'thinking', thinking: thinking === 'shown' ? text : '', signature: signatureOf(text, thinking) }
+}
+
+export function messageHead({ id, model }: AnswerHead): object {
+  return { id: `msg_${id}`, type: 'message', role: 'assistant', model }
+}
+
+export function messageEnd({ reason, stop }: ChatEnding): object {
+  const isAtStop = reason === 'stop' && stop !== undefined
+  return {
+    stop_reason: isAtStop ? 'stop_sequence' : (stopReasons[reason] ?? 'end_turn'),
+    stop_sequence: isAtStop ? stop : null,
+    stop_details: null,
+  }
+}
+
+const stopReasons: Readonly<Record<string, string>> = {
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  content_filter: 'refusal',
+}
+
+export function messagesUsage(usage: WireUsage): object {
+  const cached = usage.prompt_tokens_details.cached_tokens
+  return {
+    input_tokens: usage.prompt_tokens - cached,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cached,
+    output_tokens: usage.completion_tokens,
+    output_tokens_details: { thinking_tokens: usage.completion_tokens_details.reasoning_tokens },
+  }
+}
+
+function toolUse(call: unknown, { toolNames }: AnswerNeeds): object {
+  const { id, name = '', text = '' } = readToolCall(call)
+  // A call that was cut off at max_tokens has no complete arguments.
+  const input = asRecord(tryParseJson(Buffer.from(text)))
+  return { type: 'tool_use', id, name: toolNames.get(name) ?? name, input }
+}

@@ -1,0 +1,176 @@
+import type { TObject, TSchema } from 'typebox'
+import type { Deployment, Model } from '../../core/catalog.ts'
+import type { ApiError } from '../../core/errors.ts'
+import type { AnswerHead, Job } from '../../core/job.ts'
+import type { JsonBody } from '../../core/json/json-body.ts'
+import type { WaitingWork } from '../../core/sliced-work.ts'
+import { chatJob, type ChatParts } from '../../endpoints/chat/job.ts'
+import { chatExample, chatRequestSchema, chatResponseSchema } from '../../endpoints/chat/schema.ts'
+import { completionsJob } from '../../endpoints/completions/job.ts'
+import {
+  completionsExample,
+  completionsRequestSchema,
+  completionsResponseSchema,
+} from '../../endpoints/completions/schema.ts'
+import { embeddingsJob } from '../../endpoints/embeddings/job.ts'
+import {
+  embeddingsExample,
+  embeddingsRequestSchema,
+  embeddingsResponseSchema,
+} from '../../endpoints/embeddings/schema.ts'
+import { imagesJob } from '../../endpoints/images/job.ts'
+import { imagesExample, imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
+import { messagesError } from '../../endpoints/messages/errors.ts'
+import { messagesJob } from '../../endpoints/messages/job.ts'
+import {
+  messagesErrorSchema,
+  messagesExample,
+  messagesRequestSchema,
+  messagesResponseSchema,
+} from '../../endpoints/messages/schema.ts'
+import { responsesError } from '../../endpoints/responses/errors.ts'
+import { responsesExample } from '../../endpoints/responses/example.ts'
+import { responsesJob } from '../../endpoints/responses/job.ts'
+import { responsesRequestSchema, responsesResponseSchema } from '../../endpoints/responses/schema.ts'
+import { refusedStream } from '../../endpoints/responses/stream.ts'
+import { rerankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
+import {
+  rerankExample,
+  rerankingExample,
+  rerankingRequestSchema,
+  rerankingResponseSchema,
+  rerankRequestSchema,
+  rerankResponseSchema,
+} from '../../endpoints/rerank/schema.ts'
+import type { FileStore } from '../../ports/files.ts'
+import type { ErrorShape } from '../route.ts'
+import type { InferenceEndpoint, JobParts } from './run-job.ts'
+
+/** The inference endpoints that take JSON, as data. */
+
+export interface InferenceParts extends JobParts, ChatParts {
+  /** Keeps the images that callers ask for as links. undefined: links are not offered. */
+  readonly files: FileStore | undefined
+  readonly limits: { readonly maxBodyBytes: number }
+}
+
+/** Makes a job in slices, or at once if that never takes long. */
+type MakeJob = (body: JsonBody, model: Model, deployment: Deployment, parts: InferenceParts) => WaitingWork<Job> | Job
+
+export interface JsonEndpoint extends InferenceEndpoint {
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  readonly request: TObject
+  readonly response: TSchema
+  /** With a stream: the answer is an event stream if the request says so. */
+  readonly example: { readonly request: object; readonly answer: object; readonly stream?: string }
+  /** The shape of errors, if the API has its own. */
+  readonly errorShape?: ErrorShape
+  /** Clients insist on the path below /v1 as well. */
+  readonly isAlsoBelowV1?: boolean
+  /** The stream that answers a refused request for one, if clients look for the error there; otherwise undefined. */
+  readonly streamedRefusal?: (error: ApiError, head: AnswerHead) => string | undefined
+  readonly makeJob: MakeJob
+}
+
+export const jsonEndpoints: readonly JsonEndpoint[] = [
+  {
+    path: '/chat/completions',
+    id: 'chatCompletions',
+    summary: 'Chat completion',
+    description:
+      'Answers a conversation. With stream: true, the tokens arrive as server-sent events that end with data: [DONE]. While the model is busy, the request waits in its queue with the connection open and silent; X-Queue-Wait-Ms says how long it waited.',
+    request: chatRequestSchema,
+    response: chatResponseSchema,
+    example: chatExample,
+    makeJob: chatJob,
+  },
+  {
+    path: '/responses',
+    formOf: '/chat/completions',
+    isAlsoBelowV1: true,
+    id: 'responses',
+    summary: 'Responses',
+    description:
+      'A chat in the form of the OpenAI Responses API, whole or streamed, which Codex uses. It is validated, queued, limited and billed like a chat completion. Nothing is stored: send the whole conversation as input. Custom tools become functions with one string; tools of other types are left out and named in X-Left-Out. A stream whose prompt is too long is answered with response.failed and the code context_length_exceeded. Also at /v1/responses.',
+    request: responsesRequestSchema,
+    response: responsesResponseSchema,
+    example: responsesExample,
+    errorShape: { body: (error) => responsesError(error).body() },
+    streamedRefusal: (error, head) =>
+      error.code === 'context_length_exceeded' ? refusedStream(head, error) : undefined,
+    makeJob: responsesJob,
+  },
+  {
+    path: '/messages',
+    formOf: '/chat/completions',
+    isAlsoBelowV1: true,
+    id: 'messages',
+    summary: 'Messages, for clients of the Anthropic API',
+    description:
+      'A chat in the form of the Anthropic Messages API, whole or streamed. It is validated, queued, limited and billed like a chat completion. The key may also be in the header x-api-key; anthropic-version, anthropic-beta and ?beta=true are accepted and change nothing. Tools other than functions are left out and named in X-Left-Out. Errors have the shape of that API. Also at /v1/messages.',
+    request: messagesRequestSchema,
+    response: messagesResponseSchema,
+    example: messagesExample,
+    errorShape: { schema: messagesErrorSchema, body: messagesError },
+    makeJob: messagesJob,
+  },
+  {
+    path: '/completions',
+    // The older form of text completion has no category of its own.
+    alsoServes: 'llm',
+    id: 'completions',
+    summary: 'Text completion (legacy)',
+    description: 'Continues one or several texts. Current models are made for chat completion instead.',
+    request: completionsRequestSchema,
+    response: completionsResponseSchema,
+    example: completionsExample,
+    makeJob: completionsJob,
+  },
+  {
+    path: '/embeddings',
+    id: 'embeddings',
+    summary: 'Embeddings',
+    description: 'Returns one vector per text, in the order of the input. base64 is little-endian float32.',
+    request: embeddingsRequestSchema,
+    response: embeddingsResponseSchema,
+    example: embeddingsExample,
+    makeJob: embeddingsJob,
+  },
+  {
+    path: '/rerank',
+    id: 'rerank',
+    summary: 'Rerank documents',
+    description:
+      'Sorts documents by relevance to a query, best first, with scores from 0 to 1. For models that list the endpoint /rerank. Errors carry their message at the top level, too.',
+    request: rerankRequestSchema,
+    response: rerankResponseSchema,
+    example: rerankExample,
+    // @ai-sdk/cohere reads only that one.
+    errorShape: { body: (error) => ({ message: error.message, ...error.body() }) },
+    makeJob: rerankJob,
+  },
+  {
+    path: '/reranking',
+    id: 'reranking',
+    summary: 'Rerank passages',
+    description:
+      'Sorts passages by relevance to query.text, best first, with raw logits. For models that list the endpoint /reranking.',
+    request: rerankingRequestSchema,
+    response: rerankingResponseSchema,
+    example: rerankingExample,
+    makeJob: rerankingJob,
+  },
+  {
+    path: '/images/generations',
+    id: 'imagesGenerations',
+    summary: 'Generate images',
+    description:
+      'Makes images from a prompt. They are returned as base64, or as links that expire if the operator has set up file storage. Each delivered image is billed; an engine may make fewer than requested. In the queue, each image counts as 1000 tokens.',
+    request: imagesRequestSchema,
+    response: imagesResponseSchema,
+    example: imagesExample,
+    makeJob: imagesJob,
+  },
+]

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { chatStage, type ChatStage } from '../support/chat-stage.ts'
+import { eventually, gate } from '../support/waiting.ts'
+
+/** The other forms of a chat over real sockets: where they are, and that they are queued, limited and billed like a chat. */
+
+const forms = {
+  '/responses': { model: 'meta/test-8b', input: 'Hi', max_output_tokens: 50 },
+  '/messages': { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 50 },
+} as const
+
+type Form = keyof typeof forms
+
+function ask({ weir }: ChatStage, path: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
+  const address = path.startsWith('/v1') ? weir.base.replace('/api/v1', path) : weir.base + path
+  return fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': weir.key, ...headers },
+    body: JSON.stringify(body),
+  })
+}
+
+for (const form of Object.keys(forms) as Form[]) {
+  describe(`POST ${form}`, () => {
+    it('[A3] is also below /v1, with the headers and the query that clients send', async (t) => {
+      const stage = await chatStage(t)
+      const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'any-2026-01-01' }
+      const response = await ask(stage, `/v1${form}?beta=true`, forms[form], headers)
+      assert.equal(response.status, 200, await response.text())
+      assert.equal(response.headers.get('x-queue-wait-ms'), '0')
+      assert.match(response.headers.get('x-ratelimit-remaining') ?? '', /^\d+$/)
+      assert.equal((await stage.weir.ledger())[0]?.endpoint, form)
+    })
+
+    it('[A8] is silent while it waits in the queue, and answered in its turn', async (t) => {
+      const { opened, open } = gate()
+      const stage = await chatStage(t, {
+        limits: { max_concurrent_requests: 1 },
+        script: { hold: { afterTokens: 1, until: opened } },
+      })
+      const first = ask(stage, form, { ...forms[form], stream: true })
+      await stage.engine.arrived(1)
+      let hasAnswered = false
+      const second = ask(stage, form, { ...forms[form], stream: true }).finally(() => (hasAnswered = true))
+      await eventually('the second waits', async () => {
+        const status = await stage.weir.call('/queue/status')
+        return ((await status.json()) as { data: { queue_depth: number }[] }).data[0]?.queue_depth === 1
+      })
+      await (await first).body?.getReader().read()
+      assert.equal(hasAnswered, false)
+      open()
+      const response = await second
+      assert.match(await response.text(), /message_stop|response\.completed/)
+      assert.match(response.headers.get('x-queue-wait-ms') ?? '', /^[1-9]\d*$/)
+    })
+
+    it('[A7] ends at the limit, and bills no more, if the engine goes on', async (t) => {
+      const tokens = Array.from({ length: 200 }, (_, index) => ` word${index}`)
+      const stage = await chatStage(t, { script: { tokens } })
+      const name = form === '/messages' ? 'max_tokens' : 'max_output_tokens'
+      const response = await ask(stage, form, { ...forms[form], [name]: 20, stream: true })
+      assert.match(await response.text(), /"stop_reason":"max_tokens"|"reason":"max_output_tokens"/)
+      const [row] = await stage.weir.ledger()
+      assert.ok(row && row.outputTokens <= 20, `${row?.outputTokens}`)
+    })
+
+    it('[A5] names models of other categories, like a chat', async (t) => {
+      const stage = await chatStage(t, { model: { categories: ['embedding'] } })
+      const response = await ask(stage, form, forms[form])
+      assert.equal(response.status, 400)
+      assert.match(await response.text(), /Use \/api\/v1\/embeddings/)
+    })
+  })
+}
+
+describe('x-api-key', () => {
+  it('[A3] is a key on every endpoint, and Authorization wins over it', async (t) => {
+    const stage = await chatStage(t)
+    const body = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }] }
+    assert.equal((await ask(stage, '/chat/completions', body)).status, 200)
+    const wrong = await ask(stage, '/chat/completions', body, { authorization: 'Bearer weir_wrong' })
+    assert.equal(wrong.status, 401)
+    const right = await ask(stage, '/chat/completions', body, {
+      authorization: `Bearer ${stage.weir.key}`,
+      'x-api-key': 'wrong',
+    })
+    assert.equal(right.status, 200)
+    assert.equal((await ask(stage, '/messages', forms['/messages'], { 'x-api-key': '' })).status, 401)
+  })
+})
