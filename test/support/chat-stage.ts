@@ -47,8 +47,11 @@ export async function chatStage(t: TestContext, options: StageOptions = {}): Pro
   engine.script = options.script ?? {}
   let weir: TestWeir | undefined
   t.after(async () => {
-    await weir?.stop()
-    await engine.close()
+    try {
+      await weir?.stop()
+    } finally {
+      await engine.close()
+    }
   })
   weir = await startWeir(stageConfig([engine.url], options))
   return { weir, engine }

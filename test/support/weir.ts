@@ -7,6 +7,7 @@ import { loadConfig } from '../../src/config.ts'
 import { openSettledStore } from '../../src/settled-books.ts'
 import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import { within } from './waiting.ts'
 
 /** The real service on real sockets and a real data directory, for tests. */
 export interface TestWeir {
@@ -127,7 +128,8 @@ export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {
     writeConfig,
     reload: () => admin('POST', '/admin/v1/catalog/reload'),
     async stop() {
-      await service.stop()
+      // A request that never ends would keep it from stopping, and the test from failing.
+      await within(60_000, 'the service stops', service.stop())
       rmSync(folder, { recursive: true, force: true })
     },
   }
