@@ -18,8 +18,8 @@ export function readChunk<Choice>(json: string): StreamChunk<Choice> | 'unreadab
   } catch {
     return json.trim() === '' ? nothing : 'unreadable'
   }
-  if (value === null) return nothing
   if (typeof value !== 'object' || Array.isArray(value)) return 'wrong'
+  // null is read as an empty record.
   const chunk = asRecord(value)
   return isGiven(chunk['error']) || !asList(chunk['choices'] ?? [])?.every(isChoice) ? 'wrong' : chunk
 }

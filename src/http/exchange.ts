@@ -118,10 +118,11 @@ export class Exchange implements Reply {
     this.#endWith(body)
   }
 
+  /** A reply to HEAD has the length of the body; node:http leaves the body itself out. */
   send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
     if (this.isGone || this.isOver) return
     this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(lengthOf(body)), ...headers })
-    this.#endWith(this.method === 'HEAD' ? '' : body)
+    this.#endWith(body)
   }
 
   /** Sends something too large to hold in memory, as fast as the caller reads. Resolves when it ends, even if it fails. */

@@ -47,7 +47,7 @@ export default [
     file: 'src/http/exchange.ts',
     find: '    if (!this.#isUnsent) this.#answer?.release()\n',
     replace: '',
-    tests: ['http/request-memory'],
+    tests: ['http/slow-readers'],
   },
   {
     name: 'memory-of-a-collected-answer-not-counted',
@@ -191,11 +191,11 @@ export default [
     tests: ['http/hostile-bodies'],
   },
   {
-    name: 'rerank-calls-made-before-the-budget-is-checked',
+    name: 'rerank-query-longer-than-the-context',
     file: 'src/endpoints/rerank/job.ts',
     find: '  requireShortQuery(query, names.query, model)\n',
     replace: '',
-    tests: ['http/hostile-bodies', 'http/rerank'],
+    tests: ['http/rerank'],
   },
   {
     name: 'slices-of-all-requests-in-one-turn',

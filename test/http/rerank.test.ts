@@ -252,6 +252,17 @@ describe('POST /rerank', () => {
     assert.equal(response.status, 200)
     assert.equal(engine.calls[0]?.body['truncate'], true)
   })
+
+  it('[E5, E12] refuses a query that leaves no room for a document, before an engine is called', async (t) => {
+    const { post, engine } = await documentsStage(t)
+    const refusal = await refusalOf(await post('/rerank', { query: 'river '.repeat(400), documents: ['1'] }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'context_length_exceeded', 'query'])
+    assert.match(
+      refusal.message,
+      /maximum context length is 100 tokens, but the query has about \d+\. Shorten the query/,
+    )
+    assert.equal(engine.calls.length, 0)
+  })
 })
 
 describe('POST /reranking', () => {

@@ -150,6 +150,36 @@ describe('memory held for readers', () => {
     await eventually('nothing is held', () => memory.held() === 0)
   })
 
+  it('is freed if more of the answer came after its caller had left', async (t) => {
+    let over = false
+    const send = async (exchange: Exchange): Promise<void> => {
+      exchange.holdAnswer(1000)
+      await new Promise<void>((resolve) => exchange.onGone(resolve))
+      exchange.holdAnswer(2000)
+      over = true
+    }
+    const { url, memory } = await stage(t, send, 60_000)
+    const client = await ask(url)
+    await eventually('the answer is held', () => memory.held() === 1000)
+    client.leave()
+    await eventually('the caller is seen to leave', () => over)
+    await eventually('nothing is held', () => memory.held() === 0)
+  })
+
+  it('is freed, and the reader cut off, if it takes nothing of answers that are complete', async (t) => {
+    // Each of them is sent in one piece. Together, they are far more than the sockets of both sides hold.
+    const small = Buffer.alloc(60_000, 'x')
+    const { url, memory } = await stage(t, (exchange) => exchange.sendAnswer('text/plain', small, {}), 300)
+    const client = await rawClient(url)
+    client.socket.pause()
+    client.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(BYTES / small.length))
+    await eventually('answers are held', () => memory.held() > 0)
+    await eventually('they are freed', () => memory.held() === 0)
+    client.socket.resume()
+    await client.closed()
+    assert.ok(client.received.length < BYTES, `the reader got ${client.received.length} bytes`)
+  })
+
   it('does not count against a caller whose answer waits for the one before it', async (t) => {
     const held = gate()
     const send = async (exchange: Exchange): Promise<void> => {

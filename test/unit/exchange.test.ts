@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { byteBudget } from '../../src/core/byte-budget.ts'
 import { Exchange } from '../../src/http/exchange.ts'
@@ -62,5 +63,17 @@ describe('an answer that is complete, but was not taken', () => {
     assert.equal(memory.held(), 1000)
     exchange.leave()
     assert.equal(memory.held(), 0)
+  })
+})
+
+describe('a download that was asked for with HEAD', () => {
+  it('is closed without being read', async () => {
+    const request = { method: 'HEAD', url: '/' } as IncomingMessage
+    const written: unknown[] = []
+    const response = { writableLength: 0, writeHead() {}, write: (it: unknown) => written.push(it), end() {} }
+    const exchange = new Exchange(request, response as unknown as ServerResponse, exchangeListener())
+    const stream = Readable.from(['a', 'b'])
+    await exchange.sendStream(stream, {})
+    assert.deepEqual([stream.destroyed, stream.readableDidRead, written, exchange.isOver], [true, false, [], true])
   })
 })

@@ -136,8 +136,9 @@ function variation(stream: Recorded, chance: Chance): Buffer {
   const nothing = ['data: null', 'data:', 'data', `: ping`, ':', 'event: message', 'id: 7', 'retry: 10', 'data: {}']
   const dataOf = (json: string): string => {
     if (json === 'null' || chance.is(0.8)) return `data:${space}${json}`
-    // In several lines of data, which JSON allows between its tokens.
-    const lines = JSON.stringify(JSON.parse(json), null, 1).split('\n')
+    // In several lines of data, which JSON allows between its tokens. A name may have a space before its value.
+    const spaced = JSON.stringify(JSON.parse(json), null, 1).split('\n')
+    const lines = chance.is(0.5) ? spaced : spaced.map((line) => line.replace(/^( *"\w+"): /, '$1:'))
     return lines.map((line) => `data:${space}${line}`).join(lineEnd)
   }
   const events = [...stream.events]
@@ -219,6 +220,10 @@ describe('a legal stream', () => {
     ['a byte order mark', `\ufeffdata: ${chunk('a')}\n\ndata: ${chunk('b', 'stop')}\n\n`],
     ['a first event without choices', `data: {"id":"x"}\n\ndata: ${chunk('a')}\n\ndata: ${chunk('b', 'stop')}\n\n`],
     ['an event in several lines', `data: {"choices":\ndata: ${chunk('ab', 'stop').slice(11)}\n\n`],
+    [
+      'an event in several lines, broken inside its choices',
+      `data: ${chunk('a')}\n\ndata: ${chunk('b').replace('[', '[\ndata: ')}\n\ndata: ${chunk('', 'stop')}\n\n`,
+    ],
     ['white space after [DONE]', `data: ${chunk('ab', 'stop')}\n\ndata: [DONE] \n\n`],
     ['one line feed after each event', `data: ${chunk('a')}\ndata: ${chunk('b', 'stop')}\ndata: [DONE]\n`],
   ] as const) {

@@ -79,11 +79,20 @@ describe('the count of a stream with several choices', () => {
 
   it('[M2] does not count a choice past its limit', () => {
     const relay = chatStream(head, optionsOf(2, {}, 2))
-    push(relay, piece(0, 'a'), piece(0, 'b'), piece(0, 'c'), piece(1, 'd', 'stop'), counted(1), piece(0, '', 'stop'))
-    push(relay, counted(3), '[DONE]')
-    assert.ok(relay.isPastLimit())
-    const [, , output = 0, more = 0] = billed(relay)
-    assert.equal(output + more, 3)
+    const running = (index: number, content: string, output: number, reason: string | null = null): object => ({
+      ...piece(index, content, reason),
+      usage: { prompt_tokens: 42, completion_tokens: output },
+    })
+    push(relay, running(0, 'a', 1), running(0, 'b', 2), running(0, 'c', 3), running(1, 'd', 1, 'stop'))
+    assert.ok(relay.isPastLimit() && relay.isDone())
+    assert.deepEqual(billed(relay), [42, 0, 3, 0])
+  })
+
+  it('[M2] leaves out what an engine counts of a choice beyond its output, such as the token that ends it', () => {
+    const each = chatStream(head, optionsOf(2, {}, 2))
+    push(each, piece(0, 'a'), piece(0, 'b', 'stop'), counted(3), piece(1, 'd', 'stop'), counted(1), '[DONE]')
+    assert.ok(!each.isPastLimit())
+    assert.deepEqual(billed(each), [42, 0, 3, 0])
   })
 
   it('[M2] follows the counts of the choices past an early count of everything', () => {
@@ -91,6 +100,34 @@ describe('the count of a stream with several choices', () => {
     const running = { usage: { prompt_tokens: 42, completion_tokens: 2 } }
     push(relay, counted(0), piece(0, 'a'), { ...piece(0, 'b'), ...running })
     assert.deepEqual(billed(relay), [42, 0, 2, 0])
+  })
+})
+
+describe('a choice that was cut at its limit', () => {
+  it('[E12] says nothing more, whatever the engine goes on to say', () => {
+    const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const more = [
+      piece(0, 'd'),
+      { choices: [{ index: 0, delta: { role: 'assistant', tool_calls: [call] }, finish_reason: null }] },
+      piece(0, '', 'stop'),
+    ]
+    const relay = chatStream(head, optionsOf(2, {}, 2))
+    assert.deepEqual(reasonsIn(push(relay, piece(0, 'a'), piece(0, 'b'), piece(0, 'c'))), ['0 length'])
+    for (const event of more) assert.equal(push(relay, event), '')
+    assert.deepEqual(reasonsIn(push(relay, piece(1, 'e', 'stop'))), ['1 stop'])
+  })
+
+  it('[E12] does not go on with the prompt that it repeats', () => {
+    const limit = { maxTokens: 2, choices: 2, generated: 2, echoedCharacters: [20], tokenizer: undefined }
+    const relay = completionsStream(head, { includeUsage: true, limit })
+    const text = (index: number, words: string, more: object = {}): object => ({
+      choices: [{ index, text: words, finish_reason: null }],
+      ...more,
+    })
+    const tooMany = { usage: { prompt_tokens: 5, completion_tokens: 90_000 } }
+    assert.deepEqual(reasonsIn(push(relay, text(0, 'The prompt ', tooMany))), ['0 length'])
+    assert.equal(push(relay, text(0, 'goes on. ')), '')
+    assert.match(push(relay, text(1, 'The prompt ')), /The prompt /)
   })
 })
 
