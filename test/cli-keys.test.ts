@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { openAccounts } from '../src/accounts/accounts.ts'
+import { workspaceSessions } from '../src/accounts/workspace-sessions.ts'
 import { memoryChanges } from '../src/changes/memory.ts'
 import { sydneyDate } from '../src/core/money/sydney-time.ts'
 import { testBooks } from './support/books.ts'
@@ -79,18 +80,20 @@ ${gone['id']}  default    old laptop  never       -           revoked
     )
   })
 
-  it('is refused from the moment it expires', async () => {
+  it('is refused from the moment it expires, and so are those who signed in with it', async () => {
     const clock = { now: () => 1000, monotonic: () => 0 }
     const books = await testBooks(1000)
     try {
       const accounts = await openAccounts(books.store, clock, memoryChanges())
       await accounts.createWorkspace('acme')
       const { key } = await accounts.createKey('acme', { expiresAt: 2000 })
-      assert.ok(accounts.authenticate(key))
+      const sessions = workspaceSessions(accounts, clock)
+      const { token = '' } = sessions.signInWithKey(key) ?? {}
       clock.now = () => 1999
-      assert.ok(accounts.authenticate(key))
+      assert.ok(accounts.authenticate(key) && sessions.find(token))
       clock.now = () => 2000
-      assert.equal(accounts.authenticate(key), undefined)
+      assert.deepEqual([accounts.authenticate(key), sessions.find(token)], [undefined, undefined])
+      assert.equal(sessions.signInWithKey(key), undefined)
       await assert.rejects(accounts.createKey('acme', { expiresAt: 2000 }), /must expire in the future/)
     } finally {
       await books.close()

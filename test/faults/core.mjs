@@ -143,8 +143,15 @@ export default [
   {
     name: 'estimate-forgets-all-but-the-last-piece',
     file: 'src/core/token-estimate.ts',
-    find: '    highest += high\n    lowest += low\n  }\n  return withMargins(highest, lowest)\n}\n\n/** Takes',
-    replace: '    highest = high\n    lowest = low\n  }\n  return withMargins(highest, lowest)\n}\n\n/** Takes',
+    find: '  total.highest += high\n  total.lowest += low\n',
+    replace: '  total.highest = high\n  total.lowest = low\n',
+    tests: ['unit/token-estimate'],
+  },
+  {
+    name: 'estimate-forgets-all-but-the-last-pairs',
+    file: 'src/core/token-estimate.ts',
+    find: 'total.highest += sum & 0xffff\n    total.lowest += sum >>> 16',
+    replace: 'total.highest = sum & 0xffff\n    total.lowest = sum >>> 16',
     tests: ['unit/token-estimate'],
   },
   {
@@ -164,8 +171,8 @@ export default [
   {
     name: 'estimate-leaves-out-what-templates-may-ignore',
     file: 'src/endpoints/chat/messages.ts',
-    find: "else if (typeof value === 'string' && name !== 'role' && name !== 'content') yield* addLabel(value)",
-    replace: "else if (typeof value === 'string' && name === 'name') yield* addLabel(value)",
+    find: "else if (typeof value === 'string' && name !== 'role' && name !== 'content')",
+    replace: "else if (typeof value === 'string' && name === 'name')",
     tests: ['unit/forwarded-input'],
   },
   {

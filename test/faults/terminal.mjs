@@ -80,8 +80,15 @@ export default [
   {
     name: 'keys-never-expire',
     file: 'src/accounts/accounts.ts',
-    find: 'found.expiresAt > clock.now() ? found.caller : undefined',
-    replace: 'found.caller',
+    find: 'if (found) return found.expiresAt > clock.now() ? found.caller : undefined',
+    replace: 'if (found) return found.caller',
+    tests: ['cli-keys'],
+  },
+  {
+    name: 'keys-expired-but-still-signed-in',
+    file: 'src/accounts/accounts.ts',
+    find: 'return found && found.expiresAt > clock.now() ? found.caller : undefined',
+    replace: 'return found?.caller',
     tests: ['cli-keys'],
   },
   {
