@@ -671,7 +671,7 @@ export default [
     file: 'src/http/exchange.ts',
     find: '  #taken(): void {\n    clearTimeout(this.#stall)\n',
     replace: '  #taken(): void {\n',
-    tests: ['http/traps'],
+    tests: ['unit/exchange', 'http/traps'],
   },
   {
     name: 'exchange-retry-after-missing',

@@ -83,19 +83,19 @@ for (const [name, send] of Object.entries(ways)) {
       assert.ok(client.received.length < BYTES, `the reader got ${client.received.length} bytes`)
     })
 
-    it('gets everything as long as it goes on reading, however slowly', async (t) => {
-      const { url, memory } = await stage(t, send, 2000)
+    // How long it may rest is measured in unit/exchange, where no machine is too slow.
+    it('gets everything as long as it goes on reading', async (t) => {
+      const { url, memory } = await stage(t, send, 600_000)
       const client = await ask(url)
       let pauses = 0
       let since = 0
-      // It rests for much less than it may take nothing, but altogether for longer.
       client.socket.on('data', ({ length }) => {
         since += length
         if (since < 2_000_000 || pauses === 9) return
         since = 0
         pauses++
         client.socket.pause()
-        setTimeout(() => client.socket.resume(), 300)
+        setTimeout(() => client.socket.resume(), 30)
       })
       await eventually('it has everything', () => client.received.length >= BYTES, 60_000)
       assert.equal(pauses, 9)
@@ -182,18 +182,18 @@ describe('memory held for readers', () => {
 
   it('does not count against a caller whose answer waits for the one before it', async (t) => {
     const held = gate()
+    t.after(held.open)
     const send = async (exchange: Exchange): Promise<void> => {
       if (exchange.path === '/slow') await held.opened
-      exchange.sendAnswer('text/plain', Buffer.alloc(200_000, exchange.path), {})
+      exchange.sendAnswer('text/plain', body, {})
     }
-    const { url } = await stage(t, send, 200)
+    const { url, memory } = await stage(t, send, 200)
     const client = await ask(url, '/slow')
     client.send('GET /quick HTTP/1.1\r\nHost: x\r\n\r\n')
+    await eventually('the second answer waits', () => memory.held() === BYTES)
     // Longer than a reader may take nothing.
     await sleep(600)
-    held.open()
-    await eventually('both answers are there', () => client.received.length > 400_000)
-    assert.equal(client.received.match(/HTTP\/1\.1 200/g)?.length, 2)
+    assert.deepEqual([client.isClosed, memory.held()], [false, BYTES])
     client.leave()
   })
 })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { byteBudget } from '../../src/core/byte-budget.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import { exchangeListener } from '../support/exchange-listener.ts'
@@ -76,4 +78,59 @@ describe('a download that was asked for with HEAD', () => {
     await exchange.sendStream(stream, {})
     assert.deepEqual([stream.destroyed, stream.readableDidRead, written, exchange.isOver], [true, false, [], true])
   })
+})
+
+describe('a reader that takes a piece of its answer every 59 seconds', () => {
+  const LENGTH = 300_000
+  const piece = Buffer.alloc(LENGTH / 3, 'x')
+  const ways: Readonly<Record<string, (exchange: Exchange) => Promise<void> | void>> = {
+    'a whole answer': (exchange) => exchange.sendAnswer('text/plain', Buffer.alloc(LENGTH, 'x'), {}),
+    'a whole answer in parts': (exchange) => exchange.sendAnswer('text/plain', [piece, piece, piece], {}),
+    'a text': (exchange) => exchange.send(200, 'text/plain', 'x'.repeat(LENGTH)),
+    'a download': (exchange) => exchange.sendStream(Readable.from([piece, piece, piece]), {}),
+  }
+  for (const [name, send] of Object.entries(ways)) {
+    it(`gets all of ${name}, and is cut off when it stops`, async (t) => {
+      t.mock.timers.enable({ apis: ['setTimeout'] })
+      const memory = byteBudget(Infinity)
+      let destroyed = 0
+      let written = 0
+      const socket = { destroy: () => destroyed++ }
+      const response = Object.assign(new EventEmitter(), {
+        socket,
+        writableLength: 1000,
+        writeHead() {},
+        write: ({ length }: Buffer) => {
+          written += length
+          return false
+        },
+        end() {},
+      })
+      const exchange = new Exchange(
+        { socket, method: 'GET', url: '/' } as unknown as IncomingMessage,
+        response as unknown as ServerResponse,
+        exchangeListener({ memory }),
+      )
+      const sent = send(exchange)
+      let pieces = 0
+      for (let seen = 0; ; seen = written) {
+        if (pieces > 0) {
+          t.mock.timers.tick(59_000)
+          response.emit('drain')
+        }
+        for (let turn = 0; turn < 1000 && written === seen && !exchange.isOver; turn++) await nextTurn()
+        if (exchange.isOver) break
+        assert.ok(written > seen, `nothing came after ${seen} bytes`)
+        pieces++
+      }
+      await sent
+      assert.deepEqual([written, destroyed, memory.held()], [LENGTH, 0, 1000])
+      assert.ok(pieces > 2, `${pieces} pieces`)
+      // The last bytes have not left yet.
+      t.mock.timers.tick(59_000)
+      assert.equal(destroyed, 0)
+      t.mock.timers.tick(1000)
+      assert.equal(destroyed, 1)
+    })
+  }
 })
