@@ -83,7 +83,7 @@ describe('the count of a stream with several choices', () => {
       ...piece(index, content, reason),
       usage: { prompt_tokens: 42, completion_tokens: output },
     })
-    push(relay, running(0, 'a', 1), running(0, 'b', 2), running(0, 'c', 3), running(1, 'd', 1, 'stop'))
+    push(relay, running(0, 'a', 1), running(0, ' b c', 3), running(1, 'd', 1, 'stop'))
     assert.ok(relay.isPastLimit() && relay.isDone())
     assert.deepEqual(billed(relay), [42, 0, 3, 0])
   })
