@@ -4,6 +4,7 @@ import { ApiError } from '../core/errors.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
+import type { Deadlines } from './deadlines.ts'
 import { refusalFrom } from './refusal.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
@@ -16,7 +17,7 @@ export interface Upstream {
   readonly balance: Balance
   readonly headers: Readonly<Record<string, string>>
   /** From the start of a call to the headers of its answer, whichever addresses are tried. */
-  readonly firstByteTimeoutMs: number
+  readonly firstByte: Deadlines
   /** An address failed a call. The reason is for the log, never for the caller. */
   callFailed(url: string, reason: string): void
 }
@@ -35,10 +36,10 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   /** How the call ends when this side ends it. */
   let stopped: CallEnd | undefined
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
-  const deadline = setTimeout(timeOut, upstream.firstByteTimeoutMs)
+  const cancelDeadline = upstream.firstByte.set(timeOut)
 
   function finish(end: CallEnd): void {
-    clearTimeout(deadline)
+    cancelDeadline()
     resolve(end)
   }
 
@@ -104,7 +105,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         status = statusCode
         if (status >= 300) return
         started = true
-        clearTimeout(deadline)
+        cancelDeadline()
         callSpeaks(address)
         call.receiver.start(answerHeaders)
       },

@@ -2,9 +2,10 @@ import type { EngineDescription, HealthCheck } from '../core/catalog.ts'
 import type { Engine } from '../ports/engine.ts'
 import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
+import { deadlines } from './deadlines.ts'
 import { watchHealth } from './health.ts'
 import type { ServerActivities } from './server-activity.ts'
-import { runCall } from './upstream-call.ts'
+import { runCall, type Upstream } from './upstream-call.ts'
 
 export interface UpstreamEvents {
   /** An address went down or came back. */
@@ -34,7 +35,12 @@ export function openUpstream(
         }),
       )
     : []
-  const { callFailed } = events
+  const upstream: Upstream = {
+    balance,
+    headers,
+    firstByte: deadlines(firstByteTimeoutMs),
+    callFailed: events.callFailed,
+  }
   let retainers = 0
   let onReleased: (() => void) | undefined
   return {
@@ -47,7 +53,7 @@ export function openUpstream(
         if (retainers === 0) onReleased?.()
       }
     },
-    run: (call) => runCall(call, { balance, headers, firstByteTimeoutMs, callFailed }),
+    run: (call) => runCall(call, upstream),
     async close() {
       for (const stop of unwatch) stop()
       if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))

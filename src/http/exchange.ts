@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ByteBudget, HeldBytes } from '../core/byte-budget.ts'
 import { ApiError } from '../core/errors.ts'
@@ -6,12 +5,16 @@ import type { Caller } from '../ports/accounts.ts'
 import type { OpenedFile } from '../ports/files.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
+import type { RequestNotes } from '../telemetry/request-line.ts'
+import { newRequestId } from './request-id.ts'
 import { readTarget } from './request-target.ts'
 
 /** Answers leave in pieces of this size, so that it can be seen whether the caller takes them. */
 const PIECE_BYTES = 65_536
 /** Callers without a valid key share the memory of one owner. */
 const STRANGERS = ''
+
+const NO_NOTES: RequestNotes = {}
 
 /** One request and its response. Every response is sent through `#head`. */
 export class Exchange implements Reply {
@@ -42,7 +45,7 @@ export class Exchange implements Reply {
   /** Further headers of the response, whatever it will be. */
   readonly headers: Record<string, string> = {}
   /** Further fields for the log line. Never prompts, never keys. */
-  readonly notes: Record<string, unknown> = {}
+  notes: RequestNotes = NO_NOTES
 
   constructor(request: IncomingMessage, response: ServerResponse, listener: ExchangeListener) {
     this.request = request
@@ -147,7 +150,7 @@ export class Exchange implements Reply {
   }
 
   sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
-    this.notes['code'] = error.code
+    this.notes = { ...this.notes, code: error.code }
     const extra: Record<string, string> = { ...headers }
     if (error.retryAfter !== null) extra['Retry-After'] = String(error.retryAfter)
     if (error.status === 401) extra['WWW-Authenticate'] = 'Bearer'
@@ -315,9 +318,4 @@ function* piecesOf(body: Buffer | readonly Buffer[]): Generator<Buffer, void> {
   for (const bytes of Buffer.isBuffer(body) ? [body] : body) {
     for (let from = 0; from < bytes.length; from += PIECE_BYTES) yield bytes.subarray(from, from + PIECE_BYTES)
   }
-}
-
-/** Ids sort by time, so that new ledger rows are added at the end of the index. */
-export function newRequestId(): string {
-  return Date.now().toString(36).padStart(9, '0') + randomUUID().replaceAll('-', '').slice(0, 23)
 }

@@ -3,12 +3,13 @@ import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
-import { Exchange, newRequestId, type ResponseContext } from './exchange.ts'
+import { Exchange, type ResponseContext } from './exchange.ts'
+import { newRequestId } from './request-id.ts'
 
 /** What a listener serves. */
 export interface Application {
   /** Replies before it returns, or throws its refusal. */
-  answer(exchange: Exchange): Promise<void>
+  answer(exchange: Exchange): Promise<void> | void
   /**
    * The allowance of an address, for a reply that `answer` had no part in: the request was unreadable, late, or
    * came during a shutdown. undefined when the listener has no rate limit.

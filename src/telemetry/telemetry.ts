@@ -9,6 +9,7 @@ import type { CacheUse } from '../ports/cache-use.ts'
 import type { ContradictedCounts } from '../ports/contradicted-counts.ts'
 import { cacheUseRecord } from './cache-use.ts'
 import { doubtfulCounts } from './doubtful-counts.ts'
+import { requestText, type RequestLine, type RequestNotes } from './request-line.ts'
 import { logDestination, type LogDestination } from './log-destination.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
@@ -27,7 +28,7 @@ export interface Telemetry {
     /** The addresses of all engines, by lane. */
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
   }): void
-  requestOver(line: RequestLine, failure: unknown): void
+  requestOver(line: RequestLine, notes: RequestNotes, failure: unknown): void
   settled(row: LedgerRow): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
@@ -45,13 +46,6 @@ export interface Telemetry {
   /** All metrics in the Prometheus text format. */
   metrics(): Promise<string>
   close(): Promise<void>
-}
-
-/** The log line of a request. */
-interface RequestLine {
-  readonly status: number
-  readonly code?: unknown
-  readonly [detail: string]: unknown
 }
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -82,12 +76,12 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
 
   return {
     log,
-    requestOver(line, failure) {
+    requestOver(line, notes, failure) {
       requests.add(byStatus(line.status))
-      if (typeof line.code === 'string') rejections.add(byCode(line.code))
-      if (failure !== undefined) log.error({ ...line, err: failure }, 'request failed')
+      if (notes.code !== undefined) rejections.add(byCode(notes.code))
+      if (failure !== undefined) log.error({ ...line, ...notes, err: failure }, 'request failed')
       // Written without pino, which would take ten times as long, because every request logs this line.
-      else if (log.isLevelEnabled('info')) lines.write(requestText(line))
+      else if (log.isLevelEnabled('info')) lines.write(requestText(line, notes, Date.now()))
     },
     measure({ admission, ledger, memory, engineAddresses }) {
       readLanes = async () => void (lanes = await admission.status())
@@ -130,11 +124,6 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       await lines.flush()
     },
   }
-}
-
-/** The format that pino writes. */
-function requestText(line: RequestLine): string {
-  return `${JSON.stringify({ level: 30, time: new Date().toISOString(), ...line, msg: 'request' })}\n`
 }
 
 function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {

@@ -5,6 +5,7 @@ import { errors, type Dispatcher } from 'undici'
 import type { EngineAddress } from '../../src/engines/address.ts'
 import { leastBusy } from '../../src/engines/balance.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
+import { deadlines } from '../../src/engines/deadlines.ts'
 import { runCall } from '../../src/engines/upstream-call.ts'
 import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
 
@@ -30,6 +31,12 @@ const behaviours = [
 type Behaviour = (typeof behaviours)[number]
 
 const DEADLINE_MS = 1000
+
+let timeMs = 0
+function passTime(ms: number): void {
+  timeMs += ms
+  mock.timers.tick(ms)
+}
 /** For what happens late, but within the deadline. */
 const LATE_MS = 600
 
@@ -73,7 +80,7 @@ function stage(plan: readonly Behaviour[]): Staged {
       body: Buffer.from('{}'),
       receiver: { start() {}, data() {} },
     },
-    { balance: leastBusy(addresses), headers: {}, firstByteTimeoutMs: DEADLINE_MS, callFailed() {} },
+    { balance: leastBusy(addresses), headers: {}, firstByte: deadlines(DEADLINE_MS, () => timeMs), callFailed() {} },
   )
   void call.ended.then((it) => (end = it))
   const settle = async (): Promise<void> => {
@@ -158,10 +165,10 @@ describe('a call to an engine with several addresses', () => {
   it('fails at its deadline, and is not sent again', async () => {
     const staged = stage(['says nothing', 'answers'])
     await staged.settle()
-    mock.timers.tick(DEADLINE_MS - 1)
+    passTime(DEADLINE_MS - 1)
     await staged.settle()
     assert.equal(codeOf(staged.end()), 'still running')
-    mock.timers.tick(1)
+    passTime(1)
     await staged.settle()
     assert.deepEqual([staged.sent, codeOf(staged.end())], [[0], 'upstream_timeout'])
   })
@@ -170,10 +177,10 @@ describe('a call to an engine with several addresses', () => {
     for (const last of ['says nothing', 'never connects', 'refuses late'] as const) {
       const staged = stage(['refuses the connection', 'refuses late', last, 'answers'])
       await staged.settle()
-      mock.timers.tick(LATE_MS)
+      passTime(LATE_MS)
       await staged.settle()
       assert.deepEqual([staged.tried, codeOf(staged.end())], [[0, 1, 2], 'still running'])
-      mock.timers.tick(DEADLINE_MS - LATE_MS)
+      passTime(DEADLINE_MS - LATE_MS)
       await staged.settle()
       assert.deepEqual([staged.tried, codeOf(staged.end())], [[0, 1, 2], 'upstream_timeout'])
     }
@@ -182,7 +189,7 @@ describe('a call to an engine with several addresses', () => {
   it('has no deadline once the answer has started', async () => {
     const staged = stage(['starts an answer'])
     await staged.settle()
-    mock.timers.tick(10 * DEADLINE_MS)
+    passTime(10 * DEADLINE_MS)
     await staged.settle()
     assert.equal(codeOf(staged.end()), 'still running')
     staged.call.abort()
@@ -202,7 +209,7 @@ describe('a call to an engine with several addresses', () => {
     const staged = stage(['connects late', 'answers'])
     await staged.settle()
     staged.call.abort()
-    mock.timers.tick(LATE_MS)
+    passTime(LATE_MS)
     await staged.settle()
     assert.deepEqual([staged.sent, staged.tried, codeOf(staged.end())], [[], [0], 'aborted'])
     assert.equal(staged.addresses[0]?.inFlight, 0)
@@ -219,7 +226,7 @@ describe('a call to an engine with several addresses', () => {
         }
         await staged.settle()
         for (const passedMs of [LATE_MS, DEADLINE_MS - LATE_MS, LATE_MS]) {
-          mock.timers.tick(passedMs)
+          passTime(passedMs)
           await staged.settle()
         }
         const { sent, tried } = staged

@@ -11,6 +11,7 @@ import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../por
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
+import type { OpenRoute, PathParameters } from '../route.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
 import { publicRoutes, type PublicRouteParts } from './public-routes.ts'
@@ -36,35 +37,44 @@ export function publicApi(parts: PublicParts): Application {
   const look = (address: string): Promise<RateView> =>
     rateLimiter.look(addressSubject(address), limits.unauthenticatedPerMinute)
 
-  /**
-   * Identifies the caller, by a key or by the session of a console, and counts the request. Callers without either are
-   * counted by their address.
-   */
-  async function admit(
+  /** Counts the request. Callers without a valid key or a session are counted by their address. */
+  function count(exchange: Exchange, caller: Caller | undefined): ReturnType<RateLimiter['take']> {
+    if (!caller) return rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute)
+    const { id, requestsPerMinute } = caller.workspace
+    return rateLimiter.take({ kind: 'workspace', id }, requestsPerMinute ?? limits.requestsPerMinute)
+  }
+
+  /** Identifies the caller, by a key or by the session of a console, counts the request, and lets `then` answer it. */
+  function admitted(
     exchange: Exchange,
-  ): Promise<{ readonly caller: Caller; readonly session: SignedIn | undefined }> {
+    then: (caller: Caller, session: SignedIn | undefined) => Promise<void> | void,
+  ): Promise<void> | void {
     const { headers } = exchange.request
     const key = keyIn(headers)
     const hasKey = headers.authorization !== undefined || key !== undefined
     const session = hasKey ? undefined : sessions.find(sessionToken(exchange, 'weir_session') ?? '')
     const caller = key === undefined ? session?.caller : accounts.authenticate(key)
-    const decision = await (caller
-      ? rateLimiter.take(
-          { kind: 'workspace', id: caller.workspace.id },
-          caller.workspace.requestsPerMinute ?? limits.requestsPerMinute,
-        )
-      : rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute))
-    exchange.caller = caller
-    exchange.rate = decision
-    requireAccepted(decision)
-    if (caller) return { caller, session }
-    throw key === undefined ? missingKey() : invalidKey(key)
+    const decision = count(exchange, caller)
+    const proceed = (decided: RateDecision): Promise<void> | void => {
+      exchange.caller = caller
+      exchange.rate = decided
+      requireAccepted(decided)
+      if (caller) return then(caller, session)
+      throw key === undefined ? missingKey() : invalidKey(key)
+    }
+    return decision instanceof Promise ? decision.then(proceed) : proceed(decision)
   }
 
   async function countStranger(exchange: Exchange): Promise<void> {
-    const decision = await rateLimiter.take(addressSubject(exchange.address), limits.unauthenticatedPerMinute)
+    const decision = await count(exchange, undefined)
     exchange.rate = decision
     requireAccepted(decision)
+  }
+
+  async function answerStranger(exchange: Exchange, route: OpenRoute, parameters: PathParameters): Promise<void> {
+    if (route.isCounted) await countStranger(exchange)
+    else exchange.rate = await look(exchange.address)
+    return route.answer(exchange, parameters)
   }
 
   function requireAccepted({ accepted }: RateDecision): void {
@@ -76,20 +86,16 @@ export function publicApi(parts: PublicParts): Application {
   }
 
   return {
-    async answer(exchange) {
+    answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
-      if (match.kind === 'found' && match.route.access === 'open') {
-        if (match.route.isCounted) await countStranger(exchange)
-        else exchange.rate = await look(exchange.address)
-        return match.route.answer(exchange, match.parameters)
-      }
-      const { caller, session } = await admit(exchange)
-      if (match.kind !== 'found') return refuseUnrouted(exchange, match)
-      if (match.route.access === 'session') {
+      if (match.kind !== 'found') return admitted(exchange, () => refuseUnrouted(exchange, match))
+      const { route, parameters } = match
+      if (route.access === 'open') return answerStranger(exchange, route, parameters)
+      if (route.access === 'key') return admitted(exchange, (caller) => route.answer(exchange, parameters, caller))
+      return admitted(exchange, (_caller, session) => {
         if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
-        return match.route.answer(exchange, match.parameters, session)
-      }
-      return match.route.answer(exchange, match.parameters, caller)
+        return route.answer(exchange, parameters, session)
+      })
     },
     look,
     headers({ rate, caller }) {
@@ -115,9 +121,8 @@ export function publicApi(parts: PublicParts): Application {
         status: exchange.status,
         workspace: exchange.caller?.workspace.name,
         key_id: exchange.caller?.keyId,
-        ...exchange.notes,
       }
-      telemetry.requestOver(line, failure)
+      telemetry.requestOver(line, exchange.notes, failure)
     },
   }
 }

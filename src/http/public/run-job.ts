@@ -88,17 +88,20 @@ export function resolveFor(
 
 export async function runJob({ pipeline }: JobParts, exchange: Exchange, caller: Caller, job: Job): Promise<void> {
   const { model, deployment, warnings = [] } = job
-  const { notes } = exchange
+  const { lane } = deployment
   if (warnings.length > 0) exchange.headers['X-Left-Out'] = headerText(warnings.join('; '))
-  notes['model'] = model.id
-  notes['lane'] = deployment.lane
+  exchange.notes = { model: model.id, lane }
   const row = await pipeline(job, caller, exchange)
-  notes['outcome'] = row.outcome
-  notes['queue_wait_ms'] = row.queueWaitMs
-  notes['first_token_ms'] = row.firstTokenMs
-  notes['duration_ms'] = row.durationMs
-  notes['input_tokens'] = row.inputTokens
-  notes['output_tokens'] = row.outputTokens
+  exchange.notes = {
+    model: model.id,
+    lane,
+    outcome: row.outcome,
+    queue_wait_ms: row.queueWaitMs,
+    first_token_ms: row.firstTokenMs,
+    duration_ms: row.durationMs,
+    input_tokens: row.inputTokens,
+    output_tokens: row.outputTokens,
+  }
 }
 
 function requireEndpoint(model: Model, { path, alsoServes, formOf = path }: InferenceEndpoint): void {
