@@ -66,6 +66,8 @@ export interface ChoiceMeter {
    * what may be kept of the output; undefined if that is all.
    */
   take(output: string | undefined, count: number | undefined, isLast: boolean): TokenBudget | undefined
+  /** Takes the text of one more event if that is surely within the limit. False: nothing was taken. */
+  takeText(text: string): boolean
   /** The events with output. Those of which nothing may be kept do not count. */
   events(): number
   /** Whether the choice has all the tokens that it may have. */
@@ -86,20 +88,28 @@ export function choiceMeter(limit: OutputLimit, index: number): ChoiceMeter {
     return Math.max(events + 1, hasCount ? (count ?? tokens + 1) : least.count())
   }
 
+  function take(output: string | undefined, count: number | undefined, isLast: boolean): TokenBudget | undefined {
+    const echoed = Math.min(echoLeft, output?.length ?? 0)
+    echoLeft -= echoed
+    const hasOutput = output !== undefined && (echoed === 0 || echoed < output.length)
+    // An engine that is over anyway may count its last token, which is not output.
+    if (!hasOutput && (isLast || (count ?? 0) <= limit.maxTokens)) return undefined
+    const left = Math.max(0, limit.maxTokens - tokens)
+    const after = hasOutput ? tokensWith(output.slice(echoed), count) : Infinity
+    if (hasOutput && left > 0) {
+      events++
+      tokens = after
+    }
+    return after <= limit.maxTokens ? undefined : tokenBudget(left, limit.tokenizer, echoed)
+  }
+
   return {
-    take(output, count, isLast) {
-      const echoed = Math.min(echoLeft, output?.length ?? 0)
-      echoLeft -= echoed
-      const hasOutput = output !== undefined && (echoed === 0 || echoed < output.length)
-      // An engine that is over anyway may count its last token, which is not output.
-      if (!hasOutput && (isLast || (count ?? 0) <= limit.maxTokens)) return undefined
-      const left = Math.max(0, limit.maxTokens - tokens)
-      const after = hasOutput ? tokensWith(output.slice(echoed), count) : Infinity
-      if (hasOutput && left > 0) {
-        events++
-        tokens = after
-      }
-      return after <= limit.maxTokens ? undefined : tokenBudget(left, limit.tokenizer, echoed)
+    take,
+    takeText(text) {
+      // A text has no more words than characters.
+      if (echoLeft > 0 || Math.max(tokens, least.count()) + text.length > limit.maxTokens) return false
+      take(text, undefined, false)
+      return true
     },
     events: () => events,
     isFull: () => tokens >= limit.maxTokens,

@@ -1,7 +1,8 @@
 import type { AnswerHead } from '../../core/job.ts'
 import { chatLogprobs, isChatLogprobs } from '../generation-logprobs.ts'
 import type { GenerationOptions } from '../generation-options.ts'
-import { generationStream, toBytes, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
+import { generationStream, type CallStream, type RewrittenChoice } from '../generation-stream.ts'
+import { toBytes } from '../stream-bytes.ts'
 import { endingOf, type ChatDelta, type ChatEvents } from './form.ts'
 import { cutToolCalls, toolCallPieces, toolCallText, type ToolCallPieces } from './tool-calls.ts'
 
@@ -85,6 +86,7 @@ export function chatStream(head: AnswerHead, options: GenerationOptions, events?
     // The texts of another API's events are put together from several events.
     countsCharacters: (data) => events !== undefined || data.includes('"token_logprobs"'),
     withoutRepetition,
+    textField: 'content',
     isPlain,
     outputOf: ({ delta }) => (delta ? outputOf(delta) : undefined),
     cut: ({ index, delta }, keep) => ({
