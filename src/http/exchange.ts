@@ -5,7 +5,7 @@ import type { Caller } from '../ports/accounts.ts'
 import type { OpenedFile } from '../ports/files.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
-import type { RequestNotes } from '../telemetry/request-line.ts'
+import type { RequestNotes } from '../core/request-line.ts'
 import { newRequestId } from './request-id.ts'
 import { readTarget } from './request-target.ts'
 

@@ -1,6 +1,13 @@
 // Memory of requests, large bodies, slow readers.
 export default [
   {
+    name: 'body-parsed-twice',
+    file: 'src/http/body.ts',
+    find: '  return yield* parseJsonObject(bytes, scan)\n',
+    replace: '  yield* parseJsonObject(bytes, scan)\n  return yield* parseJsonObject(bytes, scan)\n',
+    tests: ['http/request-cost'],
+  },
+  {
     name: 'body-last-bytes-refused',
     file: 'src/http/body.ts',
     find: 'const arrived = end + chunk.length - HEADROOM',

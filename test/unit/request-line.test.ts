@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { newRequestId } from '../../src/http/request-id.ts'
-import { requestText } from '../../src/telemetry/request-line.ts'
+import { requestText } from '../../src/core/request-line.ts'
 
 fc.configureGlobal({ seed: 1 })
 
