@@ -360,7 +360,7 @@ export default [
   },
   {
     name: 'stream-bracket-inside-a-string',
-    file: 'src/endpoints/generation-stream.ts',
+    file: 'src/endpoints/stream-bytes.ts',
     find: 'if (text.charCodeAt(index) === 0x5c /* \\\\ */) index++',
     replace: 'if (text.charCodeAt(index) === 0x5c /* \\\\ */) continue',
     tests: ['unit/chat-stream'],
@@ -775,8 +775,8 @@ export default [
   {
     name: 'public-rate-limit-for-each-key',
     file: 'src/http/public/public-api.ts',
-    find: "{ kind: 'workspace', id: caller.workspace.id }",
-    replace: "{ kind: 'workspace', id: caller.keyId }",
+    find: "rateLimiter.take({ kind: 'workspace', id }, requestsPerMinute",
+    replace: "rateLimiter.take({ kind: 'workspace', id: caller.keyId }, requestsPerMinute",
     tests: ['http/shared-limit'],
   },
   {
@@ -862,5 +862,19 @@ export default [
     find: "  ['169.254.0.0', 16],\n",
     replace: '',
     tests: ['http/vision'],
+  },
+  {
+    name: 'usual-event-with-an-escape-not-parsed',
+    file: 'src/endpoints/event-pattern.ts',
+    find: 'return isPlain(otherText) ? otherText : undefined',
+    replace: 'return otherText',
+    tests: ['unit/usual-events'],
+  },
+  {
+    name: 'usual-events-past-the-limit',
+    file: 'src/endpoints/generation-limit.ts',
+    find: 'if (echoLeft > 0 || Math.max(tokens, least.count()) + text.length > limit.maxTokens) return false',
+    replace: 'if (echoLeft > 0) return false',
+    tests: ['unit/usual-events'],
   },
 ]
