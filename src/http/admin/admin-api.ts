@@ -17,7 +17,7 @@ export function adminApi(parts: AdminParts): Application {
   function authorize(exchange: Exchange): void {
     const { authorization } = exchange.request.headers
     const session = authorization === undefined ? operatorSession(exchange, parts) : undefined
-    if (session !== undefined) return void (exchange.notes['operator'] = `console ${session}`)
+    if (session !== undefined) return void (exchange.notes = { ...exchange.notes, operator: `console ${session}` })
     const given = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (given === undefined) {
       throw new ApiError('missing_api_key', 'Send the operator token in the header Authorization: Bearer <TOKEN>.')
