@@ -185,9 +185,9 @@ export default [
   {
     name: 'engine-deadline-for-each-address',
     file: 'src/engines/upstream-call.ts',
-    find: '    latestUrl = address.url\n',
+    find: '    tried.add(address)\n',
     replace:
-      '    latestUrl = address.url\n    if (tried.size > 1) {\n      clearTimeout(deadline)\n      setTimeout(() => latestUrl === address.url && timeOut(), upstream.firstByteTimeoutMs)\n    }\n',
+      '    tried.add(address)\n    if (tried.size > 1) {\n      cancelDeadline()\n      upstream.firstByte.set(() => chosen?.address === address && timeOut())\n    }\n',
     tests: ['unit/upstream-call'],
   },
   {

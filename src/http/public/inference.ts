@@ -61,7 +61,7 @@ function refuseInStream(
   const head = { id: exchange.requestId, created: Math.floor(Date.now() / 1000), model }
   const events = streamedRefusal?.(error, head)
   if (events === undefined) return false
-  exchange.notes['code'] = error.code
+  exchange.notes = { ...exchange.notes, code: error.code }
   exchange.openStream({})
   exchange.end(Buffer.from(events).toString('latin1'))
   return true
