@@ -18,7 +18,7 @@ const DAY_MS = 24 * HOUR_MS
 const HOURS_UP_TO_MS = 3 * DAY_MS
 const PERIOD_MS_MAX = 400 * DAY_MS
 const GROUPS_SHOWN = 6
-const SAMPLE_ROWS = 2000
+const SAMPLE_ROWS = 1000
 const RECENT_DAYS = 7
 const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
 

@@ -5,7 +5,7 @@ import { sumColumns, toSums } from './usage.ts'
 import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE } from './usage-sums.ts'
 
 /** How many rows a page may look at before it is sent, even if few of them fit its filters. */
-const LOOKED_AT_MAX = 20_000
+const LOOKED_AT_MAX = 5000
 
 const COLUMN_OF: Readonly<Record<ReportGrouping, string>> = { model: 'model', key: 'key_id', workspace: 'workspace_id' }
 

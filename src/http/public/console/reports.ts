@@ -72,7 +72,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       path: '/requests',
       id: 'requests',
       summary: 'The newest requests',
-      description: 'One page of settled requests, the newest first. A page looks at no more than 20,000 rows.',
+      description: 'One page of settled requests, the newest first. A page looks at no more than 5,000 rows.',
       query: requestListQuery,
       response: jsonResponse(requestListSchema, requestListExample),
       errors: [],
