@@ -36,7 +36,7 @@ export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; has
                   cell: ({ rows, index }: { rows: string; index: number }) => (
                     <>
                       <a href={`/console/invoices/${invoice.number}/${index + 1}`}>Show</a>{' '}
-                      <a href={`${rows}&format=csv`} download="rows.csv">
+                      <a href={rows} download="rows.csv">
                         CSV
                       </a>
                     </>

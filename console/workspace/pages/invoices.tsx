@@ -1,10 +1,11 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
+import { send } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
-import { api } from '../api.ts'
+import { api, type Answer } from '../api.ts'
 import { requestColumns, type RequestRow } from '../requests.tsx'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
@@ -81,9 +82,15 @@ export function InvoiceLinePage() {
     async (signal) => {
       const invoice = await api('invoice', { path: { number }, signal })
       const found = invoice.lines[Number(line) - 1]
-      const asked = new URLSearchParams(found?.rows.split('?')[1])
-      const query = { ...Object.fromEntries(asked), limit: 50, ...(after === undefined ? {} : { after }) }
-      return { found, page: found ? await api('usage', { query, signal }) : undefined }
+      if (!found) return { found, page: undefined }
+      // The address of the rows is that of the CSV file.
+      const [path = '', asked = ''] = found.rows.split('?')
+      const query = new URLSearchParams(asked)
+      query.set('format', 'json')
+      query.set('limit', '50')
+      if (after !== undefined) query.set('after', after)
+      const response = await send(`${path}?${query.toString()}`, { signal })
+      return { found, page: (await response.json()) as Answer<'usage'> }
     },
     [number, line, after],
   )
