@@ -90,21 +90,17 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     if (isRefused || why.kind === 'aborted') end = why
   }
 
-  async function takeAll(): Promise<void> {
-    for (const [number, call] of job.calls.entries()) {
-      if (number > 0) {
-        if (!relay.next()) return
-        await idle()
-      }
-      await takeStream(call)
-      if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
-    }
-  }
-
   return {
     async takeFromEngine() {
       try {
-        await takeAll()
+        for (const [number, call] of job.calls.entries()) {
+          if (number > 0) {
+            if (!relay.next()) return
+            await idle()
+          }
+          await takeStream(call)
+          if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
+        }
       } finally {
         alive.stop()
       }

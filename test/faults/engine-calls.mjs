@@ -122,7 +122,7 @@ export default [
   {
     name: 'stream-next-call-beside-the-one-before',
     file: 'src/pipeline/streamed-answer.ts',
-    find: '        await idle()\n',
+    find: '          await idle()\n',
     replace: '',
     tests: ['simulation/pipeline/pipeline'],
   },
