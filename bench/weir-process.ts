@@ -9,6 +9,10 @@ export interface WeirProcess {
   readonly key: string
   readonly pid: number
   readonly dataDir: string
+  /** How long it took from the start of the process until it served. */
+  readonly readyMs: number
+  /** Stops it, does something to its data, and starts it again. */
+  restarted(whileStopped: () => void): Promise<WeirProcess>
   stop(): Promise<void>
 }
 
@@ -27,34 +31,53 @@ export async function startWeir(config: object, modelsDirectory?: string): Promi
   const server = { port: 0, admin_port: 0, drain_ms: 0 }
   const rateLimit = { requests_per_minute: 100_000_000 }
   writeFileSync(file, JSON.stringify({ server, data_dir: dataDir, rate_limit: rateLimit, ...config }))
+  return startIn(folder, dataDir)
+}
+
+async function startIn(folder: string, dataDir: string, knownKey?: string): Promise<WeirProcess> {
   const main = new URL('../src/main.ts', import.meta.url).pathname
   const log = join(folder, 'weir.log')
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
-  const args = [...process.execArgv, main, 'serve', '--config', file]
+  const args = [...process.execArgv, main, 'serve', '--config', join(folder, 'weir.yaml')]
+  const startedAt = performance.now()
   const child = spawn(process.execPath, args, { stdio: [...stdio] })
   // A failed bench must not leave a service running.
-  process.once('exit', () => child.kill())
+  const kill = (): void => void child.kill()
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  const { origin, key = knownKey ?? '' } = await greeting(child, log)
+  const readyMs = performance.now() - startedAt
+  async function ended(): Promise<void> {
+    const over = new Promise((resolve) => child.once('exit', resolve))
+    child.kill()
+    await over
+  }
   return {
-    ...(await greeting(child, log)),
+    origin,
+    key,
     pid: child.pid ?? 0,
     dataDir,
+    readyMs,
+    async restarted(whileStopped) {
+      await ended()
+      whileStopped()
+      return startIn(folder, dataDir, key)
+    },
     async stop() {
-      const ended = new Promise((over) => child.once('exit', over))
-      child.kill()
-      await ended
+      await ended()
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** Reads the base address and the first key from the line that the first start writes. */
-async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key: string }> {
+/** Reads the base address, and after the first start the first key, from the line that a start writes. */
+async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key?: string }> {
   let text = ''
   for await (const chunk of child.stdout ?? []) {
     text += String(chunk)
     if (!text.endsWith('\n')) continue
-    const { url: origin, first_api_key_file: file } = JSON.parse(text) as { url: string; first_api_key_file: string }
-    return { origin, key: readFileSync(file, 'utf8').trim() }
+    const { url: origin, first_api_key_file: file } = JSON.parse(text) as { url: string; first_api_key_file?: string }
+    return { origin, ...(file === undefined ? {} : { key: readFileSync(file, 'utf8').trim() }) }
   }
   throw new Error(`Weir did not start:\n${readFileSync(logFile, 'utf8')}`)
 }

@@ -9,10 +9,10 @@ const benches = {
   admission: 'admission.ts',
   tokens: 'tokens.ts',
   held: 'held.ts',
+  growth: 'growth.ts',
   overload: 'overload.ts',
   uploads: 'uploads.ts',
   usage: 'usage.ts',
-  fleet: 'fleet.ts',
   embedded: 'embedded-engine.ts',
   quality: 'model-quality.ts',
 }

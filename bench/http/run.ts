@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { cpuMicroseconds, forked, median } from '../measuring.ts'
+import { otherProxies } from './other-proxies.ts'
 import { benchModel, residentBytes, startWeir } from '../weir-process.ts'
 
 /**
- * Calls the engine directly, through a minimal proxy, and through Weir with everything on, alternating in one run.
+ * Calls the engine directly, through a minimal proxy, through other proxies, and through Weir with everything on,
+ * alternating in one run. Portkey comes from the registry; nginx, Caddy and HAProxy are measured where they are installed.
  * Machines differ and are noisy, so the figure that matters is the ratio of CPU time per request. It is measured twice:
  * at one fixed rate, at which each process is mostly idle and pays for waking up, and as fast as each can go.
  */
@@ -12,7 +14,7 @@ const ROUNDS = 5
 const RATE = 500
 const AT_A_TIME = 128
 type Pace = 'paced' | 'saturated'
-const [enginePort, barePort] = [18_910, 18_911]
+const [enginePort, barePort, firstOtherPort] = [18_910, 18_911, 18_912]
 const requests = Number(process.argv[2] ?? 2000)
 const memoryRequests = Number(process.argv[3] ?? 100_000)
 
@@ -27,6 +29,7 @@ interface Target {
 const program = (name: string): URL => new URL(name, import.meta.url)
 const engine = await forked(program('engine.ts'), String(enginePort))
 const bare = await forked(program('bare-proxy.ts'), String(barePort), String(enginePort))
+const others = await otherProxies(enginePort, firstOtherPort)
 const limits = { token_budget: 10_000_000, max_concurrent_requests: 1000 }
 const weir = await startWeir({ models: [benchModel(`http://127.0.0.1:${enginePort}/v1`, limits)] })
 try {
@@ -48,18 +51,35 @@ try {
   const targets: Target[] = [
     target('direct engine', engine.pid, `http://127.0.0.1:${enginePort}`, path, plain),
     target('bare proxy', bare.pid, `http://127.0.0.1:${barePort}`, path, plain),
+    ...others.map((it) => target(it.name, it.pid, it.origin, it.path, { ...plain, ...it.headers })),
     target('Weir', weir.pid, weir.origin, `/api${path}`, { ...plain, authorization: `Bearer ${weir.key}` }),
   ]
   for (const stream of [false, true]) {
-    for (const pace of ['paced', 'saturated'] as const) await compare(targets, stream, pace)
+    const able = await thatServe(targets, stream)
+    for (const pace of ['paced', 'saturated'] as const) await compare(able, stream, pace)
   }
-  const [, , last] = targets
+  const last = targets.at(-1)
   if (last && memoryRequests > 0) await memory(last)
   for (const { pool } of targets) await pool.close()
 } finally {
   await weir.stop()
   engine.kill()
   bare.kill()
+}
+
+/** Another proxy may not take what this bench sends. Weir must. */
+async function thatServe(targets: readonly Target[], stream: boolean): Promise<readonly Target[]> {
+  const able: Target[] = []
+  for (const target of targets) {
+    try {
+      await load(target, stream, 1, 'saturated')
+      able.push(target)
+    } catch (error) {
+      if (target.name === 'Weir') throw error
+      console.log(`${(error as Error).message.slice(0, 200)}: left out.`)
+    }
+  }
+  return able
 }
 
 async function compare(targets: readonly Target[], stream: boolean, pace: Pace): Promise<void> {
