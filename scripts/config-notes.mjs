@@ -16,7 +16,10 @@ export const configNotes = {
     '512 MiB',
     'For rows that the database has not taken yet. While there are more, requests get 503.',
   ],
-  coordination: ['`memory`', 'The only value of this version.'],
+  coordination: [
+    '`memory`',
+    'Where services share lanes and rates: the address of a Redis or Valkey, such as `redis://host:6379`. See [several services](../guides/several-services.md).',
+  ],
   operator_token: ['generated', 'The token of the operator API. Better in `WEIR_OPERATOR_TOKEN`.'],
   'seller.name': ['required', 'Who issues the tax invoices.'],
   'seller.abn': ['required', 'The Australian Business Number.'],
@@ -129,5 +132,5 @@ export const variables = {
   WEIR_ADMIN_PORT: ['', 'Replaces `server.admin_port`.'],
   WEIR_OPERATOR_TOKEN: ['', 'Replaces `operator_token`. It is written to no file.'],
   WEIR_DATABASE_URL: ['`sqlite`', 'Any other value is refused by this version.'],
-  WEIR_REDIS_URL: ['`memory`', 'Any other value is refused by this version.'],
+  WEIR_REDIS_URL: ['', 'Replaces `coordination`. It may contain a password: `redis://:PASSWORD@host:6379`.'],
 }

@@ -11,7 +11,7 @@ import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
 
 ensureInstalled({ development: true })
-ensureTools(['curl', 'chromium'])
+ensureTools(['curl', 'chromium', 'redis-server'])
 ensureConsole()
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)

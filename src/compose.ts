@@ -4,14 +4,12 @@ import { keptOperatorToken } from './accounts/operator-token.ts'
 import { openSessions } from './accounts/sessions.ts'
 import { workspaceSessions } from './accounts/workspace-sessions.ts'
 import { liveFeed } from './admission/live-feed.ts'
-import { memoryAdmission } from './admission/memory.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
 import { openSpending } from './billing/spending.ts'
 import { openCatalog, watchFile } from './catalog/catalog.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import { catalogWarnings } from './catalog/warnings.ts'
-import { memoryChanges } from './changes/memory.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
 import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
@@ -31,7 +29,6 @@ import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
 import { publicApi } from './http/public/public-api.ts'
 import { listen, type Listener } from './http/server.ts'
-import { memoryRateLimiter } from './rate-limit/memory.ts'
 import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
@@ -39,6 +36,7 @@ import { createPipeline } from './pipeline/pipeline.ts'
 import type { Reloads } from './ports/changes.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
+import type { LinkEvents } from './redis/link.ts'
 import { listenForCommands, publishService, withdrawService } from './running-service.ts'
 import { clockDoubt } from './ledger/clock-doubt.ts'
 import { journalFiles } from './ledger/journal-files.ts'
@@ -48,6 +46,8 @@ import { projectorThread } from './projector/thread.ts'
 import { journalFolder } from './settled-books.ts'
 import { openStore, type DatabaseEvents } from './store/open.ts'
 import { systemClock } from './system-clock.ts'
+import type { ChangeEvents } from './changes/redis.ts'
+import { openCoordination } from './coordination.ts'
 import { liveSettings } from './live-settings.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts'
@@ -128,12 +128,14 @@ async function assemble(
     (it) => it.close(),
   )
   const books = settledReads(reader, ledger)
-  const admission = memoryAdmission(clock)
+  const shared = opened.adopt(openCoordination(config.redisUrl, clock, version, coordinationEvents(telemetry)), (it) =>
+    it.close(),
+  )
+  const { admission, rateLimiter, changes, coordination } = shared
   const live = opened.adopt(liveFeed(admission, clock), (it) => it.close())
   const downloads = downloadList()
   const memory = byteBudget(config.maxRequestMemoryBytes)
 
-  const changes = memoryChanges()
   const accounts = await openAccounts(store, clock, changes)
   const sessions = workspaceSessions(accounts, clock)
   const operatorSessions = openSessions<'operator'>(clock, () => true)
@@ -173,7 +175,7 @@ async function assemble(
     ),
     (it) => it.close(),
   )
-  telemetry.measure({ admission, ledger, memory, engineAddresses: engines.addresses })
+  telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
   const watched = [...new Set([config.file, config.catalog.file])].flatMap((file) => (file ? [watchFile(file)] : []))
   const catalog = await openCatalog(config.catalog, async (models) => {
     requireKnown(models, local)
@@ -224,6 +226,7 @@ async function assemble(
     return {
       isReady: !stopping && store.isUp() && reader.isUp() && ledger.status().healthy,
       engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
+      coordination: coordination.state(),
     }
   }
   const isUp = (model: Model, workspace: string): boolean => {
@@ -246,7 +249,10 @@ async function assemble(
     )
 
   const reloads: Reloads = {
-    accounts: async () => void (await Promise.all([changes.announce('accounts'), changes.announce('prices')])),
+    async accounts() {
+      const unreached = await Promise.all([changes.announce('accounts'), changes.announce('prices')])
+      return [...new Set(unreached.flat())]
+    },
     async catalog({ force }) {
       // The announcement reads the file once more, and finds that nothing is lost by now.
       if (force) await catalog.reload({ force })
@@ -301,9 +307,9 @@ async function assemble(
       catalog,
       prices,
       admission,
-      rateLimiter: memoryRateLimiter(clock),
-      pipeline,
+      rateLimiter,
       clock,
+      pipeline,
       telemetry,
       fetchImages: images.fetchImages,
       imageLimits: config.imageLimits,
@@ -405,6 +411,18 @@ function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): Databas
     ended: ({ message }) => log.error({ reason: message }, 'the store thread ended; starting another one'),
     replaced: () => log.warn('the store is running again'),
     lost,
+  }
+}
+
+function coordinationEvents({ log }: Telemetry): LinkEvents & ChangeEvents {
+  return {
+    joined: (epoch, replicas) => log.info({ epoch, replicas }, 'joined the other replicas through Redis'),
+    lost: (reason) => log.warn({ reason }, 'Redis is away; serving within the share of this replica'),
+    unreached: (change, replicas) =>
+      log.warn(
+        { change, replicas },
+        'replicas did not answer that they took a change in; they will as soon as they can',
+      ),
   }
 }
 

@@ -20,6 +20,10 @@ const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 export const TOKEN = /^[!-~]{16,}$/
 export const TOKEN_RULE = 'at least 16 letters, digits and punctuation marks, without spaces'
 
+/** Where replicas meet. */
+export const COORDINATION = /^(memory|rediss?:\/\/[^\s/?#]+(\/\d+)?)$/
+export const COORDINATION_RULE = 'memory, or the address of a Redis, such as redis://host:6379'
+
 const webAddress = (): Type.TString =>
   Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
 
@@ -84,7 +88,7 @@ export const configSchema = Type.Object(
         closed,
       ),
     ),
-    coordination: Type.Optional(Type.Literal('memory')),
+    coordination: Type.Optional(Type.String({ pattern: COORDINATION.source, expected: COORDINATION_RULE })),
     operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
     seller: Type.Optional(
       Type.Object(

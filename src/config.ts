@@ -7,6 +7,8 @@ import { parseCatalog, toModels, type CatalogSource, type Secrets } from './cata
 import { defaultCatalog } from './embedded/service/default-catalog.ts'
 import { parseAbn } from './core/money/abn.ts'
 import {
+  COORDINATION,
+  COORDINATION_RULE,
   leastRequestMemory,
   MAX_BODY_BYTES,
   MAX_JOURNAL_BYTES,
@@ -37,6 +39,8 @@ export interface Config {
   /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
+  /** Where replicas meet; undefined when there is only one. It may contain a password. */
+  readonly redisUrl: string | undefined
   /** Who issues the invoices. */
   readonly seller: Seller | undefined
   readonly invoice: {
@@ -130,6 +134,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     modelsDir: join(directory, 'models'),
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
+    redisUrl: redisFrom(environment['WEIR_REDIS_URL'] ?? content.coordination),
     seller: seller && sellerFrom(seller),
     invoice: {
       fonts: (content.invoice?.fonts ?? []).map((font) => resolve(base, font)),
@@ -180,6 +185,7 @@ export function findMistakes(
   collect(() => portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT'))
   collect(() => tokenFrom(environment['WEIR_OPERATOR_TOKEN']))
   collect(() => refuseOtherAdapters(environment))
+  collect(() => redisFrom(environment['WEIR_REDIS_URL']))
   collect(() => {
     file = configFile(overrides, environment)
     if (file === undefined) return
@@ -299,15 +305,19 @@ function tokenFrom(text: string | undefined): string | undefined {
   throw new ConfigError(`WEIR_OPERATOR_TOKEN: must be ${TOKEN_RULE}`)
 }
 
-/** Ignoring these variables would let several replicas run without sharing any state. */
+/** The message does not repeat the address, because it may contain a password. */
+function redisFrom(text: string | undefined): string | undefined {
+  if (text !== undefined && !COORDINATION.test(text)) {
+    throw new ConfigError(`WEIR_REDIS_URL: must be ${COORDINATION_RULE}`)
+  }
+  return text === 'memory' ? undefined : text
+}
+
+/** Ignoring this variable would let several replicas run without sharing their accounts. */
 function refuseOtherAdapters(environment: NodeJS.ProcessEnv): void {
   const database = environment['WEIR_DATABASE_URL']
   if (database !== undefined && database !== 'sqlite') {
     throw new ConfigError('WEIR_DATABASE_URL: this version supports only sqlite; unset the variable')
-  }
-  const coordination = environment['WEIR_REDIS_URL']
-  if (coordination !== undefined && coordination !== 'memory') {
-    throw new ConfigError('WEIR_REDIS_URL: this version supports only memory; unset the variable')
   }
 }
 
@@ -330,6 +340,7 @@ function settingsOf(
       ['--data', overrides.data],
       ['WEIR_DATA_DIR', environment['WEIR_DATA_DIR']],
     ],
+    coordination: [['WEIR_REDIS_URL', environment['WEIR_REDIS_URL']]],
     operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
   }
   const sourceOf = (key: string): string => {
@@ -349,6 +360,7 @@ function settingsOf(
     ['server.max_request_memory_bytes', config.maxRequestMemoryBytes],
     ['data_dir', config.dataDir],
     ['ledger.max_journal_bytes', config.maxJournalBytes],
+    ['coordination', withoutPassword(config.redisUrl ?? 'memory')],
     ['rate_limit.requests_per_minute', config.requestsPerMinute],
     ['rate_limit.unauthenticated_per_minute', config.unauthenticatedPerMinute],
     ['images.allowed_hosts', config.imageHosts],
@@ -376,6 +388,10 @@ function settingsOf(
       fingerprint: operatorToken === undefined ? '' : createHash('sha256').update(operatorToken).digest('hex'),
     },
   ]
+}
+
+function withoutPassword(address: string): string {
+  return address.replace(/\/\/[^@/]*@/, '//')
 }
 
 function valueIn(content: object, path: readonly string[]): unknown {

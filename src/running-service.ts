@@ -36,7 +36,9 @@ export interface ServiceCommands {
 }
 
 /** The answer to a command. */
-export type ReloadAnswer = { readonly reloaded: true; readonly models?: number } | { readonly error: string }
+export type ReloadAnswer =
+  | { readonly reloaded: true; readonly models?: number; readonly unreached?: readonly string[] }
+  | { readonly error: string }
 
 const SOCKET = 'weir.sock'
 /** A service that starts or stops is given this long to answer, or to be gone. */
@@ -114,12 +116,16 @@ async function askAgain(dataDir: string, path: string): Promise<unknown> {
   return undefined
 }
 
-/** Resolves when a running service has seen the change, or when none is running. */
-export async function refreshService(dataDir: string): Promise<void> {
+/**
+ * Resolves when a running service and its replicas have seen the change, or when none is running. Returns the replicas
+ * that did not answer.
+ */
+export async function refreshService(dataDir: string): Promise<readonly string[]> {
   const answered = await askService(dataDir, 'accounts')
   if (answered && 'error' in answered) {
     throw failure(`the running service did not take the change (${answered.error}); restart it`)
   }
+  return answered?.unreached ?? []
 }
 
 /** Has a running service bring every durable row into the database. False when none is running. */
@@ -194,8 +200,7 @@ async function answer(
       case 'GET /settings':
         return { status: 200, body: { settings: settings() } }
       case 'POST /accounts':
-        await reloads.accounts()
-        return { status: 200, body: { reloaded: true } }
+        return { status: 200, body: { reloaded: true, unreached: await reloads.accounts() } }
       case 'POST /settled':
         await settled()
         return { status: 200, body: { settled: true } }

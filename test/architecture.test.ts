@@ -35,6 +35,12 @@ const rules: readonly Rule[] = [
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
   ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
+  // The connection to Redis, and the adapters that use it.
+  { part: 'redis', may: below },
+  ...['admission/redis', 'rate-limit/redis.ts', 'changes/redis.ts'].map((part) => ({
+    part,
+    may: [...below, part.split('/', 1)[0] ?? '', 'redis'],
+  })),
   // Queries know no particular database, and only open.ts knows which one there is.
   { part: 'store/queries', may: [...below, 'store'], packages: [] },
   {
@@ -119,6 +125,20 @@ const rules: readonly Rule[] = [
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config-file.ts', may: ['core', 'catalog/file.ts'] },
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'config-file.ts', 'embedded/service/default-catalog.ts'] },
+  // The part of compose.ts that chooses how replicas agree.
+  {
+    part: 'coordination.ts',
+    may: [
+      ...below,
+      'admission',
+      'admission/redis',
+      'rate-limit',
+      'rate-limit/redis.ts',
+      'changes',
+      'changes/redis.ts',
+      'redis',
+    ],
+  },
   {
     part: 'compose.ts',
     may: [
@@ -137,6 +157,9 @@ const rules: readonly Rule[] = [
       'dialects/health-check.ts',
       'dialects/listed-parameters.ts',
       'config.ts',
+      'coordination.ts',
+      'changes/redis.ts',
+      'redis',
       'live-settings.ts',
       'running-service.ts',
       'system-clock.ts',
@@ -330,6 +353,12 @@ describe('the test of the parts', () => {
     ['store/sqlite/thread.ts', "import { rate } from '../../core/money/rating.ts'", 'imports core/money/rating.ts'],
     ['compose.ts', "import { openSqlite } from './store/sqlite/client.ts'", 'imports store/sqlite/client.ts'],
     ['rate-limit/memory.ts', "const it = await import('../admission/memory.ts')", 'imports admission/memory.ts'],
+    ['rate-limit/memory.ts', "import { openLink } from '../redis/link.ts'", 'imports redis/link.ts'],
+    [
+      'redis/link.ts',
+      "import { redisAdmission } from '../admission/redis/admission.ts'",
+      'imports admission/redis/admission.ts',
+    ],
     ['engines/upstream.ts', "import '../store/open.ts'", 'imports store/open.ts'],
     ['engines/upstream.ts', "new Worker(new URL('../store/worker.ts', import.meta.url))", 'imports store/worker.ts'],
     ['catalog/catalog.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],

@@ -822,7 +822,7 @@ export interface Operations {
     path: {}
     query: {}
     body: undefined
-    answer: { status: 'ready'; engines: { up: number; down: number } }
+    answer: { status: 'ready'; engines: { up: number; down: number }; coordination: 'alone' | 'joined' | 'apart' }
   }
 }
 

@@ -1,15 +1,9 @@
-import { openLane, Place } from '../core/admission/lane.ts'
+import { openLane } from '../core/admission/lane.ts'
 import type { Lane, LaneDecision, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
-import type { Admission, Decision, Ticket } from '../ports/admission.ts'
+import type { Admission, Ticket } from '../ports/admission.ts'
 import type { AlarmClock } from '../ports/clock.ts'
-
-/** How many callers of a lane hear their decision in one turn of the event loop. */
-const callersPerTurn = 32
-
-/** A longer delay makes a timer fire at once. After this one the timer is simply set again. */
-const timerMsMax = 2 ** 31 - 1
-
-type Decided = (decision: Decision, ticket: Ticket) => void
+import { expiryTimer } from './expiry-timer.ts'
+import { Entry, openOutbox, type Decided } from './outbox.ts'
 
 const closed: LaneDecision = Object.freeze({ kind: 'closed' })
 const nowhere: Ticket = Object.freeze({ leave() {} })
@@ -24,6 +18,10 @@ export function memoryAdmission(clock: AlarmClock): Admission {
       if (desks.get(lane) === desk) desks.delete(lane)
     })
     desks.set(lane, desk)
+  }
+
+  function ownStatus(): ReadonlyMap<string, LaneStatus> {
+    return new Map([...desks].map(([lane, desk]) => [lane, desk.status()]))
   }
 
   return {
@@ -41,11 +39,8 @@ export function memoryAdmission(clock: AlarmClock): Admission {
       decided(closed, nowhere)
       return nowhere
     },
-    async status() {
-      const lanes = new Map<string, LaneStatus>()
-      for (const [lane, desk] of desks) lanes.set(lane, desk.status())
-      return lanes
-    },
+    status: async () => ownStatus(),
+    ownStatus,
     close() {
       isClosed = true
       for (const desk of desks.values()) desk.close()
@@ -111,115 +106,4 @@ function openDesk(initialLimits: LaneLimits, clock: AlarmClock, onVacant: () => 
       settled()
     },
   }
-}
-
-/** One entry into a lane: its place, its ticket, and the callback that hears the decision. */
-class Entry extends Place implements Ticket {
-  decided: Decided | undefined
-  decision: LaneDecision | undefined = undefined
-  nextToHear: Entry | undefined = undefined
-  readonly #leave: (entry: Entry) => void
-
-  constructor(cost: number, decided: Decided, leave: (entry: Entry) => void) {
-    super(cost)
-    this.decided = decided
-    this.#leave = leave
-  }
-
-  /** Tells the caller at most once. If its callback throws, the caller cannot be trusted to leave: its place is freed. */
-  tell(decision: LaneDecision): void {
-    const { decided } = this
-    this.decided = undefined
-    try {
-      decided?.(decision, this)
-    } catch (error) {
-      this.leave()
-      throw error
-    }
-  }
-
-  leave(): void {
-    this.#leave(this)
-  }
-}
-
-/**
- * Callers whose wait is over, in order. The lane decides for all of them at once, but only a few hear it per turn of
- * the event loop: what each does next (an engine call, a reply) costs a thousand times the decision.
- */
-function openOutbox() {
-  let first: Entry | undefined
-  let last: Entry | undefined
-  let isBusy = false
-
-  function add(entry: Entry, decision: LaneDecision): void {
-    entry.decision = decision
-    if (last === undefined) first = entry
-    else last.nextToHear = entry
-    last = entry
-  }
-
-  function take(): Entry | undefined {
-    const entry = first
-    if (entry === undefined) return undefined
-    first = entry.nextToHear
-    if (first === undefined) last = undefined
-    // Otherwise a long stream would keep everyone admitted after it in memory.
-    entry.nextToHear = undefined
-    return entry
-  }
-
-  /** A caller may leave or enter when it hears its decision. That may add to the outbox, and the same turn goes on. */
-  function deliver(): void {
-    if (isBusy || first === undefined) return
-    isBusy = true
-    deliverTurn()
-  }
-
-  function deliverTurn(): void {
-    for (let told = 0; told < callersPerTurn; told += 1) {
-      const entry = take()
-      if (entry?.decision === undefined) break
-      try {
-        entry.tell(entry.decision)
-      } catch (error) {
-        // Whoever made room is not to blame, so this becomes an uncaught exception of its own.
-        queueMicrotask(() => {
-          throw error
-        })
-      }
-    }
-    if (first === undefined) isBusy = false
-    else setImmediate(deliverTurn)
-  }
-
-  return { add, deliver, isEmpty: () => first === undefined }
-}
-
-/** One timer for a lane, set for the earliest deadline. */
-function expiryTimer(lane: Lane<Entry>, clock: AlarmClock, settled: () => void) {
-  let cancel: (() => void) | undefined
-  let setForMs = Infinity
-
-  function set(): void {
-    const deadlineMs = lane.nextDeadlineMs()
-    // If the deadline has moved back, one early wake-up costs less than a new timer for every request.
-    if (deadlineMs >= setForMs) return
-    cancel?.()
-    setForMs = deadlineMs
-    cancel = clock.after(Math.min(Math.ceil(deadlineMs - clock.monotonic()), timerMsMax), fire)
-  }
-
-  function fire(): void {
-    setForMs = Infinity
-    lane.expire(clock.monotonic())
-    settled()
-  }
-
-  function stop(): void {
-    cancel?.()
-    setForMs = Infinity
-  }
-
-  return { set, stop }
 }

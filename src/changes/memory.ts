@@ -7,6 +7,7 @@ export function memoryChanges(): ChangeFeed {
   return {
     async announce(change) {
       await Promise.all([...(subscribers.get(change) ?? [])].map((takeIn) => takeIn()))
+      return []
     },
     subscribe(change, takeIn) {
       const all = subscribers.get(change) ?? new Set()

@@ -121,7 +121,10 @@ export async function withBooks<Result>(
     const accounts = await openAccounts(store, systemClock, changes)
     const prices = await openPriceBook(store, systemClock, changes)
     const result = await work({ config, store, accounts, prices })
-    if (options.changes) await refreshService(config.dataDir)
+    const unreached = options.changes ? await refreshService(config.dataDir) : []
+    for (const replica of unreached) {
+      process.stderr.write(`weir: the change is stored, but this replica did not answer: ${replica}\n`)
+    }
     return result
   } finally {
     await store.close()

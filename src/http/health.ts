@@ -1,11 +1,13 @@
 import Type from 'typebox'
 import { ApiError } from '../core/errors.ts'
+import type { CoordinationState } from '../ports/coordination.ts'
 import { jsonResponse, openRoute, type OpenRoute } from './route.ts'
 
 export interface Readiness {
   readonly isReady: boolean
   /** How many addresses of engines answer, and how many do not. */
   readonly engines: { readonly up: number; readonly down: number }
+  readonly coordination: CoordinationState
 }
 
 /** The two health checks, the same on both listeners. */
@@ -21,22 +23,28 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
     openRoute(
       '/readyz',
       (exchange) => {
-        const { isReady, engines } = readiness()
+        const { isReady, engines, coordination } = readiness()
+        if (coordination === 'stopped') {
+          throw new ApiError('service_unavailable', 'The service is not ready: Redis does not answer.')
+        }
         if (!isReady) throw new ApiError('service_unavailable', 'The service is not ready.')
-        exchange.sendJson(JSON.stringify({ status: 'ready', engines }))
+        exchange.sendJson(JSON.stringify({ status: 'ready', engines, coordination }))
       },
       {
         id: 'readiness',
         summary: 'Readiness',
         description:
-          'Answers 503 during a shutdown, and while usage cannot be recorded. Counts the engines that are up and ' +
-          'down: a service whose engines are down is still ready to say so to its callers.',
+          'Answers 503 during a shutdown, while usage cannot be recorded, and while Redis has been silent for so ' +
+          'long that this replica must not serve. Counts the engines that are up and down: a service whose engines ' +
+          'are down is still ready to say so to its callers. `coordination` is `alone` without Redis, `joined` with ' +
+          'it, and `apart` while this replica serves its share without it.',
         response: jsonResponse(
           Type.Object({
             status: Type.Literal('ready'),
             engines: Type.Object({ up: Type.Integer({ minimum: 0 }), down: Type.Integer({ minimum: 0 }) }),
+            coordination: Type.Enum(['alone', 'joined', 'apart']),
           }),
-          { status: 'ready', engines: { up: 3, down: 0 } },
+          { status: 'ready', engines: { up: 3, down: 0 }, coordination: 'alone' },
         ),
         errors: ['request_timeout', 'service_unavailable'],
       },

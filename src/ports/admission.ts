@@ -24,8 +24,10 @@ export interface Admission {
    * returns, but never after `leave`. It gets the same ticket that `enter` returns.
    */
   enter(lane: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
-  /** Every open lane, all at one instant. */
+  /** Every open lane of the whole service, each at one instant. */
   status(): Promise<ReadonlyMap<string, LaneStatus>>
+  /** This replica's part of it. */
+  ownStatus(): ReadonlyMap<string, LaneStatus>
   /** From now on refuses everyone who waits or arrives with `closed`; admitted work goes on. */
   close(): void
 }

@@ -4,18 +4,18 @@ export type Change = 'accounts' | 'prices' | 'catalog'
 /** One way for every change to reach every replica. It carries no data: whoever hears of a change reads it again. */
 export interface ChangeFeed {
   /**
-   * Tells every replica. Resolves when this one has taken the change in, and rejects if it could not; the
-   * others follow as soon as they hear of it.
+   * Tells every replica. Rejects if this one could not take the change in. Resolves when all others have too, or after a
+   * second with the names of those that did not answer: they follow as soon as they can.
    */
-  announce(change: Change): Promise<void>
+  announce(change: Change): Promise<readonly string[]>
   /** `takeIn` reads again what has changed. Returns a function that ends the subscription. */
   subscribe(change: Change, takeIn: () => Promise<void>): () => void
 }
 
 /** Takes in what was changed outside of the service: by a command, or in a file. */
 export interface Reloads {
-  /** Workspaces, keys and prices. */
-  accounts(): Promise<void>
+  /** Workspaces, keys and prices. Returns the replicas that did not answer. */
+  accounts(): Promise<readonly string[]>
   /** Returns the number of models. Rejects when the file has a mistake, or would lose something and is not forced. */
   catalog(options: { readonly force: boolean }): Promise<number>
 }

@@ -24,4 +24,6 @@ export interface RateView {
 export interface RateDecision extends RateView {
   /** False when the window has no room for the request. */
   readonly accepted: boolean
+  /** Until the window ends, for Retry-After. */
+  readonly secondsLeft: number
 }

@@ -1,4 +1,4 @@
-import { allowance, take, windowAt, type WindowCount } from '../core/rate-window.ts'
+import { allowance, secondsLeft, take, windowAt, type WindowCount } from '../core/rate-window.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { RateLimiter, RateSubject, RateView } from '../ports/rate-limit.ts'
 
@@ -24,7 +24,7 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
       counts[kind].startWindow(windowAt(now))
       const taken = take(counts[kind].get(id), limit, now)
       counts[kind].set(id, taken.held)
-      return { accepted: taken.accepted, allowance: viewOf(subject, limit) }
+      return { accepted: taken.accepted, secondsLeft: secondsLeft(now), allowance: viewOf(subject, limit) }
     },
     look: async (subject, limit) => ({ allowance: viewOf(subject, limit) }),
   }
@@ -43,5 +43,20 @@ function windowCounts(max: number) {
     },
     get: (id: string): WindowCount | undefined => counts.get(place(id)),
     set: (id: string, count: WindowCount): void => void counts.set(place(id), count),
+  }
+}
+
+/** Gives every address its own count, until there are too many of them in one minute. */
+export function knownAddresses(max = MAX_ADDRESSES) {
+  let known = new Set<string>()
+  let current = 0
+  return {
+    place(address: string, window: number): string {
+      if (window !== current) known = new Set()
+      current = window
+      if (!known.has(address) && known.size >= max) return EVERYBODY_ELSE
+      known.add(address)
+      return address
+    },
   }
 }

@@ -44,6 +44,22 @@ export const metricTable = {
   weir_lane_token_budget: { type: 'gauge', labels: ['lane'], help: 'Limit of committed tokens' },
   weir_lane_max_queue_depth: { type: 'gauge', labels: ['lane'], help: 'Limit of waiting requests' },
   weir_lane_max_wait_seconds: { type: 'gauge', labels: ['lane'], help: 'Limit of the time in the queue' },
+  weir_replica_in_flight_requests: {
+    type: 'gauge',
+    labels: ['lane'],
+    help: "This replica's part of weir_in_flight_requests, which is of the whole service",
+  },
+  weir_replica_queue_depth: {
+    type: 'gauge',
+    labels: ['lane'],
+    help: "This replica's part of weir_queue_depth, which is of the whole service",
+  },
+  weir_coordinated: {
+    type: 'gauge',
+    labels: [],
+    help: '1 while this replica agrees with the others; 0 while Redis is away',
+  },
+  weir_replicas: { type: 'gauge', labels: [], help: 'Replicas, when Redis was last heard' },
   weir_engine_up: {
     type: 'gauge',
     labels: ['lane', 'address'],

@@ -14,6 +14,7 @@ import { logDestination, type LogDestination } from './log-destination.ts'
 import type { MetricOf } from './metric-table.ts'
 import { createMetrics, labels, type Metrics } from './metrics.ts'
 import type { Admission } from '../ports/admission.ts'
+import type { Coordination } from '../ports/coordination.ts'
 import type { EngineAddressState, Placement } from '../ports/engine.ts'
 import type { Ledger } from '../ports/ledger.ts'
 
@@ -23,6 +24,7 @@ export interface Telemetry {
   /** Adds the gauges of these parts to the metrics. */
   measure(parts: {
     readonly admission: Admission
+    readonly coordination: Coordination
     readonly ledger: Ledger
     readonly memory: ByteBudget
     /** The addresses of all engines, by lane. */
@@ -83,9 +85,10 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       // Written without pino, which would take ten times as long, because every request logs this line.
       else if (log.isLevelEnabled('info')) lines.write(requestText(line, notes, Date.now()))
     },
-    measure({ admission, ledger, memory, engineAddresses }) {
+    measure({ admission, coordination, ledger, memory, engineAddresses }) {
       readLanes = async () => void (lanes = await admission.status())
       laneGauges(metrics, () => lanes)
+      replicaGauges(metrics, admission, coordination)
       ledgerGauges(metrics, ledger)
       metrics.reading('weir_held_bytes', () => [['', memory.held()]])
       metrics.reading('weir_engine_up', () =>
@@ -171,6 +174,15 @@ function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatu
   gauge('weir_lane_token_budget', ({ limits }) => limits.tokenBudget)
   gauge('weir_lane_max_queue_depth', ({ limits }) => limits.maxQueueDepth)
   gauge('weir_lane_max_wait_seconds', ({ limits }) => limits.maxWaitMs / 1000)
+}
+
+function replicaGauges(metrics: Metrics, admission: Admission, coordination: Coordination): void {
+  const gauge = (name: MetricOf<'gauge'>, read: (lane: LaneStatus) => number): void =>
+    metrics.reading(name, () => [...admission.ownStatus()].map(([lane, own]) => [labels({ lane }), read(own)]))
+  gauge('weir_replica_in_flight_requests', (lane) => lane.inFlightRequests)
+  gauge('weir_replica_queue_depth', (lane) => lane.queueDepth)
+  metrics.reading('weir_coordinated', () => [['', ['alone', 'joined'].includes(coordination.state()) ? 1 : 0]])
+  metrics.reading('weir_replicas', () => [['', coordination.replicas()]])
 }
 
 function ledgerGauges(metrics: Metrics, ledger: Ledger): void {

@@ -24,8 +24,8 @@ export default [
   {
     name: 'config-redis-ignored',
     file: 'src/config.ts',
-    find: "if (coordination !== undefined && coordination !== 'memory') {",
-    replace: "if (coordination === '') {",
+    find: "redisFrom(environment['WEIR_REDIS_URL'] ?? content.coordination)",
+    replace: 'redisFrom(content.coordination)',
     tests: ['unit/config'],
   },
   {

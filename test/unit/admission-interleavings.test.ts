@@ -149,36 +149,43 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'callers after the first slice are never told',
+    file: 'outbox.ts',
     find: 'else setImmediate(deliverTurn)',
     replace: '',
   },
   {
     name: 'a caller that fails keeps its place',
+    file: 'outbox.ts',
     find: 'this.leave()\n      throw error',
     replace: 'throw error',
   },
   {
     name: 'one caller that fails silences the others',
+    file: 'outbox.ts',
     find: 'queueMicrotask(() => {\n          throw error\n        })',
     replace: 'throw error',
   },
   {
     name: 'the timer is not set for an earlier deadline',
+    file: 'expiry-timer.ts',
     find: 'if (deadlineMs >= setForMs) return',
     replace: 'if (setForMs !== Infinity) return',
   },
   {
     name: 'the timer fires only once',
+    file: 'expiry-timer.ts',
     find: 'setForMs = Infinity\n    lane.expire',
     replace: 'lane.expire',
   },
   {
     name: 'the timer is set for the deadline as if it were a delay',
+    file: 'expiry-timer.ts',
     find: 'deadlineMs - clock.monotonic()',
     replace: 'deadlineMs',
   },
   {
     name: 'callers that expired are not told',
+    file: 'expiry-timer.ts',
     find: 'lane.expire(clock.monotonic())\n    settled()',
     replace: 'lane.expire(clock.monotonic())',
   },

@@ -340,9 +340,27 @@ describe('the environment', () => {
     assert.ok(!message.includes('secret'))
   })
 
-  it('is refused when it asks for a database or Redis, rather than silently ignored', () => {
+  it('is refused when it asks for another database, rather than silently ignored', () => {
     assert.match(mistakeIn('', { WEIR_DATABASE_URL: 'postgres://db' }), /^WEIR_DATABASE_URL: /)
-    assert.match(mistakeIn('', { WEIR_REDIS_URL: 'redis://r' }), /^WEIR_REDIS_URL: /)
+  })
+
+  it('chooses the Redis where services meet, and shows it without its password', () => {
+    assert.equal(load('').redisUrl, undefined)
+    assert.equal(load('coordination: memory\n').redisUrl, undefined)
+    assert.equal(load('coordination: rediss://r:6380/2\n').redisUrl, 'rediss://r:6380/2')
+    assert.equal(load('coordination: redis://r\n', { WEIR_REDIS_URL: 'memory' }).redisUrl, undefined)
+    const { redisUrl, settings } = load('', { WEIR_REDIS_URL: 'redis://user:hunter2@r:6379' })
+    assert.equal(redisUrl, 'redis://user:hunter2@r:6379')
+    const shown = settings.find(({ key }) => key === 'coordination')
+    assert.deepEqual([shown?.value, shown?.source], ['redis://r:6379', 'WEIR_REDIS_URL'])
+  })
+
+  it('is refused when it is no address of a Redis, without repeating a password', () => {
+    for (const wrong of ['http://r', 'redis://', 'redis://r:1/x', 'r:6379', 'redis://:hunter2@r /']) {
+      const message = mistakeIn('', { WEIR_REDIS_URL: wrong })
+      assert.match(message, /^WEIR_REDIS_URL: must be memory, or the address of a Redis, such as redis:/)
+      assert.ok(!message.includes('hunter2'))
+    }
   })
 
   it('provides the API key of an engine, under the name given in the file', () => {

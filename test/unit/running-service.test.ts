@@ -57,6 +57,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
   const reloads: Reloads = {
     async accounts() {
       asked.push('accounts')
+      return []
     },
     async catalog({ force }) {
       asked.push(force ? 'catalog by force' : 'catalog')
@@ -198,15 +199,16 @@ describe('the socket for commands', () => {
 })
 
 describe('a command', () => {
-  it('tells the running service about a change, and waits until it has taken it in', async (t) => {
+  it('tells the running service about a change, waits until it has taken it in, and hears which replica has not', async (t) => {
     const events: string[] = []
     const { dataDir } = await runPublished(t, emptyFolder(t), {
       async accounts() {
         await sleep(200)
         events.push('taken in')
+        return ['replica-2']
       },
     })
-    await refreshService(dataDir)
+    assert.deepEqual(await refreshService(dataDir), ['replica-2'])
     events.push('the command ends')
     assert.deepEqual(events, ['taken in', 'the command ends'])
   })

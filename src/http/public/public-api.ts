@@ -4,9 +4,7 @@ import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessi
 import type { SpendControl } from '../../billing/spending.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
 import { ApiError } from '../../core/errors.ts'
-import { secondsLeft } from '../../core/rate-window.ts'
 import type { Caller } from '../../ports/accounts.ts'
-import type { Clock } from '../../ports/clock.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { sessionToken } from '../console/session-cookie.ts'
@@ -21,7 +19,6 @@ export interface PublicParts extends PublicRouteParts {
   readonly accounts: Accounts
   readonly sessions: WorkspaceSessions
   readonly rateLimiter: RateLimiter
-  readonly clock: Clock
   readonly telemetry: Telemetry
   readonly spending: SpendControl
   readonly limits: PublicRouteParts['limits'] & {
@@ -31,7 +28,7 @@ export interface PublicParts extends PublicRouteParts {
 }
 
 export function publicApi(parts: PublicParts): Application {
-  const { accounts, sessions, rateLimiter, limits, clock, telemetry, spending } = parts
+  const { accounts, sessions, rateLimiter, limits, telemetry, spending } = parts
   const routes = routeTable(publicRoutes(parts))
 
   const look = (address: string): Promise<RateView> =>
@@ -77,11 +74,10 @@ export function publicApi(parts: PublicParts): Application {
     return route.answer(exchange, parameters)
   }
 
-  function requireAccepted({ accepted }: RateDecision): void {
+  function requireAccepted({ accepted, secondsLeft }: RateDecision): void {
     if (accepted) return
-    const seconds = secondsLeft(clock.now())
-    throw new ApiError('rate_limit_exceeded', `Too many requests in this minute. Try again in ${seconds} s.`, {
-      retryAfter: seconds,
+    throw new ApiError('rate_limit_exceeded', `Too many requests in this minute. Try again in ${secondsLeft} s.`, {
+      retryAfter: secondsLeft,
     })
   }
 

@@ -1,8 +1,22 @@
-import type { LaneDecision, LaneLimits, openLane } from '../../../src/core/admission/lane.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
 import { seededRandom } from '../../../src/core/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
-export type OpenLane = typeof openLane
+/** A lane in memory, or one whose answers take a while. */
+export interface SimulatedLane {
+  arrive(request: Request, nowMs: number): LaneDecision | undefined | Promise<LaneDecision | undefined>
+  leave(request: Request, nowMs: number): void | Promise<void>
+  expire(nowMs: number): void | Promise<void>
+  setLimits(limits: LaneLimits, nowMs: number): void | Promise<void>
+  close(waiting: readonly Request[], nowMs: number): void | Promise<void>
+  status(): LaneStatus
+  nextDeadlineMs(): number
+}
+
+export type OpenLane = (
+  limits: LaneLimits,
+  decide: (request: Request, decision: LaneDecision) => void,
+) => SimulatedLane | Promise<SimulatedLane>
 
 /** How often each thing happened: a simulation that never gets into trouble proves nothing. */
 export interface Tally {
@@ -24,11 +38,38 @@ const requestsPerEpisode = 1000
 /** I5 allows less than 100 ms. */
 const timerLateMsMax = 99
 
+/** Yields what has to be waited for. A lane in memory never yields, which makes its simulation ten times as fast. */
+type Steps<Result = void> = Generator<Promise<unknown>, Result, unknown>
+
+function* answerOf<Answer>(answer: Answer | Promise<Answer>): Steps<Answer> {
+  return answer instanceof Promise ? ((yield answer) as Answer) : answer
+}
+
 /**
  * Runs lanes, one per episode, under random load, faults and limit changes, in virtual time. The same seed gives
  * the same run. A violation names its episode.
  */
 export function simulateLanes(openLane: OpenLane, seed: number, requests: number): Tally {
+  const { done, value } = simulation(openLane, seed, requests).next()
+  if (!done) throw new Error('this lane has to be waited for')
+  return value
+}
+
+/** The same for lanes whose answers take a while: everything else waits for them. */
+export async function simulateRemoteLanes(openLane: OpenLane, seed: number, requests: number): Promise<Tally> {
+  const steps = simulation(openLane, seed, requests)
+  let step = steps.next()
+  while (!step.done) {
+    const answer = await step.value.then(
+      (value) => () => steps.next(value),
+      (error: unknown) => () => steps.throw(error),
+    )
+    step = answer()
+  }
+  return step.value
+}
+
+function* simulation(openLane: OpenLane, seed: number, requests: number): Steps<Tally> {
   const tally: Tally = {
     requests: 0,
     steps: 0,
@@ -45,7 +86,7 @@ export function simulateLanes(openLane: OpenLane, seed: number, requests: number
   for (let episode = 0; tally.requests < requests; episode += 1) {
     const stepsBefore = tally.steps
     try {
-      liveEpisode(openLane, seededRandom(seed + Math.imul(episode, 0x9e3779b1)), tally)
+      yield* liveEpisode(openLane, seededRandom(seed + Math.imul(episode, 0x9e3779b1)), tally)
     } catch (error) {
       if (!(error instanceof Violation)) throw error
       error.message += ` (seed ${seed}, episode ${episode}, step ${tally.steps - stepsBefore})`
@@ -55,7 +96,7 @@ export function simulateLanes(openLane: OpenLane, seed: number, requests: number
   return tally
 }
 
-function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): void {
+function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): Steps {
   const below = (count: number): number => Math.floor(random() * count)
   const oneOf = <T>(list: readonly T[]): T => list[below(list.length)]!
   const chance = (probability: number): boolean => random() < probability
@@ -80,7 +121,7 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
   }
 
   const witness = new Witness(anyLimits())
-  const lane = openLane<Request>(witness.limits, decide)
+  const lane = yield* answerOf(openLane(witness.limits, decide))
   const gapMs = oneOf([0.5, 2, 10, 50])
   const cancels = oneOf([0, 0.02, 0.2])
   let arrivals = 0.5
@@ -109,11 +150,11 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     else gone[below(20)] = request
   }
 
-  function arrive(): void {
+  function* arrive(): Steps {
     const request = new Request(number, anyCost())
     number += 1
     tally.requests += 1
-    const decision = lane.arrive(request, nowMs)
+    const decision = yield* answerOf(lane.arrive(request, nowMs))
     witness.arrived(request, nowMs, decision)
     if (decision === undefined) return
     if (decision.kind === 'admitted') tally.admittedAtOnce += 1
@@ -122,55 +163,55 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
   }
 
   /** Changes the books first, because the lane may decide for others before it returns. */
-  function leave(request: Request): void {
+  function* leave(request: Request): Steps {
     if (request.standing === 'queue') tally.cancelled += 1
     remember(request)
     witness.left(request)
-    lane.leave(request, nowMs)
+    yield* answerOf(lane.leave(request, nowMs))
   }
 
   /** A second cancel or release, a late one, or one by a refused request: it must change nothing. */
-  function leaveAgain(request: Request): void {
+  function* leaveAgain(request: Request): Steps {
     tally.staleLeaves += 1
-    lane.leave(request, nowMs)
+    yield* answerOf(lane.leave(request, nowMs))
     inspect(timerLateMsMax)
   }
 
-  function changeLimits(): void {
+  function* changeLimits(): Steps {
     witness.limits = changedLimits()
     tally.limitChanges += 1
-    lane.setLimits(witness.limits, nowMs)
+    yield* answerOf(lane.setLimits(witness.limits, nowMs))
   }
 
-  function close(): void {
+  function* close(): Steps {
     witness.isClosed = true
-    lane.close()
+    yield* answerOf(lane.close([...witness.queue], nowMs))
   }
 
   /** The timer is sometimes late, so that other events come between a deadline and its expiry. */
-  function step(): void {
+  function* step(): Steps {
     const wakeMs = lane.nextDeadlineMs() + oneOf([0, 0, 0, 0.25, 30, timerLateMsMax])
     const laterMs = nowMs + (chance(0.7) ? Math.ceil(-Math.log(1 - random()) * gapMs * 4) / 4 : 0)
     if (laterMs >= wakeMs) {
       nowMs = Math.max(nowMs, wakeMs)
-      lane.expire(nowMs)
+      yield* answerOf(lane.expire(nowMs))
     } else {
       nowMs = laterMs
-      happen()
+      yield* happen()
     }
     inspect(0)
   }
 
-  function happen(): void {
+  function* happen(): Steps {
     const event = random()
-    if (gone.length > 0 && chance(0.03)) leaveAgain(oneOf(gone))
+    if (gone.length > 0 && chance(0.03)) yield* leaveAgain(oneOf(gone))
     if (chance(0.02)) arrivals = oneOf([0.1, 0.5, 0.6, 0.8, 0.95])
-    if (event < 0.004) changeLimits()
-    else if (event < 0.005 && number > requestsPerEpisode * 0.9) close()
-    else if (event < 0.02) lane.expire(nowMs)
-    else if (witness.queue.length > 0 && chance(cancels)) leave(oneOf(witness.queue))
-    else if (witness.flight.length > 0 && !chance(arrivals)) leave(oneOf(witness.flight))
-    else arrive()
+    if (event < 0.004) yield* changeLimits()
+    else if (event < 0.005 && number > requestsPerEpisode * 0.9) yield* close()
+    else if (event < 0.02) yield* answerOf(lane.expire(nowMs))
+    else if (witness.queue.length > 0 && chance(cancels)) yield* leave(oneOf(witness.queue))
+    else if (witness.flight.length > 0 && !chance(arrivals)) yield* leave(oneOf(witness.flight))
+    else yield* arrive()
   }
 
   function inspect(graceMs: number): void {
@@ -178,9 +219,9 @@ function liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): vo
     witness.inspect(nowMs, graceMs, lane.status(), lane.nextDeadlineMs())
   }
 
-  while (!isOver()) step()
+  while (!isOver()) yield* step()
   for (let rest = everybody(); rest.length > 0; rest = everybody()) {
-    leave(oneOf(rest))
+    yield* leave(oneOf(rest))
     inspect(timerLateMsMax)
   }
   const { inFlightRequests, committedTokens, queueDepth } = lane.status()

@@ -1,0 +1,203 @@
+-- The rules of one lane over all replicas: what core/admission/lane.ts is for one process. Every script starts with
+-- this part. design.md explains the rules.
+--
+-- KEYS, all with the lane's hash tag:
+--   1 hash:       limits, figures, and for each member its incarnation and its promise
+--   2 sorted set: who waits, by number. A number is the time of arrival, and no two are the same
+--   3 sorted set: when something is due: 'wait ID' a maximum wait, 'lease REPLICA' a lease
+--   4 sorted set: grants that are not acknowledged yet, by the time at which they must be
+--   5 hash:       every place: 'STATE REPLICA COST NUMBER', where STATE is queued, granted or in_flight
+-- ARGV: 1 the replica, 2 its incarnation, then what the script itself takes. Times are in microseconds.
+
+local LANE, QUEUE, DUE, GRANTS, PLACES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local replica, incarnation = ARGV[1], ARGV[2]
+local ACKNOWLEDGE_WITHIN = 2500000
+local RECALL_AGAIN = 100000
+local now = clock()
+
+-- Lua would write large numbers as 1.7e+15.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+local read = redis.call('HMGET', LANE, 'token_budget', 'max_concurrent_requests', 'max_queue_depth', 'max_wait',
+  'requests', 'tokens', 'promised_requests', 'promised_tokens', 'quiet_until', 'last_number', 'recalled_at',
+  'member ' .. replica)
+local limits = {
+  tokens = tonumber(read[1]), requests = tonumber(read[2]), depth = tonumber(read[3]), wait = tonumber(read[4]),
+}
+local figures = {
+  requests = tonumber(read[5]) or 0, tokens = tonumber(read[6]) or 0,
+  promised_requests = tonumber(read[7]) or 0, promised_tokens = tonumber(read[8]) or 0,
+  quiet_until = tonumber(read[9]) or 0, last_number = tonumber(read[10]) or 0, recalled_at = tonumber(read[11]) or 0,
+}
+-- Fencing: whoever has been given up, or has come back as another incarnation, is not heard any more.
+local is_member = read[12] == incarnation
+
+-- Every script that changes something ends with this.
+local function save()
+  local fields = {}
+  for name, value in pairs(figures) do
+    fields[#fields + 1] = name
+    fields[#fields + 1] = text(value)
+  end
+  redis.call('HSET', LANE, unpack(fields))
+end
+
+local function place_of(id)
+  local stored = redis.call('HGET', PLACES, id)
+  if not stored then return nil end
+  local state, owner, cost, number = string.match(stored, '^(%S+) (%S+) (%S+) (%S+)$')
+  return { id = id, state = state, owner = owner, cost = tonumber(cost), number = tonumber(number) }
+end
+
+local function store(place)
+  redis.call('HSET', PLACES, place.id,
+    place.state .. ' ' .. place.owner .. ' ' .. text(place.cost) .. ' ' .. text(place.number))
+end
+
+local function promise_of(owner)
+  local requests, tokens = string.match(redis.call('HGET', LANE, 'promise ' .. owner) or '0 0', '^(%S+) (%S+)$')
+  return tonumber(requests), tonumber(tokens)
+end
+
+-- What a replica may serve without Redis, besides what it has in flight.
+local function set_promise(owner, requests, tokens)
+  local had_requests, had_tokens = promise_of(owner)
+  figures.promised_requests = figures.promised_requests - had_requests + requests
+  figures.promised_tokens = figures.promised_tokens - had_tokens + tokens
+  if requests == 0 and tokens == 0 then redis.call('HDEL', LANE, 'promise ' .. owner)
+  else redis.call('HSET', LANE, 'promise ' .. owner, text(requests) .. ' ' .. text(tokens)) end
+end
+
+local function charge(place, state)
+  place.state = state
+  figures.requests = figures.requests + 1
+  figures.tokens = figures.tokens + place.cost
+  store(place)
+end
+
+local function release(place)
+  figures.requests = figures.requests - 1
+  figures.tokens = figures.tokens - place.cost
+  redis.call('ZREM', GRANTS, place.id)
+  redis.call('HDEL', PLACES, place.id)
+end
+
+local function enqueue(place, due_at)
+  place.state = 'queued'
+  redis.call('ZADD', QUEUE, text(place.number), place.id)
+  redis.call('ZADD', DUE, text(due_at), 'wait ' .. place.id)
+  store(place)
+end
+
+local function dequeue(place)
+  redis.call('ZREM', QUEUE, place.id)
+  redis.call('ZREM', DUE, 'wait ' .. place.id)
+  redis.call('HDEL', PLACES, place.id)
+end
+
+local function refuse(place, kind)
+  dequeue(place)
+  tell(place.owner, LANE .. '\n' .. place.id .. '\n' .. kind)
+end
+
+local function fits(cost)
+  return figures.requests < limits.requests and figures.tokens + cost <= limits.tokens
+end
+
+-- Whether a request fits beside what was promised to other replicas. Its own replica's promise pays for it.
+local function fits_beside_promises(owner, cost)
+  if figures.promised_requests == 0 and figures.promised_tokens == 0 then return true end
+  local requests, tokens = promise_of(owner)
+  local free_requests = limits.requests - figures.requests - (figures.promised_requests - requests)
+  local free_tokens = limits.tokens - figures.tokens - (figures.promised_tokens - tokens)
+  if free_requests < 1 or free_tokens < cost then return false end
+  set_promise(owner, math.min(requests, free_requests - 1), math.min(tokens, free_tokens - cost))
+  return true
+end
+
+-- Asks every replica to give its promise back, because somebody waits for it. They answer with a beat.
+local function recall()
+  if now < figures.recalled_at + RECALL_AGAIN then return end
+  figures.recalled_at = now
+  local fields = redis.call('HKEYS', LANE)
+  for _, field in ipairs(fields) do
+    local owner = string.match(field, '^promise (.+)$')
+    if owner then tell(owner, LANE .. '\n\nrecall') end
+  end
+end
+
+local function is_quiet()
+  return now < figures.quiet_until
+end
+
+-- Admits strictly from the head: a head that does not fit holds back everyone behind it.
+local function pump()
+  if is_quiet() then return end
+  local head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
+  while head do
+    local place = place_of(head)
+    if place.cost > limits.tokens then
+      refuse(place, 'too_large')
+    elseif not fits(place.cost) then
+      return
+    elseif not fits_beside_promises(place.owner, place.cost) then
+      return recall()
+    else
+      dequeue(place)
+      charge(place, 'granted')
+      redis.call('ZADD', GRANTS, text(now + ACKNOWLEDGE_WITHIN), place.id)
+      tell(place.owner, LANE .. '\n' .. place.id .. '\ngranted ' .. text(now - place.number))
+    end
+    head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
+  end
+end
+
+-- Takes away what a replica waits for, and what it was granted without taking it. What it has in flight still counts:
+-- it may only be slow. Whatever it says next is not heard, so it joins again with all that it has.
+local function silence(owner)
+  local stored = redis.call('HGETALL', PLACES)
+  for index = 1, #stored, 2 do
+    local place = place_of(stored[index])
+    if place.owner == owner and place.state == 'queued' then dequeue(place) end
+    if place.owner == owner and place.state == 'granted' then release(place) end
+  end
+  redis.call('HDEL', LANE, 'member ' .. owner)
+end
+
+-- Takes away everything that a replica has.
+local function bury(owner)
+  silence(owner)
+  local stored = redis.call('HGETALL', PLACES)
+  for index = 1, #stored, 2 do
+    local place = place_of(stored[index])
+    if place.owner == owner then release(place) end
+  end
+  set_promise(owner, 0, 0)
+  redis.call('ZREM', DUE, 'lease ' .. owner)
+end
+
+local function reap(due)
+  local what, id = string.match(due, '^(%S+) (.+)$')
+  if what == 'lease' then bury(id) else refuse(place_of(id), 'overloaded') end
+end
+
+local function first_of(set)
+  return redis.call('ZRANGEBYSCORE', set, '-inf', text(now), 'LIMIT', 0, 1)[1]
+end
+
+-- First takes away what is due, so that capacity freed too late admits nobody beyond the maximum wait.
+local function settle()
+  local due = first_of(DUE)
+  while due do
+    reap(due)
+    due = first_of(DUE)
+  end
+  local unheard = first_of(GRANTS)
+  while unheard do
+    silence(place_of(unheard).owner)
+    unheard = first_of(GRANTS)
+  end
+  pump()
+end

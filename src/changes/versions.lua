@@ -1,0 +1,2 @@
+-- The version of each change. KEYS: 1 the versions. ARGV: the changes.
+return redis.call('HMGET', KEYS[1], unpack(ARGV))

@@ -1,0 +1,24 @@
+-- A replica says that it lives. KEYS, with one hash tag: 1 hash of the epoch and of what each replica says about
+-- itself, 2 sorted set of leases, by their end. ARGV: 1 the replica, 2 the run id of this Redis, 3 the lease in
+-- microseconds, 4 what the replica says about itself.
+-- A new epoch begins when there is nothing here, or when it was written by another server: after a failover, writes
+-- that were acknowledged may be gone. Then nobody is admitted for one lease, in which every replica comes back and
+-- says what it has in flight, or stops serving.
+-- Returns the epoch, how long it stays quiet (microseconds), and the number of replicas.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local lease = tonumber(ARGV[3])
+local function text(number) return string.format('%.0f', number) end
+
+if redis.call('HGET', KEYS[1], 'run_id') ~= ARGV[2] then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('HSET', KEYS[1], 'run_id', ARGV[2], 'epoch', text(now), 'quiet_until', text(now + lease))
+end
+for _, ended in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', text(now))) do
+  redis.call('ZREM', KEYS[2], ended)
+  redis.call('HDEL', KEYS[1], 'replica ' .. ended)
+end
+redis.call('ZADD', KEYS[2], text(now + lease), ARGV[1])
+redis.call('HSET', KEYS[1], 'replica ' .. ARGV[1], ARGV[4])
+local quiet_until = tonumber(redis.call('HGET', KEYS[1], 'quiet_until'))
+return { redis.call('HGET', KEYS[1], 'epoch'), math.max(0, quiet_until - now), redis.call('ZCARD', KEYS[2]) }

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import type { Decision, Ticket } from '../../src/ports/admission.ts'
+import { admissionAdapters } from '../support/admission-adapters.ts'
+import { eventually } from '../support/waiting.ts'
+
+const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 1, maxQueueDepth: 1000, maxWaitMs: 60_000 }
+const FREE = [0, 0, 0]
+
+/** What every adapter of `Admission` promises to its callers. Its decisions may take a while. */
+for (const adapter of admissionAdapters) {
+  describe(`admission in ${adapter.name}`, () => {
+    let lanes = 0
+    before(() => adapter.start())
+    after(() => adapter.stop())
+
+    /** A lane of its own, and what its callers have heard, in order. */
+    async function reception(t: TestContext, changes: Partial<LaneLimits> = {}) {
+      const { admission, isReady, close } = adapter.open()
+      t.after(close)
+      const lane = `lane ${++lanes}`
+      const change = (next: Partial<LaneLimits>): void => admission.setLanes(new Map([[lane, { ...limits, ...next }]]))
+      change(changes)
+      await eventually('the lane is open', isReady)
+      const heard: string[] = []
+      const figures = async () => {
+        const status = (await admission.status()).get(lane)
+        return status && [status.inFlightRequests, status.committedTokens, status.queueDepth]
+      }
+      return {
+        admission,
+        lane,
+        change,
+        heard,
+        figures,
+        enter: (name: string, cost = 1): Ticket =>
+          admission.enter(lane, cost, ({ kind }) => heard.push(`${name} ${kind}`)),
+        hears: (...told: string[]) =>
+          eventually(`${told.join(', ')}; heard: ${heard.join(', ')}`, () => heard.join() === told.join()),
+        holds: (...expected: number[]) =>
+          eventually(expected.join(), async () => (await figures())?.join() === expected.join()),
+      }
+    }
+
+    it('[Q1] admits below both limits, and charges the cost', async (t) => {
+      const { enter, hears, holds } = await reception(t)
+      enter('ann', 300)
+      await hears('ann admitted')
+      await holds(1, 300, 0)
+    })
+
+    it('[Q4][Q7] refuses when the queue is full, and what is larger than the budget', async (t) => {
+      const { enter, hears, holds } = await reception(t, { maxQueueDepth: 0 })
+      enter('ann')
+      enter('bob')
+      enter('large', 1001)
+      await hears('ann admitted', 'bob queue_full', 'large too_large')
+      await holds(1, 1, 0)
+    })
+
+    it('[Q6] refuses at once where nobody may wait', async (t) => {
+      const { enter, hears } = await reception(t, { maxWaitMs: 0 })
+      enter('ann')
+      enter('bob')
+      await hears('ann admitted', 'bob overloaded')
+    })
+
+    it('[Q2][Q5] admits in the order of arrival, and nobody past a head that does not fit', async (t) => {
+      const { enter, heard, hears, holds } = await reception(t, { maxConcurrentRequests: 3 })
+      const ann = enter('ann', 600)
+      enter('large', 500)
+      enter('small', 1)
+      await hears('ann admitted')
+      await holds(1, 600, 2)
+      ann.leave()
+      await hears('ann admitted', 'large admitted', 'small admitted')
+      assert.equal(heard.length, 3)
+      await holds(2, 501, 0)
+    })
+
+    it('[Q5] tells how long a caller waited', async (t) => {
+      const { admission, lane, enter, holds } = await reception(t)
+      const ann = enter('ann')
+      const enteredAt = performance.now()
+      const waited = new Promise<Decision>((resolve) => void admission.enter(lane, 1, resolve))
+      await holds(1, 1, 1)
+      const leftAt = performance.now()
+      ann.leave()
+      const decision = await waited
+      assert.ok(decision.kind === 'admitted')
+      assert.ok(decision.waitMs >= leftAt - enteredAt - 1, `${decision.waitMs}`)
+      assert.ok(decision.waitMs <= performance.now() - enteredAt + 1, `${decision.waitMs}`)
+    })
+
+    it('[Q6] refuses after the maximum wait, and not earlier', async (t) => {
+      const { admission, lane, enter, hears, holds } = await reception(t, { maxWaitMs: 120 })
+      enter('ann')
+      await hears('ann admitted')
+      const enteredAt = performance.now()
+      const decision = await new Promise<Decision>((resolve) => void admission.enter(lane, 1, resolve))
+      assert.equal(decision.kind, 'overloaded')
+      assert.ok(performance.now() - enteredAt >= 119)
+      await holds(1, 1, 0)
+    })
+
+    it('[Q1] gives a charge back once, however often a caller leaves', async (t) => {
+      const { enter, hears, holds } = await reception(t, { maxConcurrentRequests: 2 })
+      const ann = enter('ann', 10)
+      enter('bob', 20)
+      await hears('ann admitted', 'bob admitted')
+      ann.leave()
+      ann.leave()
+      await holds(1, 20, 0)
+    })
+
+    it('[Q2] tells a caller that left the queue nothing', async (t) => {
+      const { enter, heard, hears, holds } = await reception(t)
+      const ann = enter('ann')
+      const bob = enter('bob')
+      const cat = enter('cat')
+      await holds(1, 1, 2)
+      bob.leave()
+      ann.leave()
+      await hears('ann admitted', 'cat admitted')
+      cat.leave()
+      await holds(...FREE)
+      assert.equal(heard.length, 2)
+    })
+
+    it('[Q2] forgets a caller that leaves at once', async (t) => {
+      const { enter, hears, holds } = await reception(t)
+      for (let caller = 0; caller < 20; caller += 1) enter(`guest ${caller}`).leave()
+      const ann = enter('ann')
+      await eventually('ann is in flight', async () => {
+        await holds(1, 1, 0)
+        return true
+      })
+      ann.leave()
+      await holds(...FREE)
+      await hears(
+        ...(adapter.name === 'memory' ? [...Array(20).keys()].map((guest) => `guest ${guest} admitted`) : []),
+        'ann admitted',
+      )
+    })
+
+    it('[Q7] follows changed limits, which evict nobody', async (t) => {
+      const { enter, change, heard, hears, holds } = await reception(t)
+      const tickets = ['ann', 'bob', 'cat', 'dan'].map((name) => enter(name, 100))
+      await holds(1, 100, 3)
+      change({ maxConcurrentRequests: 3 })
+      await hears('ann admitted', 'bob admitted', 'cat admitted')
+      change({ maxConcurrentRequests: 1, maxQueueDepth: 0 })
+      await holds(3, 300, 1)
+      enter('eve')
+      await hears('ann admitted', 'bob admitted', 'cat admitted', 'eve queue_full')
+      for (const ticket of tickets.slice(0, 2)) ticket.leave()
+      await holds(1, 100, 1)
+      tickets[2]?.leave()
+      await eventually('dan is admitted', () => heard.at(-1) === 'dan admitted')
+    })
+
+    it('[Q7] refuses a caller that waits and has become larger than the budget when its turn comes', async (t) => {
+      const { enter, change, hears, holds } = await reception(t)
+      const ann = enter('ann', 100)
+      enter('large', 800)
+      enter('bob', 100)
+      await holds(1, 100, 2)
+      change({ tokenBudget: 200 })
+      ann.leave()
+      await hears('ann admitted', 'large too_large', 'bob admitted')
+    })
+
+    it('[Q2] serves everyone in a lane that is missing from the new set, and refuses newcomers', async (t) => {
+      const { admission, enter, figures, hears, holds } = await reception(t)
+      const ann = enter('ann')
+      const bob = enter('bob')
+      await holds(1, 1, 1)
+      admission.setLanes(new Map())
+      enter('cat')
+      ann.leave()
+      await hears('ann admitted', 'cat closed', 'bob admitted')
+      bob.leave()
+      assert.equal(await figures(), undefined)
+    })
+
+    it('[Q2] opens a lane again with its charges when it comes back', async (t) => {
+      const { admission, enter, change, hears, holds } = await reception(t)
+      const ann = enter('ann', 5)
+      await hears('ann admitted')
+      admission.setLanes(new Map())
+      change({})
+      await holds(1, 5, 0)
+      ann.leave()
+      await holds(...FREE)
+    })
+
+    it('[Q5] refuses everyone who waits or arrives once it is closed, and lets the rest finish', async (t) => {
+      const { admission, enter, hears, holds } = await reception(t)
+      const ann = enter('ann')
+      enter('bob')
+      await holds(1, 1, 1)
+      admission.close()
+      enter('cat')
+      await hears('ann admitted', 'bob closed', 'cat closed')
+      ann.leave()
+      await holds(...FREE)
+    })
+
+    it('[Q1][Q5] frees the place of a caller whose callback throws', async (t) => {
+      const { admission, lane, enter, hears, holds } = await reception(t)
+      const ann = enter('ann')
+      const uncaught = new Promise<unknown>((resolve) => {
+        const listeners = process.listeners('uncaughtException')
+        process.removeAllListeners('uncaughtException')
+        process.once('uncaughtException', (error) => {
+          for (const listener of listeners) process.on('uncaughtException', listener)
+          resolve(error)
+        })
+      })
+      admission.enter(lane, 1, () => {
+        throw new Error('no')
+      })
+      enter('cat')
+      await holds(1, 1, 2)
+      ann.leave()
+      await hears('ann admitted', 'cat admitted')
+      assert.match(String(await uncaught), /no/)
+      await holds(1, 1, 0)
+    })
+
+    it('[Q5] passes a place through a queue of 500, in order', async (t) => {
+      const { admission, lane, enter, holds } = await reception(t)
+      const first = enter('first')
+      const order: number[] = []
+      const all = Array.from(
+        { length: 500 },
+        (_, number) =>
+          new Promise<void>((resolve) => {
+            admission.enter(lane, 1, (_decision, ticket) => {
+              order.push(number)
+              ticket.leave()
+              resolve()
+            })
+          }),
+      )
+      await holds(1, 1, 500)
+      first.leave()
+      await Promise.all(all)
+      assert.deepEqual(order, [...Array(500).keys()])
+      await holds(...FREE)
+    })
+  })
+}

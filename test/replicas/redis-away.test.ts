@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import { startRedis, type RedisServer } from '../support/redis-server.ts'
+import { settledEpoch, testReplica, type TestReplica } from '../support/redis-replica.ts'
+import { eventually } from '../support/waiting.ts'
+
+const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 8, maxQueueDepth: 100, maxWaitMs: 60_000 }
+const LEASE_MS = 1000
+
+/** Callers that come again and again at several replicas, and an engine that counts them. */
+function load(replicas: readonly TestReplica[], lane: string, callers: number) {
+  const figures = { atWork: 0, worst: 0, served: 0, refused: 0 }
+  const servedBy = new Map<TestReplica, number>()
+  const over = new AbortController()
+
+  async function live(it: TestReplica): Promise<void> {
+    while (!over.signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      it.admission.enter(lane, 10, (decision, ticket) => {
+        if (decision.kind !== 'admitted') {
+          figures.refused += 1
+          return resolve()
+        }
+        figures.atWork += 1
+        figures.worst = Math.max(figures.worst, figures.atWork)
+        setTimeout(() => {
+          figures.atWork -= 1
+          figures.served += 1
+          servedBy.set(it, (servedBy.get(it) ?? 0) + 1)
+          ticket.leave()
+          resolve()
+        }, 60)
+      })
+      await promise
+      await sleep(1)
+    }
+  }
+  const lives = Array.from({ length: callers }, (_, caller) => live(replicas[caller % replicas.length]!))
+  return {
+    figures,
+    servedBy,
+    async end() {
+      over.abort()
+      for (const { admission } of replicas) admission.close()
+      await Promise.all(lives)
+    },
+  }
+}
+
+describe('while Redis is away', () => {
+  let server: RedisServer
+  let replicas: TestReplica[]
+  const lane = 'shared lane'
+
+  beforeEach(async () => {
+    server = await startRedis()
+    replicas = Array.from({ length: 4 }, () => testReplica(server.url, { leaseMs: LEASE_MS }))
+    for (const { admission } of replicas) admission.setLanes(new Map([[lane, limits]]))
+    await settledEpoch(replicas[0]!)
+    await allAre('joined')
+  })
+  afterEach(async () => {
+    for (const replica of replicas) await replica.vanish()
+    await server.remove()
+  })
+
+  function allAre(state: string): Promise<void> {
+    return eventually(`all are ${state}`, () => replicas.every(({ admission }) => admission.state() === state))
+  }
+
+  const figures = async () => {
+    const it = (await replicas[0]!.admission.status()).get(lane)!
+    return [it.inFlightRequests, it.committedTokens, it.queueDepth].join()
+  }
+
+  for (const isEmpty of [true, false]) {
+    it(`[Q1] all serve on within the whole, and it comes back ${isEmpty ? 'empty' : 'with old data'}`, async (t) => {
+      const { figures: seen, end } = load(replicas, lane, 40)
+      t.after(end)
+      await eventually('requests are served', () => seen.served > 60)
+      if (!isEmpty) await server.save()
+      await server.kill()
+      await allAre('apart')
+      const before = seen.served
+      await eventually('requests are served without Redis', () => seen.served > before + 40)
+      await server.start()
+      await allAre('joined')
+      const after = seen.served
+      await eventually('requests are served again', () => seen.served > after + 40)
+      assert.equal(seen.refused, 0)
+      await end()
+      assert.equal(seen.worst <= limits.maxConcurrentRequests, true, `${seen.worst} at once`)
+      await eventually('all is free', async () => (await figures()) === '0,0,0')
+      assert.ok(new Set(replicas.map(({ log }) => log.at(-1))).size === 1, 'all are in the same epoch')
+    })
+  }
+
+  it('[Q1] an idle service goes on with what each replica was promised', async (t) => {
+    await sleep(LEASE_MS / 2)
+    await server.kill()
+    await allAre('apart')
+    const { figures: seen, servedBy, end } = load(replicas, lane, 40)
+    t.after(end)
+    await eventually('every replica serves', () => servedBy.size === 4)
+    await end()
+    assert.ok(seen.worst <= limits.maxConcurrentRequests, `${seen.worst} at once`)
+    await server.start()
+  })
+
+  it('[Q1] what is in flight is said again before anybody is admitted', async () => {
+    const [holder, other] = replicas as [TestReplica, TestReplica]
+    const tickets = Array.from({ length: 8 }, () => holder.admission.enter(lane, 1, () => {}))
+    await eventually('all is taken', async () => (await figures()) === '8,8,0')
+    await server.kill()
+    await allAre('apart')
+    const heard: string[] = []
+    const waiting = other.admission.enter(lane, 1, ({ kind }) => heard.push(kind))
+    await server.start()
+    await allAre('joined')
+    assert.equal(await figures(), '8,8,1')
+    assert.deepEqual(heard, [])
+    tickets[0]?.leave()
+    await eventually('the next is admitted', () => heard.join() === 'admitted')
+    waiting.leave()
+  })
+
+  it('[Q1] a replica that cannot tell whether Redis is away stops when its lease ends', async () => {
+    server.signal('SIGSTOP')
+    await allAre('stopped')
+    const decision = await new Promise((resolve) => void replicas[0]!.admission.enter(lane, 1, resolve))
+    assert.deepEqual(decision, { kind: 'unavailable' })
+    server.signal('SIGCONT')
+    await allAre('joined')
+  })
+})

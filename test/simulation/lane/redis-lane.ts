@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { Redis } from 'ioredis'
+import { laneKeys, laneScripts } from '../../../src/admission/redis/lane-scripts.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
+import { luaBeside } from '../../../src/redis/script.ts'
+import type { Request } from './witness.ts'
+import type { OpenLane, SimulatedLane } from './world.ts'
+
+const source = new URL('../../../src/admission/redis/', import.meta.url).href
+
+/** In the place of outside.lua: the simulation's clock, and messages that it can read. */
+const simulated = `
+local function clock() return tonumber(redis.call('GET', 'simulated:now')) end
+local function tell(replica, message) redis.call('RPUSH', 'simulated:told', message) end
+`
+const FAR = 10 ** 15
+
+/**
+ * Lanes in a real Redis for the simulation: the scripts as they are, in virtual time. Two replicas take turns, so that
+ * the order holds over their union. `breakLua` gives other texts to a mutant.
+ */
+export function redisLanes(socket: string, breakLua = (_name: string, lua: string): string => lua) {
+  const redis = new Redis({ path: socket, protocol: 2 })
+  const scripts = laneScripts((name) => (name === 'outside' ? simulated : breakLua(name, luaBeside(source, name))))
+  const loaded = Promise.all([redis.flushall(), ...Object.values(scripts).map(({ lua }) => redis.script('LOAD', lua))])
+  let lanes = 0
+
+  const open: OpenLane = async (initial: LaneLimits, decide: (request: Request, decision: LaneDecision) => void) => {
+    await loaded
+    const keys = laneKeys(`simulated ${++lanes}`)
+    const requests = new Map<string, Request>()
+    let limits = initial
+    let status: LaneStatus = { limits, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }
+    let nextDeadlineMs = Infinity
+    let isClosed = false
+
+    const owner = (request: Request): string => `replica-${request.number % 2}`
+    const values = (it: LaneLimits) => [it.tokenBudget, it.maxConcurrentRequests, it.maxQueueDepth, it.maxWaitMs * 1000]
+
+    async function run(name: keyof typeof scripts, nowMs: number, replica: string, ...args: (string | number)[]) {
+      const answers = await redis
+        .pipeline()
+        .set('simulated:now', nowMs * 1000)
+        .evalsha(scripts[name].sha, keys.length, ...keys, replica, 1, ...args)
+        .evalsha(scripts.status.sha, keys.length, ...keys, replica, 1)
+        .zrangebyscore(keys[2]!, '-inf', FAR - 1, 'WITHSCORES', 'LIMIT', 0, 1)
+        .lrange('simulated:told', 0, -1)
+        .del('simulated:told')
+        .exec()
+      const [, answer, figures, due, told] = answers!.map(([error, value]) => {
+        if (error) throw error
+        return value
+      }) as [unknown, unknown, number[], string[], string[]]
+      for (const message of told) hear(message)
+      await acknowledge(told)
+      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(4).map(Number)
+      status = { limits, inFlightRequests, committedTokens, queueDepth }
+      nextDeadlineMs = due[1] === undefined ? Infinity : Number(due[1]) / 1000
+      return answer
+    }
+
+    /** Twice, because that must change nothing. */
+    async function acknowledge(told: readonly string[]): Promise<void> {
+      const ids = told.flatMap((message) => {
+        const [, id = '', what = ''] = message.split('\n')
+        return what.startsWith('granted') ? [id, id] : []
+      })
+      if (ids.length === 0) return
+      const { sha } = scripts.acknowledge
+      const pipeline = redis.pipeline()
+      for (const id of ids) pipeline.evalsha(sha, keys.length, ...keys, owner(requests.get(id)!), 1, id)
+      for (const [error, answer] of (await pipeline.exec())!) assert.equal(error ?? answer, 1)
+    }
+
+    function hear(message: string): void {
+      const [, id = '', what = ''] = message.split('\n')
+      const request = requests.get(id)!
+      const [kind, wait] = what.split(' ')
+      // Those who arrive together get numbers a microsecond apart; the simulation's time has quarters of a millisecond.
+      if (kind === 'granted') decide(request, { kind: 'admitted', waitMs: Math.round(Number(wait) / 250) / 4 })
+      else decide(request, { kind } as LaneDecision)
+    }
+
+    for (const replica of ['replica-0', 'replica-1']) {
+      await run('join', 0, replica, 'epoch', 0, FAR, ...values(limits), 0, 0, 0)
+    }
+    const lane: SimulatedLane = {
+      async arrive(request, nowMs) {
+        if (isClosed) return { kind: 'closed' }
+        const id = `r${request.number}`
+        requests.set(id, request)
+        const answer = (await run('enter', nowMs, owner(request), id, request.cost)) as [string]
+        const [kind] = answer
+        // Entering again must change nothing.
+        if ((kind === 'queued' || kind === 'admitted') && request.number % 5 === 0) {
+          assert.deepEqual(await run('enter', nowMs, owner(request), id, request.cost), answer)
+        }
+        if (kind === 'queued') return undefined
+        return (kind === 'admitted' ? { kind, waitMs: 0 } : { kind }) as LaneDecision
+      },
+      leave: async (request, nowMs) => void (await run('leave', nowMs, owner(request), `r${request.number}`)),
+      expire: async (nowMs) => void (await run('settle', nowMs, 'replica-0')),
+      async setLimits(next, nowMs) {
+        limits = next
+        await run('limits', nowMs, 'replica-1', ...values(next))
+      },
+      /** Closing is a matter of each replica: it refuses its own callers, and takes them out of the queue. */
+      async close(waiting, nowMs) {
+        isClosed = true
+        for (const request of waiting) {
+          decide(request, { kind: 'closed' })
+          await run('leave', nowMs, owner(request), `r${request.number}`)
+        }
+      },
+      status: () => status,
+      nextDeadlineMs: () => nextDeadlineMs,
+    }
+    return lane
+  }
+  return { open, close: () => redis.disconnect() }
+}

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+import { redisLanes } from './redis-lane.ts'
+import { redisMutations } from './redis-mutations.ts'
+import { Violation } from './witness.ts'
+import { simulateRemoteLanes } from './world.ts'
+
+/** Shows that the simulation notices each break of the scripts, by the invariant that it breaks. */
+describe('a broken lane in Redis is caught by the simulation', () => {
+  let server: RedisServer
+  before(async () => void (server = await startRedis()))
+  after(() => server.remove())
+
+  for (const { name, script, find, replace, breaks } of redisMutations) {
+    it(`${breaks} ${name}`, async (t) => {
+      const lanes = redisLanes(server.socket, (file, lua) => {
+        if (file !== script) return lua
+        assert.equal(lua.split(find).length, 2, `the text to break occurs exactly once: ${find}`)
+        return lua.replace(find, () => replace)
+      })
+      t.after(lanes.close)
+      await assert.rejects(simulateRemoteLanes(lanes.open, 20_261, 20_000), (error) => {
+        assert.ok(error instanceof Violation, String(error))
+        assert.equal(error.invariant, breaks, error.message)
+        return true
+      })
+    })
+  }
+})
