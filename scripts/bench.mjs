@@ -7,6 +7,7 @@ const benches = {
   http: 'http/run.ts',
   embeddings: 'embeddings.ts',
   admission: 'admission.ts',
+  'admission-redis': 'admission-redis.ts',
   tokens: 'tokens.ts',
   held: 'held.ts',
   growth: 'growth.ts',

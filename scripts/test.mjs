@@ -1,6 +1,7 @@
 // npm test [-- FILE …]: installs what is missing, checks types, lint and format, and runs the tests.
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
 // npm run test:browser: tests every page of the consoles in a browser. npm test runs only their short form.
+// npm run test:chaos: kills, stops and cuts off replicas and their Redis, again and again. npm test runs a short form.
 // npm run test:slow: runs the tests that take minutes.
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
@@ -24,6 +25,7 @@ const separate = {
   '--models': { folder: 'models', concurrency: 1 },
   '--browser': { folder: 'browser', concurrency: 1, fileMinutes: 20 },
   // The soak takes an hour.
+  '--chaos': { folder: 'chaos', concurrency: 1, fileMinutes: 120 },
   '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
   '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
   '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },

@@ -82,7 +82,7 @@ export function openLink(options: LinkOptions): RedisLink {
   const settings = {
     protocol: 2 as const,
     lazyConnect: true,
-    connectionName: `weir ${replica}`,
+    connectionName: `weir-${replica}`,
     connectTimeout: CONNECT_MS,
     // A command whose fate is unknown is never sent again: joining says everything that still matters.
     enableOfflineQueue: false,

@@ -23,14 +23,14 @@ export default [
   },
   {
     name: 'admission-timer-not-set-again',
-    file: 'src/admission/memory.ts',
+    file: 'src/admission/expiry-timer.ts',
     find: '  function fire(): void {\n    setForMs = Infinity\n',
     replace: '  function fire(): void {\n',
     tests: ['unit/admission-memory'],
   },
   {
     name: 'admission-timer-overflows',
-    file: 'src/admission/memory.ts',
+    file: 'src/admission/expiry-timer.ts',
     find: 'Math.min(Math.ceil(deadlineMs - clock.monotonic()), timerMsMax)',
     replace: 'Math.ceil(deadlineMs - clock.monotonic())',
     tests: ['unit/admission-memory'],

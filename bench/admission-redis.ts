@@ -1,0 +1,69 @@
+/**
+ * Measures admission through Redis: pairs of admit and release per second, and what one admission takes at 500 a second.
+ * It starts its own redis-server on loopback.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LaneLimits } from '../src/core/admission/lane.ts'
+import type { Admission } from '../src/ports/admission.ts'
+import { startRedis } from '../test/support/redis-server.ts'
+import { settledEpoch, testReplica } from '../test/support/redis-replica.ts'
+import { eventually } from '../test/support/waiting.ts'
+
+const limits: LaneLimits = {
+  tokenBudget: 1_000_000,
+  maxConcurrentRequests: 256,
+  maxQueueDepth: 10_000,
+  maxWaitMs: 120_000,
+}
+const SECONDS = 5
+
+const server = await startRedis()
+const replica = testReplica(server.url, { leaseMs: 5000 })
+const { admission } = replica
+admission.setLanes(new Map([['lane', limits]]))
+await settledEpoch(replica)
+await eventually('it has joined', () => admission.state() === 'joined')
+
+/** One admission and its release; returns how long the decision took. */
+function pair(lanes: Admission): Promise<number> {
+  const startedAtMs = performance.now()
+  return new Promise((resolve) => {
+    lanes.enter('lane', 1000, (_decision, ticket) => {
+      resolve(performance.now() - startedAtMs)
+      ticket.leave()
+    })
+  })
+}
+
+async function throughput(callers: number): Promise<void> {
+  const until = performance.now() + SECONDS * 1000
+  let pairs = 0
+  await Promise.all(
+    Array.from({ length: callers }, async () => {
+      while (performance.now() < until) {
+        await pair(admission)
+        pairs += 1
+      }
+    }),
+  )
+  console.log(`${callers} callers: ${Math.round(pairs / SECONDS).toLocaleString('en-AU')} pairs of admit and release/s`)
+}
+
+async function latency(perSecond: number): Promise<void> {
+  const taken: Promise<number>[] = []
+  const startedAtMs = performance.now()
+  while (performance.now() - startedAtMs < SECONDS * 1000) {
+    const due = ((performance.now() - startedAtMs) / 1000) * perSecond
+    while (taken.length < due) taken.push(pair(admission))
+    await sleep(1)
+  }
+  const sorted = (await Promise.all(taken)).toSorted((one, other) => one - other)
+  const at = (part: number): string => (sorted[Math.floor(sorted.length * part)] ?? 0).toFixed(2)
+  console.log(`at ${perSecond}/s: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`)
+}
+
+await latency(500)
+await throughput(64)
+await throughput(1000)
+await replica.close()
+await server.remove()

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
+import { laneKeys, laneScripts } from '../../src/admission/redis/lane-scripts.ts'
+import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import { luaBeside } from '../../src/redis/script.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import { startRedis, type RedisServer } from '../support/redis-server.ts'
+import { testReplica } from '../support/redis-replica.ts'
+import { eventually } from '../support/waiting.ts'
+
+const source = new URL('../../src/admission/redis/', import.meta.url).href
+const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 4, maxQueueDepth: 100, maxWaitMs: 60_000 }
+
+describe('a replica that is not who Redis thinks', () => {
+  let server: RedisServer
+  let redis: Redis
+  let lanes = 0
+  before(async () => {
+    server = await startRedis()
+    redis = new Redis(server.url)
+  })
+  after(async () => {
+    redis.disconnect()
+    await server.remove()
+  })
+  beforeEach(() => redis.flushall())
+
+  it('[Q1] finds out that it slept through its lease before it acts on an answer', async () => {
+    let aheadMs = 0
+    const clock = { ...systemClock, monotonic: () => performance.now() + aheadMs }
+    const sleeper = testReplica(server.url, { clock })
+    const { run } = sleeper.link
+    const ran: string[] = []
+    Object.assign(sleeper.link, {
+      run(...call: Parameters<typeof run>) {
+        ran.push(call[0].sha)
+        return run(...call)
+      },
+    })
+    const lane = `lane ${++lanes}`
+    sleeper.admission.setLanes(new Map([[lane, limits]]))
+    await eventually('it has joined', () => sleeper.admission.state() === 'joined')
+    const before = ran.length
+    const admitted = new Promise((resolve) => void sleeper.admission.enter(lane, 1, resolve))
+    // Its process sleeps between the question and the answer, for longer than the lease.
+    aheadMs = 5000
+    await admitted
+    const { enter, join } = laneScripts()
+    const since = ran.slice(before)
+    assert.ok(since.indexOf(join.sha) > since.indexOf(enter.sha), 'it joined again before its caller heard')
+    await sleeper.close()
+  })
+
+  it('[Q1] gets a grant that it was not told of with its next beat', async () => {
+    const replica = testReplica(server.url)
+    const lane = `lane ${++lanes}`
+    replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
+    await eventually('it has joined', () => replica.admission.state() === 'joined')
+    let admitted = 0
+    replica.admission.enter(lane, 1, () => (admitted += 1))
+    replica.admission.enter(lane, 1, () => (admitted += 1))
+    await eventually('one waits', async () => (await redis.zcard(laneKeys(lane)[1]!)) === 1)
+    // The first gives its place back, and the message to the next is lost.
+    const silent = laneScripts((name) => {
+      const lua = luaBeside(source, name)
+      return name === 'outside' ? lua.replace('PUBLISH', 'ECHO').replace("'weir:told:' .. replica, ", '') : lua
+    })
+    const keys = laneKeys(lane)
+    const { incarnation } = replica.link.membership()!
+    await redis.eval(silent.leave.lua, keys.length, ...keys, replica.name, incarnation, `${replica.name}.1`)
+    assert.equal(await redis.zcard(keys[3]!), 1)
+    await eventually('the other is admitted', () => admitted === 2)
+    await replica.close()
+  })
+
+  it('[Q1] is not heard as an earlier incarnation', async () => {
+    const replica = testReplica(server.url)
+    const lane = `lane ${++lanes}`
+    replica.admission.setLanes(new Map([[lane, limits]]))
+    await eventually('it has joined', () => replica.admission.state() === 'joined')
+    const keys = laneKeys(lane)
+    const { enter, leave } = laneScripts()
+    const answer = await redis.eval(enter.lua, keys.length, ...keys, replica.name, 0, 'ghost', 1)
+    assert.deepEqual(answer, ['unknown'])
+    assert.equal(await redis.eval(leave.lua, keys.length, ...keys, replica.name, 0, 'ghost'), 0)
+    assert.equal(await redis.hlen(keys[4]!), 0)
+    await replica.close()
+  })
+
+  it('[Q1] does not admit into what was promised to another, and gets it when it is given back', async () => {
+    const [one, other] = [testReplica(server.url), testReplica(server.url)]
+    const lane = `lane ${++lanes}`
+    for (const { admission } of [one, other]) admission.setLanes(new Map([[lane, limits]]))
+    await eventually('both have a promise', async () => {
+      const fields = await redis.hgetall(laneKeys(lane)[0]!)
+      return [one, other].every(({ name }) => fields[`promise ${name}`] === '2 500')
+    })
+    // The other one cannot answer, so what it was promised stays its own.
+    const keys = laneKeys(lane)
+    const { enter } = laneScripts()
+    const { incarnation } = one.link.membership()!
+    const ask = (id: string) => redis.eval(enter.lua, keys.length, ...keys, one.name, incarnation, id, 1)
+    const answers = [await ask('a'), await ask('b'), await ask('c')] as string[][]
+    assert.deepEqual(
+      answers.map(([kind]) => kind),
+      ['admitted', 'admitted', 'queued'],
+    )
+    await eventually('it was given back', async () => (await redis.zcard(keys[1]!)) === 0)
+    for (const replica of [one, other]) await replica.close()
+  })
+
+  it('[Q1] waits one lease in a new epoch before anybody is admitted', async () => {
+    const startedAt = performance.now()
+    const replica = testReplica(server.url)
+    const lane = `lane ${++lanes}`
+    replica.admission.setLanes(new Map([[lane, limits]]))
+    await new Promise((resolve) => void replica.admission.enter(lane, 1, resolve))
+    assert.ok(performance.now() - startedAt >= 950)
+    await replica.close()
+  })
+})
