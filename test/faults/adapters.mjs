@@ -100,7 +100,7 @@ export default [
   },
   {
     name: 'engine-prefers-the-address-that-is-down',
-    file: 'src/engines/upstream-call.ts',
+    file: 'src/engines/balance.ts',
     find: '(address.healthy ? 0 : 1e9)',
     replace: '(address.healthy ? 1e9 : 0)',
     tests: ['http/engine'],

@@ -84,7 +84,19 @@ async function processIn(
     key = note.firstKey ?? key
   }
 
-  await start()
+  async function remove(): Promise<void> {
+    child?.kill('SIGKILL')
+    await over
+    rmSync(folder, { recursive: true, force: true })
+  }
+
+  try {
+    await start()
+  } catch (error) {
+    // A process that is left running keeps its test from ending.
+    await remove()
+    throw error
+  }
   return {
     get base() {
       return base
@@ -118,11 +130,7 @@ async function processIn(
         await store.close()
       }
     },
-    async remove() {
-      child?.kill('SIGKILL')
-      await over
-      rmSync(folder, { recursive: true, force: true })
-    },
+    remove,
   }
 }
 
