@@ -14,6 +14,7 @@ const benches = {
   overload: 'overload.ts',
   uploads: 'uploads.ts',
   usage: 'usage.ts',
+  fleet: 'fleet.ts',
   embedded: 'embedded-engine.ts',
   quality: 'model-quality.ts',
 }
