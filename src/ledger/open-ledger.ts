@@ -61,13 +61,17 @@ export async function openLedger(parts: LedgerParts): Promise<Ledger & { close()
       const { isComplete } = journal.close()
       if (!isComplete || projector.status().bytes > 0) return
       // One that is applied may be gone by now. One that stays is removed by the next start.
-      for (const segment of await files.list()) await files.remove(segment).catch(() => {})
+      for (const segment of await files.list().catch(() => [])) await files.remove(segment).catch(() => {})
     },
   }
 }
 
 /** Returns the number of the first new segment. */
 async function settleEarlierRuns({ files, store, clock, events }: LedgerParts): Promise<number> {
+  // First those of earlier runs, so that a row that is set aside now is told once.
+  const { added, refused } = await retryRefusedRows(store)
+  if (added > 0) events.refusedRowsAdded(added)
+  if (refused > 0) events.stillRefused(refused)
   const recovery = { files, store, now: clock.now, setAside: events.setAside }
   const left = await applyJournal(recovery)
   const open = [...(await store.earlierIntents()), ...left.open]
@@ -76,8 +80,5 @@ async function settleEarlierRuns({ files, store, clock, events }: LedgerParts): 
   if (open.length > 0) events.interrupted(open.length)
   const damaged = left.segments.flatMap(({ segment, isDamaged }) => (isDamaged ? [segment] : []))
   if (damaged.length > 0) events.damaged(damaged)
-  const { added, refused } = await retryRefusedRows(store)
-  if (added > 0) events.refusedRowsAdded(added)
-  if (refused > 0) events.stillRefused(refused)
   return left.nextSegment
 }

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chatStage, refusalOf, stageConfig, type StageOptions } from '../support/chat-stage.ts'
+import { journalDisk } from '../support/journal-disk.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within, type Gate } from '../support/waiting.ts'
@@ -491,16 +491,15 @@ describe('engines: their place in the lane', () => {
       const { opened, open } = gate()
       const hold = { afterTokens: 0, until: opened }
       const { weir, engine } = await chatStage(t, { script: { hold }, limits: { max_concurrent_requests: 1 } })
-      const database = new DatabaseSync(join(weir.dataDir, 'weir.db'), { timeout: 5000 })
-      t.after(() => database.close())
+      const disk = journalDisk(t, weir.dataDir)
       const client = await rawClient(weir.base)
       client.send(rawChat(weir.key, { stream }))
       await engine.arrived(1)
-      database.exec('BEGIN IMMEDIATE')
-      open()
-      await eventually('the lane is empty', async () => (await laneOf(weir))['in_flight_requests'] === 0)
-      assert.doesNotMatch(client.received, /\[DONE\]|"chat\.completion"/)
-      database.exec('ROLLBACK')
+      await disk.holdDuring(async () => {
+        open()
+        await eventually('the lane is empty', async () => (await laneOf(weir))['in_flight_requests'] === 0)
+        assert.doesNotMatch(client.received, /\[DONE\]|"chat\.completion"/)
+      })
       await client.sees(stream ? '[DONE]' : '"chat.completion"')
       client.leave()
     })

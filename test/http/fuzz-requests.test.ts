@@ -130,7 +130,8 @@ describe(`a fuzz of requests, WEIR_SEED=${seed}`, () => {
     const rows = await stage.ledger()
     for (const { requestId, outcome, amount } of rows) {
       const response = told.get(requestId)
-      if (!response) assert.equal(outcome, 'caller_left', `${requestId} was never answered`)
+      // Whoever hangs up at once may do so while the answer is on its way.
+      if (!response) assert.match(outcome, /^(caller_left|completed)$/, `${requestId} was never answered`)
       else if (outcome !== 'completed') assert.equal(amount, 0n, `${requestId} failed and was billed`)
       else assert.equal(response.status, 200, requestId)
     }

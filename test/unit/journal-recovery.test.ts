@@ -74,7 +74,7 @@ describe('a start after a crash', () => {
     const second = segmentOf(5, { segment: 4, end: first.length }, `${intent('b')}\n${intent('c')}`, row('b'))
     const { outcomes, interrupted, damaged, left, store } = await start({ 4: first, 5: second })
     assert.deepEqual(outcomes(), { a: 'completed', b: 'completed', c: 'interrupted' })
-    assert.deepEqual([interrupted, damaged, left], [[1], [], []])
+    assert.deepEqual([interrupted, damaged, left], [[1], [], [6]], 'only the new segment is left')
     assert.deepEqual(store.state().position, { segment: 5, offset: second.length })
   })
 
@@ -156,7 +156,7 @@ describe('a start after a crash', () => {
     const third = segmentOf(3, { segment: 2, end: 500 }, row('b'))
     const segments = { 1: segmentOf(1, null, intent('refused')), 3: third }
     const { outcomes, left } = await start(segments, { segment: 3, offset: third.length })
-    assert.deepEqual([outcomes(), left], [{}, []])
+    assert.deepEqual([outcomes(), left], [{}, [4]], 'only the new segment is left')
   })
 
   it('removes nothing that a newer version wrote', async () => {
