@@ -123,8 +123,8 @@ async function withQueue(depth: number): Promise<Seen> {
   const weir = await startWeir({ models })
   const waiting = new Pool(weir.origin, { connections: depth + 1, headersTimeout: 0 })
   try {
-    for (let held = 0; held < depth + 1 && depth > 0; held++)
-      waiting.request(requestTo(weir, 'bench/silent')).catch(() => {})
+    const held = depth === 0 ? 0 : depth + 1
+    for (let count = 0; count < held; count++) waiting.request(requestTo(weir, 'bench/silent')).catch(() => {})
     await send(weir, REQUESTS)
     return { cpu: await costOf(weir, () => send(weir, REQUESTS), REQUESTS) }
   } finally {

@@ -71,9 +71,9 @@ async function start(
 ): Promise<number | undefined> {
   const child = spawn(command, args, { stdio: 'ignore', cwd: folder, env: { ...process.env, ...environment } })
   process.once('exit', () => child.kill())
-  let hasFailed = false
-  child.once('error', () => (hasFailed = true)).once('exit', () => (hasFailed = true))
-  for (const until = performance.now() + READY_MS; performance.now() < until && !hasFailed; await sleep(50)) {
+  const state = { hasFailed: false }
+  child.once('error', () => (state.hasFailed = true)).once('exit', () => (state.hasFailed = true))
+  for (const until = performance.now() + READY_MS; performance.now() < until && !state.hasFailed; await sleep(50)) {
     if (await listens(port)) return child.pid
   }
   child.kill()

@@ -79,7 +79,7 @@ export const mutations: readonly JournalMutation[] = [
     file: 'journal.ts',
     find: 'if (end > 0) previous = { segment: number, end }\n    else void',
     replace: 'if (end > 0) previous = { segment: number, end }\n    void',
-    breaks: 'nothing forgotten',
+    breaks: 'nothing lost',
   },
   {
     name: 'a segment is removed before it is applied',

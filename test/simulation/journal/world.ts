@@ -179,7 +179,7 @@ class World {
     const store = simulatedStore(state, history, isFailing)
     const alarms: (readonly number[])[] = []
     const projection = { files: disk, store, now: this.#time.clock.now, setAside() {} }
-    const ledger = await this.#code
+    const opening = this.#code
       .openLedger({
         files: disk,
         store,
@@ -199,6 +199,7 @@ class World {
       .catch((error: unknown) => {
         throw new JournalViolation('goes on', `the service does not start: ${String(error)}`)
       })
+    const ledger = await untilOver(opening, disk)
     if (alarms.length > 0) throw new JournalViolation('no false alarm', `segments ${alarms.join()} count as damaged`)
     return { disk, store, ledger }
   }
@@ -269,7 +270,8 @@ class World {
     for (const [segment, reads] of service.disk.reads) {
       if (reads > 2) throw new JournalViolation('bounded', `segment ${segment} was read ${reads} times`)
     }
-    const left = await service.disk.list()
+    // The last one is the new one.
+    const left = (await service.disk.list()).slice(0, -1)
     if (left.length > 0) throw new JournalViolation('bounded', `segments ${left.join()} are left after a start`)
     return service
   }
@@ -286,7 +288,21 @@ class World {
     void ledger.settle(sampleRow(id)).then(() => (isSettled = true))
     await this.#finish(service)
     if (!isSettled || !store.state().rows.has(id)) throw new JournalViolation('goes on', 'nothing can be settled')
-    const left = await service.disk.list()
+    // The last one is the new one.
+    const left = (await service.disk.list()).slice(0, -1)
     if (left.length > 0) throw new JournalViolation('goes on', `segments ${left.join()} are left after a clean stop`)
   }
+}
+
+/** A start makes its first segment, so the disk has to go on meanwhile. */
+async function untilOver<Result>(opening: Promise<Result>, disk: SimulatedDisk): Promise<Result> {
+  const state = { isOver: false }
+  const over = opening.finally(() => (state.isOver = true))
+  // Whoever awaits the result hears of a failure.
+  over.catch(() => {})
+  while (!state.isOver) {
+    disk.step()
+    await turn()
+  }
+  return over
 }
