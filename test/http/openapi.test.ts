@@ -160,6 +160,7 @@ const asks: Readonly<Record<string, { path?: string; body?: object; form?: Recor
     'get /models/{slug}': { path: '/models/meta/reserved' },
     'get /queue/status': {},
     'get /usage': { path: '/usage?group_by=model' },
+    'get /usage/cache': {},
     'get /usage/{request_id}': {
       get path() {
         return `/usage/${requestId}`
