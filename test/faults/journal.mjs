@@ -31,8 +31,8 @@ export default [
   {
     name: 'journal-ends-in-an-empty-segment',
     file: 'src/ledger/journal.ts',
-    find: 'segment && segment.end > 0 ?',
-    replace: 'segment ?',
+    find: 'if (segment && segment.end > 0) return',
+    replace: 'if (segment) return',
     tests: ['unit/journal'],
   },
   {
@@ -121,9 +121,9 @@ export default [
   },
   {
     name: 'journal-lists-foreign-files',
-    file: 'src/ledger/journal-files.ts',
-    find: 'NAME.exec(name)?.[1] ?? [])',
-    replace: "NAME.exec(name)?.[1] ?? '0')",
+    file: 'src/core/journal/segment-names.ts',
+    find: 'Number(NAME.exec(name)?.[1])',
+    replace: 'Number(NAME.exec(name)?.[1] ?? 0)',
     tests: ['unit/journal-files'],
   },
   {

@@ -10,9 +10,9 @@ export default [
   {
     name: 'pipeline-whole-answer-keeps-its-place-until-its-row',
     file: 'src/pipeline/pipeline.ts',
-    find: '      calls.whenIdle(() => ticket.leave())\n    }\n    return answer.giveToCaller()\n',
+    find: '      calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller()\n',
     replace:
-      "      if (job.answer.kind === 'streamed') calls.whenIdle(() => ticket.leave())\n    }\n    return answer.giveToCaller().finally(() => ticket.leave())\n",
+      "      if (job.answer.kind === 'streamed') calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller().finally(() => ticket.leave())\n",
     tests: ['simulation/pipeline/pipeline', 'http/engine'],
   },
   {

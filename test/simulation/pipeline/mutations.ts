@@ -34,8 +34,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'capacity is kept until the row is durable',
     file: 'pipeline.ts',
-    find: 'calls.whenIdle(() => ticket.leave())\n    }\n    return answer.giveToCaller()',
-    replace: '}\n    return answer.giveToCaller().finally(() => calls.whenIdle(() => ticket.leave()))',
+    find: 'calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller()',
+    replace: '}\n    const row = await answer.giveToCaller().finally(() => calls.whenIdle(() => ticket.leave()))',
     breaks: 'capacity',
   },
   {
