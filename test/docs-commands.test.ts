@@ -172,11 +172,15 @@ describe('the settings in the documentation', () => {
 /** A whole weir.yaml around a part of one. */
 function completed(content: Record<string, unknown>): object {
   const complete = modelEntry(['http://127.0.0.1:1/v1'], { id: model['id'] }) as Record<string, unknown>
-  const { pricing, limits, models = [{}], ...others } = content
+  const { pricing, limits, engine, models = [{}], ...others } = content
   const parts = (models as object[]).map((part) => ({
     ...complete,
     ...(pricing ? { categories: ['image'], pricing } : {}),
-    ...(limits ? { serverless: { ...(complete['serverless'] as object), limits } } : {}),
+    serverless: {
+      ...(complete['serverless'] as object),
+      ...(limits ? { limits } : {}),
+      ...(engine ? { engine } : {}),
+    },
     ...part,
   }))
   return { ...others, models: parts }
