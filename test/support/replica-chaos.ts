@@ -5,6 +5,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { seededRandom } from '../../src/core/seeded-random.ts'
+import { testReplica } from './redis-replica.ts'
 import { startRedis } from './redis-server.ts'
 import { tcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { eventually } from './waiting.ts'
@@ -138,8 +139,15 @@ export async function chaos(
   }
 }
 
+/** A replica that could not say goodbye is forgotten by those who are left, so one is. */
 async function requireFree(url: string): Promise<void> {
   const client = new Redis(url)
+  const last = testReplica(url, { leaseMs: LEASE_MS })
+  last.admission.setLanes(
+    new Map([
+      ['chaos', { tokenBudget: 1_000_000, maxConcurrentRequests: CONCURRENCY, maxQueueDepth: 1000, maxWaitMs: 60_000 }],
+    ]),
+  )
   try {
     await eventually('nothing is left in the lane', async () => {
       const [requests, tokens] = await client.hmget('weir:{chaos}:lane', 'requests', 'tokens')
@@ -148,5 +156,6 @@ async function requireFree(url: string): Promise<void> {
     })
   } finally {
     client.disconnect()
+    await last.close()
   }
 }

@@ -54,6 +54,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   usageTotal: () => store.usageTotal(asked),
   pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
   wrongSums: () => store.wrongSums(workspaceId),
+  earlierIntents: () => store.earlierIntents(),
   journalPosition: () => store.journalPosition(),
   refusedRows: () => store.refusedRows(1),
   invoices: () => store.invoices(),
