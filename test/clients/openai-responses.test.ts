@@ -287,13 +287,14 @@ describe('openai responses: tools', () => {
   })
 
   it('[A5] leaves out tools that run elsewhere, and hints that the model does not take, and says so', async (t) => {
+    const named = { type: 'computer', name: 'screen' }
     const scene = await chatStage(t)
     const { response } = await clientOf(scene)
-      .responses.create({ ...asked, tools: [{ type: 'web_search' }], reasoning: { effort: 'high' } })
+      .responses.create({ ...asked, tools: [{ type: 'web_search' }, named as never], reasoning: { effort: 'high' } })
       .withResponse()
     assert.equal(
       response.headers.get('x-left-out'),
-      'tool web_search (of the type web_search); reasoning.effort (meta/test-8b does not support it)',
+      'tool web_search (of the type web_search); tool screen (of the type computer); reasoning.effort (meta/test-8b does not support it)',
     )
     assert.equal('tools' in sentTo(scene), false)
   })

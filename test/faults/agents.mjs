@@ -96,6 +96,6 @@ export default [
     file: 'src/http/public/public-api.ts',
     find: "return typeof other === 'string' && other !== '' ? other : undefined",
     replace: "return typeof other === 'string' && other === '' ? other : undefined",
-    tests: ['clients/anthropic'],
+    tests: ['http/chat-forms'],
   },
 ]
