@@ -40,8 +40,6 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   started(service, config, optionsOf(flags))
   process.on('SIGHUP', () => service.reloadCatalog())
   const failure = await Promise.race([signalled, service.failed])
-  process.once('SIGTERM', () => process.exit(1))
-  process.once('SIGINT', () => process.exit(1))
   await service.stop()
   if (failure) throw failure
 }
@@ -98,9 +96,18 @@ function optionsOf(flags: Flags): string {
     .join('')
 }
 
+/** Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
+const SAME_SIGNAL_MS = 500
+
+/** Resolves with the first signal to stop. A second one ends the process. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
-    process.once('SIGTERM', () => resolve())
-    process.once('SIGINT', () => resolve())
+    let first: { readonly name: string; readonly at: number } | undefined
+    const hear = (name: string): void => {
+      if (first && (name !== first.name || performance.now() - first.at > SAME_SIGNAL_MS)) process.exit(1)
+      first ??= { name, at: performance.now() }
+      resolve()
+    }
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => hear(name))
   })
 }

@@ -206,6 +206,19 @@ describe('SIGTERM', { concurrency: 2 }, () => {
     assert.equal(openIntents(weir.dataDir), 0)
   })
 
+  it('takes Ctrl-C under npm, which arrives twice, for one signal: running requests finish', async (t) => {
+    const finish = gate()
+    const { weir } = await stage(t, { script: heldBy(finish) })
+    const client = await ask(weir, { stream: true })
+    await client.sees('first')
+    weir.signal('SIGINT')
+    weir.signal('SIGINT')
+    await eventually('it drains', async () => (await statusOf(`${weir.adminUrl}/readyz`)) === 503)
+    finish.open()
+    await client.sees('[DONE]')
+    assert.equal(await within(20_000, 'it ends', weir.ended()), 0)
+  })
+
   it('does the same on SIGINT, and exits at once with code 1 on a second signal', async (t) => {
     const { weir, engine } = await stage(t, { script: heldBy(gate()) })
     const client = await ask(weir, { stream: true })
