@@ -15,7 +15,7 @@ export function keepRequests(name: AgentName, seen: readonly SeenRequest[], { ho
   mkdirSync(folder, { recursive: true })
   const plain = (text: string): string =>
     text
-      .replaceAll(work, '/work')
+      .replaceAll(work, '/project')
       .replaceAll(home, '/home')
       .replaceAll(tmpdir(), '/tmp')
       .replaceAll(
