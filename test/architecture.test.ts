@@ -119,6 +119,11 @@ const rules: readonly Rule[] = [
   // The journal and the store meet here: on a thread of its own, and for commands.
   { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },
   { part: 'settled-books.ts', may: [...below, 'ledger', 'store/open.ts', 'running-service.ts', 'system-clock.ts'] },
+  {
+    part: 'service-log.ts',
+    may: ['changes/redis.ts', 'ledger/open-ledger.ts', 'redis/link.ts', 'store/open.ts', 'telemetry'],
+    packages: [],
+  },
   { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   { part: 'version.ts', may: [] },
@@ -146,6 +151,7 @@ const rules: readonly Rule[] = [
       ...adapters.filter((part) => part !== 'store'),
       'store/open.ts',
       'projector/thread.ts',
+      'service-log.ts',
       'settled-books.ts',
       ...shared,
       'embedded/service',
