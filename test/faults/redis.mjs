@@ -2,28 +2,28 @@
 export default [
   {
     name: 'redis-grant-taken-without-asking',
-    file: 'src/admission/redis/desk.ts',
+    file: 'src/admission/redis/session.ts',
     find: 'if (!isOurs) return joinAgain()',
     replace: '',
     tests: ['replicas/fencing'],
   },
   {
     name: 'redis-grants-that-were-missed-stay-missed',
-    file: 'src/admission/redis/desk.ts',
-    find: 'for (const id of answer.unheard) granted(id, member)',
+    file: 'src/admission/redis/session.ts',
+    find: 'for (const id of answer.unheard) granted(id)',
     replace: '',
     tests: ['replicas/fencing'],
   },
   {
     name: 'redis-sleeper-acts-on-old-answers',
-    file: 'src/admission/redis/desk.ts',
-    find: 'if (clock.monotonic() < leaseEndsAtMs) return true',
-    replace: 'if (leaseEndsAtMs > 0) return true',
+    file: 'src/admission/redis/share.ts',
+    find: 'isLeased: () => clock.monotonic() < leaseEndsAtMs,',
+    replace: 'isLeased: () => leaseEndsAtMs > 0,',
     tests: ['replicas/fencing'],
   },
   {
     name: 'redis-unproven-replica-serves-on',
-    file: 'src/admission/redis/desk.ts',
+    file: 'src/admission/redis/share.ts',
     find: 'return clock.monotonic() < provenUntilMs - link.leaseMs * LEASE_MARGIN',
     replace: 'return provenUntilMs > 0',
     tests: ['replicas/redis-away', 'replicas/admission'],
@@ -31,8 +31,8 @@ export default [
   {
     name: 'redis-join-forgets-what-is-in-flight',
     file: 'src/admission/redis/desk.ts',
-    find: 'places: [...entries.values()].map((entry) => known(entry, sentAtMs)),',
-    replace: 'places: [...entries.values()].filter((it) => it.isWaiting).map((entry) => known(entry, sentAtMs)),',
+    find: 'places: room.all().map((entry) => entry.known(sentAtMs, maxWaitMs)),',
+    replace: 'places: room.all().filter((it) => it.isWaiting).map((entry) => entry.known(sentAtMs, maxWaitMs)),',
     tests: ['replicas/redis-away', 'replicas/admission'],
   },
   {
@@ -90,5 +90,12 @@ export default [
     find: '      seen.clear()\n',
     replace: '',
     tests: ['replicas/changes'],
+  },
+  {
+    name: 'redis-late-answer-of-an-ended-session-counts',
+    file: 'src/admission/redis/session.ts',
+    find: 'if (!isOver) answered(entry, answer)',
+    replace: 'answered(entry, answer)',
+    tests: ['replicas/fencing', 'replicas/redis-away', 'replicas/admission'],
   },
 ]
