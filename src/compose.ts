@@ -137,7 +137,7 @@ async function assemble(
 
   const accounts = await openAccounts(store, clock, changes)
   const sessions = workspaceSessions(accounts, clock)
-  const operatorSessions = openSessions<'operator'>(clock, () => true)
+  const operatorSessions = openSessions<'operator'>(clock)
   const prices = await openPriceBook(store, clock, changes)
   const spending = await openSpending(books, clock, {
     limitReached({ name, spendLimit }, spent) {
@@ -249,7 +249,7 @@ async function assemble(
 
   const reloads: Reloads = {
     async accounts() {
-      const unreached = await Promise.all([changes.announce('accounts'), changes.announce('prices')])
+      const unreached = await Promise.all((['accounts', 'keys', 'prices'] as const).map((it) => changes.announce(it)))
       return [...new Set(unreached.flat())]
     },
     async catalog({ force }) {

@@ -55,27 +55,27 @@ describe('a key', () => {
     assert.deepEqual(
       data.map(({ name, last_used_at: used, revoked }) => [name, used, revoked === null]),
       [
-        [null, null, true],
-        ['website', new Date(row?.settledAt ?? 0).toISOString(), true],
         ['old laptop', null, false],
+        ['website', new Date(row?.settledAt ?? 0).toISOString(), true],
+        [null, null, true],
       ],
     )
-    const first = data[0]?.['id'] ?? ''
+    const first = data[2]?.['id'] ?? ''
     assert.equal(
       (await run('keys', 'list')).stdout,
       `ID                            WORKSPACE  NAME     LAST USED   EXPIRES
-${first}  default    -        never       -
 ${named['id']}  default    website  ${today}  2099-06-30
+${first}  default    -        never       -
 
-Not shown: 1 key that is revoked or has expired. See them with --all.
+Keys that are revoked or have expired are not shown: see them with --all.
 `,
     )
     assert.equal(
       (await run('keys', 'list', '--all')).stdout,
       `ID                            WORKSPACE  NAME        LAST USED   EXPIRES     STATE
-${first}  default    -           never       -           works
-${named['id']}  default    website     ${today}  2099-06-30  works
 ${gone['id']}  default    old laptop  never       -           revoked
+${named['id']}  default    website     ${today}  2099-06-30  works
+${first}  default    -           never       -           works
 `,
     )
   })
@@ -88,12 +88,12 @@ ${gone['id']}  default    old laptop  never       -           revoked
       await accounts.createWorkspace('acme')
       const { key } = await accounts.createKey('acme', { expiresAt: 2000 })
       const sessions = workspaceSessions(accounts, clock)
-      const { token = '' } = sessions.signInWithKey(key) ?? {}
+      const { token = '' } = (await sessions.signInWithKey(key)) ?? {}
       clock.now = () => 1999
-      assert.ok(accounts.authenticate(key) && sessions.find(token))
+      assert.ok((await accounts.authenticate(key)) && (await sessions.find(token)))
       clock.now = () => 2000
-      assert.deepEqual([accounts.authenticate(key), sessions.find(token)], [undefined, undefined])
-      assert.equal(sessions.signInWithKey(key), undefined)
+      assert.deepEqual([await accounts.authenticate(key), await sessions.find(token)], [undefined, undefined])
+      assert.equal(await sessions.signInWithKey(key), undefined)
       await assert.rejects(accounts.createKey('acme', { expiresAt: 2000 }), /must expire in the future/)
     } finally {
       await books.close()
@@ -106,11 +106,14 @@ ${gone['id']}  default    old laptop  never       -           revoked
       const accounts = await openAccounts(books.store, { now: () => 1000, monotonic: () => 0 }, memoryChanges())
       const { id } = await accounts.createWorkspace('acme')
       const { key, end } = accounts.lendKey('acme')
-      assert.equal(accounts.authenticate(key)?.workspace.id, id)
+      assert.equal((await accounts.authenticate(key))?.workspace.id, id)
       await accounts.setRequestsPerMinute('acme', 5)
-      assert.equal(accounts.authenticate(key)?.workspace.requestsPerMinute, 5)
+      assert.equal((await accounts.authenticate(key))?.workspace.requestsPerMinute, 5)
       end()
-      assert.deepEqual([accounts.authenticate(key), accounts.keys()], [undefined, []])
+      assert.deepEqual(
+        [await accounts.authenticate(key), await accounts.keys({ limit: 9 })],
+        [undefined, { keys: [], next: undefined }],
+      )
       assert.throws(() => accounts.lendKey('nobody'), /There is no workspace "nobody"/)
     } finally {
       await books.close()

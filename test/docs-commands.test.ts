@@ -77,7 +77,7 @@ describe('the commands in the documentation', () => {
     await cli(['workspaces', 'create', 'acme', '--data', weir.dataDir])
     await cli(['keys', 'create', '--workspace', 'acme', '--data', weir.dataDir])
     const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
-    const { workspaces, prices } = await store.accounts()
+    const [workspaces, prices] = await Promise.all([store.workspaces(), store.priceVersions()])
     const acme = workspaces.find(({ name }) => name === 'acme')
     const list = prices.find((price) => price.model === model['id'])
     assert.ok(acme && list)

@@ -41,7 +41,7 @@ export interface Operations {
   }
   keys: {
     path: {}
-    query: {}
+    query: { state?: 'valid'; before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -58,6 +58,7 @@ export interface Operations {
         output_tokens: number
         amount: string
       }[]
+      next: string | null
     }
   }
   makeKey: {

@@ -59,7 +59,7 @@ export interface Operations {
   }
   listKeys: {
     path: {}
-    query: {}
+    query: { workspace?: string; state?: 'valid'; before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -72,6 +72,7 @@ export interface Operations {
         last_used_at: string | null
         revoked: string | null
       }[]
+      next: string | null
     }
   }
   createKey: {

@@ -1,20 +1,27 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { formatKey, hashKey } from '../core/api-key.ts'
+import { formatKey, hashKey, isWellFormedKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
 import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from '../ports/accounts.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Store } from '../ports/store.ts'
+import type { KeyQuery, KeyStore } from '../ports/keys.ts'
+import type { AccountStore } from '../ports/store.ts'
+import { openKnownKeys, type KnownKey } from './known-keys.ts'
 
 const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 
-/** Workspaces and their keys, all in memory, so that requests need no database lookup. */
+/** Workspaces, which are all in memory, and their keys, of which there may be many more than fit (`known-keys.ts`). */
 export interface Accounts {
-  authenticate(key: string): Caller | undefined
-  /** Whoever has the key with this id; undefined when it is not valid any more. */
-  callerOf(keyId: string): Caller | undefined
+  /** At once for a key that is in use; otherwise its hash is looked up. */
+  authenticate(key: string): Identified
+  /** Whoever has the key with this hash, unless it is only lent. */
+  callerOf(keyHash: string): Identified
   workspaces(): readonly Workspace[]
-  keys(): readonly ApiKey[]
+  /** undefined if there is none. */
+  workspaceById(id: string): Workspace | undefined
+  /** A page of keys, the newest first. `before` is the id of the last key of the page before. */
+  keys(query: Omit<KeyQuery, 'before'> & { readonly before?: string | undefined }): Promise<KeyPage>
+  key(id: string): Promise<ApiKey | undefined>
   /** Finds a workspace by name or id; throws `not_found`. */
   workspace(nameOrId: string): Workspace
   createWorkspace(name: string): Promise<Workspace>
@@ -26,6 +33,14 @@ export interface Accounts {
   revokeKey(id: string): Promise<ApiKey>
   /** A key that is only in memory, until `end` is called. It leaves nothing behind. */
   lendKey(workspace: string): LentKey
+}
+
+export type Identified = Caller | undefined | Promise<Caller | undefined>
+
+export interface KeyPage {
+  readonly keys: readonly ApiKey[]
+  /** Sent as `before`, it asks for the next page; undefined at the end. */
+  readonly next: string | undefined
 }
 
 export interface KeyDetails {
@@ -52,59 +67,78 @@ const KEY_NAME_CHARACTERS_MAX = 100
 /** Every lent key belongs to an open `weir chat`. */
 const LENT_KEYS_MAX = 1000
 
-export async function openAccounts(store: Store, clock: Clock, changes: ChangeFeed): Promise<Accounts> {
+export async function openAccounts(
+  store: AccountStore & KeyStore,
+  clock: Clock,
+  changes: ChangeFeed,
+): Promise<Accounts> {
+  const known = await openKnownKeys(store)
   let workspaces: readonly Workspace[] = []
-  let keys: readonly ApiKey[] = []
-  let callers = new Map<string, { readonly caller: Caller; readonly expiresAt: number }>()
-  let callersById: typeof callers = new Map()
+  let byId = new Map<string, Workspace>()
+  let byName = new Map<string, Workspace>()
   /** By hash. A lent key names its workspace by id, because the workspace may change. */
   const lent = new Map<string, { readonly workspaceId: string; readonly keyId: string }>()
 
   async function reload(): Promise<void> {
-    const snapshot = await store.accounts()
-    const byId = new Map(snapshot.workspaces.map((workspace) => [workspace.id, workspace]))
-    const live: typeof callers = new Map()
-    const liveById: typeof callers = new Map()
-    for (const key of snapshot.keys) {
-      const workspace = byId.get(key.workspaceId)
-      if (!workspace || key.revokedAt !== null) continue
-      const known = { caller: { workspace, keyId: key.id }, expiresAt: key.expiresAt ?? Infinity }
-      live.set(key.hash, known)
-      liveById.set(key.id, known)
-    }
-    ;({ workspaces, keys } = snapshot)
-    callers = live
-    callersById = liveById
+    workspaces = await store.workspaces()
+    byId = new Map(workspaces.map((workspace) => [workspace.id, workspace]))
+    byName = new Map(workspaces.map((workspace) => [workspace.name, workspace]))
   }
 
   function find(nameOrId: string): Workspace {
-    const found = workspaces.find((workspace) => workspace.name === nameOrId || workspace.id === nameOrId)
+    const found = byName.get(nameOrId) ?? byId.get(nameOrId)
     if (!found) throw new ApiError('not_found', `There is no workspace "${nameOrId}".`, { param: 'workspace' })
     return found
   }
 
+  function callerWith(key: KnownKey | null): Identified {
+    if (!key || (key.expiresAt ?? Infinity) <= clock.now()) return undefined
+    const caller = (): Caller | undefined => {
+      const workspace = byId.get(key.workspaceId)
+      return workspace && { workspace, keyId: key.id }
+    }
+    // A workspace that another process has just made is known after a reload.
+    return caller() ?? reload().then(caller)
+  }
+
   function refuseTakenName(name: string): void {
-    if (!workspaces.some((workspace) => workspace.name === name)) return
+    if (!byName.has(name)) return
     throw new ApiError('conflict', `A workspace named "${name}" already exists.`, { param: 'name' })
   }
 
   changes.subscribe('accounts', reload)
+  changes.subscribe('keys', known.takeIn)
   await reload()
   return {
     authenticate(key) {
       const hash = hashKey(key)
-      const found = callers.get(hash)
-      if (found) return found.expiresAt > clock.now() ? found.caller : undefined
+      const remembered = known.recall(hash)
+      if (remembered) return callerWith(remembered)
       const borrowed = lent.get(hash)
-      const workspace = borrowed && workspaces.find(({ id }) => id === borrowed.workspaceId)
-      return workspace && { workspace, keyId: borrowed.keyId }
+      const workspace = borrowed && byId.get(borrowed.workspaceId)
+      if (workspace) return { workspace, keyId: borrowed.keyId }
+      // The checksum spares a lookup for keys that cannot exist.
+      if (remembered === null || !isWellFormedKey(key)) return undefined
+      return known.find(hash).then(callerWith)
     },
-    callerOf(keyId) {
-      const found = callersById.get(keyId)
-      return found && found.expiresAt > clock.now() ? found.caller : undefined
+    callerOf(keyHash) {
+      const remembered = known.recall(keyHash)
+      return remembered === undefined ? known.find(keyHash).then(callerWith) : callerWith(remembered)
     },
     workspaces: () => workspaces,
-    keys: () => keys,
+    workspaceById: (id) => byId.get(id),
+    async keys({ before: id, limit, ...query }) {
+      const before = id === undefined ? undefined : await store.key(id)
+      if (id !== undefined && !before) {
+        throw new ApiError('invalid_value', "'before' must be the 'next' value of the previous page.", {
+          param: 'before',
+        })
+      }
+      const found = await store.keys({ ...query, before, limit: limit + 1 })
+      const keys = found.slice(0, limit)
+      return { keys, next: found.length > limit ? keys.at(-1)?.id : undefined }
+    },
+    key: store.key,
     workspace: find,
     async createWorkspace(name) {
       if (!WORKSPACE_NAME.test(name)) {
@@ -167,7 +201,7 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
         expiresAt: expiresAt ?? null,
         revokedAt: null,
       })
-      await changes.announce('accounts')
+      await changes.announce('keys')
       return {
         id,
         key,
@@ -185,11 +219,10 @@ export async function openAccounts(store: Store, clock: Clock, changes: ChangeFe
       return { key, end: () => void lent.delete(hash) }
     },
     async revokeKey(id) {
-      if (!keys.some((key) => key.id === id))
-        throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
+      if (!(await store.key(id))) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
       await store.revokeKey(id, clock.now())
-      await changes.announce('accounts')
-      const revoked = keys.find((key) => key.id === id)
+      await changes.announce('keys')
+      const revoked = await store.key(id)
       if (!revoked) throw new ApiError('internal_error', `The key "${id}" no longer exists.`)
       return revoked
     },

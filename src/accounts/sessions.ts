@@ -42,8 +42,7 @@ const LINK_MS = 30 * 60_000
 const OWNED_MAX = 50
 const KEPT_MAX = 10_000
 
-/** `isValid`: whether the subject may still come in, asked at every request. */
-export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) => boolean): Sessions<Subject> {
+export function openSessions<Subject>(clock: Clock): Sessions<Subject> {
   // The oldest come first, because a Map keeps the order of insertion.
   const sessions = new Map<string, Kept<Subject>>()
   const links = new Map<string, Kept<Subject>>()
@@ -71,7 +70,7 @@ export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) 
       const key = hash('sha256', token)
       const found = sessions.get(key)
       if (!found) return undefined
-      if (found.expiresAt > clock.now() && isValid(found.subject)) return found
+      if (found.expiresAt > clock.now()) return found
       sessions.delete(key)
       return undefined
     },
@@ -85,7 +84,7 @@ export function openSessions<Subject>(clock: Clock, isValid: (subject: Subject) 
       const key = hash('sha256', secret)
       const found = links.get(key)
       links.delete(key)
-      return found && found.expiresAt > clock.now() && isValid(found.subject) ? found : undefined
+      return found && found.expiresAt > clock.now() ? found : undefined
     },
   }
 }

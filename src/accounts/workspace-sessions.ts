@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
+import { hashKey } from '../core/api-key.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Accounts } from './accounts.ts'
-import { openSessions, type Link, type OpenedSession } from './sessions.ts'
+import type { Accounts, Identified } from './accounts.ts'
+import { openSessions, type Link, type OpenedSession, type Session } from './sessions.ts'
 
 /** Members of workspaces who are signed in to the console. */
 export interface WorkspaceSessions {
   /** undefined when the key is not valid. */
-  signInWithKey(key: string): OpenedSession | undefined
+  signInWithKey(key: string): Promise<OpenedSession | undefined>
   /** undefined when the link has been used or has expired. */
   signInWithLink(secret: string): OpenedSession | undefined
-  find(token: string): SignedIn | undefined
+  /** At once, unless the key of the session has to be looked up. */
+  find(token: string): SignedIn | undefined | Promise<SignedIn | undefined>
   end(token: string): void
   /** A secret that signs in once. Throws `not_found`. */
   issueLink(workspace: string): Link
@@ -23,23 +25,30 @@ export interface SignedIn {
   readonly expiresAt: number
 }
 
-type Subject = { readonly keyId: string } | { readonly workspaceId: string; readonly sessionId: string }
+type Subject = { readonly keyHash: string } | { readonly workspaceId: string; readonly sessionId: string }
 
 export function workspaceSessions(accounts: Accounts, clock: Clock): WorkspaceSessions {
-  function callerOf(subject: Subject): Caller | undefined {
+  const sessions = openSessions<Subject>(clock)
+
+  function callerOf(subject: Subject): Identified {
     // A session ends with its key.
-    if ('keyId' in subject) return accounts.callerOf(subject.keyId)
-    const workspace = accounts.workspaces().find(({ id }) => id === subject.workspaceId)
+    if ('keyHash' in subject) return accounts.callerOf(subject.keyHash)
+    const workspace = accounts.workspaceById(subject.workspaceId)
     return workspace && { workspace, keyId: subject.sessionId }
   }
-  const sessions = openSessions<Subject>(clock, (subject) => callerOf(subject) !== undefined)
+
+  function signedIn(token: string, session: Session<Subject>, caller: Caller | undefined): SignedIn | undefined {
+    if (caller) return { caller, hasKey: 'keyHash' in session.subject, expiresAt: session.expiresAt }
+    sessions.end(token)
+    return undefined
+  }
 
   return {
-    signInWithKey(key) {
-      const caller = accounts.authenticate(key)
+    async signInWithKey(key) {
+      const keyHash = hashKey(key)
       // A lent key ends with the program that borrowed it, so nobody may stay signed in with it.
-      if (!caller || !accounts.callerOf(caller.keyId)) return undefined
-      return sessions.open({ keyId: caller.keyId }, caller.workspace.id)
+      const caller = await accounts.callerOf(keyHash)
+      return caller && sessions.open({ keyHash }, caller.workspace.id)
     },
     signInWithLink(secret) {
       const found = sessions.redeem(secret)
@@ -47,8 +56,11 @@ export function workspaceSessions(accounts: Accounts, clock: Clock): WorkspaceSe
     },
     find(token) {
       const session = sessions.find(token)
-      const caller = session && callerOf(session.subject)
-      return caller && { caller, hasKey: 'keyId' in session.subject, expiresAt: session.expiresAt }
+      if (!session) return undefined
+      const caller = callerOf(session.subject)
+      return caller instanceof Promise
+        ? caller.then((it) => signedIn(token, session, it))
+        : signedIn(token, session, caller)
     },
     end: sessions.end,
     issueLink(nameOrId) {

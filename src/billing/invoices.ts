@@ -77,7 +77,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
 
   /** The content of a month that is not invoiced. */
   async function draft(workspace: Workspace, month: Month) {
-    const { prices } = await store.accounts()
+    const prices = await store.priceVersions()
     const capacity = capacityRows(prices, workspace, month, clock.now())
     const { used, credits } = await usedIn(workspace, month)
     const sums = [...used, ...sumsOfCapacity(capacity)]
@@ -97,7 +97,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
 
   /** The opposite of what a reversal takes back. */
   async function reversed(workspace: Workspace, month: Month, reversal: Reversal) {
-    const { prices } = await store.accounts()
+    const prices = await store.priceVersions()
     const { sums, credits } = await store.reversible(workspace.id, month, reversal)
     const opposite = credits.map((row) => ({ ...row, amount: -row.amount }))
     const lines = recomputableLines([...linesOf(sums.map(negated), versionRates(prices)), ...creditLines(opposite)])

@@ -46,7 +46,7 @@ export async function findLineRows(store: LineRowsStore, number: string, lineNum
     priceVersions: line.price_versions,
     limit: 0,
   }
-  const ratesOf = versionRates((await store.accounts()).prices)
+  const ratesOf = versionRates(await store.priceVersions())
   const shares = (rows: readonly LedgerRow[]): readonly LineRow[] => rows.map((row) => shareOf(row, line, ratesOf))
   return {
     document,

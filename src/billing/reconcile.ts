@@ -37,7 +37,7 @@ const MAX_PROBLEMS = 1000
 type Books = AccountStore & UsageStore & InvoiceStore & Pick<LedgerStore, 'refusedRows'>
 
 export async function reconcileBooks(store: Books): Promise<Reconciliation> {
-  const { workspaces, prices } = await store.accounts()
+  const [workspaces, prices] = await Promise.all([store.workspaces(), store.priceVersions()])
   const invoices = await store.invoices()
   const problems: Discrepancy[] = []
   const report = (problem: Discrepancy): void => {

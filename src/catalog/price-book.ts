@@ -21,7 +21,7 @@ import {
 import type { PriceVersion } from '../ports/accounts.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { Store } from '../ports/store.ts'
+import type { AccountStore } from '../ports/store.ts'
 
 /** The current prices: the catalog's, and those of workspaces that have their own. The history stays in the store. */
 export interface PriceBook {
@@ -48,7 +48,7 @@ export function listPrices({ rates, imagePrices }: Model): ModelPrices {
 /** The current version for each kind of image, and under '' for everything else. */
 type Versions = ReadonlyMap<string, PriceVersion>
 
-export async function openPriceBook(store: Store, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
+export async function openPriceBook(store: AccountStore, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
   let current = new Map<string, Versions>()
   let firstAt = new Map<string, number>()
   const parsed = new WeakMap<PriceVersion, Rates>()
@@ -56,7 +56,7 @@ export async function openPriceBook(store: Store, clock: Clock, changes: ChangeF
   const address = (model: string, workspaceId: string | null): string => `${workspaceId ?? ''} ${model}`
 
   async function reload(): Promise<void> {
-    const { prices } = await store.accounts()
+    const prices = await store.priceVersions()
     const latest = new Map<string, Map<string, PriceVersion>>()
     for (const version of prices) {
       const { model, kind } = readPricedName(version.model)

@@ -65,7 +65,7 @@ async function workspaceNames({ dataDir }: Config): Promise<readonly string[] | 
   if (!hasLedger(dataDir)) return undefined
   const store = await openStore({ dataDir, exclusive: false })
   try {
-    return (await store.accounts()).workspaces.map(({ name }) => name)
+    return (await store.workspaces()).map(({ name }) => name)
   } finally {
     await store.close()
   }

@@ -1,21 +1,30 @@
-import { endOf, keyView } from '../accounts/views.ts'
+import { keyList, oneKey, type KeyList, type KeyView } from '../accounts/key-list.ts'
+import { endOf } from '../accounts/views.ts'
 import { systemClock } from '../system-clock.ts'
-import { parseFlags, print, refuseMore, requiredText, text, UsageError, withBooks, type Command } from './command.ts'
-import { counted } from './terminal/amounts.ts'
+import {
+  parseFlags,
+  print,
+  refuseMore,
+  requiredText,
+  text,
+  UsageError,
+  withBooks,
+  type Command,
+  type Flags,
+} from './command.ts'
 import { renderFields, renderTable, type Column } from './terminal/table.ts'
 import { dayText, minuteText, ZONE } from './terminal/times.ts'
 import type { View } from './terminal/view.ts'
 
-type KeyView = ReturnType<typeof keyView>
-
 export const keys: Command = {
   summary: 'create, list and revoke API keys',
   help: `weir keys create --workspace W [--name TEXT] [--expires DATE]
-weir keys list [--workspace W] [--all]
+weir keys list [--workspace W] [--all] [--limit N] [--before ID]
 weir keys revoke ID
 
 "create" shows the key once; Weir stores only its hash. "list" shows the keys
-that work, and when each was last used for a request that reached an engine.
+that work, the newest first, and when each was last used for a request that
+reached an engine.
 "revoke" takes effect immediately, also in a running service.
 
   --workspace W    the workspace that the key belongs to
@@ -23,9 +32,15 @@ that work, and when each was last used for a request that reached an engine.
   --expires DATE   the last day in Sydney on which the key works, such as
                    2027-06-30, or an exact time such as 2027-06-30T09:00:00Z
   --all            also list keys that are revoked or have expired; --json
-                   always lists them`,
+                   always lists them
+  --limit N        how many keys to list, 1 to 10000; by default 1000
+  --before ID      go on behind the key with this id`,
   async run(args) {
-    const flags = parseFlags(args, { workspace: 'string', name: 'string', expires: 'string', all: 'boolean' }, 2)
+    const flags = parseFlags(
+      args,
+      { workspace: 'string', name: 'string', expires: 'string', all: 'boolean', limit: 'string', before: 'string' },
+      2,
+    )
     const [action, id] = flags.positionals
     if (action !== 'revoke') refuseMore(flags, 1)
     switch (action) {
@@ -45,19 +60,23 @@ that work, and when each was last used for a request that reached an engine.
       }
       case 'list':
         return withBooks(flags, { changes: false }, async ({ accounts, store }) => {
-          const workspaceId = flags.values['workspace'] && accounts.workspace(requiredText(flags, 'workspace')).id
-          const lastUsed = await store.keysLastUsed()
-          const data = accounts
-            .keys()
-            .filter((key) => !workspaceId || key.workspaceId === workspaceId)
-            .map((key) => keyView(key, accounts, lastUsed))
+          const named = text(flags, 'workspace')
           const isAll = flags.values['all'] === true
-          print(flags, { object: 'list', data }, (view) => keysText(data, { isAll, now: systemClock.now() }, view))
+          const list = await keyList(
+            { accounts, store },
+            {
+              workspaceId: named === undefined ? undefined : accounts.workspace(named).id,
+              validAt: isAll || flags.values['json'] ? undefined : systemClock.now(),
+              before: text(flags, 'before'),
+              limit: limitOf(flags),
+            },
+          )
+          print(flags, list, (view) => keysText(list, { isAll, now: systemClock.now() }, view))
         })
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
         return withBooks(flags, { changes: true }, async ({ accounts, store }) => {
-          const revoked = keyView(await accounts.revokeKey(id), accounts, await store.keysLastUsed())
+          const revoked = await oneKey({ accounts, store }, await accounts.revokeKey(id))
           print(flags, revoked, (view) => keyText(revoked, view))
         })
       default:
@@ -66,13 +85,17 @@ that work, and when each was last used for a request that reached an engine.
   },
 }
 
+function limitOf(flags: Flags): number {
+  const limit = text(flags, 'limit') ?? '1000'
+  if (/^\d{1,5}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 10_000) return Number(limit)
+  throw new UsageError('--limit must be a whole number from 1 to 10000')
+}
+
 export function keysText(
-  data: readonly KeyView[],
+  { data, next }: KeyList,
   { isAll, now }: { readonly isAll: boolean; readonly now: number },
   view: View,
 ): string {
-  const working = data.filter((key) => stateOf(key, now) === undefined)
-  const hidden = isAll ? 0 : data.length - working.length
   const columns: readonly Column<KeyView>[] = [
     { title: 'ID', cell: ({ id }) => id },
     { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
@@ -81,9 +104,11 @@ export function keysText(
     { title: 'EXPIRES', cell: ({ expires_at: expires }) => lastDay(expires) },
     { title: 'STATE', cell: (key) => (isAll ? (stateOf(key, now) ?? 'works') : null) },
   ]
-  const table = renderTable(isAll ? data : working, columns, view)
-  const others = counted(hidden, 'key that is revoked or has expired', 'keys that are revoked or have expired')
-  return hidden === 0 ? table : `${table}\n\nNot shown: ${others}. See them with --all.`
+  const notes = [
+    ...(next === null ? [] : [`There are more keys: see them with --before ${next}.`]),
+    ...(isAll ? [] : ['Keys that are revoked or have expired are not shown: see them with --all.']),
+  ]
+  return [renderTable(data, columns, view), ...(notes.length === 0 ? [] : [notes.join('\n')])].join('\n\n')
 }
 
 /** A key that expires at midnight works until the end of the day before. */

@@ -20,6 +20,15 @@ export function listSchema<Item extends TSchema>(item: Item) {
   return Type.Object({ object: Type.Literal('list'), data: Type.Array(item) })
 }
 
+/** A list that is sent in pages. */
+export function pageSchema<Item extends TSchema>(item: Item) {
+  return Type.Object({
+    object: Type.Literal('list'),
+    data: Type.Array(item),
+    next: nullable(Type.String(), "Send it as 'before' to go on; null at the end."),
+  })
+}
+
 /** The body of every error. */
 export const errorSchema = Type.Object({
   error: Type.Object({

@@ -50,13 +50,6 @@ export interface PriceVersion {
   readonly effectiveFrom: number
 }
 
-export interface AccountsSnapshot {
-  readonly workspaces: readonly Workspace[]
-  readonly keys: readonly ApiKey[]
-  /** In the order they were made. */
-  readonly prices: readonly PriceVersion[]
-}
-
 /** Who a request comes from. */
 export interface Caller {
   readonly workspace: Workspace

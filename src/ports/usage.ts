@@ -19,6 +19,8 @@ export interface UsageQuery {
 export interface SumsQuery {
   /** undefined: all workspaces. */
   readonly workspaceId?: string | undefined
+  /** Only these keys. */
+  readonly keyIds?: readonly string[] | undefined
   readonly from: number
   readonly to: number
   readonly groupBy: Grouping

@@ -34,10 +34,11 @@ export type Transaction =
  * with several writers takes one lock for each name, in alphabetical order, so that nobody waits in a circle.
  *
  * - `invoices`: the next number. Without the lock, two invoices could take the same number.
+ * - `keys`: the number of the last change of a key. Without the lock, a change could become visible after a later one.
  * - `usage_sums`: the end of the ledger, the sums, and which months are closed. Every transaction that adds rows needs
  *   it: without it, rows could become visible after `usage_summed` has passed them, or slip into a month that is being invoiced.
  */
-export type Lock = 'invoices' | 'usage_sums'
+export type Lock = 'invoices' | 'keys' | 'usage_sums'
 
 export interface Statement {
   /** With ? for each value. */

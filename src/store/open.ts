@@ -7,6 +7,7 @@ import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
 import { auditQueries } from './queries/audit.ts'
 import { invoiceQueries } from './queries/invoices.ts'
+import { keyQueries } from './queries/keys.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { reportQueries } from './queries/reports.ts'
@@ -43,6 +44,7 @@ export function openStoreHere({ dataDir, exclusive, owner }: StoreOptions): Stor
 function storeOn(database: SqliteDatabase, owner = database.directoryId): Store {
   return {
     ...accountQueries(database),
+    ...keyQueries(database),
     ...ledgerQueries(database, owner),
     ...usageQueries(database),
     ...invoiceQueries(database),

@@ -5,6 +5,7 @@ import { RefusedWrite } from '../../src/core/refused-write.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
+import type { KeyQuery } from '../../src/ports/keys.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
@@ -93,7 +94,7 @@ for (const adapter of storeAdapters) {
     describe('accounts', () => {
       it('keeps workspaces with their limits and buyers', async () => {
         const id = await newWorkspace()
-        const found = async () => (await other.accounts()).workspaces.find((it) => it.id === id)
+        const found = async () => (await other.workspaces()).find((it) => it.id === id)
         const noBuyer = { name: null, abn: null, address: null, purchaseOrder: null }
         assert.deepEqual(await found(), { ...workspaceOf(id), spendLimit: null, buyer: noBuyer })
         await store.setRequestsPerMinute(id, 90)
@@ -118,7 +119,7 @@ for (const adapter of storeAdapters) {
         )
         const results = await Promise.allSettled(twins)
         assert.deepEqual(results.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
-        const { workspaces } = await store.accounts()
+        const workspaces = await store.workspaces()
         assert.equal(workspaces.filter(({ name }) => name === 'twin').length, 1)
       })
 
@@ -129,10 +130,85 @@ for (const adapter of storeAdapters) {
         await store.createKey({ ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null })
         await store.revokeKey('key_b', 7)
         await other.revokeKey('key_b', 9)
-        const { keys } = await other.accounts()
+        const revoked = { ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null, revokedAt: 7 }
+        assert.deepEqual(await other.keys({ workspaceId, limit: 9 }), [revoked, key])
+        assert.deepEqual([await other.key('key_b'), await other.key('key_none')], [revoked, undefined])
+        const found = await other.keysByHash(['hash b', 'hash none', key.hash])
         assert.deepEqual(
-          keys.filter((it) => it.workspaceId === workspaceId),
-          [key, { ...key, id: 'key_b', hash: 'hash b', name: null, expiresAt: null, revokedAt: 7 }],
+          found.toSorted((one, another) => (one.id < another.id ? -1 : 1)),
+          [key, revoked],
+        )
+      })
+
+      it('lists keys in pages, the newest first, of one workspace or of all', async () => {
+        const workspaceId = await newWorkspace()
+        const others = await newWorkspace()
+        const made = (id: string, createdAt: number, owner = workspaceId, expiresAt: number | null = null) =>
+          store.createKey({ ...keyOf(owner), id, hash: `hash of ${id}`, createdAt, expiresAt })
+        // Two are made at the same time.
+        await made('key_p1', 9001)
+        await made('key_p2', 9002)
+        await made('key_p3', 9002)
+        await made('key_p4', 9003, workspaceId, 9500)
+        await made('key_p5', 9004, others)
+        await made('key_p6', 9005)
+        await store.revokeKey('key_p6', 9006)
+        const listed = async (query: Partial<KeyQuery>) =>
+          (await other.keys({ workspaceId, limit: 2, ...query })).map(({ id }) => id)
+        assert.deepEqual(await listed({}), ['key_p6', 'key_p4'])
+        assert.deepEqual(await listed({ before: { createdAt: 9003, id: 'key_p4' } }), ['key_p3', 'key_p2'])
+        assert.deepEqual(await listed({ before: { createdAt: 9002, id: 'key_p2' } }), ['key_p1'])
+        assert.deepEqual(await listed({ validAt: 9499, limit: 9 }), ['key_p4', 'key_p3', 'key_p2', 'key_p1'])
+        assert.deepEqual(await listed({ validAt: 9500, limit: 9 }), ['key_p3', 'key_p2', 'key_p1'])
+        assert.deepEqual(await listed({ workspaceId: undefined }), ['key_p6', 'key_p5'])
+      })
+
+      it('numbers the changes of keys, so that what changed can be read alone', async () => {
+        const workspaceId = await newWorkspace()
+        const before = await store.lastKeyChange()
+        const key = keyOf(workspaceId)
+        await store.createKey({ ...key, id: 'key_n1', hash: 'hash n1' })
+        await other.createKey({ ...key, id: 'key_n2', hash: 'hash n2' })
+        const changed = async (after: number, limit = 9) =>
+          (await other.keyChanges(after, limit)).map(({ number, hash }) => [number - before, hash])
+        assert.deepEqual(await changed(before), [
+          [1, 'hash n1'],
+          [2, 'hash n2'],
+        ])
+        assert.deepEqual(await changed(before, 1), [[1, 'hash n1']])
+        await store.revokeKey('key_n1', 5)
+        // The second revocation changes nothing.
+        await other.revokeKey('key_n1', 6)
+        assert.deepEqual(await changed(before + 2), [[3, 'hash n1']])
+        assert.equal(await other.lastKeyChange(), before + 3)
+        await Promise.all(
+          Array.from({ length: 20 }, (_, index) =>
+            (index % 2 ? store : other).createKey({ ...key, id: `key_m${index}`, hash: `hash m${index}` }),
+          ),
+        )
+        const numbers = (await store.keyChanges(before + 3, 99)).map(({ number }) => number - before)
+        assert.deepEqual(
+          numbers,
+          Array.from({ length: 20 }, (_, index) => index + 4),
+        )
+      })
+
+      it('says when keys were last used, by the keys that are asked for', async () => {
+        const workspaceId = await newWorkspace()
+        for (const id of ['key_u1', 'key_u2', 'key_u3']) {
+          await store.createKey({ ...keyOf(workspaceId), id, hash: `hash of ${id}` })
+        }
+        const used = (requestId: string, keyId: string, settledAt: number) =>
+          settle(store, sampleRow(requestId, { workspaceId, keyId, settledAt }))
+        await used('last-used-1', 'key_u1', DAY_MS + 5)
+        await used('last-used-2', 'key_u1', DAY_MS + 90)
+        await used('last-used-3', 'key_u1', 7)
+        await used('last-used-4', 'key_u2', DAY_MS + 60)
+        assert.deepEqual([...(await other.keysLastUsed(['key_u1', 'key_u3', 'key_none']))], [['key_u1', DAY_MS + 90]])
+        const sums = await other.usageSums({ keyIds: ['key_u2'], ...always, groupBy: 'key', limit: 9 })
+        assert.deepEqual(
+          sums.map(({ group, requests }) => [group, requests]),
+          [['key_u2', 1]],
         )
       })
 
@@ -150,7 +226,7 @@ for (const adapter of storeAdapters) {
         const first = await store.addPriceVersion(version)
         const own = await other.addPriceVersion({ ...version, workspaceId, prices: null })
         assert.ok(own > first && first > 0)
-        const { prices } = await store.accounts()
+        const prices = await store.priceVersions()
         assert.deepEqual(
           prices.filter(({ model }) => model === 'meta/priced'),
           [
@@ -802,7 +878,10 @@ for (const adapter of storeAdapters) {
         try {
           const asked = { workspaceId, ...always, groupBy: 'day' as const }
           await Promise.all([
-            store.accounts(),
+            store.workspaces(),
+            store.priceVersions(),
+            store.keys({ limit: 1 }),
+            store.keysByHash(['none']),
             store.usage({ workspaceId, ...always, limit: 1 }),
             store.usageRow('before'),
             store.usageSums({ ...asked, limit: 1 }),
@@ -818,7 +897,7 @@ for (const adapter of storeAdapters) {
             store.arrivals({ lane: 'lane/a', from: 0, to: 1, limit: 1, offset: 0 }),
           ])
           // Neither does opening a store that is up to date wait for a writer.
-          await (await database.open()).accounts()
+          await (await database.open()).workspaces()
         } finally {
           release()
         }

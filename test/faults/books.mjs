@@ -156,10 +156,32 @@ export default [
   },
   {
     name: 'accounts-revoked-key-still-works',
-    file: 'src/accounts/accounts.ts',
-    find: 'if (!workspace || key.revokedAt !== null) continue',
-    replace: 'if (!workspace) continue',
-    tests: ['http/accounts'],
+    file: 'src/accounts/known-keys.ts',
+    find: 'const isValid = key !== undefined && key.revokedAt === null',
+    replace: 'const isValid = key !== undefined',
+    tests: ['http/accounts', 'unit/known-keys'],
+  },
+  {
+    name: 'accounts-revocation-overtaken-by-a-lookup',
+    file: 'src/accounts/known-keys.ts',
+    find: 'if (lookup) lookup.isOutdated = true',
+    replace: '',
+    tests: ['unit/known-keys'],
+  },
+  {
+    name: 'accounts-random-keys-displace-those-in-use',
+    file: 'src/accounts/known-keys.ts',
+    find: 'const unknown = recentValues<true>(UNKNOWN_MAX)',
+    replace:
+      'const unknown = known as unknown as { get(hash: string): true | undefined; set(hash: string, value: true): void; delete(hash: string): void; clear(): void }',
+    tests: ['unit/known-keys'],
+  },
+  {
+    name: 'accounts-everybody-reaches-the-database',
+    file: 'src/accounts/known-keys.ts',
+    find: 'if (isReading) return\n',
+    replace: '',
+    tests: ['unit/known-keys'],
   },
   {
     name: 'accounts-change-not-announced',

@@ -72,11 +72,11 @@ describe("workspaces and keys by the operator's API", () => {
 
     const keys = (await listed('/admin/v1/keys')).filter((key) => key['workspace'] === 'by api')
     assert.deepEqual(
-      keys.map(({ id, revoked }) => [id, revoked]),
-      [
+      new Map(keys.map(({ id, revoked }) => [id, revoked])),
+      new Map([
         [first.id, null],
         [second.id, null],
-      ],
+      ]),
     )
     const revoked = await weir.admin('DELETE', `/admin/v1/keys/${first.id}`)
     assert.equal(revoked.status, 200)
@@ -329,8 +329,8 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
     assert.deepEqual(
       list.data.map((key) => [key.id, key.revoked === null]),
       [
-        [kept.id, true],
         [revoked.id, false],
+        [kept.id, true],
       ],
     )
     const workspaces = (await cli(['workspaces', 'list', ...here])).json<{ data: object[] }>()

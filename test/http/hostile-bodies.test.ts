@@ -374,7 +374,7 @@ describe('a long list of usage does not hold up other callers', () => {
 
   before(async () => {
     const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
-    const { workspaces } = await store.accounts()
+    const workspaces = await store.workspaces()
     const rows = Array.from({ length: ROWS }, (_, index) =>
       sampleRow(`row-${String(index).padStart(6, '0')}`, {
         workspaceId: workspaces[0]?.id ?? '',

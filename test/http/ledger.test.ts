@@ -111,7 +111,7 @@ describe('the ledger: what a row says', () => {
   async function rows(): Promise<readonly LedgerRow[]> {
     await settleRunningService(weir.dataDir)
     reader ??= await openStore({ dataDir: weir.dataDir, exclusive: false })
-    const { workspaces } = await reader.accounts()
+    const workspaces = await reader.workspaces()
     return reader.usage(usageQuery(workspaces[0]?.id ?? '', {}))
   }
 

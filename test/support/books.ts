@@ -58,7 +58,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
         prices: list,
         effectiveFrom: at,
       })
-      ;({ prices } = await store.accounts())
+      prices = await store.priceVersions()
       return id
     },
     async row(workspace, model, priceVersion, at, usage) {

@@ -115,7 +115,7 @@ async function askOnce(base: string, key: string, stream: boolean): Promise<Rece
 async function check(dataDir: string, received: readonly Received[]): Promise<number> {
   const store = await openSettledStore(dataDir)
   try {
-    const { workspaces } = await store.accounts()
+    const workspaces = await store.workspaces()
     const rows = new Map<string, LedgerRow>()
     for await (const page of eachPage(store, usageQuery(workspaces[0]?.id ?? '', {}))) {
       for (const row of page) rows.set(row.requestId, row)

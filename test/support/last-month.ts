@@ -10,7 +10,7 @@ export async function copyToLastMonth(weir: TestWeir, copies: number): Promise<v
   const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
   const [row] = await weir.ledger()
   // Today's price is younger than the copies, so they get a price of their own time.
-  const { prices } = await store.accounts()
+  const prices = await store.priceVersions()
   const list = prices.find(({ model }) => model === 'meta/test-8b')!
   const version = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from })
   const at = lastMonth.to - 1

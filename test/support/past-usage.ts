@@ -13,8 +13,8 @@ export async function addPastUsage(
 ): Promise<void> {
   const store = await openStore({ dataDir, exclusive: false })
   try {
-    const { workspaces, keys } = await store.accounts()
-    const [workspace] = workspaces
+    const [workspace] = await store.workspaces()
+    const keys = await store.keys({ limit: 100 })
     const now = Date.now()
     let batch: LedgerRow[] = []
     for (let index = 0; index < rows; index++) {

@@ -4,6 +4,7 @@ import { query, type Database, type Transaction } from '../../src/store/database
 import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
+import { keyQueries } from '../../src/store/queries/keys.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { auditQueries } from '../../src/store/queries/audit.ts'
 import { reportQueries } from '../../src/store/queries/reports.ts'
@@ -49,6 +50,7 @@ export async function watchedStore(
   }
   const store = {
     ...accountQueries(database),
+    ...keyQueries(database),
     ...ledgerQueries(database, sqlite.directoryId),
     ...usageQueries(database),
     ...invoiceQueries(database),

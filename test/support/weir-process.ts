@@ -124,7 +124,7 @@ async function processIn(
     async ledger() {
       const store = await openSettledStore(dataDir)
       try {
-        const { workspaces } = await store.accounts()
+        const workspaces = await store.workspaces()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))
       } finally {
         await store.close()

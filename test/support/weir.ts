@@ -119,7 +119,7 @@ export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {
     async ledger() {
       const store = await openSettledStore(dataDir)
       try {
-        const { workspaces } = await store.accounts()
+        const workspaces = await store.workspaces()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))
       } finally {
         await store.close()

@@ -176,7 +176,7 @@ describe('an issued invoice', () => {
   })
 
   it('is not affected by a late row, which moves to the next month', async () => {
-    const { prices } = await books.store.accounts()
+    const prices = await books.store.priceVersions()
     const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
     const late = await books.row(acme, 'black-forest/flux', version, october.to - 5, { images: 3 })
     await books.settle([late])
@@ -327,7 +327,7 @@ describe('images priced by size', () => {
 
 describe('a correction of a row that is not invoiced yet', () => {
   it('is a row in the same month that refers to the wrong one', async () => {
-    const { prices } = await books.store.accounts()
+    const prices = await books.store.priceVersions()
     const version = prices.find(({ model }) => model === 'black-forest/flux')!.id
     const wrong = await books.row(acme, 'black-forest/flux', version, november.to + 5, { images: 7 })
     await books.settle([wrong])

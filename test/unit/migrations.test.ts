@@ -25,6 +25,7 @@ const released: Readonly<Record<string, string>> = {
   '0006-credits-and-reissues.sql': 'c7c1db852f4cdf210c0ef651c5f38fe24f503f8648fa7785c545f1ddad6f7a96',
   '0007-audit-log.sql': 'f20bd83d7bb8538a005c7c343a5c3a82b1d57bb9d6a60c22d96a47ae8e1dec1f',
   '0008-journal.sql': '10499da97f248a5fc5a329269a5f2798e7322579d1a66128d6e1080b07abebad',
+  '0009-keys-by-lookup.sql': '1c0ec077b6fb6f2ccbd6e15316f44e9de4a6db2d2886e017836abdfdb15895ce',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
@@ -111,7 +112,7 @@ describe('the migrations', () => {
     const dataDir = oldDirectory(t)
     const before = look(dataDir, requestsIn)
     const stores = await Promise.all([0, 1, 2, 3].map(() => openStore({ dataDir, exclusive: false })))
-    for (const store of stores) assert.equal((await store.accounts()).workspaces.length, 2)
+    for (const store of stores) assert.equal((await store.workspaces()).length, 2)
     await Promise.all(stores.map((store) => store.close()))
     assert.deepEqual(look(dataDir, requestsIn), before)
     assert.equal(look(dataDir, (database) => database.prepare('SELECT * FROM data_directory').all()).length, 1)
@@ -218,7 +219,7 @@ describe('a data directory of schema 1', () => {
     const store = await openStore({ dataDir: oldDirectory(t), exclusive: true })
     t.after(() => store.close())
     const accounts = await openAccounts(store, { now: () => november.from, monotonic: () => 0 }, memoryChanges())
-    const callers = [1, 2, 3].map((seed) => accounts.authenticate(formatKey(Buffer.alloc(32, seed))))
+    const callers = await Promise.all([1, 2, 3].map((seed) => accounts.authenticate(formatKey(Buffer.alloc(32, seed)))))
     assert.deepEqual(
       callers.map((caller) => caller && [caller.workspace.name, caller.keyId]),
       [['acme', 'key_1'], undefined, ['globex', 'key_3']],
@@ -227,7 +228,7 @@ describe('a data directory of schema 1', () => {
     assert.deepEqual(acme.spendLimit, { amount: 20_000_000_000_000_000n, isSoft: true })
     assert.equal(acme.buyer.abn, '83914571673')
     assert.equal(accounts.workspace('globex').requestsPerMinute, 90)
-    const { prices } = await store.accounts()
+    const prices = await store.priceVersions()
     assert.deepEqual(
       prices.map(({ id, model, workspaceId, prices: list }) => [id, model, workspaceId, list === null]),
       [

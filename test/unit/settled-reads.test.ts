@@ -21,7 +21,7 @@ describe('reads of settled rows', () => {
   it('wait until the ledger is readable, each of them', async () => {
     const asked: string[] = []
     const store = new Proxy({} as Store, {
-      ownKeys: () => [...READS, 'accounts'],
+      ownKeys: () => [...READS, 'workspaces'],
       getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
       get: (_target, name) => async (argument: unknown) => {
         asked.push(String(name))
@@ -30,13 +30,13 @@ describe('reads of settled rows', () => {
     })
     const ready = Promise.withResolvers<void>()
     const reads = settledReads(store, { readable: () => ready.promise })
-    await reads.accounts()
-    assert.deepEqual(asked, ['accounts'], 'accounts are not in the ledger')
+    await reads.workspaces()
+    assert.deepEqual(asked, ['workspaces'], 'accounts are not in the ledger')
     const answers = READS.map((name) => (reads[name] as (argument: string) => Promise<unknown>)(name))
     await turn()
-    assert.deepEqual(asked, ['accounts'])
+    assert.deepEqual(asked, ['workspaces'])
     ready.resolve()
     assert.deepEqual(await Promise.all(answers), READS)
-    assert.deepEqual(asked.toSorted(), ['accounts', ...READS].toSorted())
+    assert.deepEqual(asked.toSorted(), ['workspaces', ...READS].toSorted())
   })
 })

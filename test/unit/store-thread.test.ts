@@ -40,7 +40,7 @@ async function bench(t: TestContext): Promise<Bench> {
     events,
     async endThread() {
       // The thread that answers is the one that runs now.
-      await store.accounts()
+      await store.workspaces()
       const worker = posted.mock.calls.at(-1)?.this as Worker
       await worker.terminate()
     },
@@ -54,7 +54,7 @@ describe('a store thread that ends', () => {
       await store.addRows([sampleRow(id)])
       await endThread()
       assert.equal(store.isUp(), false)
-      await assert.rejects(store.accounts(), /not running/)
+      await assert.rejects(store.workspaces(), /not running/)
       await eventually('it is back', () => store.isUp())
       assert.equal((await store.usageRow(id))?.requestId, id)
     }
@@ -91,7 +91,7 @@ describe('a store thread that ends', () => {
     const { store, dataDir, events, endThread } = await bench(t)
     await endThread()
     assert.throws(() => takeServiceLock(dataDir), /locked/)
-    await assert.rejects(store.accounts(), /not running/)
+    await assert.rejects(store.workspaces(), /not running/)
     await eventually('it is back', () => events.length === 2)
     assert.deepEqual(events, ['ended', 'replaced'])
     await store.close()
@@ -111,6 +111,6 @@ describe('a store thread that ends', () => {
     await endThread()
     await within(5000, 'it closes', store.close())
     assert.deepEqual(events, ['ended'])
-    await assert.rejects(store.accounts(), /closed/)
+    await assert.rejects(store.workspaces(), /closed/)
   })
 })

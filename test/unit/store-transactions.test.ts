@@ -7,6 +7,7 @@ import { accountQueries } from '../../src/store/queries/accounts.ts'
 import { adjustmentNoteQueries } from '../../src/store/queries/adjustment-notes.ts'
 import { arrivalQueries } from '../../src/store/queries/arrivals.ts'
 import { invoiceQueries } from '../../src/store/queries/invoices.ts'
+import { keyQueries } from '../../src/store/queries/keys.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { addUpRows } from '../../src/store/queries/usage-sums.ts'
@@ -26,6 +27,7 @@ const database: Database = {
 }
 const store = {
   ...accountQueries(database),
+  ...keyQueries(database),
   ...ledgerQueries(database, 'owner'),
   ...usageQueries(database),
   ...invoiceQueries(database),
@@ -46,7 +48,13 @@ const unfinished: UnfinishedNote = {
 }
 
 const reads: Readonly<Record<string, () => Promise<unknown>>> = {
-  accounts: () => store.accounts(),
+  workspaces: () => store.workspaces(),
+  priceVersions: () => store.priceVersions(),
+  key: () => store.key('a'),
+  keys: () => store.keys({ limit: 1 }),
+  keysByHash: () => store.keysByHash(['a']),
+  lastKeyChange: () => store.lastKeyChange(),
+  keyChanges: () => store.keyChanges(0, 1),
   usage: () => store.usage({ workspaceId, ...period, limit: 1 }),
   usageRow: () => store.usageRow('a'),
   usageRows: () => store.usageRows(['a']),
@@ -65,7 +73,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   reversible: () => store.reversible(workspaceId, period, unfinished.reversal),
   credits: () => store.credits(workspaceId, 0, 1),
   linkSecret: () => store.linkSecret(),
-  keysLastUsed: () => store.keysLastUsed(),
+  keysLastUsed: () => store.keysLastUsed(['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
 }
 
@@ -76,8 +84,8 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
   setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
   setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
-  createKey: [[], () => store.createKey(key)],
-  revokeKey: [[], () => store.revokeKey('a', 1)],
+  createKey: [['keys'], () => store.createKey(key)],
+  revokeKey: [['keys'], () => store.revokeKey('a', 1)],
   addPriceVersion: [[], () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 })],
   addRows: [['usage_sums'], () => store.addRows([row], { segment: 1, offset: 2 })],
   setAside: [[], () => store.setAside(row, 'refused', 1)],

@@ -10,7 +10,7 @@ import { api, type Answer, type Key } from '../api.ts'
 const SHOWN = 200
 
 export function KeysPage() {
-  const loaded = useData((signal) => api('listKeys', { signal }))
+  const loaded = useData((signal) => api('listKeys', { query: { limit: 1000 }, signal }))
   const [search, setSearch] = useState('')
   const [question, setQuestion] = useState<'create' | Key>()
   const close = (): void => {
@@ -28,7 +28,7 @@ export function KeysPage() {
       </PageHead>
       <Ready of={loaded}>
         {({ data }) => {
-          const shown = data.filter(fits).toReversed().slice(0, SHOWN)
+          const shown = data.filter(fits).slice(0, SHOWN)
           return (
             <>
               <div class="row">

@@ -1,8 +1,10 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
-import { endOf, keyView } from '../../accounts/views.ts'
-import type { AccountStore } from '../../ports/store.ts'
-import { listSchema, nullable } from '../common-schema.ts'
+import { keyList, oneKey } from '../../accounts/key-list.ts'
+import { endOf } from '../../accounts/views.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { KeyStore } from '../../ports/keys.ts'
+import { nullable, pageSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
@@ -36,23 +38,31 @@ const keyExample = {
 
 interface KeyParts {
   readonly accounts: Accounts
-  readonly store: Pick<AccountStore, 'keysLastUsed'>
+  readonly store: Pick<KeyStore, 'keysLastUsed'>
+  readonly clock: Clock
 }
 
-export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute[] {
+export function keyRoutes({ accounts, store, clock }: KeyParts): readonly OperatorRoute[] {
   return [
     operatorRoute({
       method: 'GET',
       path: '/admin/v1/keys',
       id: 'listKeys',
       summary: 'List keys',
-      description: 'All API keys by id, including revoked ones. The keys themselves are not stored.',
-      response: jsonResponse(listSchema(keySchema), { object: 'list', data: [keyExample] }),
-      errors: [],
-      async answer({ exchange }) {
-        const lastUsed = await store.keysLastUsed()
-        const data = accounts.keys().map((key) => keyView(key, accounts, lastUsed))
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      description: 'API keys by id, the newest first, in pages. The keys themselves are not stored.',
+      query: Type.Object({
+        workspace: Type.Optional(Type.String({ description: 'Only the keys of this workspace, by its name or id.' })),
+        state: Type.Optional(Type.Enum(['valid'], { description: 'valid: neither revoked nor expired.' })),
+        before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: '1 to 1000, by default 100.' })),
+      }),
+      response: jsonResponse(pageSchema(keySchema), { object: 'list', data: [keyExample], next: null }),
+      errors: ['not_found'],
+      async answer({ exchange, query: { workspace, state, before, limit = 100 } }) {
+        const workspaceId = workspace === undefined ? undefined : accounts.workspace(workspace).id
+        const validAt = state === 'valid' ? clock.now() : undefined
+        const list = await keyList({ accounts, store }, { workspaceId, validAt, before, limit })
+        exchange.sendJson(JSON.stringify(list))
       },
     }),
     operatorRoute({
@@ -94,12 +104,12 @@ export function keyRoutes({ accounts, store }: KeyParts): readonly OperatorRoute
       response: jsonResponse(keySchema, { ...keyExample, revoked: '2026-11-16T01:00:00.000Z' }),
       errors: ['not_found'],
       async state({ parameters: { id } }) {
-        const key = accounts.keys().find((it) => it.id === id)
-        return key && keyView(key, accounts, await store.keysLastUsed())
+        const key = await accounts.key(id)
+        return key && oneKey({ accounts, store }, key)
       },
       async answer({ exchange, parameters }) {
         const revoked = await accounts.revokeKey(parameters.id)
-        exchange.sendJson(JSON.stringify(keyView(revoked, accounts, await store.keysLastUsed())))
+        exchange.sendJson(JSON.stringify(await oneKey({ accounts, store }, revoked)))
       },
     }),
   ]

@@ -14,8 +14,8 @@ export function operatorLiveRoute(parts: OperatorSessionParts & { readonly live:
     access: 'open',
     operation: undefined,
     async answer(exchange) {
-      const isAllowed = (): boolean => operatorSession(exchange, parts) !== undefined
-      if (!isAllowed()) throw new ApiError('missing_api_key', 'Sign in to the console.')
+      const isAllowed = (): Promise<boolean> => Promise.resolve(operatorSession(exchange, parts) !== undefined)
+      if (!(await isAllowed())) throw new ApiError('missing_api_key', 'Sign in to the console.')
       await streams.send(exchange, { owner: 'operator', isAllowed, view: sampleView })
     },
   }

@@ -16,7 +16,7 @@ interface LiveStream {
   /** Whose stream it is. */
   readonly owner: string
   /** Asked before every sample: a stream ends with the session. */
-  isAllowed(): boolean
+  isAllowed(): Promise<boolean>
   /** What the browser gets of a sample. */
   view(sample: Sample): object
 }
@@ -48,7 +48,7 @@ export function liveStreams(feed: LiveFeed): LiveStreams {
 function follow(
   exchange: Exchange,
   feed: LiveFeed,
-  isAllowed: () => boolean,
+  isAllowed: () => Promise<boolean>,
   view: (sample: Sample) => object,
 ): Promise<void> {
   return new Promise((resolve) => {
@@ -63,11 +63,16 @@ function follow(
       resolve()
     }
 
+    /** A session whose key cannot be looked up is not over: its next sample asks again. */
+    async function sendIfAllowed(sample: Sample): Promise<void> {
+      const allowed = await isAllowed().catch(() => undefined)
+      if (allowed) send(sample)
+      else if (allowed === false && !isEnded) end()
+    }
+
     function send(sample: Sample): void {
-      if (isEnded) return
-      if (!isAllowed()) return end()
       // A browser that is behind gets the next sample instead.
-      if (isBlocked) return
+      if (isEnded || isBlocked) return
       const flows = exchange.write(`id: ${sample.id}\nevent: sample\ndata: ${asciiJson(view(sample))}\n\n`)
       if (flows) return
       isBlocked = true
@@ -79,7 +84,7 @@ function follow(
     exchange.openStream({})
     exchange.write('retry: 2000\n\n')
     for (const sample of missed) send(sample)
-    cleanUp.push(feed.subscribe(send, end))
+    cleanUp.push(feed.subscribe((sample) => void sendIfAllowed(sample), end))
     cleanUp.push(exchange.onGone(end))
     // It may have ended meanwhile.
     if (isEnded) for (const undo of cleanUp) undo()

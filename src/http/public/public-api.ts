@@ -42,24 +42,31 @@ export function publicApi(parts: PublicParts): Application {
   }
 
   /** Identifies the caller, by a key or by the session of a console, counts the request, and lets `then` answer it. */
-  function admitted(
-    exchange: Exchange,
-    then: (caller: Caller, session: SignedIn | undefined) => Promise<void> | void,
-  ): Promise<void> | void {
+  function admitted(exchange: Exchange, then: Answer): Promise<void> | void {
     const { headers } = exchange.request
     const key = keyIn(headers)
-    const hasKey = headers.authorization !== undefined || key !== undefined
-    const session = hasKey ? undefined : sessions.find(sessionToken(exchange, 'weir_session') ?? '')
-    const caller = key === undefined ? session?.caller : accounts.authenticate(key)
-    const decision = count(exchange, caller)
-    const proceed = (decided: RateDecision): Promise<void> | void => {
+    if (key !== undefined) {
+      return whenKnown(accounts.authenticate(key), (caller) => counted(exchange, key, caller, undefined, then))
+    }
+    const token = headers.authorization === undefined ? sessionToken(exchange, 'weir_session') : undefined
+    const session = token === undefined ? undefined : sessions.find(token)
+    return whenKnown(session, (it) => counted(exchange, undefined, it?.caller, it, then))
+  }
+
+  function counted(
+    exchange: Exchange,
+    key: string | undefined,
+    caller: Caller | undefined,
+    session: SignedIn | undefined,
+    then: Answer,
+  ): Promise<void> | void {
+    return whenKnown(count(exchange, caller), (decided) => {
       exchange.caller = caller
       exchange.rate = decided
       requireAccepted(decided)
       if (caller) return then(caller, session)
       throw key === undefined ? missingKey() : invalidKey(key)
-    }
-    return decision instanceof Promise ? decision.then(proceed) : proceed(decision)
+    })
   }
 
   async function countStranger(exchange: Exchange): Promise<void> {
@@ -121,6 +128,16 @@ export function publicApi(parts: PublicParts): Application {
       telemetry.requestOver(line, exchange.notes, failure)
     },
   }
+}
+
+type Answer = (caller: Caller, session: SignedIn | undefined) => Promise<void> | void
+
+/** Goes on at once with what is known already: a promise would cost every request a turn. */
+function whenKnown<Value>(
+  value: Value | Promise<Value>,
+  then: (value: Value) => Promise<void> | void,
+): Promise<void> | void {
+  return value instanceof Promise ? value.then(then) : then(value)
 }
 
 function addressSubject(address: string): RateSubject {

@@ -56,7 +56,7 @@ export function usageQueries(database: Database): UsageStore {
     },
     async usageSums(asked) {
       const column = COLUMN_OF[asked.groupBy]
-      const { table, values } = sumsSource(asked)
+      const { table, values } = sumsSource(asked, database.dialect)
       const after = asked.after === undefined ? '' : `WHERE ${column} > ?`
       const rows = await readRows(
         database,
@@ -68,7 +68,7 @@ export function usageQueries(database: Database): UsageStore {
       return rows.map((row) => Object.assign(toSums(row), { group: groupOf(row['grouped']) }))
     },
     async usageTotal(asked) {
-      const { table, values } = sumsSource(asked)
+      const { table, values } = sumsSource(asked, database.dialect)
       const [row] = await readRows(database, `SELECT ${sums} FROM ${table}`, ...values)
       return toSums(row ?? {})
     },
@@ -156,18 +156,13 @@ interface CoveredPeriod {
 }
 
 /** Whole days come from the sums by day, since there are fewer; hours are only needed at the two ends. */
-function sumsSource({
-  workspaceId,
-  from,
-  to,
-  creditNote,
-  withoutCredits = false,
-}: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>): {
-  table: string
-  values: Values
-} {
+function sumsSource(
+  { workspaceId, keyIds, from, to, creditNote, withoutCredits = false }: Omit<SumsQuery, 'groupBy' | 'limit' | 'after'>,
+  { selectTexts }: SqlDialect,
+): { table: string; values: Values } {
   const conditions = [
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(keyIds === undefined ? [] : [`key_id IN (${selectTexts('?')})`]),
     creditNote === undefined ? IS_VISIBLE : "credit_note = ''",
     ...(withoutCredits ? [`model <> '${CREDIT}'`] : []),
   ]
@@ -177,9 +172,10 @@ function sumsSource({
       `SELECT workspace_id, model, key_id, ${time} AS day, ${[...COUNTS, ...FIGURES].join(', ')} FROM ${table}
        WHERE ${[...conditions, `${time} >= ?`, `${time} < ?`].join(' AND ')}`,
   )
+  const given = [...(workspaceId === undefined ? [] : [workspaceId]), ...(keyIds ? [JSON.stringify(keyIds)] : [])]
   return {
     table: `(${parts.join(' UNION ALL ')}) AS used`,
-    values: periods.flatMap((it) => [...(workspaceId === undefined ? [] : [workspaceId]), it.from, it.to]),
+    values: periods.flatMap((it) => [...given, it.from, it.to]),
   }
 }
 

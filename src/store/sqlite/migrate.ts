@@ -15,6 +15,7 @@ export const steps = [
   '0006-credits-and-reissues.sql',
   '0007-audit-log.sql',
   '0008-journal.sql',
+  '0009-keys-by-lookup.sql',
 ] as const
 
 export const readStep = (step: string): string =>

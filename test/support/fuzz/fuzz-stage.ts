@@ -170,7 +170,7 @@ async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
   const store = await openSettledStore(dataDir)
   const rows: LedgerRow[] = []
   try {
-    const { workspaces } = await store.accounts()
+    const workspaces = await store.workspaces()
     for (const { id } of workspaces) {
       for await (const page of eachPage(store, usageQuery(id, {}))) rows.push(...page)
     }

@@ -1,13 +1,13 @@
 import Type from 'typebox'
 import type { Accounts } from '../../../accounts/accounts.ts'
-import { endOf, keyView } from '../../../accounts/views.ts'
+import { keyList } from '../../../accounts/key-list.ts'
+import { endOf } from '../../../accounts/views.ts'
 import { ApiError } from '../../../core/errors.ts'
 import { sydneyMonth } from '../../../core/money/sydney-time.ts'
-import type { ApiKey } from '../../../ports/accounts.ts'
 import type { Clock } from '../../../ports/clock.ts'
-import type { AccountStore } from '../../../ports/store.ts'
+import type { KeyStore } from '../../../ports/keys.ts'
 import type { UsageStore } from '../../../ports/usage.ts'
-import { listSchema, nullable } from '../../common-schema.ts'
+import { nullable, pageSchema } from '../../common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
 import { sumsView } from '../../reports.ts'
 import { jsonResponse } from '../../route.ts'
@@ -16,7 +16,7 @@ import { jsonResponse } from '../../route.ts'
 
 export interface ConsoleKeysParts {
   readonly accounts: Accounts
-  readonly books: UsageStore & Pick<AccountStore, 'keysLastUsed'>
+  readonly books: UsageStore & Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
 }
 
@@ -48,8 +48,6 @@ const keyExample = {
   amount: '0.000058',
 }
 
-/** A workspace with more keys than this has automated them. */
-const KEYS_SHOWN = 500
 const nothing = { requests: 0, input_tokens: 0, output_tokens: 0, amount: '0.00' }
 
 export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute[] {
@@ -59,12 +57,32 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       path: '/keys',
       id: 'keys',
       summary: 'List keys',
-      description: 'The keys of the workspace with their usage in this month: valid ones first, the newest first.',
-      response: jsonResponse(listSchema(keySchema), { object: 'list', data: [keyExample] }),
+      description: 'The keys of the workspace with their usage in this month, the newest first, in pages.',
+      query: Type.Object({
+        state: Type.Optional(Type.Enum(['valid'], { description: 'valid: neither revoked nor expired.' })),
+        before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: '1 to 500, by default 100.' })),
+      }),
+      response: jsonResponse(pageSchema(keySchema), { object: 'list', data: [keyExample], next: null }),
       errors: [],
-      async answer({ exchange, session: { caller } }) {
-        const data = await keyList(parts, caller.workspace.id, caller.keyId)
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      async answer({ exchange, query: { state, before, limit = 100 }, session: { caller } }) {
+        const { accounts, books, clock } = parts
+        const asked = {
+          workspaceId: caller.workspace.id,
+          validAt: state === 'valid' ? clock.now() : undefined,
+          before,
+          limit,
+        }
+        const { data, next } = await keyList({ accounts, store: books }, asked)
+        const used = await usageThisMonth(
+          parts,
+          data.map(({ id }) => id),
+        )
+        const views = data.map(({ workspace: _, ...key }) => {
+          const { requests, input_tokens, output_tokens, amount } = used.get(key.id) ?? nothing
+          return { ...key, is_current: key.id === caller.keyId, requests, input_tokens, output_tokens, amount }
+        })
+        exchange.sendJson(JSON.stringify({ object: 'list', data: views, next }))
       },
     }),
     sessionRoute({
@@ -103,8 +121,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       }),
       errors: ['not_found'],
       async answer({ exchange, parameters: { id }, session: { caller } }) {
-        const isOwn = parts.accounts.keys().some((key) => key.id === id && key.workspaceId === caller.workspace.id)
-        if (!isOwn) throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
+        const key = await parts.accounts.key(id)
+        if (key?.workspaceId !== caller.workspace.id)
+          throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
         const { revokedAt } = await parts.accounts.revokeKey(id)
         exchange.sendJson(JSON.stringify({ id, revoked: new Date(revokedAt ?? 0).toISOString() }))
       },
@@ -112,30 +131,8 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
   ]
 }
 
-async function keyList(
-  { accounts, books, clock }: ConsoleKeysParts,
-  workspaceId: string,
-  current: string,
-): Promise<object[]> {
+async function usageThisMonth({ books, clock }: ConsoleKeysParts, keyIds: readonly string[]) {
   const { from, to } = sydneyMonth(clock.now())
-  const [lastUsed, sums] = await Promise.all([
-    books.keysLastUsed(),
-    books.usageSums({ workspaceId, from, to, groupBy: 'key', limit: Number.MAX_SAFE_INTEGER }),
-  ])
-  const used = new Map(sums.map((it) => [it.group, sumsView(it)]))
-  return accounts
-    .keys()
-    .filter((key) => key.workspaceId === workspaceId)
-    .sort((one, other) => rank(other) - rank(one))
-    .slice(0, KEYS_SHOWN)
-    .map((key) => {
-      const { workspace: _, ...view } = keyView(key, accounts, lastUsed)
-      const { requests, input_tokens, output_tokens, amount } = used.get(key.id) ?? nothing
-      return { ...view, is_current: key.id === current, requests, input_tokens, output_tokens, amount }
-    })
-}
-
-/** Valid keys first, then the newest. */
-function rank({ revokedAt, createdAt }: ApiKey): number {
-  return (revokedAt === null ? 1e15 : 0) + createdAt
+  const sums = await books.usageSums({ keyIds, from, to, groupBy: 'key', limit: keyIds.length })
+  return new Map(sums.map((it) => [it.group, sumsView(it)]))
 }

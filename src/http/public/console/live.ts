@@ -89,7 +89,7 @@ export function consoleLiveRoutes(parts: ConsoleLiveParts): readonly SessionRout
       answer: ({ exchange, session: { caller } }) =>
         streams.send(exchange, {
           owner: caller.workspace.id,
-          isAllowed: () => sessions.find(sessionToken(exchange, 'weir_session') ?? '') !== undefined,
+          isAllowed: async () => (await sessions.find(sessionToken(exchange, 'weir_session') ?? '')) !== undefined,
           view: (sample) => viewOf(parts, caller.workspace, sample),
         }),
     }),

@@ -69,7 +69,7 @@ export function sessionRoutes(parts: SessionParts): readonly (OpenRoute | Sessio
       description: 'Who is signed in, and what the workspace may spend.',
       response: jsonResponse(sessionSchema, sessionExample),
       errors: [],
-      answer: ({ exchange, session }) => exchange.sendJson(sessionJson(parts, session)),
+      answer: async ({ exchange, session }) => exchange.sendJson(await sessionJson(parts, session)),
     }),
     sessionRoute({
       method: 'DELETE',
@@ -111,11 +111,13 @@ function signInRoute(parts: SessionParts): OpenRoute {
       if ((key === undefined) === (link === undefined)) {
         throw new ApiError('missing_required_parameter', "Send either 'key' or 'link'.", { param: 'key' })
       }
-      const opened = key === undefined ? sessions.signInWithLink(link ?? '') : sessions.signInWithKey(key.trim())
-      const session = opened && sessions.find(opened.token)
+      const opened = await (key === undefined
+        ? sessions.signInWithLink(link ?? '')
+        : sessions.signInWithKey(key.trim()))
+      const session = opened && (await sessions.find(opened.token))
       if (!session) throw refusal(key !== undefined)
       const headers = cookieHeaders(exchange, 'weir_session', opened.token)
-      exchange.send(200, 'application/json', sessionJson(parts, session), headers)
+      exchange.send(200, 'application/json', await sessionJson(parts, session), headers)
     },
   }
 }
@@ -129,9 +131,12 @@ function refusal(isKey: boolean): ApiError {
   )
 }
 
-function sessionJson({ accounts, spending, limits }: SessionParts, { caller, hasKey, expiresAt }: SignedIn): string {
+async function sessionJson(
+  { accounts, spending, limits }: SessionParts,
+  { caller, hasKey, expiresAt }: SignedIn,
+): Promise<string> {
   const { workspace, keyId } = caller
-  const key = hasKey ? accounts.keys().find(({ id }) => id === keyId) : undefined
+  const key = hasKey ? await accounts.key(keyId) : undefined
   return JSON.stringify({
     object: 'session',
     workspace: workspace.name,

@@ -1,0 +1,47 @@
+/**
+ * Remembers at least the `limit / 2` values that were used last, and never more than `limit`. There are two generations:
+ * what is used moves to the younger one, and when that is full, the older one is forgotten. So a value that is in use
+ * costs one lookup and is never moved.
+ */
+export interface RecentValues<Value> {
+  get(name: string): Value | undefined
+  set(name: string, value: Value): void
+  delete(name: string): void
+  clear(): void
+}
+
+export function recentValues<Value>(limit: number): RecentValues<Value> {
+  let younger = new Map<string, Value>()
+  let older = new Map<string, Value>()
+
+  function add(name: string, value: Value): void {
+    younger.set(name, value)
+    if (younger.size < limit / 2) return
+    older = younger
+    younger = new Map()
+  }
+
+  return {
+    get(name) {
+      const young = younger.get(name)
+      if (young !== undefined) return young
+      const old = older.get(name)
+      if (old === undefined) return undefined
+      older.delete(name)
+      add(name, old)
+      return old
+    },
+    set(name, value) {
+      older.delete(name)
+      add(name, value)
+    },
+    delete(name) {
+      younger.delete(name)
+      older.delete(name)
+    },
+    clear() {
+      younger = new Map()
+      older = new Map()
+    },
+  }
+}

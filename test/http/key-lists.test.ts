@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { openStore } from '../../src/store/open.ts'
+import { cli } from '../support/cli.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
+
+/** More keys than fit on a page. */
+
+interface KeyPage {
+  readonly data: readonly { readonly id: string; readonly revoked: string | null }[]
+  readonly next: string | null
+}
+
+let engine: ScriptedEngine
+let weir: TestWeir
+
+before(async () => {
+  engine = await scriptedEngine()
+  weir = await startWeir({ models: [modelEntry([engine.url])] })
+  await weir.admin('POST', '/admin/v1/workspaces', { name: 'many' })
+  const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+  try {
+    const workspaceId = (await store.workspaces()).find(({ name }) => name === 'many')?.id ?? ''
+    for (let index = 0; index < 25; index++) {
+      const id = `key_many${String(index).padStart(2, '0')}`
+      const times = { createdAt: 1000 + Math.floor(index / 3), expiresAt: null, revokedAt: null }
+      await store.createKey({ id, workspaceId, hash: `hash of ${id}`, name: null, ...times })
+    }
+    await store.revokeKey('key_many07', 2000)
+  } finally {
+    await store.close()
+  }
+})
+after(async () => {
+  await weir.stop()
+  await engine.close()
+})
+
+const names = (indexes: readonly number[]): string[] =>
+  indexes.map((index) => `key_many${String(index).padStart(2, '0')}`)
+const newestFirst = Array.from({ length: 25 }, (_, index) => 24 - index)
+
+async function pages(query: string): Promise<string[][]> {
+  const all: string[][] = []
+  for (let before = ''; ;) {
+    const response = await weir.admin('GET', `/admin/v1/keys?workspace=many&${query}${before}`)
+    assert.equal(response.status, 200)
+    const { data, next } = (await response.json()) as KeyPage
+    all.push(data.map(({ id }) => id))
+    if (next === null) return all
+    before = `&before=${next}`
+  }
+}
+
+describe('lists of keys', () => {
+  it('come in pages, the newest first, each key once', async () => {
+    const all = await pages('limit=10')
+    assert.deepEqual(
+      all.map((page) => page.length),
+      [10, 10, 5],
+    )
+    assert.deepEqual(all.flat(), names(newestFirst))
+  })
+
+  it('leave out keys that do not work, if asked to', async () => {
+    assert.deepEqual((await pages('limit=24&state=valid')).flat(), names(newestFirst.filter((index) => index !== 7)))
+  })
+
+  it('refuse a page that does not exist, and a workspace that does not', async () => {
+    for (const [query, code] of [
+      ['before=key_none', 'invalid_value'],
+      ['limit=1001', 'invalid_value'],
+      ['workspace=nobody', 'not_found'],
+    ]) {
+      const response = await weir.admin('GET', `/admin/v1/keys?${query}`)
+      const { error } = (await response.json()) as { error: { code: string } }
+      assert.equal(error.code, code, query)
+    }
+  })
+
+  it('go on in weir keys list with --before', async () => {
+    const where = ['--config', weir.configFile, '--data', weir.dataDir, '--workspace', 'many', '--limit', '20']
+    const first = await cli(['keys', 'list', ...where])
+    assert.match(first.stdout, /There are more keys: see them with --before key_many04\.\n/)
+    const rest = (await cli(['keys', 'list', ...where, '--before', 'key_many04', '--json'])).json<KeyPage>()
+    assert.deepEqual([rest.data.map(({ id }) => id), rest.next], [names([3, 2, 1, 0]), null])
+    assert.match((await cli(['keys', 'list', ...where, '--limit', '0'])).stderr, /--limit must be a whole number/)
+  })
+})
