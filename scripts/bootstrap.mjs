@@ -60,9 +60,10 @@ export function runtime() {
 
 /**
  * A small young generation: 10,000 waiting requests need less memory, and large answers that pass through are freed
- * without a full garbage collection.
+ * without a full garbage collection. It is collected on the main thread alone: with so little to collect, helping threads
+ * cost more than they save, about a tenth of the CPU of a small request.
  */
-export const runtimeFlags = ['--max-semi-space-size=8']
+export const runtimeFlags = ['--max-semi-space-size=8', '--no-parallel-scavenge']
 
 /** Whether this process already runs on that Node. */
 export function isRuntime() {

@@ -14,6 +14,20 @@ export function* tokensIn(text: string, tokenizer: string | undefined): SlicedWo
   return sumOf(estimates)
 }
 
+/** The tokens of all texts together. */
+export function* tokensOfAll(texts: readonly string[], tokenizer: string | undefined): SlicedWork<TokenEstimate> {
+  let charged = 0
+  let likely = 0
+  for (const text of texts) {
+    // Most texts are short, and a generator for each would cost more than its estimate.
+    const estimate = text.length <= SLICE_CHARACTERS ? textTokens(text, tokenizer) : yield* tokensIn(text, tokenizer)
+    charged += estimate.charged
+    likely += estimate.likely
+    yield
+  }
+  return { charged, likely }
+}
+
 /** The tokens of each text. */
 export function* tokensOfEach(texts: readonly string[], tokenizer: string | undefined): SlicedWork<TokenEstimate[]> {
   const estimates: TokenEstimate[] = []

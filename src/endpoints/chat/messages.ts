@@ -3,7 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import type { ImageLimits } from '../../core/image-header.ts'
 import { resultOf, type WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, messageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
-import { tokensIn } from '../text-in-slices.ts'
+import { tokensOfAll } from '../text-in-slices.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './schema.ts'
 import { requireDataUrl } from './data-url.ts'
 
@@ -43,32 +43,27 @@ export function* checkMessages(
   parts: ImageParts,
 ): WaitingWork<CheckedMessages> {
   const { tokenizer } = model
-  const texts: TokenEstimate[] = []
+  const texts: string[] = []
   // Many chat templates leave these out. The context check must not refuse a request that fits without them.
-  const labels: TokenEstimate[] = []
+  const labels: string[] = []
   let images = 0
   let rewrite = false
   const remote: { part: ImagePart; url: string; param: string }[] = []
 
   for (const [index, message] of messages.entries()) {
-    const param = `messages[${index}]`
-    requireRoleFields(message, param)
+    requireRoleFields(message, index)
     if (message.role === 'developer') rewrite = true
-    for (const name in message) {
-      const value = message[name as keyof ChatMessage]
-      if (!MESSAGE_FIELDS.has(name)) rewrite = true
-      else if (typeof value === 'string' && name !== 'role' && name !== 'content')
-        labels.push(yield* tokensIn(value, tokenizer))
-    }
-    if (typeof message.content === 'string') texts.push(yield* tokensIn(message.content, tokenizer))
+    for (const name in message) if (!MESSAGE_FIELDS.has(name)) rewrite = true
+    addLabels(message, labels)
+    if (typeof message.content === 'string') texts.push(message.content)
     else if (Array.isArray(message.content)) {
       for (const [position, part] of message.content.entries()) {
         if (part.type === 'text') {
-          texts.push(yield* tokensIn(part.text, tokenizer))
+          texts.push(part.text)
           if (hasMore(part, 2)) rewrite = true
           continue
         }
-        const where = `${param}.content[${position}]`
+        const where = `messages[${index}].content[${position}]`
         requireVision(message, model, where)
         images++
         if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
@@ -78,19 +73,19 @@ export function* checkMessages(
       }
     }
     for (const call of message.tool_calls ?? []) {
-      labels.push(yield* tokensIn(call.id, tokenizer))
-      texts.push(yield* tokensIn(call.function.name, tokenizer))
-      texts.push(yield* tokensIn(call.function.arguments, tokenizer))
+      labels.push(call.id)
+      texts.push(call.function.name, call.function.arguments)
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
     yield
   }
   const inlined = remote.length === 0 ? NONE_INLINED : yield* resultOf(inline(remote, parts.fetchImages))
+  const { charged } = yield* tokensOfAll(labels, tokenizer)
   return {
     input: sumOf([
       messageTokens(messages.length),
-      ...texts,
-      { charged: sumOf(labels).charged, likely: 0 },
+      yield* tokensOfAll(texts, tokenizer),
+      { charged, likely: 0 },
       imageTokens(images),
     ]),
     images,
@@ -116,19 +111,27 @@ async function inline(
   return new Map(remote.map(({ part }, index) => [part, dataUrls[index] ?? '']))
 }
 
-function requireRoleFields(message: ChatMessage, param: string): void {
+/** The strings of a message besides its role and its content. */
+function addLabels({ name, tool_call_id, refusal, reasoning_content }: ChatMessage, labels: string[]): void {
+  if (name) labels.push(name)
+  if (tool_call_id) labels.push(tool_call_id)
+  if (refusal) labels.push(refusal)
+  if (reasoning_content) labels.push(reasoning_content)
+}
+
+function requireRoleFields(message: ChatMessage, index: number): void {
   const hasContent = message.content !== undefined && message.content !== null
   const callsTools = message.role === 'assistant' && (message.tool_calls?.length ?? 0) > 0
   if (!hasContent && !callsTools) {
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${param}.content'.`, {
-      param: `${param}.content`,
-    })
+    throw missing(`messages[${index}].content`)
   }
   if (message.role === 'tool' && !message.tool_call_id) {
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${param}.tool_call_id'.`, {
-      param: `${param}.tool_call_id`,
-    })
+    throw missing(`messages[${index}].tool_call_id`)
   }
+}
+
+function missing(param: string): ApiError {
+  return new ApiError('missing_required_parameter', `Missing required parameter: '${param}'.`, { param })
 }
 
 function requireVision(message: ChatMessage, model: Model, param: string): void {
