@@ -21,12 +21,12 @@ import { formatAud } from './core/money/money.ts'
 import { healthCheckOf } from './dialects/health-check.ts'
 import { engineSet } from './engines/engine-set.ts'
 import { failureCounts } from './engines/failure-counts.ts'
-import { healthLog } from './engines/health-log.ts'
 import { serverActivities } from './engines/server-activity.ts'
-import { openUpstream, type UpstreamEvents } from './engines/upstream.ts'
+import { openUpstream } from './engines/upstream.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
+import { replicaCommands } from './http/admin/replicas.ts'
 import { publicApi } from './http/public/public-api.ts'
 import { listen, type Listener } from './http/server.ts'
 import { measureAudio } from './media/audio/measure.ts'
@@ -36,7 +36,8 @@ import { createPipeline } from './pipeline/pipeline.ts'
 import type { Reloads } from './ports/changes.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
-import { listenForCommands, publishService, withdrawService } from './running-service.ts'
+import { listenForCommands } from './command-socket.ts'
+import { publishService, withdrawService } from './running-service.ts'
 import { clockDoubt } from './ledger/clock-doubt.ts'
 import { journalFiles } from './ledger/journal-files.ts'
 import { openLedger } from './ledger/open-ledger.ts'
@@ -44,9 +45,10 @@ import { settledReads } from './ledger/settled-reads.ts'
 import { projectorThread } from './projector/thread.ts'
 import { journalFolder } from './settled-books.ts'
 import { openStore } from './store/open.ts'
-import { coordinationEvents, ledgerEvents, storeEvents } from './service-log.ts'
+import { coordinationEvents, fetchEvents, ledgerEvents, storeEvents, upstreamEvents } from './service-log.ts'
 import { systemClock } from './system-clock.ts'
 import { openCoordination } from './coordination.ts'
+import { openDraining } from './draining.ts'
 import { liveSettings } from './live-settings.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
@@ -66,6 +68,8 @@ export interface Service {
   isUp(model: Model): boolean
   /** Resolves when the service cannot go on: nothing can be recorded any more. */
   readonly failed: Promise<Error>
+  /** Resolves when somebody asked this replica to leave, and its requests have finished. */
+  readonly drained: Promise<void>
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
   /** Lets running requests finish, then closes everything. Further calls wait for the first. */
@@ -127,8 +131,19 @@ async function assemble(
     (it) => it.close(),
   )
   const books = settledReads(reader, ledger)
-  const shared = opened.adopt(openCoordination(config.redisUrl, clock, version, coordinationEvents(telemetry)), (it) =>
-    it.close(),
+  const draining = openDraining(
+    () => shared.admission,
+    clock,
+    () => settings.drainMs,
+  )
+  const shared = opened.adopt(
+    openCoordination(
+      config.redisUrl,
+      clock,
+      { version, ledger: () => ledger.status(), isDraining: draining.isOn },
+      coordinationEvents(telemetry, draining),
+    ),
+    (it) => it.close(),
   )
   const { admission, rateLimiter, changes, coordination } = shared
   const live = opened.adopt(liveFeed(admission, clock), (it) => it.close())
@@ -147,13 +162,7 @@ async function assemble(
     },
   })
   const engineFailures = failureCounts()
-  const engineEvents: UpstreamEvents = {
-    healthChanged: healthLog((url, isUp) => log.warn({ url }, isUp ? 'engine is up again' : 'engine is down')),
-    callFailed(url, reason) {
-      engineFailures.add(url, reason)
-      log.warn({ url, reason }, 'engine call failed')
-    },
-  }
+  const engineEvents = upstreamEvents(telemetry, engineFailures)
   const local = opened.adopt(
     localModels({
       directory: config.modelsDir,
@@ -219,13 +228,13 @@ async function assemble(
     random: Math.random,
   })
 
-  let stopping = false
   const readiness = () => {
     const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
     return {
-      isReady: !stopping && store.isUp() && reader.isUp() && ledger.status().healthy,
+      isReady: store.isUp() && reader.isUp() && ledger.status().healthy,
       engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
       coordination: coordination.state(),
+      isDraining: draining.isOn(),
     }
   }
   const isUp = (model: Model, workspace: string): boolean => {
@@ -255,9 +264,9 @@ async function assemble(
     async catalog({ force }) {
       // The announcement reads the file once more, and finds that nothing is lost by now.
       if (force) await catalog.reload({ force })
-      await changes.announce('catalog')
+      const unreached = await changes.announce('catalog')
       takeSettings(config.reread())
-      return catalog.models().length
+      return { models: catalog.models().length, unreached }
     },
   }
   withdrawService(dataDir)
@@ -268,6 +277,7 @@ async function assemble(
     settled: () => ledger.readable(),
     lendKey: accounts.lendKey,
     contradictedCounts: telemetry.contradictedCounts,
+    replicas: replicaCommands(coordination, { audit: store, clock }),
   })
   opened.defer(() => commands.close())
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
@@ -293,6 +303,7 @@ async function assemble(
         [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url, isUp, ...engineFailures.of(url) })),
       downloads: downloads.list,
       limits: settings,
+      coordination,
       readiness,
     }),
     config.adminHost,
@@ -328,17 +339,19 @@ async function assemble(
       limits: settings,
       isUp,
       readiness,
+      isDraining: draining.isOn,
     }),
     config.host,
     config.port,
     { memory },
   )
   opened.defer(async () => {
+    log.info('stopping: waiting requests are refused, running requests finish')
     // Pages that follow the service would keep it from stopping.
     live.close()
     publicListener.drain()
-    admission.close()
-    await publicListener.close(settings.drainMs)
+    draining.begin()
+    await publicListener.close(draining.leftMs())
   })
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
@@ -351,29 +364,11 @@ async function assemble(
     fetchMissing()
   })
   for (const file of watched) opened.defer(file.onChange(reloadCatalog))
-  opened.defer(() => {
-    stopping = true
-    log.info('stopping: waiting requests are refused, running requests finish')
-  })
   fetchMissing()
 
   function fetchMissing(): void {
-    local.pullMissing(modelsToFetch(catalog.models(), config.file === undefined), {
-      progress(progress) {
-        downloads.progress(progress)
-        fetching.progress?.(progress)
-      },
-      ready(slug) {
-        downloads.ready(slug)
-        log.info({ model: slug }, 'model is ready')
-        fetching.ready?.(slug)
-      },
-      failed(slug, reason) {
-        downloads.failed(slug, reason)
-        log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
-        fetching.failed?.(slug, reason)
-      },
-    })
+    const missing = modelsToFetch(catalog.models(), config.file === undefined)
+    local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
   }
 
   function takeSettings(next: Config): void {
@@ -401,6 +396,7 @@ async function assemble(
     models: catalog.models(),
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,
+    drained: draining.finished,
     reloadCatalog,
   }
 }

@@ -7,11 +7,13 @@ import { redisChanges, type ChangeEvents } from './changes/redis.ts'
 import type { Admission } from './ports/admission.ts'
 import type { ChangeFeed } from './ports/changes.ts'
 import type { AlarmClock } from './ports/clock.ts'
-import type { Coordination } from './ports/coordination.ts'
+import type { Coordination, Replica } from './ports/coordination.ts'
+import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
 import { redisRateLimiter } from './rate-limit/redis.ts'
 import { openLink, type LinkEvents } from './redis/link.ts'
+import { replicaList } from './redis/replica-list.ts'
 
 /** What replicas have in common: the lanes, the rates and the feed of changes. A part of compose.ts. */
 export interface CoordinationParts {
@@ -22,42 +24,89 @@ export interface CoordinationParts {
   close(): Promise<void>
 }
 
+/** What this process says about itself. */
+export interface OwnState {
+  readonly version: string
+  ledger(): Pick<LedgerStatus, 'journalBytes' | 'journalLagMs'>
+  isDraining(): boolean
+}
+
 /** Without an address, everything lives in the memory of this process. */
 export function openCoordination(
   redisUrl: string | undefined,
   clock: AlarmClock,
-  version: string,
+  own: OwnState,
   events: LinkEvents & ChangeEvents,
 ): CoordinationParts {
-  if (redisUrl === undefined) {
+  const name = `${hostname().replaceAll(/\s/g, '-')}-${process.pid}-${randomBytes(4).toString('hex')}`
+  const startedAt = clock.now()
+  const about = (admission: Admission, epoch: string | null): Replica => {
+    const lanes = [...admission.ownStatus().values()]
+    const { journalBytes, journalLagMs } = own.ledger()
     return {
-      admission: memoryAdmission(clock),
+      name,
+      version: own.version,
+      startedAt,
+      epoch,
+      inFlightRequests: lanes.reduce((sum, { inFlightRequests }) => sum + inFlightRequests, 0),
+      queueDepth: lanes.reduce((sum, { queueDepth }) => sum + queueDepth, 0),
+      journalBytes,
+      journalLagMs,
+      isDraining: own.isDraining(),
+    }
+  }
+  return redisUrl === undefined ? alone() : joined(redisUrl)
+
+  function alone(): CoordinationParts {
+    const admission = memoryAdmission(clock)
+    return {
+      admission,
       rateLimiter: memoryRateLimiter(clock),
       changes: memoryChanges(),
-      coordination: { state: () => 'alone', replicas: () => 1 },
+      coordination: {
+        replica: name,
+        state: () => 'alone',
+        replicas: () => 1,
+        list: async () => [about(admission, null)],
+        async drain(replica) {
+          if (replica === name) events.askedToDrain()
+          return replica === name
+        },
+      },
       close: async () => {},
     }
   }
-  const replica = `${hostname().replaceAll(/\s/g, '-')}-${process.pid}-${randomBytes(4).toString('hex')}`
-  const startedAt = new Date(clock.now()).toISOString()
-  const link = openLink({
-    url: redisUrl,
-    replica,
-    clock,
-    about: () => ({ version, started_at: startedAt, in_flight_requests: inFlight() }),
-    events,
-  })
-  const admission = redisAdmission(link, clock)
-  const inFlight = (): number =>
-    [...admission.ownStatus().values()].reduce((sum, { inFlightRequests }) => sum + inFlightRequests, 0)
-  return {
-    admission,
-    rateLimiter: redisRateLimiter(link, clock),
-    changes: redisChanges(link, clock, events),
-    coordination: { state: () => admission.state(), replicas: () => link.replicas() },
-    async close() {
-      await admission.part()
-      await link.close()
-    },
+
+  function joined(url: string): CoordinationParts {
+    const link = openLink({ url, replica: name, clock, about: ownState, events })
+    const admission = redisAdmission(link, clock)
+    const replicas = replicaList(link)
+    function ownState(): Replica {
+      return about(admission, link.membership()?.epoch ?? null)
+    }
+    return {
+      admission,
+      rateLimiter: redisRateLimiter(link, clock),
+      changes: redisChanges(link, clock, events),
+      coordination: {
+        replica: name,
+        state: () => admission.state(),
+        replicas: () => link.replicas(),
+        async list() {
+          const found = link.membership() ? await replicas.list().catch(() => []) : []
+          const others = found.filter((it) => it.name !== name).map(({ about: said }) => said as Replica)
+          return [...others, ownState()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+        },
+        async drain(replica) {
+          if (replica !== name) return replicas.drain(replica)
+          events.askedToDrain()
+          return true
+        },
+      },
+      async close() {
+        await admission.part()
+        await link.close()
+      },
+    }
   }
 }

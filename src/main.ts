@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcile,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,
+  replicas: async () => (await import('./commands/replicas.ts')).replicas,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 

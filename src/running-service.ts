@@ -1,13 +1,11 @@
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Setting } from './core/settings.ts'
-import type { Reloads } from './ports/changes.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
+import type { CoordinationState } from './ports/coordination.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
 
 /**
@@ -22,17 +20,19 @@ export interface ServiceNote {
   readonly pid: number
 }
 
-/** What a service does for commands. */
-export interface ServiceCommands {
-  readonly reloads: Reloads
-  /** The settings in force. */
-  settings(): readonly Setting[]
-  /** Resolves when the database has every row that is durable. */
-  settled(): Promise<void>
-  /** The engines whose counts contradict the text. */
-  contradictedCounts(): readonly ContradictedCounts[]
-  /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
-  lendKey(workspace: string): { readonly key: string; end(): void }
+export interface ReplicaListing {
+  readonly coordination: CoordinationState
+  readonly data: readonly {
+    readonly name: string
+    readonly version: string
+    readonly started_at: string
+    readonly epoch: string | null
+    readonly in_flight_requests: number
+    readonly queue_depth: number
+    readonly journal_bytes: number
+    readonly journal_lag_ms: number
+    readonly draining: boolean
+  }[]
 }
 
 /** The answer to a command. */
@@ -40,7 +40,6 @@ export type ReloadAnswer =
   | { readonly reloaded: true; readonly models?: number; readonly unreached?: readonly string[] }
   | { readonly error: string }
 
-const SOCKET = 'weir.sock'
 /** A service that starts or stops is given this long to answer, or to be gone. */
 const PATIENCE_MS = 30_000
 const LOOK_MS = 100
@@ -62,33 +61,6 @@ export function withdrawService(dataDir: string): void {
 /** The note of the service that runs on a data directory. A service that was killed leaves a note, but no lock. */
 export function findService(dataDir: string): ServiceNote | undefined {
   return isServiceRunning(dataDir) ? readNote(dataDir) : undefined
-}
-
-/** Listens for commands. Only for the service that holds the lock of the directory. */
-export async function listenForCommands(
-  dataDir: string,
-  commands: ServiceCommands,
-): Promise<{ readonly socket: string; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
-    request.resume()
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://weir')
-    if (request.method === 'POST' && pathname === '/session') {
-      return lend(commands, searchParams.get('workspace') ?? '', response)
-    }
-    void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
-    )
-  })
-  const socket = await listenInPrivate(server, dataDir)
-  return {
-    socket,
-    async close() {
-      const closed = new Promise((resolve) => server.close(resolve))
-      server.closeAllConnections()
-      await closed
-      removeSocket(socket, dataDir)
-    },
-  }
 }
 
 /**
@@ -144,6 +116,24 @@ export async function contradictedCountsOf(dataDir: string): Promise<readonly Co
   return (answered as Partial<CountsAnswer> | undefined)?.counts ?? []
 }
 
+/** The replicas, as the running service knows them; undefined when none is running. */
+export async function replicasOf(dataDir: string): Promise<ReplicaListing | undefined> {
+  const socket = findService(dataDir)?.socket
+  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/replicas')
+  return answered as ReplicaListing | undefined
+}
+
+/** Undefined when no service is running. */
+export async function drainReplica(
+  dataDir: string,
+  name: string,
+): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
+  const socket = findService(dataDir)?.socket
+  const answered =
+    socket === undefined ? undefined : await ask(socket, 'POST', `/drain?name=${encodeURIComponent(name)}`)
+  return answered as { asked: true } | { error: string } | undefined
+}
+
 interface CountsAnswer {
   readonly counts: readonly ContradictedCounts[]
 }
@@ -175,49 +165,9 @@ export async function borrowKey(
   return answered
 }
 
-function lend(commands: ServiceCommands, workspace: string, response: ServerResponse): void {
-  try {
-    const { key, end } = commands.lendKey(workspace)
-    response.once('close', end)
-    response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
-  } catch (error) {
-    response.writeHead(400, { 'Content-Type': 'application/json' })
-    response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
-  }
-}
-
 /** It has a code, so that it is shown in one line, without a hint to --debug. */
 function failure(message: string): Error {
   return Object.assign(new Error(message), { code: 'ERR_SERVICE' })
-}
-
-async function answer(
-  request: string,
-  { reloads, settings, settled, contradictedCounts }: ServiceCommands,
-): Promise<{ status: number; body: object }> {
-  try {
-    switch (request) {
-      case 'GET /settings':
-        return { status: 200, body: { settings: settings() } }
-      case 'POST /accounts':
-        return { status: 200, body: { reloaded: true, unreached: await reloads.accounts() } }
-      case 'POST /settled':
-        await settled()
-        return { status: 200, body: { settled: true } }
-      case 'GET /counts':
-        return { status: 200, body: { counts: contradictedCounts() } }
-      case 'POST /catalog':
-      case 'POST /catalog?force=true':
-        return {
-          status: 200,
-          body: { reloaded: true, models: await reloads.catalog({ force: request.includes('?') }) },
-        }
-      default:
-        return { status: 404, body: { error: `there is nothing at ${request}` } }
-    }
-  } catch (error) {
-    return { status: 500, body: { error: (error as Error).message } }
-  }
 }
 
 /** undefined when nobody is listening. */
@@ -233,29 +183,7 @@ async function ask(socket: string, method: 'GET' | 'POST', path: string): Promis
   }
 }
 
-/**
- * In the data directory, if possible. A path of more than about 100 bytes is too long for a socket, and some file
- * systems have no sockets; then it gets a private directory of its own.
- */
-async function listenInPrivate(server: Server, dataDir: string): Promise<string> {
-  const usual = join(dataDir, SOCKET)
-  // Whoever has the lock owns the directory, so this is the socket of a service that was killed.
-  rmSync(usual, { force: true })
-  try {
-    return await listenAt(server, usual)
-  } catch {
-    return listenAt(server, join(mkdtempSync(join(tmpdir(), 'weir-')), SOCKET))
-  }
-}
-
-async function listenAt(server: Server, path: string): Promise<string> {
-  server.listen(path)
-  await once(server, 'listening')
-  chmodSync(path, 0o600)
-  return path
-}
-
-function removeSocket(socket: string, dataDir: string): void {
+export function removeSocket(socket: string, dataDir: string): void {
   rmSync(socket, { force: true })
   if (dirname(socket) === dataDir) return
   try {

@@ -1,10 +1,15 @@
 import type { ChangeEvents } from './changes/redis.ts'
+import type { Draining } from './draining.ts'
+import type { FetchEvents } from './embedded/service/local-models.ts'
+import type { FailureCounts } from './engines/failure-counts.ts'
+import { healthLog } from './engines/health-log.ts'
+import type { UpstreamEvents } from './engines/upstream.ts'
 import type { LedgerEvents } from './ledger/open-ledger.ts'
 import type { LinkEvents } from './redis/link.ts'
 import type { DatabaseEvents } from './store/open.ts'
 import type { Telemetry } from './telemetry/telemetry.ts'
 
-/** What the log says when something happens to the store, the ledger or the link to other replicas. */
+/** What the log says when something happens to the store, the ledger, other replicas, engines and downloads. */
 
 export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): DatabaseEvents {
   return {
@@ -14,8 +19,12 @@ export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): 
   }
 }
 
-export function coordinationEvents({ log }: Telemetry): LinkEvents & ChangeEvents {
+export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {
   return {
+    askedToDrain() {
+      if (!draining.isOn()) log.info('asked to drain: running requests finish, then this replica leaves')
+      draining.begin()
+    },
     joined: (epoch, replicas) => log.info({ epoch, replicas }, 'joined the other replicas through Redis'),
     lost: (reason) => log.warn({ reason }, 'Redis is away; serving within the share of this replica'),
     unreached: (change, replicas) =>
@@ -23,6 +32,31 @@ export function coordinationEvents({ log }: Telemetry): LinkEvents & ChangeEvent
         { change, replicas },
         'replicas did not answer that they took a change in; they will as soon as they can',
       ),
+  }
+}
+
+export function upstreamEvents({ log }: Telemetry, failures: FailureCounts): UpstreamEvents {
+  return {
+    healthChanged: healthLog((url, isUp) => log.warn({ url }, isUp ? 'engine is up again' : 'engine is down')),
+    callFailed(url, reason) {
+      failures.add(url, reason)
+      log.warn({ url, reason }, 'engine call failed')
+    },
+  }
+}
+
+/** `others` hear of it too. */
+export function fetchEvents({ log }: Telemetry, others: readonly Partial<FetchEvents>[]): FetchEvents {
+  return {
+    progress: (progress) => others.forEach((it) => it.progress?.(progress)),
+    ready(slug) {
+      log.info({ model: slug }, 'model is ready')
+      others.forEach((it) => it.ready?.(slug))
+    },
+    failed(slug, reason) {
+      log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
+      others.forEach((it) => it.failed?.(slug, reason))
+    },
   }
 }
 

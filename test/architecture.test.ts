@@ -114,16 +114,30 @@ const rules: readonly Rule[] = [
 
   {
     part: 'running-service.ts',
-    may: ['core', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'store/sqlite/service-lock.ts'],
+    may: ['core', 'ports/contradicted-counts.ts', 'ports/coordination.ts', 'store/sqlite/service-lock.ts'],
+  },
+  {
+    part: 'command-socket.ts',
+    may: ['core', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'running-service.ts'],
   },
   // The journal and the store meet here: on a thread of its own, and for commands.
   { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },
   { part: 'settled-books.ts', may: [...below, 'ledger', 'store/open.ts', 'running-service.ts', 'system-clock.ts'] },
   {
     part: 'service-log.ts',
-    may: ['changes/redis.ts', 'ledger/open-ledger.ts', 'redis/link.ts', 'store/open.ts', 'telemetry'],
+    may: [
+      'changes/redis.ts',
+      'draining.ts',
+      'embedded/service',
+      'engines',
+      'ledger/open-ledger.ts',
+      'redis/link.ts',
+      'store/open.ts',
+      'telemetry',
+    ],
     packages: [],
   },
+  { part: 'draining.ts', may: ['ports'], packages: [] },
   { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
   { part: 'version.ts', may: [] },
@@ -158,12 +172,15 @@ const rules: readonly Rule[] = [
       'http/server.ts',
       'http/public/public-api.ts',
       'http/admin/admin-api.ts',
+      'http/admin/replicas.ts',
       'pipeline',
       // How to ask an engine whether it is well, and what the catalog promises too much. Endpoints know the rest.
       'dialects/health-check.ts',
       'dialects/listed-parameters.ts',
       'config.ts',
+      'command-socket.ts',
       'coordination.ts',
+      'draining.ts',
       'changes/redis.ts',
       'redis',
       'live-settings.ts',

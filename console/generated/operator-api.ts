@@ -93,6 +93,7 @@ export interface Operations {
       expires_at: string | null
       last_used_at: string | null
       revoked: string | null
+      unreached: readonly string[]
     }
   }
   listWorkspacePrices: {
@@ -613,13 +614,13 @@ export interface Operations {
     path: {}
     query: {}
     body: undefined
-    answer: { reloaded: true }
+    answer: { reloaded: true; unreached: readonly string[] }
   }
   reloadCatalog: {
     path: {}
     query: { force?: 'true' | 'false' }
     body: undefined
-    answer: { reloaded: true; models: number }
+    answer: { reloaded: true; models: number; unreached: readonly string[] }
   }
   listEngines: {
     path: {}
@@ -701,6 +702,33 @@ export interface Operations {
         answer_ms: { p50: number; p95: number; max: number } | null
       }
     }
+  }
+  listReplicas: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      coordination: 'alone' | 'joined' | 'apart' | 'stopped'
+      answered_by: string
+      data: readonly {
+        name: string
+        version: string
+        started_at: string
+        epoch: string | null
+        in_flight_requests: number
+        queue_depth: number
+        journal_bytes: number
+        journal_lag_ms: number
+        draining: boolean
+      }[]
+    }
+  }
+  drainReplica: {
+    path: { name: string }
+    query: {}
+    body: undefined
+    answer: { name: string; asked: true }
   }
   usageReport: {
     path: {}
@@ -855,6 +883,8 @@ export const operations = {
   previewCatalog: ['POST', '/admin/v1/catalog/preview'],
   listQueues: ['GET', '/admin/v1/queues'],
   simulateLimits: ['POST', '/admin/v1/queues/simulate'],
+  listReplicas: ['GET', '/admin/v1/replicas'],
+  drainReplica: ['POST', '/admin/v1/replicas/{name}/drain'],
   usageReport: ['GET', '/admin/v1/reports/usage'],
   listRequests: ['GET', '/admin/v1/requests'],
   auditLog: ['GET', '/admin/v1/audit-log'],

@@ -30,7 +30,8 @@ export interface Accounts {
   setBuyer(nameOrId: string, buyer: Buyer): Promise<Workspace>
   /** Returns the key itself, which cannot be retrieved again. */
   createKey(workspace: string, details?: KeyDetails): Promise<CreatedKey>
-  revokeKey(id: string): Promise<ApiKey>
+  /** Also returns the replicas that may still accept the key, because they did not answer. */
+  revokeKey(id: string): Promise<{ readonly key: ApiKey; readonly unreached: readonly string[] }>
   /** A key that is only in memory, until `end` is called. It leaves nothing behind. */
   lendKey(workspace: string): LentKey
 }
@@ -221,10 +222,10 @@ export async function openAccounts(
     async revokeKey(id) {
       if (!(await store.key(id))) throw new ApiError('not_found', `There is no key "${id}".`, { param: 'id' })
       await store.revokeKey(id, clock.now())
-      await changes.announce('keys')
-      const revoked = await store.key(id)
-      if (!revoked) throw new ApiError('internal_error', `The key "${id}" no longer exists.`)
-      return revoked
+      const unreached = await changes.announce('keys')
+      const key = await store.key(id)
+      if (!key) throw new ApiError('internal_error', `The key "${id}" no longer exists.`)
+      return { key, unreached }
     },
   }
 }

@@ -121,13 +121,17 @@ export async function withBooks<Result>(
     const accounts = await openAccounts(store, systemClock, changes)
     const prices = await openPriceBook(store, systemClock, changes)
     const result = await work({ config, store, accounts, prices })
-    const unreached = options.changes ? await refreshService(config.dataDir) : []
-    for (const replica of unreached) {
-      process.stderr.write(`weir: the change is stored, but this replica did not answer: ${replica}\n`)
-    }
+    sayUnreached(options.changes ? await refreshService(config.dataDir) : [])
     return result
   } finally {
     await store.close()
+  }
+}
+
+/** A change is in force everywhere when its command returns, or the command says where it may not be. */
+export function sayUnreached(replicas: readonly string[]): void {
+  for (const replica of replicas) {
+    process.stderr.write(`weir: this replica did not answer, and takes the change in when it can: ${replica}\n`)
   }
 }
 

@@ -76,7 +76,7 @@ reached an engine.
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
         return withBooks(flags, { changes: true }, async ({ accounts, store }) => {
-          const revoked = await oneKey({ accounts, store }, await accounts.revokeKey(id))
+          const revoked = await oneKey({ accounts, store }, (await accounts.revokeKey(id)).key)
           print(flags, revoked, (view) => keyText(revoked, view))
         })
       default:

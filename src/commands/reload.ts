@@ -1,6 +1,6 @@
 import { ConfigError } from '../core/checked-yaml.ts'
 import { askService } from '../running-service.ts'
-import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { configOf, parseFlags, print, sayUnreached, UsageError, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
 
 export const reload: Command = {
@@ -22,5 +22,6 @@ lost a price that a model is charged for, and goes on with what it had.
     }
     if ('error' in answer) throw new ConfigError(answer.error)
     print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
+    sayUnreached(answer.unreached ?? [])
   },
 }

@@ -39,7 +39,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   const signalled = stopSignal()
   started(service, config, optionsOf(flags))
   process.on('SIGHUP', () => service.reloadCatalog())
-  const failure = await Promise.race([signalled, service.failed])
+  const failure = await Promise.race([signalled, service.drained, service.failed])
   await service.stop()
   if (failure) throw failure
 }

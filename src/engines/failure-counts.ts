@@ -1,5 +1,5 @@
 /** The failed calls of each address since the start, and why the last one failed. */
-interface FailureCounts {
+export interface FailureCounts {
   add(url: string, reason: string): void
   of(url: string): { readonly failures: number; readonly lastFailure: string | undefined }
 }

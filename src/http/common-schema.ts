@@ -29,6 +29,11 @@ export function pageSchema<Item extends TSchema>(item: Item) {
   })
 }
 
+/** Of a change: replicas that did not say in time that they have taken it in. */
+export const unreachedSchema = Type.Array(Type.String(), {
+  description: 'Replicas that have not taken the change in yet. They follow as soon as they can.',
+})
+
 /** The body of every error. */
 export const errorSchema = Type.Object({
   error: Type.Object({

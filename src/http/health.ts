@@ -8,6 +8,8 @@ export interface Readiness {
   /** How many addresses of engines answer, and how many do not. */
   readonly engines: { readonly up: number; readonly down: number }
   readonly coordination: CoordinationState
+  /** It was asked to leave: newcomers are refused, and what runs is finished. */
+  readonly isDraining: boolean
 }
 
 /** The two health checks, the same on both listeners. */
@@ -23,7 +25,10 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
     openRoute(
       '/readyz',
       (exchange) => {
-        const { isReady, engines, coordination } = readiness()
+        const { isReady, engines, coordination, isDraining } = readiness()
+        if (isDraining) {
+          throw new ApiError('service_unavailable', 'The service is not ready: it is draining, and leaves soon.')
+        }
         if (coordination === 'stopped') {
           throw new ApiError('service_unavailable', 'The service is not ready: Redis does not answer.')
         }
@@ -34,7 +39,7 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
         id: 'readiness',
         summary: 'Readiness',
         description:
-          'Answers 503 during a shutdown, while usage cannot be recorded, and while Redis has been silent for so ' +
+          'Answers 503 during a shutdown or a drain, while usage cannot be recorded, and while Redis has been silent for so ' +
           'long that this replica must not serve. Counts the engines that are up and down: a service whose engines ' +
           'are down is still ready to say so to its callers. `coordination` is `alone` without Redis, `joined` with ' +
           'it, and `apart` while this replica serves its share without it.',

@@ -16,6 +16,11 @@ export interface ChangeFeed {
 export interface Reloads {
   /** Workspaces, keys and prices. Returns the replicas that did not answer. */
   accounts(): Promise<readonly string[]>
-  /** Returns the number of models. Rejects when the file has a mistake, or would lose something and is not forced. */
-  catalog(options: { readonly force: boolean }): Promise<number>
+  /**
+   * Returns the number of models, and the replicas that did not answer. Rejects when the file has a mistake, or would
+   * lose something and is not forced.
+   */
+  catalog(options: {
+    readonly force: boolean
+  }): Promise<{ readonly models: number; readonly unreached: readonly string[] }>
 }

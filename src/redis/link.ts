@@ -58,6 +58,8 @@ export interface LinkOptions {
 export interface LinkEvents {
   joined(epoch: string, replicas: number): void
   lost(reason: string): void
+  /** Somebody wants this replica to finish its work and leave. May be called again. */
+  askedToDrain(): void
 }
 
 export const REPLICAS_KEYS = ['weir:{replicas}', 'weir:{replicas}:leases'] as const
@@ -157,11 +159,13 @@ export function openLink(options: LinkOptions): RedisLink {
       epoch: string,
       quiet: number,
       replicas: number,
+      isAskedToDrain: 0 | 1,
     ]
     const [epoch, quiet] = answer
     if (attempt !== incarnation || isClosed) return
     replicas = answer[2]
     prove(sentAtMs)
+    if (answer[3] === 1) events.askedToDrain()
     if (membership?.epoch === epoch) return
     if (membership) for (const follower of followers) follower.lost()
     membership = { epoch, incarnation: attempt, quietUntilMs: clock.monotonic() + quiet / 1000 }
@@ -203,7 +207,10 @@ export function openLink(options: LinkOptions): RedisLink {
       cancelBeat()
       if (membership) {
         const [replicaHash, leases] = REPLICAS_KEYS
-        const gone = [commands.zrem(leases, replica), commands.hdel(replicaHash, `replica ${replica}`)]
+        const gone = [
+          commands.zrem(leases, replica),
+          commands.hdel(replicaHash, `replica ${replica}`, `drain ${replica}`),
+        ]
         // Redis may have gone away just now; then the lease ends by itself.
         await Promise.race([Promise.allSettled(gone), sleep(GOODBYE_MS, undefined, { ref: false })])
       }

@@ -4,7 +4,8 @@
 -- A new epoch begins when there is nothing here, or when it was written by another server: after a failover, writes
 -- that were acknowledged may be gone. Then nobody is admitted for one lease, in which every replica comes back and
 -- says what it has in flight, or stops serving.
--- Returns the epoch, how long it stays quiet (microseconds), and the number of replicas.
+-- Returns the epoch, how long it stays quiet (microseconds), the number of replicas, and whether this one was asked to
+-- drain.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local lease = tonumber(ARGV[3])
@@ -16,9 +17,10 @@ if redis.call('HGET', KEYS[1], 'run_id') ~= ARGV[2] then
 end
 for _, ended in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', text(now))) do
   redis.call('ZREM', KEYS[2], ended)
-  redis.call('HDEL', KEYS[1], 'replica ' .. ended)
+  redis.call('HDEL', KEYS[1], 'replica ' .. ended, 'drain ' .. ended)
 end
 redis.call('ZADD', KEYS[2], text(now + lease), ARGV[1])
 redis.call('HSET', KEYS[1], 'replica ' .. ARGV[1], ARGV[4])
 local quiet_until = tonumber(redis.call('HGET', KEYS[1], 'quiet_until'))
-return { redis.call('HGET', KEYS[1], 'epoch'), math.max(0, quiet_until - now), redis.call('ZCARD', KEYS[2]) }
+return { redis.call('HGET', KEYS[1], 'epoch'), math.max(0, quiet_until - now), redis.call('ZCARD', KEYS[2]),
+  redis.call('HEXISTS', KEYS[1], 'drain ' .. ARGV[1]) }

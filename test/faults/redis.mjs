@@ -98,4 +98,25 @@ export default [
     replace: 'answered(entry, answer)',
     tests: ['replicas/fencing', 'replicas/redis-away', 'replicas/admission'],
   },
+  {
+    name: 'replica-that-drains-takes-newcomers',
+    file: 'src/http/public/public-api.ts',
+    find: "if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')",
+    replace: '',
+    tests: ['replicas/drain'],
+  },
+  {
+    name: 'replica-does-not-hear-that-it-shall-drain',
+    file: 'src/redis/link.ts',
+    find: 'if (answer[3] === 1) events.askedToDrain()',
+    replace: '',
+    tests: ['replicas/drain'],
+  },
+  {
+    name: 'replica-unreached-by-a-revocation-is-not-named',
+    file: 'src/accounts/accounts.ts',
+    find: 'return { key, unreached }',
+    replace: 'return { key, unreached: [] }',
+    tests: ['replicas/drain'],
+  },
 ]

@@ -100,7 +100,7 @@ export default [
   },
   {
     name: 'keys-lent-to-whoever-is-gone',
-    file: 'src/running-service.ts',
+    file: 'src/command-socket.ts',
     find: "response.once('close', end)",
     replace: "response.once('never', end)",
     tests: ['unit/running-service'],

@@ -27,6 +27,7 @@ let weir: TestWeir
 let document: ApiDocument
 let requestId: string
 let keyId: string
+let replica: string
 
 before(async () => {
   engine = await scriptedEngine()
@@ -38,6 +39,8 @@ before(async () => {
   await copyToLastMonth(weir, 100)
   const keys = (await (await weir.admin('GET', '/admin/v1/keys')).json()) as { data: { id: string }[] }
   keyId = keys.data[0]?.id ?? assert.fail('no key')
+  const replicas = (await (await weir.admin('GET', '/admin/v1/replicas')).json()) as { answered_by: string }
+  replica = replicas.answered_by
   document = (await (await fetch(`${weir.adminUrl}/admin/v1/openapi.json`)).json()) as ApiDocument
 })
 after(async () => {
@@ -136,6 +139,9 @@ const asks: readonly Ask[] = [
   },
   { operation: 'get /admin/v1/requests', path: () => '/admin/v1/requests?workspace=default' },
   { operation: 'get /admin/v1/audit-log' },
+  { operation: 'get /admin/v1/replicas' },
+  // It still answers the operator.
+  { operation: 'post /admin/v1/replicas/{name}/drain', path: () => `/admin/v1/replicas/${replica}/drain` },
 ]
 
 function documented(operation: string): [method: string, path: string, DocumentedOperation] {

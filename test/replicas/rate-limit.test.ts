@@ -67,6 +67,7 @@ describe('the rate limit of several replicas', () => {
   it('[R1] is a part of the limit at each of them while Redis is away', async () => {
     await roomInThisMinute()
     const subject = workspace()
+    await eventually('each knows the others', () => replicas.every(({ replica }) => replica.link.replicas() === 4))
     await server.kill()
     await eventually('they have noticed', () => replicas.every(({ replica }) => !replica.link.membership()))
     let accepted = 0

@@ -30,7 +30,11 @@ export function testReplica(url: string, options: { leaseMs?: number; clock?: Al
     leaseMs,
     beatMs: leaseMs / 5,
     about: () => ({}),
-    events: { joined: (epoch) => log.push(`joined ${epoch}`), lost: (reason) => log.push(`lost: ${reason}`) },
+    events: {
+      joined: (epoch) => log.push(`joined ${epoch}`),
+      lost: (reason) => log.push(`lost: ${reason}`),
+      askedToDrain: () => log.push('drain'),
+    },
   })
   const admission = redisAdmission(link, clock)
   return {

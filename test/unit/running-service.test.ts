@@ -22,14 +22,17 @@ import type { Reloads } from '../../src/ports/changes.ts'
 import {
   askService,
   borrowKey,
+  drainReplica,
   findService,
-  listenForCommands,
   publishService,
   refreshService,
+  replicasOf,
   settingsInForce,
   withdrawService,
 } from '../../src/running-service.ts'
+import { listenForCommands } from '../../src/command-socket.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { cli } from '../support/cli.ts'
 import { eventually } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -61,13 +64,20 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     },
     async catalog({ force }) {
       asked.push(force ? 'catalog by force' : 'catalog')
-      return 7
+      return { models: 7, unreached: [] }
     },
     ...changes,
   }
   const { socket, close } = await listenForCommands(dataDir, {
     reloads,
     contradictedCounts: () => [],
+    replicas: {
+      list: async () => ({ coordination: 'alone', data: [] }),
+      async drain(name) {
+        if (name !== 'one') throw new Error(`There is no replica "${name}".`)
+        asked.push(`drain ${name}`)
+      },
+    },
     settled: async () => void asked.push('settled'),
     settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
     lendKey(workspace) {
@@ -213,10 +223,30 @@ describe('a command', () => {
     assert.deepEqual(events, ['taken in', 'the command ends'])
   })
 
+  it('names the replicas where the change may not be in force yet', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t), { accounts: async () => ['replica-2', 'replica-3'] })
+    const { code, stderr } = await cli(['workspaces', 'create', 'acme', '--data', dataDir])
+    assert.deepEqual([code, stderr.match(/replica-\d/g)], [0, ['replica-2', 'replica-3']])
+    assert.match(stderr, /did not answer, and takes the change in when it can/)
+  })
+
+  it('drains a replica, or says why it cannot', async (t) => {
+    const { dataDir, asked } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await drainReplica(dataDir, 'one'), { asked: true })
+    assert.deepEqual(await drainReplica(dataDir, 'a&b?'), { error: 'There is no replica "a&b?".' })
+    assert.deepEqual(asked, ['drain one'])
+    assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
+    assert.equal(await replicasOf(emptyFolder(t)), undefined)
+  })
+
   it('makes it read the catalog again, by force only if asked to', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
-    assert.deepEqual(await askService(dataDir, 'catalog'), { reloaded: true, models: 7 })
-    assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), { reloaded: true, models: 7 })
+    assert.deepEqual(await askService(dataDir, 'catalog'), { reloaded: true, models: 7, unreached: [] })
+    assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), {
+      reloaded: true,
+      models: 7,
+      unreached: [],
+    })
     assert.deepEqual(asked, ['catalog', 'catalog by force'])
   })
 

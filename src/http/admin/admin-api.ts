@@ -2,7 +2,7 @@ import { ApiError } from '../../core/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
-import { recorded } from './audit.ts'
+import { actorOf, recorded } from './audit.ts'
 import { isOperatorToken, operatorSession } from './operator-session.ts'
 import { adminRoutes, type AdminRouteParts } from './admin-routes.ts'
 
@@ -30,7 +30,9 @@ export function adminApi(parts: AdminParts): Application {
       const match = routes.find(exchange.method, exchange.path)
       if (match.kind !== 'found' || match.route.access !== 'open') authorize(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
-      return match.route.answer(exchange, match.parameters, (action, act) => recorded(parts, exchange, action, act))
+      return match.route.answer(exchange, match.parameters, (action, act) =>
+        recorded(parts, actorOf(exchange), action, act),
+      )
     },
     look: async () => undefined,
     headers: () => ({}),

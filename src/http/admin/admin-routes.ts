@@ -15,6 +15,7 @@ import { operatorSessionRoutes, type OperatorSessionParts } from './operator-ses
 import type { OperatorRoute } from './operator-route.ts'
 import { priceRoutes, type PricesParts } from './prices.ts'
 import { queueRoutes, type QueuesParts } from './queues.ts'
+import { replicaRoutes, type ReplicasParts } from './replicas.ts'
 import { reconciliationRoute } from './reconciliation.ts'
 import { reportRoutes } from './reports.ts'
 import { reloadRoutes, type ReloadParts } from './reload.ts'
@@ -30,6 +31,7 @@ export interface AdminRouteParts
     AuditParts,
     CatalogParts,
     QueuesParts,
+    ReplicasParts,
     OperatorSessionParts {
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store
@@ -49,6 +51,7 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...reloadRoutes(parts),
     ...catalogRoutes(parts),
     ...queueRoutes(parts),
+    ...replicaRoutes(parts),
     ...reportRoutes(parts),
     ...auditRoutes(parts),
     metricsRoute(parts),

@@ -14,6 +14,11 @@ export interface AuditParts {
   readonly clock: Clock
 }
 
+export interface Actor {
+  readonly actor: string
+  readonly requestId: string
+}
+
 /** Fields that must not be on record. */
 const SECRETS = new Set(['key', 'token', 'link', 'secret'])
 const TEXT_MAX = 20_000
@@ -21,15 +26,15 @@ const TEXT_MAX = 20_000
 /** Does something and records it, with what it changed before and after. If it cannot be recorded, it is not done. */
 export async function recorded(
   { audit, clock }: AuditParts,
-  exchange: Exchange,
+  { actor, requestId }: Actor,
   { action, subject, body, state }: Action,
   act: () => Promise<void>,
 ): Promise<void> {
   const look = async (): Promise<string | null> => jsonOf(await attempt(state))
   const id = await audit.beginAudit({
     at: clock.now(),
-    actor: `${actorOf(exchange)} from ${exchange.address}`,
-    requestId: exchange.requestId,
+    actor,
+    requestId,
     action,
     subject,
     request: jsonOf(body),
@@ -44,9 +49,10 @@ export async function recorded(
   await audit.endAudit(id, 'done', await look())
 }
 
-/** The session of the console, if there is one. */
-function actorOf({ notes }: Exchange): string {
-  return typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
+/** The session of the console if there is one, or whoever has the token. */
+export function actorOf({ notes, address, requestId }: Exchange): Actor {
+  const name = typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
+  return { actor: `${name} from ${address}`, requestId }
 }
 
 /** What does not exist yet, or no longer, has no state. */
@@ -66,7 +72,9 @@ function jsonOf(value: object | undefined): string | null {
 const entrySchema = Type.Object({
   id: Type.Integer(),
   at: Type.String(),
-  actor: Type.String({ description: 'The token or a session of the console, and its address.' }),
+  actor: Type.String({
+    description: 'The token or a session of the console, and its address; or a command on the machine of the service.',
+  }),
   request_id: Type.String(),
   action: Type.String({ description: 'The id of the operation.' }),
   subject: Type.String(),

@@ -4,7 +4,7 @@ import { keyList, oneKey } from '../../accounts/key-list.ts'
 import { endOf } from '../../accounts/views.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { KeyStore } from '../../ports/keys.ts'
-import { nullable, pageSchema } from '../common-schema.ts'
+import { nullable, pageSchema, unreachedSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
@@ -17,6 +17,8 @@ const keySchema = Type.Object({
   last_used_at: nullable(Type.String(), 'When the key was last used for a request that reached an engine.'),
   revoked: nullable(Type.String(), 'When the key was revoked; null while it is valid.'),
 })
+
+const revokedKeySchema = Type.Object({ ...keySchema.properties, unreached: unreachedSchema })
 
 const createdKeySchema = Type.Object({
   id: Type.String(),
@@ -99,17 +101,22 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       path: '/admin/v1/keys/{id}',
       id: 'revokeKey',
       summary: 'Revoke a key',
-      description: 'The next request with the key is refused. Revoking it again changes nothing.',
+      description:
+        'The next request with the key is refused, by every replica that is not named in the answer. Revoking it again changes nothing.',
       parameters: { id: { description: 'The id of a key.', example: keyExample.id } },
-      response: jsonResponse(keySchema, { ...keyExample, revoked: '2026-11-16T01:00:00.000Z' }),
+      response: jsonResponse(revokedKeySchema, {
+        ...keyExample,
+        revoked: '2026-11-16T01:00:00.000Z',
+        unreached: [],
+      }),
       errors: ['not_found'],
       async state({ parameters: { id } }) {
         const key = await accounts.key(id)
         return key && oneKey({ accounts, store }, key)
       },
       async answer({ exchange, parameters }) {
-        const revoked = await accounts.revokeKey(parameters.id)
-        exchange.sendJson(JSON.stringify(await oneKey({ accounts, store }, revoked)))
+        const { key, unreached } = await accounts.revokeKey(parameters.id)
+        exchange.sendJson(JSON.stringify({ ...(await oneKey({ accounts, store }, key)), unreached }))
       },
     }),
   ]

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { ApiError } from '../../core/errors.ts'
 import type { Reloads } from '../../ports/changes.ts'
+import { unreachedSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
@@ -16,11 +17,13 @@ export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[]
       id: 'reloadAccounts',
       summary: 'Reload accounts',
       description: 'Reads workspaces, keys and prices again, after another program has changed the database.',
-      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true) }), { reloaded: true }),
+      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true), unreached: unreachedSchema }), {
+        reloaded: true,
+        unreached: [],
+      }),
       errors: [],
       async answer({ exchange }) {
-        await reloads.accounts()
-        exchange.sendJson('{"reloaded":true}')
+        exchange.sendJson(JSON.stringify({ reloaded: true, unreached: await reloads.accounts() }))
       },
     }),
     operatorRoute({
@@ -37,16 +40,16 @@ export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[]
           }),
         ),
       }),
-      response: jsonResponse(Type.Object({ reloaded: Type.Literal(true), models: Type.Integer() }), {
-        reloaded: true,
-        models: 7,
-      }),
+      response: jsonResponse(
+        Type.Object({ reloaded: Type.Literal(true), models: Type.Integer(), unreached: unreachedSchema }),
+        { reloaded: true, models: 7, unreached: [] },
+      ),
       errors: ['invalid_value'],
       async answer({ exchange, query }) {
-        const models = await reloads.catalog({ force: query.force === 'true' }).catch((error: Error) => {
+        const taken = await reloads.catalog({ force: query.force === 'true' }).catch((error: Error) => {
           throw new ApiError('invalid_value', error.message)
         })
-        exchange.sendJson(JSON.stringify({ reloaded: true, models }))
+        exchange.sendJson(JSON.stringify({ reloaded: true, ...taken }))
       },
     }),
   ]

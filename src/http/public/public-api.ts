@@ -21,6 +21,8 @@ export interface PublicParts extends PublicRouteParts {
   readonly rateLimiter: RateLimiter
   readonly telemetry: Telemetry
   readonly spending: SpendControl
+  /** True when this replica takes no new work. Health checks and documents are still answered. */
+  isDraining(): boolean
   readonly limits: PublicRouteParts['limits'] & {
     readonly requestsPerMinute: number
     readonly unauthenticatedPerMinute: number
@@ -94,6 +96,7 @@ export function publicApi(parts: PublicParts): Application {
       if (match.kind !== 'found') return admitted(exchange, () => refuseUnrouted(exchange, match))
       const { route, parameters } = match
       if (route.access === 'open') return answerStranger(exchange, route, parameters)
+      if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       if (route.access === 'key') return admitted(exchange, (caller) => route.answer(exchange, parameters, caller))
       return admitted(exchange, (_caller, session) => {
         if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
@@ -109,6 +112,8 @@ export function publicApi(parts: PublicParts): Application {
           'X-RateLimit-Remaining': String(allowance.remaining),
           'X-RateLimit-Reset': String(allowance.resetAt),
         }),
+        // Whoever comes again comes to another replica.
+        ...(parts.isDraining() ? { Connection: 'close' } : undefined),
         ...(caller?.workspace.spendLimit ? spending.headers(caller.workspace) : undefined),
       }
     },

@@ -124,7 +124,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         const key = await parts.accounts.key(id)
         if (key?.workspaceId !== caller.workspace.id)
           throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
-        const { revokedAt } = await parts.accounts.revokeKey(id)
+        const { revokedAt } = (await parts.accounts.revokeKey(id)).key
         exchange.sendJson(JSON.stringify({ id, revoked: new Date(revokedAt ?? 0).toISOString() }))
       },
     }),

@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Setting } from './core/settings.ts'
+import type { Reloads } from './ports/changes.ts'
+import type { ContradictedCounts } from './ports/contradicted-counts.ts'
+import { removeSocket, type ReplicaListing } from './running-service.ts'
+
+/** The service's end of running-service.ts: a unix socket that only its own user can open. */
+
+/** What a service does for commands. */
+export interface ServiceCommands {
+  readonly reloads: Reloads
+  /** The settings in force. */
+  settings(): readonly Setting[]
+  /** Resolves when the database has every row that is durable. */
+  settled(): Promise<void>
+  /** The engines whose counts contradict the text. */
+  contradictedCounts(): readonly ContradictedCounts[]
+  readonly replicas: {
+    list(): Promise<ReplicaListing>
+    /** Puts it on record. Rejects if there is no such replica. */
+    drain(name: string): Promise<void>
+  }
+  /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
+  lendKey(workspace: string): { readonly key: string; end(): void }
+}
+
+const SOCKET = 'weir.sock'
+
+/** Listens for commands. Only for the service that holds the lock of the directory. */
+export async function listenForCommands(
+  dataDir: string,
+  commands: ServiceCommands,
+): Promise<{ readonly socket: string; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    request.resume()
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://weir')
+    if (request.method === 'POST' && pathname === '/session') {
+      return lend(commands, searchParams.get('workspace') ?? '', response)
+    }
+    if (request.method === 'POST' && pathname === '/drain') {
+      return drain(commands, searchParams.get('name') ?? '', response)
+    }
+    void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
+    )
+  })
+  const socket = await listenInPrivate(server, dataDir)
+  return {
+    socket,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+      removeSocket(socket, dataDir)
+    },
+  }
+}
+
+async function answer(
+  request: string,
+  { reloads, settings, settled, contradictedCounts, replicas }: ServiceCommands,
+): Promise<{ status: number; body: object }> {
+  try {
+    switch (request) {
+      case 'GET /settings':
+        return { status: 200, body: { settings: settings() } }
+      case 'GET /replicas':
+        return { status: 200, body: await replicas.list() }
+      case 'POST /accounts':
+        return { status: 200, body: { reloaded: true, unreached: await reloads.accounts() } }
+      case 'POST /settled':
+        await settled()
+        return { status: 200, body: { settled: true } }
+      case 'GET /counts':
+        return { status: 200, body: { counts: contradictedCounts() } }
+      case 'POST /catalog':
+      case 'POST /catalog?force=true':
+        return {
+          status: 200,
+          body: { reloaded: true, ...(await reloads.catalog({ force: request.includes('?') })) },
+        }
+      default:
+        return { status: 404, body: { error: `there is nothing at ${request}` } }
+    }
+  } catch (error) {
+    return { status: 500, body: { error: (error as Error).message } }
+  }
+}
+
+function lend(commands: ServiceCommands, workspace: string, response: ServerResponse): void {
+  try {
+    const { key, end } = commands.lendKey(workspace)
+    response.once('close', end)
+    response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
+  } catch (error) {
+    response.writeHead(400, { 'Content-Type': 'application/json' })
+    response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
+  }
+}
+
+function drain({ replicas }: ServiceCommands, name: string, response: ServerResponse): void {
+  const send = (status: number, body: object): void =>
+    void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+  replicas.drain(name).then(
+    () => send(200, { asked: true }),
+    ({ message }: Error) => send(400, { error: message }),
+  )
+}
+
+/**
+ * In the data directory, if possible. A path of more than about 100 bytes is too long for a socket, and some file
+ * systems have no sockets; then it gets a private directory of its own.
+ */
+async function listenInPrivate(server: Server, dataDir: string): Promise<string> {
+  const usual = join(dataDir, SOCKET)
+  // Whoever has the lock owns the directory, so this is the socket of a service that was killed.
+  rmSync(usual, { force: true })
+  try {
+    return await listenAt(server, usual)
+  } catch {
+    return listenAt(server, join(mkdtempSync(join(tmpdir(), 'weir-')), SOCKET))
+  }
+}
+
+async function listenAt(server: Server, path: string): Promise<string> {
+  server.listen(path)
+  await once(server, 'listening')
+  chmodSync(path, 0o600)
+  return path
+}
