@@ -1,6 +1,6 @@
 // npm test [-- FILE …]: installs what is missing, checks types, lint and format, and runs the tests.
 // npm run test:models: tests the embedded engine's models through the API, with their real weights.
-// npm run test:browser: tests every page of the consoles in a browser. npm test runs only their short form.
+// npm run test:browser [-- FILE …]: tests every page of the consoles in a browser. npm test runs only their short form.
 // npm run test:chaos: kills, stops and cuts off replicas and their Redis, again and again. npm test runs a short form.
 // npm run test:slow: runs the tests that take minutes.
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
@@ -36,8 +36,12 @@ const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
 const args = process.argv.slice(2)
 const chosen = separate[args[0]]
 
-if (chosen) runTests(chosen.folder, tests.filter(inFolder(chosen.folder)), chosen.concurrency, chosen.fileMinutes)
-else if (args.length > 0) runTests('tests', args, 2)
+const [, ...named] = args
+
+if (chosen) {
+  const files = named.length > 0 ? named : tests.filter(inFolder(chosen.folder))
+  runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
+} else if (args.length > 0) runTests('tests', args, 2)
 else {
   step('types', tool('tsc'), ['--noEmit'])
   step('types of the consoles', tool('tsc'), ['--noEmit', '-p', 'console'])

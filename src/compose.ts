@@ -7,14 +7,14 @@ import { liveFeed } from './admission/live-feed.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
 import { openSpending } from './billing/spending.ts'
-import { openCatalog, watchFile } from './catalog/catalog.ts'
+import { openCatalogInForce } from './catalog-in-force.ts'
+import { watchFile } from './catalog/catalog.ts'
+import { openLaneSettings } from './catalog/lane-settings.ts'
 import { openPriceBook } from './catalog/price-book.ts'
-import { catalogWarnings } from './catalog/warnings.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
-import { deploymentFor, deploymentsOf, type Model } from './core/catalog.ts'
-import { untakenParameters, untakenWarning } from './dialects/listed-parameters.ts'
-import { modelsToFetch, requireKnown } from './embedded/service/catalog-models.ts'
+import { deploymentFor, type Model } from './core/catalog.ts'
+import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
 import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
 import { formatAud } from './core/money/money.ts'
@@ -77,8 +77,6 @@ export interface Service {
 }
 
 const FIRST_WORKSPACE = 'default'
-/** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
-const CLIENT_PATIENCE_MS = 240_000
 /** Operator requests are short. */
 const ADMIN_DRAIN_MS = 1000
 
@@ -162,7 +160,6 @@ async function assemble(
     },
   })
   const engineFailures = failureCounts()
-  const engineEvents = upstreamEvents(telemetry, engineFailures)
   const local = opened.adopt(
     localModels({
       directory: config.modelsDir,
@@ -171,40 +168,37 @@ async function assemble(
     }),
     (it) => it.close(),
   )
-  const servers = serverActivities()
+  const lanes = await openLaneSettings(store, changes)
+  const surroundings = {
+    events: upstreamEvents(telemetry, engineFailures),
+    servers: serverActivities(),
+    drained: lanes.drained,
+  }
   const engines = opened.adopt(
     engineSet((description) =>
       description.kind === 'embedded'
         ? local.engine(description.model, (socketPath) =>
             // Its host only starts with the first call, so there may be nothing to watch.
-            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, engineEvents, servers, undefined),
+            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, surroundings, undefined),
           )
-        : openUpstream(description, engineEvents, servers, healthCheckOf(description)),
+        : openUpstream(description, surroundings, healthCheckOf(description)),
     ),
     (it) => it.close(),
   )
   telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
   const watched = [...new Set([config.file, config.catalog.file])].flatMap((file) => (file ? [watchFile(file)] : []))
-  const catalog = await openCatalog(config.catalog, async (models) => {
-    requireKnown(models, local)
-    await prices.syncListPrices(models)
-    return () => {
-      const deployments = models.flatMap(deploymentsOf)
-      engines.update(deployments)
-      admission.setLanes(new Map(deployments.map(({ lane, limits }) => [lane, limits])))
-      for (const { lane, limits } of deployments) {
-        if (limits.maxWaitMs > CLIENT_PATIENCE_MS) {
-          log.warn(
-            { lane, max_wait_ms: limits.maxWaitMs },
-            'max_wait_ms is above 240 s; many clients give up after 300 s',
-          )
-        }
-      }
-      // The first start creates a workspace, but later than this.
-      const names = [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)]
-      for (const warning of catalogWarnings(models, names)) log.warn(`catalog: ${warning}`)
-      for (const listed of untakenParameters(models)) log.warn(listed, `catalog: ${untakenWarning(listed)}`)
-    }
+  const catalogSource = { file: config.catalog.file, read: () => lanes.applied(config.catalog.read()) }
+  const catalog = await openCatalogInForce({
+    source: catalogSource,
+    lanes,
+    prices,
+    engines,
+    admission,
+    local,
+    changes,
+    // The first start creates a workspace, but later than this.
+    workspaceNames: () => [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)],
+    log,
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
   const files = openFiles(config, () => urlOf(publicListener), clock)
@@ -298,9 +292,10 @@ async function assemble(
       audit: store,
       clock,
       live,
-      catalogSource: config.catalog,
+      catalogSource,
+      lanes,
       engines: () =>
-        [...engines.addresses()].map(([lane, { url, isUp }]) => ({ lane, url, isUp, ...engineFailures.of(url) })),
+        [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engineFailures.of(address.url) })),
       downloads: downloads.list,
       limits: settings,
       coordination,

@@ -144,6 +144,11 @@ const rules: readonly Rule[] = [
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config-file.ts', may: ['core', 'catalog/file.ts'] },
   { part: 'config.ts', may: ['core', 'catalog/file.ts', 'config-file.ts', 'embedded/service/default-catalog.ts'] },
+  // The part of compose.ts that brings a catalog into force.
+  {
+    part: 'catalog-in-force.ts',
+    may: [...below, 'catalog', 'embedded/service', 'dialects/listed-parameters.ts'],
+  },
   // The part of compose.ts that chooses how replicas agree.
   {
     part: 'coordination.ts',
@@ -174,9 +179,9 @@ const rules: readonly Rule[] = [
       'http/admin/admin-api.ts',
       'http/admin/replicas.ts',
       'pipeline',
-      // How to ask an engine whether it is well, and what the catalog promises too much. Endpoints know the rest.
+      // How to ask an engine whether it is well. Endpoints know the rest.
       'dialects/health-check.ts',
-      'dialects/listed-parameters.ts',
+      'catalog-in-force.ts',
       'config.ts',
       'command-socket.ts',
       'coordination.ts',

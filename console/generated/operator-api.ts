@@ -622,23 +622,6 @@ export interface Operations {
     body: undefined
     answer: { reloaded: true; models: number; unreached: readonly string[] }
   }
-  listEngines: {
-    path: {}
-    query: {}
-    body: undefined
-    answer: {
-      object: 'list'
-      data: readonly {
-        lane: string
-        model: string
-        mode: 'serverless' | 'dedicated'
-        workspace: string | null
-        kind: string | null
-        addresses: readonly { url: string; up: boolean; failures: number; last_failure: string | null }[]
-        download: { received_bytes: number; total_bytes: number | null; problem: string | null } | null
-      }[]
-    }
-  }
   previewCatalog: {
     path: {}
     query: {}
@@ -653,6 +636,42 @@ export interface Operations {
         fields: readonly { field: string; before: string | null; after: string | null }[]
       }[]
     }
+  }
+  listEngines: {
+    path: {}
+    query: {}
+    body: undefined
+    answer: {
+      object: 'list'
+      data: readonly {
+        lane: string
+        model: string
+        mode: 'serverless' | 'dedicated'
+        workspace: string | null
+        kind: string | null
+        addresses: readonly {
+          url: string
+          up: boolean
+          drained: boolean
+          in_flight: number
+          failures: number
+          last_failure: string | null
+        }[]
+        download: { received_bytes: number; total_bytes: number | null; problem: string | null } | null
+      }[]
+    }
+  }
+  drainEngine: {
+    path: {}
+    query: {}
+    body: { url: string }
+    answer: { url: string; drained: boolean; in_flight: number }
+  }
+  undrainEngine: {
+    path: {}
+    query: {}
+    body: { url: string }
+    answer: { url: string; drained: boolean; in_flight: number }
   }
   listQueues: {
     path: {}
@@ -729,6 +748,51 @@ export interface Operations {
     query: {}
     body: undefined
     answer: { name: string; asked: true }
+  }
+  getLaneLimits: {
+    path: { lane: string }
+    query: {}
+    body: undefined
+    answer: {
+      lane: string
+      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits_in_file: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+      } | null
+    }
+  }
+  setLaneLimits: {
+    path: { lane: string }
+    query: {}
+    body: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+    answer: {
+      lane: string
+      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits_in_file: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+      } | null
+    }
+  }
+  clearLaneLimits: {
+    path: { lane: string }
+    query: {}
+    body: undefined
+    answer: {
+      lane: string
+      limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
+      limits_in_file: {
+        token_budget: number
+        max_concurrent_requests: number
+        max_queue_depth: number
+        max_wait_ms: number
+      } | null
+    }
   }
   usageReport: {
     path: {}
@@ -879,12 +943,17 @@ export const operations = {
   reconcile: ['GET', '/admin/v1/reconcile'],
   reloadAccounts: ['POST', '/admin/v1/accounts/reload'],
   reloadCatalog: ['POST', '/admin/v1/catalog/reload'],
-  listEngines: ['GET', '/admin/v1/engines'],
   previewCatalog: ['POST', '/admin/v1/catalog/preview'],
+  listEngines: ['GET', '/admin/v1/engines'],
+  drainEngine: ['POST', '/admin/v1/engines/drain'],
+  undrainEngine: ['POST', '/admin/v1/engines/undrain'],
   listQueues: ['GET', '/admin/v1/queues'],
   simulateLimits: ['POST', '/admin/v1/queues/simulate'],
   listReplicas: ['GET', '/admin/v1/replicas'],
   drainReplica: ['POST', '/admin/v1/replicas/{name}/drain'],
+  getLaneLimits: ['GET', '/admin/v1/queues/{lane}'],
+  setLaneLimits: ['PUT', '/admin/v1/queues/{lane}'],
+  clearLaneLimits: ['DELETE', '/admin/v1/queues/{lane}'],
   usageReport: ['GET', '/admin/v1/reports/usage'],
   listRequests: ['GET', '/admin/v1/requests'],
   auditLog: ['GET', '/admin/v1/audit-log'],

@@ -19,6 +19,8 @@ export interface Catalog {
    * catalog. Unless forced, it also refuses a catalog without models, and one that has lost prices.
    */
   reload(options?: { readonly force: boolean }): Promise<void>
+  /** Takes the models that it has once more, changed like this. The file is not read. */
+  change(change: (models: readonly Model[]) => readonly Model[]): Promise<void>
 }
 
 /** How to see that a file is complete: when two looks at it find the same. */
@@ -58,6 +60,12 @@ export async function openCatalog(
     byName = new Map(loaded.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model])))
   }
 
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const next = reloading.then(work)
+    reloading = next.catch(() => {})
+    return next
+  }
+
   function find(name: string, workspace: string): Model | undefined {
     const model = byName.get(name)
     return model && isVisible(model, workspace) ? model : undefined
@@ -91,11 +99,8 @@ export async function openCatalog(
       }
       throw new ApiError('model_not_configured', `${model.id} has no engine yet. Try again later.`, { param: 'model' })
     },
-    reload({ force } = { force: false }) {
-      const next = reloading.then(() => reload(force))
-      reloading = next.catch(() => {})
-      return next
-    },
+    reload: ({ force } = { force: false }) => inTurn(() => reload(force)),
+    change: (change) => inTurn(() => take(change(models))),
   }
 }
 

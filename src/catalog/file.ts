@@ -82,15 +82,18 @@ const engineSchema = Type.Object(
   { additionalProperties: false },
 )
 
-const limitsSchema = Type.Object(
+/** The limits of a lane, all of them. */
+export const laneLimitsSchema = Type.Object(
   {
-    token_budget: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000_000 })),
-    max_concurrent_requests: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-    max_queue_depth: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-    max_wait_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000 })),
+    token_budget: Type.Integer({ minimum: 1, maximum: 1_000_000_000_000 }),
+    max_concurrent_requests: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+    max_queue_depth: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+    max_wait_ms: Type.Integer({ minimum: 1, maximum: 3_600_000 }),
   },
   { additionalProperties: false },
 )
+
+const limitsSchema = Type.Partial(laneLimitsSchema)
 
 const slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9._-]{0,63}/[a-zA-Z0-9][a-zA-Z0-9._:-]{0,127}$',

@@ -8,7 +8,7 @@ const announceScript = script(luaBeside(import.meta.url, 'announce'))
 const versionsScript = script(luaBeside(import.meta.url, 'versions'))
 const VERSIONS = 'weir:{replicas}:versions'
 const EVERYBODY = 'weir:changes'
-const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog']
+const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes']
 const ANSWER_WITHIN_MS = 1000
 
 export interface ChangeEvents {

@@ -72,6 +72,8 @@ export interface Deployment {
   readonly workspace: string | undefined
   readonly engine: EngineDescription | undefined
   readonly limits: LaneLimits
+  /** What the file says, where an operator has set other limits. */
+  readonly limitsInFile?: LaneLimits
   /** An indicative price in AUD per hour, as written in the catalog. */
   readonly perHour: string | undefined
 }

@@ -1,4 +1,5 @@
 import { Pool, type Dispatcher } from 'undici'
+import type { DrainedAddresses } from '../ports/engine.ts'
 import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
 /** One address of an engine: its connections, how busy it is, and whether it answers. */
@@ -9,6 +10,8 @@ export interface EngineAddress {
   readonly pool: Dispatcher
   inFlight: number
   healthy: boolean
+  /** It gets no new calls; those that run may finish. */
+  isDrained(): boolean
   readonly activity: ServerActivity
   close(): Promise<void>
 }
@@ -23,7 +26,12 @@ export function parseAddress(url: string): { origin: string; prefix: string; soc
   return { origin, prefix: trimSlash(pathname) }
 }
 
-export function openAddress(url: string, idleTimeoutMs: number, servers: ServerActivities): EngineAddress {
+export function openAddress(
+  url: string,
+  idleTimeoutMs: number,
+  servers: ServerActivities,
+  drained: DrainedAddresses,
+): EngineAddress {
   const { origin, prefix, socketPath } = parseAddress(url)
   const pool = new Pool(origin, {
     ...(socketPath === undefined ? {} : { socketPath }),
@@ -42,6 +50,7 @@ export function openAddress(url: string, idleTimeoutMs: number, servers: ServerA
     pool,
     inFlight: 0,
     healthy: true,
+    isDrained: () => drained.has(url),
     activity,
     async close() {
       leave()

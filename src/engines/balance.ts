@@ -3,9 +3,9 @@ import { forget, learn, sent, shareOf, warmPrefixes, type Prompt } from '../core
 import type { Placement } from '../ports/engine.ts'
 import type { EngineAddress } from './address.ts'
 
-/** Which address of an engine gets the next call. */
+/** Which address of an engine gets the next call. A drained one gets none. */
 export interface Balance {
-  /** undefined: every address was tried. */
+  /** undefined: none is left to try. */
   next(prompt: Prompt | undefined, tried: ReadonlySet<EngineAddress>): Chosen | undefined
   /** The server behind an address is gone, and its cache with it. */
   forget(address: EngineAddress): void
@@ -23,7 +23,8 @@ export function leastBusy(addresses: readonly EngineAddress[]): Balance {
     next(_prompt, tried) {
       let best: EngineAddress | undefined
       for (const address of addresses) {
-        if (!tried.has(address) && (!best || rank(address) < rank(best))) best = address
+        if (tried.has(address) || address.isDrained()) continue
+        if (!best || rank(address) < rank(best)) best = address
       }
       return best && { address: best, learn: () => undefined }
     },
@@ -48,9 +49,10 @@ export function byPrefix(addresses: readonly EngineAddress[], cacheTokens: numbe
   return {
     next(prompt, tried) {
       if (!prompt) return others.next(prompt, tried)
-      const isAnyUp = addresses.some((address) => address.healthy && !tried.has(address))
+      const isLeft = (address: EngineAddress): boolean => !tried.has(address) && !address.isDrained()
+      const isAnyUp = addresses.some((address) => address.healthy && isLeft(address))
       const loads = addresses.map((address) =>
-        tried.has(address) || (isAnyUp && !address.healthy) ? undefined : address.inFlight,
+        isLeft(address) && (address.healthy || !isAnyUp) ? address.inFlight : undefined,
       )
       const choice = choose(state, prompt, loads)
       const address = choice && addresses[choice.index]

@@ -163,7 +163,7 @@ function isConnectionLost(cause: Error): boolean {
 }
 
 function noAddress(): ApiError {
-  return new ApiError('model_not_configured', 'The model has no engine.', { param: 'model' })
+  return new ApiError('model_unavailable', 'Every engine of this model is down. Try again later.', { param: 'model' })
 }
 
 function timedOut(cause?: Error): ApiError {

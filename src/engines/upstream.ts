@@ -1,5 +1,5 @@
 import type { EngineDescription, HealthCheck } from '../core/catalog.ts'
-import type { Engine } from '../ports/engine.ts'
+import type { DrainedAddresses, Engine } from '../ports/engine.ts'
 import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { deadlines } from './deadlines.ts'
@@ -14,16 +14,22 @@ export interface UpstreamEvents {
   callFailed(url: string, reason: string): void
 }
 
+/** What the engines of all deployments share. */
+export interface UpstreamSurroundings {
+  readonly events: UpstreamEvents
+  readonly servers: ServerActivities
+  readonly drained: DrainedAddresses
+}
+
 /** The OpenAI-compatible servers behind one deployment, called over HTTP(S) or a unix socket. */
 export function openUpstream(
   description: EngineDescription,
-  events: UpstreamEvents,
-  servers: ServerActivities,
+  { events, servers, drained }: UpstreamSurroundings,
   /** undefined: its health is not watched. */
   check: HealthCheck | undefined,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
-  const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers))
+  const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers, drained))
   const balance = description.balance === 'prefix' ? byPrefix(addresses, description.cacheTokens) : leastBusy(addresses)
   const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
@@ -44,8 +50,8 @@ export function openUpstream(
   let retainers = 0
   let onReleased: (() => void) | undefined
   return {
-    usable: () => addresses.some((address) => address.healthy),
-    addresses: () => addresses.map(({ url, healthy }) => ({ url, isUp: healthy })),
+    usable: () => addresses.some((address) => address.healthy && !address.isDrained()),
+    addresses: () => addresses.map(({ url, healthy, inFlight }) => ({ url, isUp: healthy, inFlight })),
     retain() {
       retainers++
       return () => {

@@ -48,11 +48,18 @@ export interface RunningCall {
 export interface EngineAddressState {
   readonly url: string
   readonly isUp: boolean
+  /** Calls that it is working on for this process. */
+  readonly inFlight: number
+}
+
+/** Addresses that get no new calls, because an operator said so. */
+export interface DrainedAddresses {
+  has(url: string): boolean
 }
 
 /** The engines behind one deployment. */
 export interface Engine {
-  /** False while every address is known to be down. */
+  /** False while every address is known to be down, or drained. */
   usable(): boolean
   addresses(): readonly EngineAddressState[]
   /**

@@ -2,6 +2,7 @@ import type { Buyer, PriceVersion, SpendLimit, Workspace } from './accounts.ts'
 import type { AuditStore } from './audit.ts'
 import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from './invoices.ts'
 import type { KeyStore } from './keys.ts'
+import type { LaneSettingsStore } from './lane-settings.ts'
 import type { LedgerStore } from './ledger.ts'
 import type { ReportStore } from './reports.ts'
 import type { ArrivalStore, UsageStore } from './usage.ts'
@@ -21,7 +22,8 @@ export interface Store
     AdjustmentNoteStore,
     LinkSecretStore,
     ArrivalStore,
-    AuditStore {
+    AuditStore,
+    LaneSettingsStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

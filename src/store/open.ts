@@ -8,6 +8,7 @@ import { arrivalQueries } from './queries/arrivals.ts'
 import { auditQueries } from './queries/audit.ts'
 import { invoiceQueries } from './queries/invoices.ts'
 import { keyQueries } from './queries/keys.ts'
+import { laneSettingsQueries } from './queries/lane-settings.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { reportQueries } from './queries/reports.ts'
@@ -53,6 +54,7 @@ function storeOn(database: SqliteDatabase, owner = database.directoryId): Store 
     ...arrivalQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),
+    ...laneSettingsQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

@@ -92,6 +92,21 @@ for (const adapter of storeAdapters) {
     }
 
     describe('accounts', () => {
+      it('keeps what operators set for lanes, the last of each', async () => {
+        const limits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 0, maxWaitMs: 4000 }
+        const set = { lane: 'meta/a@acme', limits, limitsInFile: { ...limits, tokenBudget: 1_000_000_000_000 } }
+        await store.setLaneLimits({ ...set, limits: { ...limits, maxQueueDepth: 7 } })
+        await store.setLaneLimits(set)
+        await store.setDrained('http://one/v1', true)
+        await store.setDrained('http://one/v1', true)
+        await store.setDrained('unix:/two', true)
+        await store.setDrained('unix:/two', false)
+        assert.deepEqual(await other.laneSettings(), { limits: [set], drained: ['http://one/v1'] })
+        await store.clearLaneLimits('meta/a@acme')
+        await store.setDrained('http://one/v1', false)
+        assert.deepEqual(await other.laneSettings(), { limits: [], drained: [] })
+      })
+
       it('keeps workspaces with their limits and buyers', async () => {
         const id = await newWorkspace()
         const found = async () => (await other.workspaces()).find((it) => it.id === id)

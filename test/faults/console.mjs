@@ -65,9 +65,37 @@ export default [
   },
   {
     name: 'audit-log-misses-refusals',
-    file: 'src/http/admin/audit.ts',
+    file: 'src/accounts/recorded.ts',
     find: "await audit.endAudit(id, 'refused', null)",
     replace: '',
     tests: ['http/audit-log'],
+  },
+  {
+    name: 'set-limits-outlive-the-file',
+    file: 'src/catalog/lane-settings.ts',
+    find: 'if (!set || !areSame(set.limitsInFile, ofFile.limits)) return ofFile',
+    replace: 'if (!set) return ofFile',
+    tests: ['http/lane-settings'],
+  },
+  {
+    name: 'set-limits-come-back-with-the-old-file',
+    file: 'src/catalog/lane-settings.ts',
+    find: 'await store.clearLaneLimits(lane)\n        limitsOf.delete(lane)',
+    replace: '',
+    tests: ['http/lane-settings'],
+  },
+  {
+    name: 'drained-address-gets-prompts',
+    file: 'src/engines/balance.ts',
+    find: '!tried.has(address) && !address.isDrained()',
+    replace: '!tried.has(address)',
+    tests: ['http/lane-settings'],
+  },
+  {
+    name: 'drained-address-gets-calls',
+    file: 'src/engines/balance.ts',
+    find: 'if (tried.has(address) || address.isDrained()) continue',
+    replace: 'if (tried.has(address)) continue',
+    tests: ['unit/upstream'],
   },
 ]

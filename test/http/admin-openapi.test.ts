@@ -60,7 +60,7 @@ const month = { workspace: 'default', period: lastMonth.name }
 const prices = '/admin/v1/workspaces/{workspace}/prices'
 
 /** Requests that succeed, in an order in which they do: at least one for each operation. */
-const asks: readonly Ask[] = [
+const everyAsk = (): readonly Ask[] => [
   { operation: 'get /healthz' },
   { operation: 'get /readyz' },
   { operation: 'post /admin/v1/workspaces', body: { name: 'acme' } },
@@ -121,8 +121,17 @@ const asks: readonly Ask[] = [
   { operation: 'post /admin/v1/catalog/reload' },
   { operation: 'get /metrics' },
   { operation: 'delete /admin/v1/keys/{id}', path: () => `/admin/v1/keys/${keyId}` },
+  { operation: 'post /admin/v1/engines/drain', body: { url: engine.url } },
   { operation: 'get /admin/v1/engines' },
+  { operation: 'post /admin/v1/engines/undrain', body: { url: engine.url } },
   { operation: 'post /admin/v1/catalog/preview' },
+  {
+    operation: 'put /admin/v1/queues/{lane}',
+    path: () => '/admin/v1/queues/meta/test-8b',
+    body: { token_budget: 90_000, max_concurrent_requests: 8, max_queue_depth: 16, max_wait_ms: 5000 },
+  },
+  { operation: 'get /admin/v1/queues/{lane}', path: () => '/admin/v1/queues/meta/test-8b' },
+  { operation: 'delete /admin/v1/queues/{lane}', path: () => '/admin/v1/queues/meta/test-8b' },
   { operation: 'get /admin/v1/queues' },
   {
     operation: 'post /admin/v1/queues/simulate',
@@ -209,12 +218,12 @@ describe('GET /admin/v1/openapi.json', () => {
 describe('a documented operation of the operator', () => {
   it('answers as documented: with its status, and every field has its type and there are no others', async () => {
     assert.deepEqual(
-      [...new Set(asks.map(({ operation }) => operation))].sort(),
+      [...new Set(everyAsk().map(({ operation }) => operation))].sort(),
       operationsOf(document)
         .map(([method, path]) => `${method} ${path}`)
         .sort(),
     )
-    for (const { operation, path, body } of asks) {
+    for (const { operation, path, body } of everyAsk()) {
       const [method, documentedPath, { responses, requestBody }] = documented(operation)
       const schema = requestBody?.content['application/json']?.schema
       assert.equal(schema !== undefined, body !== undefined, operation)
@@ -280,7 +289,7 @@ describe('a documented operation of the operator', () => {
   })
 
   it('refuses as documented: with a listed status and code, and the one error format', async () => {
-    for (const { operation, path, body } of asks) {
+    for (const { operation, path, body } of everyAsk()) {
       const [method, documentedPath, { security, responses }] = documented(operation)
       if (security?.length === 0) continue
       const target = path?.() ?? documentedPath

@@ -7,6 +7,7 @@ import { invoiceQueries } from '../../src/store/queries/invoices.ts'
 import { keyQueries } from '../../src/store/queries/keys.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { auditQueries } from '../../src/store/queries/audit.ts'
+import { laneSettingsQueries } from '../../src/store/queries/lane-settings.ts'
 import { reportQueries } from '../../src/store/queries/reports.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
@@ -58,6 +59,7 @@ export async function watchedStore(
     ...linkSecretQueries(database),
     ...reportQueries(database),
     ...auditQueries(database),
+    ...laneSettingsQueries(database),
   }
   return { store, transactions }
 }

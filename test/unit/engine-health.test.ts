@@ -39,6 +39,7 @@ function stage(t: TestContext, check = costly, headers: Record<string, string> =
     pool: pool as unknown as Dispatcher,
     inFlight: 0,
     healthy: true,
+    isDrained: () => false,
     activity: noActivity(),
     close: () => Promise.resolve(),
   }
@@ -218,7 +219,7 @@ describe('several addresses of one server', () => {
   it('know of the calls of each other, and no other server does', async () => {
     const servers = serverActivities()
     const urls = ['http://a:1/v1', 'http://a:1/other', 'http://a:2/v1', 'unix:/run/a.sock', 'unix:/run/a.sock:/v2']
-    const [one, same, other, socket, sameSocket] = urls.map((url) => openAddress(url, 1000, servers))
+    const [one, same, other, socket, sameSocket] = urls.map((url) => openAddress(url, 1000, servers, new Set()))
     assert.ok(one && same && other && socket && sameSocket)
     callStarts(one)
     callStarts(socket)
@@ -233,7 +234,7 @@ describe('several addresses of one server', () => {
       ],
     )
     await Promise.all([one, same, other, socket, sameSocket].map((address) => address.close()))
-    const reopened = openAddress('http://a:1/v1', 1000, servers)
+    const reopened = openAddress('http://a:1/v1', 1000, servers, new Set())
     assert.equal(reopened.activity.inFlight, 0, 'nothing is kept of a server without addresses')
     await reopened.close()
   })

@@ -60,6 +60,7 @@ function stage(plan: readonly Behaviour[]): Staged {
     url: `engine ${index}`,
     prefix: '/v1',
     healthy: true,
+    isDrained: () => false,
     inFlight: 0,
     activity: noActivity(),
     close: () => Promise.resolve(),

@@ -8,6 +8,7 @@ import { eventually, gate, within } from '../support/waiting.ts'
 
 /** One upstream in front of several engines, without a service. */
 async function stage(t: TestContext, scripts: readonly Script[]) {
+  const drained = new Set<string>()
   const engines = await Promise.all(scripts.map(() => scriptedEngine()))
   engines.forEach((engine, index) => (engine.script = scripts[index] ?? {}))
   const upstream = openUpstream(
@@ -24,8 +25,7 @@ async function stage(t: TestContext, scripts: readonly Script[]) {
       idleTimeoutMs: 10_000,
       health: { path: undefined, intervalMs: 5000 },
     },
-    { healthChanged() {}, callFailed() {} },
-    serverActivities(),
+    { events: { healthChanged() {}, callFailed() {} }, servers: serverActivities(), drained },
     undefined,
   )
   t.after(async () => {
@@ -33,7 +33,7 @@ async function stage(t: TestContext, scripts: readonly Script[]) {
     await upstream.close().catch(() => {})
     await Promise.all(engines.map((engine) => engine.close()))
   })
-  return { upstream, engines }
+  return { upstream, engines, drained }
 }
 
 const call: EngineCall = {
@@ -78,6 +78,33 @@ describe('the calls of an engine with several addresses', () => {
     const end = await ask(upstream)
     assert.ok(end.kind === 'failed' && end.error.code === 'upstream_error')
     assert.deepEqual(callsOf(engines), [1, 1, 0])
+  })
+})
+
+describe('a drained address', () => {
+  it('gets no new call, and its running call finishes', async (t) => {
+    const gone = gate()
+    const slow: Script = { handle: (_call, response) => gone.opened.then(() => void response.end('{}')) }
+    const { upstream, engines, drained } = await stage(t, [slow, answer])
+    const [first, second] = engines.map(({ url }) => url)
+    const running = ask(upstream)
+    await eventually('the first address has the call', () => callsOf(engines)[0] === 1)
+    drained.add(first ?? '')
+    for (let calls = 0; calls < 3; calls++) assert.equal((await ask(upstream)).kind, 'ended')
+    assert.deepEqual(callsOf(engines), [1, 3])
+    assert.deepEqual(
+      upstream.addresses().map(({ inFlight }) => inFlight),
+      [1, 0],
+    )
+    gone.open()
+    assert.equal((await running).kind, 'ended')
+    drained.add(second ?? '')
+    assert.equal(upstream.usable(), false)
+    const end = await ask(upstream)
+    assert.equal(end.kind === 'failed' && end.error.code, 'model_unavailable')
+    drained.clear()
+    assert.equal(upstream.usable(), true)
+    assert.equal((await ask(upstream)).kind, 'ended')
   })
 })
 

@@ -1,3 +1,5 @@
+import { useState } from 'preact/hooks'
+import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { bytes, count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
@@ -7,14 +9,20 @@ import { lanePath, live } from '../live.ts'
 /** The engines, whether they answer, and the files of models that are on their way. */
 
 type Engine = Answer<'listEngines'>['data'][number]
+type Address = Engine['addresses'][number]
 
 export function EnginesPage() {
   const { samples } = live.use()
   const loaded = useData((signal) => api('listEngines', { signal }), [Math.floor(samples.length / 5)])
-  const inFlight = new Map(samples.at(-1)?.lanes.map((it) => [it.lane, it.in_flight_requests]))
+  const [draining, setDraining] = useState<{ readonly engine: Engine; readonly address: Address }>()
+  const undraining = useAction()
   return (
     <>
-      <PageHead title="Engines" about="One for each deployment. Failures are counted since the service started." />
+      <PageHead
+        title="Engines"
+        about="One for each deployment. Failures are counted since the service started. A drained address gets no new calls."
+      />
+      <Problem of={undraining} />
       <Ready of={loaded}>
         {({ data }) =>
           data.length === 0 ? (
@@ -28,7 +36,11 @@ export function EnginesPage() {
                 { title: 'Lane', cell: ({ lane }) => <a href={lanePath(lane)}>{lane}</a> },
                 { title: 'Kind', cell: ({ kind }) => kind ?? '–' },
                 { title: 'State', cell: (engine) => <EngineState of={engine} /> },
-                { title: 'In flight', isNumber: true, cell: ({ lane }) => count(inFlight.get(lane) ?? 0) },
+                {
+                  title: 'In flight',
+                  isNumber: true,
+                  cell: ({ addresses }) => count(addresses.reduce((sum, it) => sum + it.in_flight, 0)),
+                },
                 {
                   title: 'Failures',
                   isNumber: true,
@@ -36,12 +48,20 @@ export function EnginesPage() {
                 },
                 {
                   title: 'Addresses',
-                  cell: ({ addresses }) =>
-                    addresses.map(({ url, up, last_failure: failure }) => (
-                      <div key={url} class="name-cell">
-                        <code class="small">{url}</code> {up ? '' : <span class="soft small">down</span>}
-                        {failure === null ? null : <div class="small soft">Last failure: {failure}</div>}
-                      </div>
+                  cell: (engine) =>
+                    engine.addresses.map((address) => (
+                      <AddressLine
+                        key={address.url}
+                        of={address}
+                        isOurs={engine.kind === 'embedded'}
+                        drain={() => setDraining({ engine, address })}
+                        undrain={() =>
+                          void undraining.run(async () => {
+                            await api('undrainEngine', { body: { url: address.url } })
+                            loaded.reload()
+                          })
+                        }
+                      />
                     )),
                 },
               ]}
@@ -49,7 +69,73 @@ export function EnginesPage() {
           )
         }
       </Ready>
+      {draining === undefined ? null : (
+        <DrainDialog {...draining} close={() => setDraining(undefined)} drained={loaded.reload} />
+      )}
     </>
+  )
+}
+
+function AddressLine({
+  of: { url, up, drained, in_flight: inFlight, last_failure: failure },
+  isOurs,
+  drain,
+  undrain,
+}: {
+  of: Address
+  /** Weir runs it itself, so it has nothing to drain. */
+  isOurs: boolean
+  drain: () => void
+  undrain: () => void
+}) {
+  return (
+    <div class="address">
+      <code class="small">{url}</code>
+      {up ? null : <State is="bad">Down</State>}
+      {drained ? <State is="idle">{inFlight === 0 ? 'Drained' : `Draining, ${count(inFlight)} left`}</State> : null}
+      {isOurs ? null : (
+        <button
+          type="button"
+          class="plain small"
+          aria-label={`${drained ? 'Undrain' : 'Drain'} ${url}`}
+          onClick={drained ? undrain : drain}
+        >
+          {drained ? 'Undrain' : 'Drain'}
+        </button>
+      )}
+      {failure === null ? null : <div class="small soft">Last failure: {failure}</div>}
+    </div>
+  )
+}
+
+function DrainDialog({
+  engine,
+  address,
+  close,
+  drained,
+}: {
+  engine: Engine
+  address: Address
+  close: () => void
+  drained: () => void
+}) {
+  const isLast = engine.addresses.every((it) => it.url === address.url || it.drained || !it.up)
+  async function drain(): Promise<void> {
+    await api('drainEngine', { body: { url: address.url } })
+    drained()
+  }
+  return (
+    <Confirm title={`Drain ${address.url}?`} verb="Drain" act={drain} close={close}>
+      <p>
+        It gets no new calls, from any model, until you undrain it. Running calls may finish; there are{' '}
+        {count(address.in_flight)} now.
+      </p>
+      {isLast ? (
+        <div class="notice warn">
+          <strong>{engine.lane} has no other address that is up</strong>Its requests will be refused meanwhile.
+        </div>
+      ) : null}
+    </Confirm>
   )
 }
 
@@ -64,8 +150,9 @@ function EngineState({ of: { kind, addresses, download } }: { of: Engine }) {
     )
   }
   if (kind === null) return <State is="idle">No engine yet</State>
-  const up = addresses.filter((it) => it.up).length
+  const up = addresses.filter((it) => it.up && !it.drained).length
   if (addresses.length === 0) return <State is="idle">Starts when needed</State>
   if (up === addresses.length) return <State is="good">Up</State>
+  if (addresses.every((it) => it.drained)) return <State is="warn">Drained</State>
   return up === 0 ? <State is="bad">Down</State> : <State is="warn">{`${up} of ${addresses.length} up`}</State>
 }

@@ -1,9 +1,10 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
 import { Chart } from '../../shared/chart.tsx'
-import type { Failure } from '../../shared/client.ts'
+import { Problem, useAction } from '../../shared/action.tsx'
+import { useData } from '../../shared/data.ts'
 import { brief, count, milliseconds, percent } from '../../shared/format.ts'
-import { Code, Empty, Field, Loading, PageHead, Stale, Table } from '../../shared/parts.tsx'
+import { Code, Empty, Field, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Lane, type Sample } from '../api.ts'
 import { live } from '../live.ts'
 
@@ -66,7 +67,7 @@ export function QueuePage() {
               ]}
             />
           </div>
-          <TryLimits key={lane} lane={now} />
+          <Limits key={lane} lane={now} />
         </>
       )}
     </>
@@ -84,33 +85,88 @@ const names = {
 type LimitName = keyof typeof names
 const limitNames = Object.keys(names) as LimitName[]
 
-function TryLimits({ lane }: { lane: Lane }) {
+/** The limits in force, and others that are tried before they are set. */
+function Limits({ lane }: { lane: Lane }) {
+  const inForce = useData((signal) => api('getLaneLimits', { path: { lane: lane.lane }, signal }), [lane.lane])
+  return (
+    <>
+      <Ready of={inForce}>
+        {(it) => (it.limits_in_file === null ? null : <SetByOperator lane={it} changed={inForce.reload} />)}
+      </Ready>
+      <TryLimits lane={lane} changed={inForce.reload} />
+    </>
+  )
+}
+
+function SetByOperator({ lane, changed }: { lane: Answer<'getLaneLimits'>; changed: () => void }) {
+  const action = useAction()
+  const { limits, limits_in_file: inFile } = lane
+  if (inFile === null) return null
+  const different = limitNames.filter((name) => limits[name] !== inFile[name])
+  return (
+    <section class="panel stack" aria-labelledby="in-force">
+      <h2 id="in-force">Set by an operator</h2>
+      <p class="soft">
+        These limits stay in force, also after a restart, until the catalog has other ones for this lane.
+      </p>
+      <Table
+        caption="Where the limits in force differ from the catalog"
+        rows={different}
+        keyOf={(name) => name}
+        columns={[
+          { title: 'Limit', cell: (name) => names[name] },
+          { title: 'In force', isNumber: true, cell: (name) => count(limits[name]) },
+          { title: 'In the catalog', isNumber: true, cell: (name) => count(inFile[name]) },
+        ]}
+      />
+      <div class="row">
+        <button
+          type="button"
+          disabled={action.isRunning}
+          onClick={() =>
+            void action.run(async () => {
+              await api('clearLaneLimits', { path: { lane: lane.lane } })
+              changed()
+            })
+          }
+        >
+          Return to the catalog
+        </button>
+      </div>
+      <Problem of={action} />
+    </section>
+  )
+}
+
+function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
   const [limits, setLimits] = useState(lane.limits)
+  const action = useAction()
   const [hours, setHours] = useState('6')
   const [speed, setSpeed] = useState('50')
   const [result, setResult] = useState<Answer<'simulateLimits'>>()
-  const [problem, setProblem] = useState<string>()
+  const [isSet, setIsSet] = useState(false)
   async function simulate(): Promise<void> {
-    setProblem(undefined)
-    try {
-      const body = { lane: lane.lane, limits, hours: Number(hours), tokens_per_second: Number(speed) }
-      setResult(await api('simulateLimits', { body }))
-    } catch (error) {
-      setProblem((error as Failure).message)
-    }
+    setIsSet(false)
+    const body = { lane: lane.lane, limits, hours: Number(hours), tokens_per_second: Number(speed) }
+    setResult(await api('simulateLimits', { body }))
+  }
+  async function apply(tried: Lane['limits']): Promise<void> {
+    await api('setLaneLimits', { path: { lane: lane.lane }, body: tried })
+    setIsSet(true)
+    changed()
   }
   return (
     <section class="panel stack" aria-labelledby="limits">
       <h2 id="limits">Try other limits</h2>
       <p class="soft">
-        The simulator runs the queue on the requests that really arrived. It changes nothing: put limits that you like
-        into the catalog, and preview them there.
+        The simulator runs the queue on the requests that really arrived. It changes nothing: you can set limits that
+        you like when you have seen what they do.
       </p>
       <form
         class="stack"
         onSubmit={(event) => {
           event.preventDefault()
-          void simulate()
+          void action.run(simulate)
         }}
       >
         <div class="number-fields">
@@ -118,7 +174,7 @@ function TryLimits({ lane }: { lane: Lane }) {
             <Field key={name} label={names[name]}>
               <input
                 type="number"
-                min={name.startsWith('max_q') || name === 'max_wait_ms' ? 0 : 1}
+                min={name === 'max_queue_depth' ? 0 : 1}
                 required
                 value={limits[name]}
                 onInput={(event) => setLimits({ ...limits, [name]: Number(event.currentTarget.value) })}
@@ -146,24 +202,34 @@ function TryLimits({ lane }: { lane: Lane }) {
           </Field>
         </div>
         <div>
-          <button type="submit" class="primary">
+          <button type="submit" class="primary" disabled={action.isRunning}>
             Simulate
           </button>
         </div>
       </form>
-      {problem === undefined ? null : (
-        <div class="notice bad" role="alert">
-          {problem}
-        </div>
+      <Problem of={action} />
+      {result === undefined ? null : (
+        <>
+          <Comparison of={result} />
+          <div class="row">
+            <button
+              type="button"
+              disabled={action.isRunning}
+              onClick={() => void action.run(() => apply(result.proposed.limits))}
+            >
+              Set these limits
+            </button>
+            <span role="status">{isSet ? 'The limits are in force.' : ''}</span>
+          </div>
+        </>
       )}
-      {result === undefined ? null : <Comparison of={result} limits={limits} />}
     </section>
   )
 }
 
 type Run = Answer<'simulateLimits'>['current']
 
-function Comparison({ of: { current, proposed }, limits }: { of: Answer<'simulateLimits'>; limits: Lane['limits'] }) {
+function Comparison({ of: { current, proposed } }: { of: Answer<'simulateLimits'> }) {
   if (current.requests === 0) return <Empty title="No requests arrived in this time" />
   const rows: readonly (readonly [string, (run: Run) => string])[] = [
     ['Requests', (run) => count(run.requests)],
@@ -176,7 +242,7 @@ function Comparison({ of: { current, proposed }, limits }: { of: Answer<'simulat
     ['Wait, longest', (run) => milliseconds(run.wait_ms?.max ?? 0)],
     ['Whole answer, 95 %', (run) => milliseconds(run.answer_ms?.p95 ?? 0)],
   ]
-  const yaml = ['limits:', ...limitNames.map((name) => `  ${name}: ${limits[name]}`)].join('\n')
+  const yaml = ['limits:', ...limitNames.map((name) => `  ${name}: ${proposed.limits[name]}`)].join('\n')
   return (
     <>
       <Table

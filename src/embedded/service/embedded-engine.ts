@@ -11,7 +11,8 @@ export function embeddedEngine(
   return {
     usable: host.isPresent,
     // A model that was not fetched has no engine that could be down.
-    addresses: () => (host.isPresent() ? [{ url: 'embedded', isUp: true }] : []),
+    addresses: () =>
+      host.isPresent() ? upstream.addresses().map(({ inFlight }) => ({ url: 'embedded', isUp: true, inFlight })) : [],
     retain: upstream.retain,
     run(call) {
       let running: RunningCall | undefined

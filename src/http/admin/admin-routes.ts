@@ -7,8 +7,10 @@ import type { OpenRoute } from '../route.ts'
 import { auditRoutes, type AuditParts } from './audit.ts'
 import { catalogRoutes, type CatalogParts } from './catalog.ts'
 import { adminDescription } from './description.ts'
+import { engineRoutes, type EnginesParts } from './engines.ts'
 import { invoiceRoutes, type InvoicesParts } from './invoices.ts'
 import { keyRoutes } from './keys.ts'
+import { laneLimitsRoutes } from './lane-limits.ts'
 import { metricsRoute } from './metrics.ts'
 import { operatorLiveRoute } from './operator-live.ts'
 import { operatorSessionRoutes, type OperatorSessionParts } from './operator-session.ts'
@@ -30,6 +32,7 @@ export interface AdminRouteParts
     ReloadParts,
     AuditParts,
     CatalogParts,
+    EnginesParts,
     QueuesParts,
     ReplicasParts,
     OperatorSessionParts {
@@ -50,8 +53,10 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     reconciliationRoute(parts),
     ...reloadRoutes(parts),
     ...catalogRoutes(parts),
+    ...engineRoutes(parts),
     ...queueRoutes(parts),
     ...replicaRoutes(parts),
+    ...laneLimitsRoutes(parts),
     ...reportRoutes(parts),
     ...auditRoutes(parts),
     metricsRoute(parts),

@@ -1,14 +1,14 @@
 import Type, { type Static } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
+import { laneLimitsSchema } from '../../catalog/file.ts'
 import type { LaneLimits } from '../../core/admission/lane.ts'
 import { simulateQueue, type QueueReport, type Spread } from '../../core/admission/queue-simulation.ts'
-import { deploymentsOf } from '../../core/catalog.ts'
-import { ApiError } from '../../core/errors.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LiveFeed, Sample } from '../../ports/live.ts'
 import type { ArrivalStore, RecordedArrival } from '../../ports/usage.ts'
 import { nullable } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
+import { deploymentAt, limitsExample, limitsIn, limitsView } from './lane-limits.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** The queues of all lanes, live, and what other limits would have done to the requests of the last hours. */
@@ -20,18 +20,6 @@ export interface QueuesParts {
   readonly clock: Clock
 }
 
-const limitsSchema = Type.Object(
-  {
-    token_budget: Type.Integer({ minimum: 1, maximum: 1_000_000_000 }),
-    max_concurrent_requests: Type.Integer({ minimum: 1, maximum: 100_000 }),
-    max_queue_depth: Type.Integer({ minimum: 0, maximum: 100_000 }),
-    max_wait_ms: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
-  },
-  { additionalProperties: false },
-)
-
-const limitsExample = { token_budget: 16_384, max_concurrent_requests: 4, max_queue_depth: 100, max_wait_ms: 60_000 }
-
 const sampleSchema = Type.Object({
   at: Type.Integer({ description: 'Unix ms.' }),
   lanes: Type.Array(
@@ -42,7 +30,7 @@ const sampleSchema = Type.Object({
       queue_depth: Type.Integer(),
       wait_ms_p50: nullable(Type.Integer()),
       wait_ms_p95: nullable(Type.Integer()),
-      limits: limitsSchema,
+      limits: laneLimitsSchema,
     }),
   ),
 })
@@ -65,7 +53,7 @@ const sampleExample = {
 const spreadSchema = nullable(Type.Object({ p50: Type.Integer(), p95: Type.Integer(), max: Type.Integer() }))
 
 const runSchema = Type.Object({
-  limits: limitsSchema,
+  limits: laneLimitsSchema,
   requests: Type.Integer(),
   admitted: Type.Integer(),
   queue_full: Type.Integer(),
@@ -92,7 +80,7 @@ const SIMULATED_MAX = 5000
 
 const simulationBody = Type.Object({
   lane: Type.String({ minLength: 1, maxLength: 300, description: 'A lane, as listed.' }),
-  limits: limitsSchema,
+  limits: laneLimitsSchema,
   hours: Type.Integer({ minimum: 1, maximum: 168, description: 'How far back: 1 to 168 hours.' }),
   tokens_per_second: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Of a stream that is alone.' }),
 })
@@ -140,11 +128,7 @@ async function simulated(
   now: number,
   { lane, limits, hours, tokens_per_second: tokensPerSecond }: Static<typeof simulationBody>,
 ): Promise<object> {
-  const deployment = catalog
-    .models()
-    .flatMap(deploymentsOf)
-    .find((it) => it.lane === lane)
-  if (!deployment) throw new ApiError('not_found', `There is no lane "${lane.slice(0, 200)}".`, { param: 'lane' })
+  const deployment = deploymentAt(catalog, lane)
   const recorded = await newestArrivals(store, lane, now - hours * HOUR_MS, now)
   const from = recorded[0]?.arrivedAt ?? now
   const arrivals = recorded.map(({ arrivedAt, ...sizes }) => ({ atMs: arrivedAt - from, ...sizes }))
@@ -153,12 +137,7 @@ async function simulated(
     runView(simulateQueue({ limits: tried, engine, arrivals, durationMs: Math.max(1, now - from) }))
   return {
     current: run(deployment.limits),
-    proposed: run({
-      tokenBudget: limits.token_budget,
-      maxConcurrentRequests: limits.max_concurrent_requests,
-      maxQueueDepth: limits.max_queue_depth,
-      maxWaitMs: limits.max_wait_ms,
-    }),
+    proposed: run(limitsIn(limits)),
   }
 }
 
@@ -192,15 +171,6 @@ function runView(report: QueueReport): object {
 
 function spreadView(spread: Spread | null): object | null {
   return spread && { p50: Math.round(spread.p50), p95: Math.round(spread.p95), max: Math.round(spread.max) }
-}
-
-function limitsView(limits: LaneLimits) {
-  return {
-    token_budget: limits.tokenBudget,
-    max_concurrent_requests: limits.maxConcurrentRequests,
-    max_queue_depth: limits.maxQueueDepth,
-    max_wait_ms: limits.maxWaitMs,
-  }
 }
 
 export function sampleView({ at, lanes, waits }: Sample): object {

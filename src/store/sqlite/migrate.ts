@@ -16,6 +16,7 @@ export const steps = [
   '0007-audit-log.sql',
   '0008-journal.sql',
   '0009-keys-by-lookup.sql',
+  '0010-lane-settings.sql',
 ] as const
 
 export const readStep = (step: string): string =>

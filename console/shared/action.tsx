@@ -1,0 +1,78 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Failure } from './client.ts'
+import { Dialog } from './parts.tsx'
+
+/** Something that a person does on a page: whether it is under way, and why it did not work. */
+export interface PageAction {
+  readonly isRunning: boolean
+  readonly problem: string | undefined
+  /** Resolves with whether it worked. */
+  readonly run: (work: () => Promise<void>) => Promise<boolean>
+}
+
+export function useAction(): PageAction {
+  const [isRunning, setRunning] = useState(false)
+  const [problem, setProblem] = useState<string>()
+  return {
+    isRunning,
+    problem,
+    async run(work) {
+      setProblem(undefined)
+      setRunning(true)
+      try {
+        await work()
+        return true
+      } catch (error) {
+        setProblem((error as Failure).message)
+        return false
+      } finally {
+        setRunning(false)
+      }
+    },
+  }
+}
+
+export function Problem({ of: { problem } }: { of: PageAction }) {
+  return problem === undefined ? null : (
+    <div class="notice bad" role="alert">
+      {problem}
+    </div>
+  )
+}
+
+/** A question before something is done that is hard to take back. It closes itself when it is done. */
+export function Confirm({
+  title,
+  verb,
+  act,
+  close,
+  children,
+}: {
+  title: string
+  verb: string
+  act: () => Promise<void>
+  close: () => void
+  children: ComponentChildren
+}) {
+  const action = useAction()
+  return (
+    <Dialog title={title} close={close}>
+      {children}
+      <Problem of={action} />
+      <div class="row">
+        <button
+          type="button"
+          class="danger"
+          disabled={action.isRunning}
+          onClick={() => void action.run(act).then((worked) => worked && close())}
+        >
+          {verb}
+        </button>
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+      </div>
+    </Dialog>
+  )
+}

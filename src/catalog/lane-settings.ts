@@ -1,0 +1,88 @@
+import type { LaneLimits } from '../core/admission/lane.ts'
+import { deploymentsOf, type Deployment, type Model } from '../core/catalog.ts'
+import type { ChangeFeed } from '../ports/changes.ts'
+import type { DrainedAddresses } from '../ports/engine.ts'
+import type { LaneSettingsStore, OperatorLimits } from '../ports/lane-settings.ts'
+
+/**
+ * What operators set while the service runs, beside the catalog's file: limits of lanes, and addresses of engines that get
+ * no new calls. Both are in the database, so they survive a restart. Whoever changed limits last has them: those that an
+ * operator set here end when the file says something else for the lane than it did then.
+ */
+export interface LaneSettings {
+  /** The models of the file with the limits in force. */
+  applied(models: readonly Model[]): readonly Model[]
+  readonly drained: DrainedAddresses
+  setLimits(deployment: Deployment, limits: LaneLimits): Promise<void>
+  /** Returns the lane to the limits in the file. */
+  clearLimits(lane: string): Promise<void>
+  drain(url: string): Promise<void>
+  undrain(url: string): Promise<void>
+  /** Reads again what has changed. */
+  reload(): Promise<void>
+  /** Forgets limits that the file has replaced since they were set. Returns their lanes. */
+  dropReplaced(models: readonly Model[]): Promise<readonly string[]>
+}
+
+export async function openLaneSettings(store: LaneSettingsStore, changes: ChangeFeed): Promise<LaneSettings> {
+  let limitsOf = new Map<string, OperatorLimits>()
+  let drained: ReadonlySet<string> = new Set()
+
+  async function reload(): Promise<void> {
+    const snapshot = await store.laneSettings()
+    limitsOf = new Map(snapshot.limits.map((set) => [set.lane, set]))
+    drained = new Set(snapshot.drained)
+  }
+
+  function withLimits(deployment: Deployment): Deployment {
+    const { limitsInFile, ...rest } = deployment
+    const ofFile = { ...rest, limits: limitsInFile ?? deployment.limits }
+    const set = limitsOf.get(deployment.lane)
+    if (!set || !areSame(set.limitsInFile, ofFile.limits)) return ofFile
+    return { ...ofFile, limits: set.limits, limitsInFile: ofFile.limits }
+  }
+
+  await reload()
+  return {
+    applied: (models) =>
+      models.map((model) => ({
+        ...model,
+        serverless: model.serverless && withLimits(model.serverless),
+        dedicated: model.dedicated.map(withLimits),
+      })),
+    drained: { has: (url) => drained.has(url) },
+    async setLimits({ lane, limits: inForce, limitsInFile = inForce }, limits) {
+      if (areSame(limits, limitsInFile)) await store.clearLaneLimits(lane)
+      else await store.setLaneLimits({ lane, limits, limitsInFile })
+      await changes.announce('lanes')
+    },
+    async clearLimits(lane) {
+      await store.clearLaneLimits(lane)
+      await changes.announce('lanes')
+    },
+    async drain(url) {
+      await store.setDrained(url, true)
+      await changes.announce('lanes')
+    },
+    async undrain(url) {
+      await store.setDrained(url, false)
+      await changes.announce('lanes')
+    },
+    reload,
+    async dropReplaced(models) {
+      const replaced = models
+        .flatMap(deploymentsOf)
+        .filter(({ lane, limitsInFile }) => limitsInFile === undefined && limitsOf.has(lane))
+        .map(({ lane }) => lane)
+      for (const lane of replaced) {
+        await store.clearLaneLimits(lane)
+        limitsOf.delete(lane)
+      }
+      return replaced
+    },
+  }
+}
+
+function areSame(one: LaneLimits, other: LaneLimits): boolean {
+  return (Object.keys(one) as (keyof LaneLimits)[]).every((name) => one[name] === other[name])
+}
