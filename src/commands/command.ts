@@ -1,4 +1,6 @@
+import { hostname, userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
+import { recorded, type Action } from '../accounts/recorded.ts'
 import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
 import { memoryChanges } from '../changes/memory.ts'
@@ -98,11 +100,13 @@ function sourceOf({ settings }: Config, key: string): string | undefined {
   return settings.find((setting) => setting.key === key)?.source
 }
 
-interface Books {
+export interface Books {
   readonly config: Config
   readonly store: Store
   readonly accounts: Accounts
   readonly prices: PriceBook
+  /** Does something and puts it on record in the audit log. */
+  readonly record: <Done>(action: Action, act: () => Promise<Done>) => Promise<Done>
 }
 
 /** Opens the data directory for a command. With `changes`, a running service is told to reload afterwards. */
@@ -120,7 +124,14 @@ export async function withBooks<Result>(
     const changes = memoryChanges()
     const accounts = await openAccounts(store, systemClock, changes)
     const prices = await openPriceBook(store, systemClock, changes)
-    const result = await work({ config, store, accounts, prices })
+    const doer = { actor: `command by ${systemUser()} on ${hostname()}`, requestId: '' }
+    const result = await work({
+      config,
+      store,
+      accounts,
+      prices,
+      record: (action, act) => recorded({ audit: store, clock: systemClock }, doer, action, act),
+    })
     sayUnreached(options.changes ? await refreshService(config.dataDir) : [])
     return result
   } finally {
@@ -132,6 +143,15 @@ export async function withBooks<Result>(
 export function sayUnreached(replicas: readonly string[]): void {
   for (const replica of replicas) {
     process.stderr.write(`weir: this replica did not answer, and takes the change in when it can: ${replica}\n`)
+  }
+}
+
+/** An id may have no name, such as that of a container. */
+function systemUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.() ?? 'unknown'}`
   }
 }
 

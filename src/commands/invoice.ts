@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../billing/invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../billing/invoice-wording.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
+import { monthSummary } from '../billing/month-summary.ts'
 import { openRowLinks } from '../billing/row-links.ts'
 import type { InvoiceDocument } from '../core/money/invoice-document.ts'
 import type { DocumentLine } from '../core/money/invoice-lines.ts'
@@ -9,7 +10,17 @@ import { grouped } from '../core/money/money.ts'
 import { parseMonth, writtenDate, type Month } from '../core/money/sydney-time.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import { systemClock } from '../system-clock.ts'
-import { parseFlags, print, requiredText, text, UsageError, withBooks, type Command, type Flags } from './command.ts'
+import {
+  parseFlags,
+  print,
+  requiredText,
+  text,
+  UsageError,
+  withBooks,
+  type Books,
+  type Command,
+  type Flags,
+} from './command.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import type { View } from './terminal/view.ts'
 
@@ -71,7 +82,7 @@ docs/guides/invoices.md explains invoices.
       2,
     )
     const [action, number] = flags.positionals
-    await withBooks(flags, { changes: false }, async ({ config, accounts, store }) => {
+    await withBooks(flags, { changes: false }, async ({ config, accounts, store, record }) => {
       const invoicing = openInvoicing(store, systemClock, config.seller)
       const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
       const links = openRowLinks(store, systemClock, {
@@ -79,7 +90,8 @@ docs/guides/invoices.md explains invoices.
         days: config.invoice.linkDays,
       })
       if (action === 'revoke-links') {
-        await links.revoke()
+        const action = { action: 'revokeInvoiceLinks', subject: '', body: undefined, state: () => undefined }
+        await record(action, () => links.revoke())
         return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
       }
       if (action === 'list') {
@@ -90,7 +102,7 @@ docs/guides/invoices.md explains invoices.
       const found =
         action === 'show' && number !== undefined
           ? await invoicing.byNumber(number)
-          : await perform(action, invoicing, workspace(), monthOf(flags), flags)
+          : await performed(action, { invoicing, record }, workspace(), monthOf(flags), flags)
       const printable = await links.linked(found)
       await writeFiles(printable, flags, config.invoice.fonts)
       for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
@@ -99,7 +111,29 @@ docs/guides/invoices.md explains invoices.
   },
 }
 
-function perform(
+/** What an action changes is on record in the audit log. */
+function performed(
+  action: string | undefined,
+  { invoicing, record }: { readonly invoicing: Invoicing; readonly record: Books['record'] },
+  workspace: Workspace,
+  month: Month,
+  flags: Flags,
+): Promise<InvoiceDocument> {
+  const perform = (): Promise<InvoiceDocument> => performedNow(action, invoicing, workspace, month, flags)
+  if (action !== 'issue' && action !== 'credit') return perform()
+  const given = ['reason', 'request', 'all', 'amount'].map((name) => [name, flags.values[name]])
+  return record(
+    {
+      action: `${action}Invoice`,
+      subject: '',
+      body: { workspace: workspace.name, period: month.name, ...Object.fromEntries(given) },
+      state: () => monthSummary(invoicing, workspace, month.name),
+    },
+    perform,
+  )
+}
+
+function performedNow(
   action: string | undefined,
   invoicing: Invoicing,
   workspace: Workspace,

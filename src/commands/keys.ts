@@ -48,8 +48,17 @@ reached an engine.
         const workspace = requiredText(flags, 'workspace')
         const expires = text(flags, 'expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
-        return withBooks(flags, { changes: true }, async ({ accounts }) => {
-          const created = await accounts.createKey(workspace, { name: text(flags, 'name'), expiresAt })
+        return withBooks(flags, { changes: true }, async ({ accounts, record }) => {
+          const name = text(flags, 'name')
+          const created = await record(
+            {
+              action: 'createKey',
+              subject: '',
+              body: { workspace, name, expires_at: expires },
+              state: () => undefined,
+            },
+            () => accounts.createKey(workspace, { name, expiresAt }),
+          )
           print(
             flags,
             created,
@@ -75,8 +84,14 @@ reached an engine.
         })
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
-        return withBooks(flags, { changes: true }, async ({ accounts, store }) => {
-          const revoked = await oneKey({ accounts, store }, (await accounts.revokeKey(id)).key)
+        return withBooks(flags, { changes: true }, async ({ accounts, store, record }) => {
+          const state = async (): Promise<KeyView | undefined> => {
+            const key = await accounts.key(id)
+            return key && oneKey({ accounts, store }, key)
+          }
+          const revoked = await record({ action: 'revokeKey', subject: id, body: undefined, state }, async () =>
+            oneKey({ accounts, store }, (await accounts.revokeKey(id)).key),
+          )
           print(flags, revoked, (view) => keyText(revoked, view))
         })
       default:

@@ -62,12 +62,19 @@ leave out stay at the catalog's.
 
 function change(flags: Flags, workspace: string, pricing: ModelPrices | null): Promise<void> {
   const slug = requiredText(flags, 'model')
-  return withBooks(flags, { changes: true }, async ({ config, accounts, prices: book }) => {
+  return withBooks(flags, { changes: true }, async ({ config, accounts, prices: book, record }) => {
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
     const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})
     if ('badKey' in lists) throw new UsageError(`${lists.badKey} must be ${lists.rule}`)
-    await book.setWorkspacePrice(model, accounts.workspace(workspace).id, pricing)
+    const { id } = accounts.workspace(workspace)
+    const action = {
+      action: pricing ? 'setWorkspacePrice' : 'clearWorkspacePrice',
+      subject: `${workspace} ${model.id}`,
+      body: pricing ?? undefined,
+      state: () => ({ pricing: book.workspacePrices(id).get(model.id) ?? null }),
+    }
+    await record(action, () => book.setWorkspacePrice(model, id, pricing))
     print(flags, { model: model.id, workspace, pricing }, () =>
       pricing
         ? `${workspace} now pays for ${model.id}: ${pricesText({ ...listPrices(model), ...pricing })}.`

@@ -1,6 +1,6 @@
 import { ConfigError } from '../core/checked-yaml.ts'
-import { askService } from '../running-service.ts'
-import { configOf, parseFlags, print, sayUnreached, UsageError, type Command } from './command.ts'
+import { askService, findService, type ReloadAnswer } from '../running-service.ts'
+import { configOf, parseFlags, print, sayUnreached, UsageError, withBooks, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
 
 export const reload: Command = {
@@ -16,12 +16,24 @@ lost a price that a model is charged for, and goes on with what it had.
   async run(args) {
     const flags = parseFlags(args, { force: 'boolean' })
     const { dataDir } = configOf(flags)
-    const answer = await askService(dataDir, 'catalog', { force: flags.values['force'] === true })
-    if (!answer) {
-      throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
-    }
-    if ('error' in answer) throw new ConfigError(answer.error)
-    print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
-    sayUnreached(answer.unreached ?? [])
+    const force = flags.values['force'] === true
+    if (!findService(dataDir)) throw nothingRuns(dataDir)
+    const action = { action: 'reloadCatalog', subject: '', body: { force }, state: () => undefined }
+    await withBooks(flags, { changes: false }, async ({ record }) => {
+      const answer = await record(action, () => reloaded(dataDir, force))
+      print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
+      sayUnreached(answer.unreached ?? [])
+    })
   },
+}
+
+async function reloaded(dataDir: string, force: boolean): Promise<Exclude<ReloadAnswer, { error: string }>> {
+  const answer = await askService(dataDir, 'catalog', { force })
+  if (!answer) throw nothingRuns(dataDir)
+  if ('error' in answer) throw new ConfigError(answer.error)
+  return answer
+}
+
+function nothingRuns(dataDir: string): UsageError {
+  return new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
 }

@@ -100,8 +100,11 @@ function endOf({ outcome, correction, estimated }: LedgerRow): string {
 function correct(flags: Flags): Promise<void> {
   const id = flags.positionals[1]
   if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
-  return withBooks(flags, { changes: false }, async ({ config, store }) => {
-    await openInvoicing(store, systemClock, config.seller).correct(id, requiredText(flags, 'reason'))
+  return withBooks(flags, { changes: false }, async ({ config, store, record }) => {
+    const reason = requiredText(flags, 'reason')
+    await record({ action: 'correctUsage', subject: id, body: { reason }, state: () => undefined }, () =>
+      openInvoicing(store, systemClock, config.seller).correct(id, reason),
+    )
     print(flags, { corrects: id }, () => `Reversed ${id}.`)
   })
 }

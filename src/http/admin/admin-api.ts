@@ -2,7 +2,8 @@ import { ApiError } from '../../core/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
-import { actorOf, recorded } from './audit.ts'
+import { recorded } from '../../accounts/recorded.ts'
+import { doerOf } from './audit.ts'
 import { isOperatorToken, operatorSession } from './operator-session.ts'
 import { adminRoutes, type AdminRouteParts } from './admin-routes.ts'
 
@@ -31,7 +32,7 @@ export function adminApi(parts: AdminParts): Application {
       if (match.kind !== 'found' || match.route.access !== 'open') authorize(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
       return match.route.answer(exchange, match.parameters, (action, act) =>
-        recorded(parts, actorOf(exchange), action, act),
+        recorded(parts, doerOf(exchange), action, act),
       )
     },
     look: async () => undefined,

@@ -1,81 +1,30 @@
 import Type from 'typebox'
+import type { Doer } from '../../accounts/recorded.ts'
 import type { AuditStore } from '../../ports/audit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { nullable } from '../common-schema.ts'
 import type { Exchange } from '../exchange.ts'
 import { jsonResponse } from '../route.ts'
-import type { Action } from './action.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
-
-/** Every action of an operator, on record before it is done. */
 
 export interface AuditParts {
   readonly audit: AuditStore
   readonly clock: Clock
 }
 
-export interface Actor {
-  readonly actor: string
-  readonly requestId: string
-}
-
-/** Fields that must not be on record. */
-const SECRETS = new Set(['key', 'token', 'link', 'secret'])
-const TEXT_MAX = 20_000
-
-/** Does something and records it, with what it changed before and after. If it cannot be recorded, it is not done. */
-export async function recorded(
-  { audit, clock }: AuditParts,
-  { actor, requestId }: Actor,
-  { action, subject, body, state }: Action,
-  act: () => Promise<void>,
-): Promise<void> {
-  const look = async (): Promise<string | null> => jsonOf(await attempt(state))
-  const id = await audit.beginAudit({
-    at: clock.now(),
-    actor,
-    requestId,
-    action,
-    subject,
-    request: jsonOf(body),
-    before: await look(),
-  })
-  try {
-    await act()
-  } catch (error) {
-    await audit.endAudit(id, 'refused', null)
-    throw error
-  }
-  await audit.endAudit(id, 'done', await look())
-}
-
-/** The session of the console if there is one, or whoever has the token. */
-export function actorOf({ notes, address, requestId }: Exchange): Actor {
-  const name = typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
-  return { actor: `${name} from ${address}`, requestId }
-}
-
-/** What does not exist yet, or no longer, has no state. */
-async function attempt(state: Action['state']): Promise<object | undefined> {
-  try {
-    return await state()
-  } catch {
-    return undefined
-  }
-}
-
-function jsonOf(value: object | undefined): string | null {
-  if (value === undefined) return null
-  return JSON.stringify(value, (name, it: unknown) => (SECRETS.has(name) ? '…' : it)).slice(0, TEXT_MAX)
+/** The token, or a session of the console. */
+export function doerOf({ notes, address, requestId }: Exchange): Doer {
+  const who = typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
+  return { actor: `${who} from ${address}`, requestId }
 }
 
 const entrySchema = Type.Object({
   id: Type.Integer(),
   at: Type.String(),
   actor: Type.String({
-    description: 'The token or a session of the console, and its address; or a command on the machine of the service.',
+    description: 'The token or a session of the console with its address, or a command and who ran it.',
   }),
-  request_id: Type.String(),
+  request_id: Type.String({ description: 'Empty for a command.' }),
   action: Type.String({ description: 'The id of the operation.' }),
   subject: Type.String(),
   request: nullable(Type.String(), 'The body, as JSON without secrets.'),
@@ -106,7 +55,8 @@ export function auditRoutes({ audit }: { readonly audit: AuditStore }): readonly
       path: '/admin/v1/audit-log',
       id: 'auditLog',
       summary: 'The audit log',
-      description: 'Every change that an operator made through this API, the newest first. It cannot be changed.',
+      description:
+        'Every change that an operator made through this API, the console or a command, the newest first. It cannot be changed.',
       query: Type.Object({
         before: Type.Optional(Type.Integer({ minimum: 1, description: "The 'next' of the previous page." })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
+import { monthSummary } from '../../billing/month-summary.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { parseMonth, type Month } from '../../core/money/sydney-time.ts'
@@ -64,12 +65,8 @@ export function invoiceRoutes({
     monthIn(body.period),
   ]
 
-  /** The documents of a month, for the audit log. */
-  async function documentsOf(body: { readonly workspace: string; readonly period: string }): Promise<object> {
-    const documents = await invoicing.list(accounts.workspace(body.workspace))
-    const ofMonth = documents.filter(({ period }) => period === body.period)
-    return { documents: ofMonth.map(({ number, total }) => ({ number, total })) }
-  }
+  const documentsOf = ({ workspace, period }: { readonly workspace: string; readonly period: string }) =>
+    monthSummary(invoicing, accounts.workspace(workspace), period)
 
   async function sendIssued(exchange: Exchange, document: InvoiceDocument): Promise<void> {
     exchange.sendJson(JSON.stringify(await rowLinks.linked(document)), 201)

@@ -4,7 +4,8 @@ import type { Coordination, Replica } from '../../ports/coordination.ts'
 import { nullable } from '../common-schema.ts'
 import { newRequestId } from '../request-id.ts'
 import { jsonResponse } from '../route.ts'
-import { recorded, type AuditParts } from './audit.ts'
+import { recorded } from '../../accounts/recorded.ts'
+import type { AuditParts } from './audit.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** The processes that make up the service, and how one of them is sent away. */
