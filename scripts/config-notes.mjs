@@ -11,7 +11,10 @@ export const configNotes = {
     'For the bodies and answers of all requests in flight. One workspace may use half of it.',
   ],
   data_dir: ['`./data`', 'The ledger, keys, prices and models. Relative to the file.'],
-  database: ['`sqlite`', 'The only value of this version.'],
+  database: [
+    '`sqlite`',
+    'Where the ledger, invoices, workspaces, keys and prices are: `sqlite` for a file in the data directory, or the address of a PostgreSQL that several services share, such as `postgres://weir@host:5432/weir`. See [several services](../guides/several-services.md).',
+  ],
   'ledger.max_journal_bytes': [
     '512 MiB',
     'For rows that the database has not taken yet. While there are more, requests get 503.',
@@ -131,6 +134,6 @@ export const variables = {
   WEIR_PORT: ['', 'Replaces `server.port`. `--port` wins over it.'],
   WEIR_ADMIN_PORT: ['', 'Replaces `server.admin_port`.'],
   WEIR_OPERATOR_TOKEN: ['', 'Replaces `operator_token`. It is written to no file.'],
-  WEIR_DATABASE_URL: ['`sqlite`', 'Any other value is refused by this version.'],
+  WEIR_DATABASE_URL: ['', 'Replaces `database`. It may contain a password: `postgres://weir:PASSWORD@host:5432/weir`.'],
   WEIR_REDIS_URL: ['', 'Replaces `coordination`. It may contain a password: `redis://:PASSWORD@host:6379`.'],
 }

@@ -6,13 +6,13 @@
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
 
 ensureInstalled({ development: true })
-ensureTools(['curl', 'chromium', 'redis-server'])
+ensureTools(['curl', 'chromium', 'redis-server', 'postgresql'])
 ensureConsole()
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)
@@ -59,7 +59,7 @@ else {
 
 /** Installs programs that the tests run. Debian's packages have the same names. */
 function ensureTools(names) {
-  const missing = names.filter((name) => spawnSync(name, ['--version']).error !== undefined)
+  const missing = names.filter((name) => !isInstalled(name))
   if (missing.length === 0) return
   process.stdout.write(`Installing ${missing.join(', ')} …\n`)
   spawnSync('apt-get', ['update', '-q'], { stdio: 'ignore' })
@@ -69,6 +69,12 @@ function ensureTools(names) {
   if (status === 0) return
   process.stdout.write(`The tests need ${missing.join(' and ')}. Install it and try again.\n`)
   process.exit(1)
+}
+
+/** Debian keeps the programs of PostgreSQL outside the path. */
+function isInstalled(name) {
+  if (name === 'postgresql' && existsSync('/usr/lib/postgresql')) return true
+  return spawnSync(name === 'postgresql' ? 'postgres' : name, ['--version']).error === undefined
 }
 
 function runTests(name, files, concurrency, fileMinutes = 10) {

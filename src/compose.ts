@@ -7,12 +7,14 @@ import { liveFeed } from './admission/live-feed.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
 import { openSpending } from './billing/spending.ts'
+import { openBookkeeping } from './bookkeeping.ts'
 import { openCatalogInForce } from './catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
 import { openLaneSettings } from './catalog/lane-settings.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
+import { ApiError } from './core/errors.ts'
 import { deploymentFor, type Model } from './core/catalog.ts'
 import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
@@ -38,14 +40,7 @@ import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { listenForCommands } from './command-socket.ts'
 import { publishService, withdrawService } from './running-service.ts'
-import { clockDoubt } from './ledger/clock-doubt.ts'
-import { journalFiles } from './ledger/journal-files.ts'
-import { openLedger } from './ledger/open-ledger.ts'
-import { settledReads } from './ledger/settled-reads.ts'
-import { projectorThread } from './projector/thread.ts'
-import { journalFolder } from './settled-books.ts'
-import { openStore } from './store/open.ts'
-import { coordinationEvents, fetchEvents, ledgerEvents, storeEvents, upstreamEvents } from './service-log.ts'
+import { coordinationEvents, fetchEvents, upstreamEvents } from './service-log.ts'
 import { systemClock } from './system-clock.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
@@ -108,27 +103,8 @@ async function assemble(
   const failed = Promise.withResolvers<Error>()
   const settings = liveSettings(config)
   const { dataDir } = config
-  const events = storeEvents(telemetry, failed.resolve)
-  const store = opened.adopt(await openStore({ dataDir, exclusive: true, events }), (it) => it.close())
-  // Reports read through a connection of their own, so that a long one never delays the ledger.
-  const reader = opened.adopt(await openStore({ dataDir, exclusive: false, events }), (it) => it.close())
-  const doubt = clockDoubt(clock.now(), await store.lastSettledAt())
-  if (doubt) log.warn({ now: new Date(clock.now()).toISOString() }, doubt)
-  const recording = ledgerEvents(telemetry, failed.resolve)
-  const folder = journalFolder(dataDir)
-  const thread = opened.adopt(projectorThread({ dataDir, journalFolder: folder }, recording), (it) => it.close())
-  const ledger = opened.adopt(
-    await openLedger({
-      files: journalFiles(folder),
-      store,
-      clock,
-      maxJournalBytes: config.maxJournalBytes,
-      apply: thread.apply,
-      events: recording,
-    }),
-    (it) => it.close(),
-  )
-  const books = settledReads(reader, ledger)
+  const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, failed.resolve), (it) => it.close())
+  const { store, books, ledger } = bookkeeping
   const draining = openDraining(
     () => shared.admission,
     clock,
@@ -225,7 +201,7 @@ async function assemble(
   const readiness = () => {
     const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
     return {
-      isReady: store.isUp() && reader.isUp() && ledger.status().healthy,
+      isReady: bookkeeping.isReady(),
       engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
       coordination: coordination.state(),
       isDraining: draining.isOn(),
@@ -403,9 +379,15 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Fil
   return files && localFiles({ ...files, dataDir: config.dataDir, publicUrl }, clock)
 }
 
-async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>): Promise<string> {
-  const { name } = await accounts.createWorkspace(FIRST_WORKSPACE)
-  return (await accounts.createKey(name)).key
+/** undefined when another replica, which started at the same time, has made the workspace. */
+async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>): Promise<string | undefined> {
+  try {
+    await accounts.createWorkspace(FIRST_WORKSPACE)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'conflict') return undefined
+    throw error
+  }
+  return (await accounts.createKey(FIRST_WORKSPACE)).key
 }
 
 function urlOf(listener: Listener): string {

@@ -20,6 +20,10 @@ const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 export const TOKEN = /^[!-~]{16,}$/
 export const TOKEN_RULE = 'at least 16 letters, digits and punctuation marks, without spaces'
 
+/** Where the books are. */
+export const DATABASE = /^(sqlite|postgres(ql)?:\/\/[^\s#]+)$/
+export const DATABASE_RULE = 'sqlite, or the address of a PostgreSQL, such as postgres://weir@host:5432/weir'
+
 /** Where replicas meet. */
 export const COORDINATION = /^(memory|rediss?:\/\/[^\s/?#]+(\/\d+)?)$/
 export const COORDINATION_RULE = 'memory, or the address of a Redis, such as redis://host:6379'
@@ -79,7 +83,7 @@ export const configSchema = Type.Object(
       ),
     ),
     data_dir: Type.Optional(Type.String({ minLength: 1 })),
-    database: Type.Optional(Type.Literal('sqlite')),
+    database: Type.Optional(Type.String({ pattern: DATABASE.source, expected: DATABASE_RULE })),
     ledger: Type.Optional(
       Type.Object(
         {

@@ -9,6 +9,8 @@ import { parseAbn } from './core/money/abn.ts'
 import {
   COORDINATION,
   COORDINATION_RULE,
+  DATABASE,
+  DATABASE_RULE,
   leastRequestMemory,
   MAX_BODY_BYTES,
   MAX_JOURNAL_BYTES,
@@ -19,6 +21,7 @@ import {
   TOKEN_RULE,
   type FileContent,
 } from './config-file.ts'
+import { withoutPassword } from './core/address-without-password.ts'
 import { ConfigError, type CheckedYaml } from './core/checked-yaml.ts'
 import type { Setting, SettingValue } from './core/settings.ts'
 import type { Seller } from './core/money/invoice-document.ts'
@@ -39,6 +42,8 @@ export interface Config {
   /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
+  /** The PostgreSQL that has the books; undefined: SQLite in the data directory. It may contain a password. */
+  readonly databaseUrl: string | undefined
   /** Where replicas meet; undefined when there is only one. It may contain a password. */
   readonly redisUrl: string | undefined
   /** Who issues the invoices. */
@@ -120,7 +125,6 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
   const content: FileContent = yaml?.data ?? {}
   const base = file === undefined ? process.cwd() : dirname(resolve(file))
   const { server, rate_limit: rateLimit, seller } = content
-  refuseOtherAdapters(environment)
   const host = environment['WEIR_HOST'] ?? server?.host ?? '127.0.0.1'
   const directory = dataDir(overrides, environment, content, base)
   const config = {
@@ -134,6 +138,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     modelsDir: join(directory, 'models'),
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,
+    databaseUrl: databaseFrom(environment['WEIR_DATABASE_URL'] ?? content.database),
     redisUrl: redisFrom(environment['WEIR_REDIS_URL'] ?? content.coordination),
     seller: seller && sellerFrom(seller),
     invoice: {
@@ -184,7 +189,7 @@ export function findMistakes(
   collect(() => portFrom(environment['WEIR_PORT'], 'WEIR_PORT'))
   collect(() => portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT'))
   collect(() => tokenFrom(environment['WEIR_OPERATOR_TOKEN']))
-  collect(() => refuseOtherAdapters(environment))
+  collect(() => databaseFrom(environment['WEIR_DATABASE_URL']))
   collect(() => redisFrom(environment['WEIR_REDIS_URL']))
   collect(() => {
     file = configFile(overrides, environment)
@@ -313,12 +318,12 @@ function redisFrom(text: string | undefined): string | undefined {
   return text === 'memory' ? undefined : text
 }
 
-/** Ignoring this variable would let several replicas run without sharing their accounts. */
-function refuseOtherAdapters(environment: NodeJS.ProcessEnv): void {
-  const database = environment['WEIR_DATABASE_URL']
-  if (database !== undefined && database !== 'sqlite') {
-    throw new ConfigError('WEIR_DATABASE_URL: this version supports only sqlite; unset the variable')
+/** The message does not repeat the address, because it may contain a password. */
+function databaseFrom(text: string | undefined): string | undefined {
+  if (text !== undefined && !(DATABASE.test(text) && (text === 'sqlite' || URL.canParse(text)))) {
+    throw new ConfigError(`WEIR_DATABASE_URL: must be ${DATABASE_RULE}`)
   }
+  return text === 'sqlite' ? undefined : text
 }
 
 /** Options and variables win over the file; data_dir and the ports are the only settings that have them. */
@@ -340,6 +345,7 @@ function settingsOf(
       ['--data', overrides.data],
       ['WEIR_DATA_DIR', environment['WEIR_DATA_DIR']],
     ],
+    database: [['WEIR_DATABASE_URL', environment['WEIR_DATABASE_URL']]],
     coordination: [['WEIR_REDIS_URL', environment['WEIR_REDIS_URL']]],
     operator_token: [['WEIR_OPERATOR_TOKEN', environment['WEIR_OPERATOR_TOKEN']]],
   }
@@ -359,6 +365,7 @@ function settingsOf(
     ['server.max_body_bytes', config.maxBodyBytes],
     ['server.max_request_memory_bytes', config.maxRequestMemoryBytes],
     ['data_dir', config.dataDir],
+    ['database', withoutPassword(config.databaseUrl ?? 'sqlite')],
     ['ledger.max_journal_bytes', config.maxJournalBytes],
     ['coordination', withoutPassword(config.redisUrl ?? 'memory')],
     ['rate_limit.requests_per_minute', config.requestsPerMinute],
@@ -388,10 +395,6 @@ function settingsOf(
       fingerprint: operatorToken === undefined ? '' : createHash('sha256').update(operatorToken).digest('hex'),
     },
   ]
-}
-
-function withoutPassword(address: string): string {
-  return address.replace(/\/\/[^@/]*@/, '//')
 }
 
 function valueIn(content: object, path: readonly string[]): unknown {

@@ -13,7 +13,7 @@ import type { Telemetry } from './telemetry/telemetry.ts'
 
 export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): DatabaseEvents {
   return {
-    ended: ({ message }) => log.error({ reason: message }, 'the store thread ended; starting another one'),
+    ended: ({ message }) => log.error({ reason: message }, 'the store has ended or does not answer; trying again'),
     replaced: () => log.warn('the store is running again'),
     lost,
   }

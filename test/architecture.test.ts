@@ -49,8 +49,21 @@ const rules: readonly Rule[] = [
     packages: ['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:url', 'node:worker_threads'],
   },
   {
+    part: 'store/postgres',
+    may: ['store', 'core/address-without-password.ts', 'core/refused-write.ts'],
+    packages: ['node:fs', 'pg'],
+  },
+  {
     part: 'store/open.ts',
-    may: [...below, 'store/database.ts', 'store/queries', 'store/sqlite/client.ts', 'store/sqlite/in-this-thread.ts'],
+    may: [
+      ...below,
+      'store/database.ts',
+      'store/queries',
+      'store/postgres/client.ts',
+      'store/sqlite/client.ts',
+      'store/sqlite/in-this-thread.ts',
+      'store/sqlite/open-database.ts',
+    ],
   },
   // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
@@ -149,6 +162,21 @@ const rules: readonly Rule[] = [
     part: 'catalog-in-force.ts',
     may: [...below, 'catalog', 'embedded/service', 'dialects/listed-parameters.ts'],
   },
+  // The part of compose.ts that opens the store, and the ledger in front of it.
+  {
+    part: 'bookkeeping.ts',
+    may: [
+      ...below,
+      'config.ts',
+      'ledger',
+      'projector/thread.ts',
+      'service-log.ts',
+      'settled-books.ts',
+      'store/open.ts',
+      'telemetry',
+    ],
+    packages: [],
+  },
   // The part of compose.ts that chooses how replicas agree.
   {
     part: 'coordination.ts',
@@ -168,10 +196,8 @@ const rules: readonly Rule[] = [
     may: [
       ...below,
       ...adapters.filter((part) => part !== 'store'),
-      'store/open.ts',
-      'projector/thread.ts',
+      'bookkeeping.ts',
       'service-log.ts',
-      'settled-books.ts',
       ...shared,
       'embedded/service',
       'http/server.ts',
@@ -330,7 +356,7 @@ describe('the parts of src/', () => {
       [],
     )
     const imports = importsOf(sources().get('compose.ts') ?? '')
-    for (const name of ['./store/open.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
+    for (const name of ['./bookkeeping.ts', './http/server.ts', 'node:path']) assert.ok(imports.includes(name), name)
   })
 })
 
@@ -471,7 +497,8 @@ describe('the test of the parts', () => {
         "import type { Store } from '../ports/store.ts'\nimport { openSqlite } from './sqlite/client.ts'",
       ],
       ['store/queries/usage.ts', "import type { Database } from '../database.ts'"],
-      ['compose.ts', "import { openStore } from './store/open.ts'\nimport { listen } from './http/server.ts'"],
+      ['bookkeeping.ts', "import { openStore } from './store/open.ts'"],
+      ['compose.ts', "import { openBookkeeping } from './bookkeeping.ts'\nimport { listen } from './http/server.ts'"],
       ['commands/command.ts', "import { openStore } from '../store/open.ts'"],
       ['commands/doctor.ts', "import { healthCheckOf } from '../dialects/health-check.ts'"],
       ['config.ts', 'const port = process.env.PORT'],

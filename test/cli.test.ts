@@ -434,7 +434,7 @@ describe('weir serve', () => {
       [['--port', 'http'], {}, /^weir: --port: must be a port from 0 to 65535, but is "http"\n$/],
       [[], { WEIR_PORT: '70000' }, /^weir: WEIR_PORT: must be a port/],
       [['--config', 'gone.yaml'], {}, /^weir: gone\.yaml does not exist\n$/],
-      [[], { WEIR_DATABASE_URL: 'postgres://db' }, /^weir: WEIR_DATABASE_URL: [^\n]*\n$/],
+      [[], { WEIR_DATABASE_URL: 'mysql://db' }, /^weir: WEIR_DATABASE_URL: [^\n]*\n$/],
     ]
     await threeAtATime(wrong, async ([args, environment, message]) => {
       const result = await cli(['serve', '--data', join(folder, 'wrong'), ...args], { environment })

@@ -94,16 +94,27 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     return { version: version.id, rates: ratesOf(version) }
   }
 
-  async function add(name: string, workspaceId: string | null, prices: PriceList | null): Promise<void> {
-    await store.addPriceVersion({ model: name, workspaceId, prices, effectiveFrom: clock.now() })
+  /** False when somebody else has added another version after `last`. */
+  async function add(
+    name: string,
+    workspaceId: string | null,
+    prices: PriceList | null,
+    last: PriceVersion | undefined,
+  ): Promise<boolean> {
+    const version = { model: name, workspaceId, prices, effectiveFrom: clock.now() }
+    return (await store.addPriceVersion(version, last?.id ?? 0)) !== undefined
   }
 
   /** Stores new versions of prices that changed, and ends those that are gone. */
   async function replace(model: string, workspaceId: string | null, lists: PricesByKind): Promise<void> {
     const before = current.get(address(model, workspaceId))
     for (const kind of writingOrder(lists, before)) {
-      const [last, next] = [before?.get(kind)?.prices ?? null, lists.get(kind) ?? null]
-      if (!samePrices(last, next)) await add(pricedName(model, kind), workspaceId, next)
+      const [last, next] = [before?.get(kind), lists.get(kind) ?? null]
+      if (samePrices(last?.prices ?? null, next)) continue
+      if (await add(pricedName(model, kind), workspaceId, next, last)) continue
+      // Replicas that read the same catalog add the same prices: most likely there is nothing left to do.
+      await reload()
+      return replace(model, workspaceId, lists)
     }
   }
 
@@ -117,7 +128,9 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     for (const [lane, perHour] of reserved) await replace(lane, null, new Map([['', { per_hour: perHour }]]))
     for (const versions of current.values()) {
       const version = versions.get('')
-      if (version?.prices?.per_hour !== undefined && !reserved.has(version.model)) await add(version.model, null, null)
+      if (version?.prices?.per_hour !== undefined && !reserved.has(version.model)) {
+        await add(version.model, null, null, version)
+      }
     }
   }
 
@@ -127,8 +140,8 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
    */
   async function repeatFuturePrices(): Promise<void> {
     const future = [...current.values()].flatMap((versions) => [...versions.values()])
-    for (const { model, workspaceId, prices, effectiveFrom } of future) {
-      if (effectiveFrom > clock.now()) await add(model, workspaceId, prices)
+    for (const version of future) {
+      if (version.effectiveFrom > clock.now()) await add(version.model, version.workspaceId, version.prices, version)
     }
   }
 

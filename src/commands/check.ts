@@ -61,9 +61,9 @@ function unknownModels(models: readonly Model[]): readonly string[] {
     )
 }
 
-async function workspaceNames({ dataDir }: Config): Promise<readonly string[] | undefined> {
-  if (!hasLedger(dataDir)) return undefined
-  const store = await openStore({ dataDir, exclusive: false })
+async function workspaceNames({ dataDir, databaseUrl }: Config): Promise<readonly string[] | undefined> {
+  if (!hasLedger({ dataDir, databaseUrl })) return undefined
+  const store = await openStore({ dataDir, databaseUrl, exclusive: false })
   try {
     return (await store.workspaces()).map(({ name }) => name)
   } finally {

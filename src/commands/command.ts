@@ -90,7 +90,7 @@ export function configOf(flags: Flags): Config {
 function requireLedger(flags: Flags, config: Config, { changes }: { changes: boolean }): void {
   const isNamed = text(flags, 'data') !== undefined
   const isConfigured = config.file !== undefined || sourceOf(config, 'data_dir') !== 'default'
-  if (isNamed || (isConfigured && changes) || hasLedger(config.dataDir)) return
+  if (isNamed || (isConfigured && changes) || hasLedger(config)) return
   throw new CommandFailed(
     `there is no ledger in ${config.dataDir}; weir serve creates one, and --data DIR names another directory`,
   )
@@ -117,8 +117,8 @@ export async function withBooks<Result>(
 ): Promise<Result> {
   const config = configOf(flags)
   requireLedger(flags, config, options)
-  const isNew = !hasLedger(config.dataDir)
-  const store = await openSettledStore(config.dataDir)
+  const isNew = !hasLedger(config)
+  const store = await openSettledStore(config)
   if (isNew && !flags.values['json']) process.stderr.write(`weir: created a new ledger in ${config.dataDir}\n`)
   try {
     const changes = memoryChanges()

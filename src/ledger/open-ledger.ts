@@ -17,6 +17,8 @@ export interface LedgerParts {
   readonly maxJournalBytes: number
   /** Adds rows of the journal to the store, on a thread of its own. */
   apply(spans: readonly JournalSpan[]): Promise<void>
+  /** Called when the store has everything that an earlier process left, before anything is written to the journal. */
+  begin(): Promise<void>
   readonly events: LedgerEvents
 }
 
@@ -43,6 +45,7 @@ const LAST_FLUSH_MS = 10_000
 export async function openLedger(parts: LedgerParts): Promise<Ledger & { close(): Promise<void> }> {
   const { files, clock, events } = parts
   const firstSegment = await settleEarlierRuns(parts)
+  await parts.begin()
   const projector = createProjector({
     clock,
     apply: parts.apply,

@@ -45,6 +45,8 @@ export interface LedgerStore {
   addRows(rows: readonly LedgerRow[], through?: JournalPosition): Promise<void>
   /** How far the owner's journal is in the ledger; undefined if none of it is. */
   journalPosition(): Promise<JournalPosition | undefined>
+  /** Forgets it. Call when the owner's journal is over. */
+  forgetJournal(): Promise<void>
   /** Keeps a refused row outside the ledger, so in no sum and no invoice. */
   setAside(row: LedgerRow, reason: string, at: number): Promise<void>
   /** The rows that are set aside, the oldest first. */

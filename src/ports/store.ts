@@ -40,6 +40,9 @@ export interface AccountStore {
   setRequestsPerMinute(workspaceId: string, limit: number | null): Promise<void>
   setSpendLimit(workspaceId: string, limit: SpendLimit | null): Promise<void>
   setBuyer(workspaceId: string, buyer: Buyer): Promise<void>
-  /** Returns the version's id, which the store chooses: no two versions have the same one. */
-  addPriceVersion(version: Omit<PriceVersion, 'id'>): Promise<number>
+  /**
+   * Adds a version if the latest one of this model and workspace has the id `latest`; 0 stands for none. Returns the id of
+   * the new version, which the store chooses; undefined when somebody else has added one meanwhile.
+   */
+  addPriceVersion(version: Omit<PriceVersion, 'id'>, latest: number): Promise<number | undefined>
 }

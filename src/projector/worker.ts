@@ -2,13 +2,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { JournalSpan } from '../core/journal/positions.ts'
 import { journalFiles } from '../ledger/journal-files.ts'
 import { projectSpans } from '../ledger/projection.ts'
-import { openStoreHere } from '../store/open.ts'
+import { openStoreHere, type DatabaseChoice } from '../store/open.ts'
 import { systemClock } from '../system-clock.ts'
 
 /** The projector's thread: reads the journal, and adds its rows to the store. */
-export interface ProjectorOptions {
-  readonly dataDir: string
+export interface ProjectorOptions extends DatabaseChoice {
   readonly journalFolder: string
+  /** Whose journal it is; undefined: the data directory's. */
+  readonly owner: string | undefined
 }
 
 export interface ProjectorRequest {
@@ -20,8 +21,8 @@ export type ProjectorReply =
   | { readonly kind: 'failed'; readonly reason: string; readonly code: string | undefined }
   | { readonly kind: 'set_aside'; readonly requestId: string; readonly workspaceId: string; readonly reason: string }
 
-const { dataDir, journalFolder } = workerData as ProjectorOptions
-const store = openStoreHere({ dataDir, exclusive: false })
+const { journalFolder, ...options } = workerData as ProjectorOptions
+const store = await openStoreHere({ ...options, exclusive: false })
 const files = journalFiles(journalFolder)
 const reply = (message: ProjectorReply): void => parentPort?.postMessage(message)
 const projection = {

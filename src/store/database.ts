@@ -35,10 +35,11 @@ export type Transaction =
  *
  * - `invoices`: the next number. Without the lock, two invoices could take the same number.
  * - `keys`: the number of the last change of a key. Without the lock, a change could become visible after a later one.
+ * - `prices`: the latest version of each price. Without the lock, two replicas could add the same one.
  * - `usage_sums`: the end of the ledger, the sums, and which months are closed. Every transaction that adds rows needs
  *   it: without it, rows could become visible after `usage_summed` has passed them, or slip into a month that is being invoiced.
  */
-export type Lock = 'invoices' | 'keys' | 'usage_sums'
+export type Lock = 'invoices' | 'keys' | 'prices' | 'usage_sums'
 
 export interface Statement {
   /** With ? for each value. */
@@ -46,6 +47,8 @@ export interface Statement {
   /** Runs once for each set of values. A statement that returns rows has exactly one. */
   readonly runs: readonly Values[]
   readonly returns: 'rows' | 'nothing'
+  /** The sets of values are rows of `dialect.given`, so a database may take all of them in one run. */
+  readonly isForGiven?: true
 }
 
 export type Values = readonly (string | number | bigint | null)[]
@@ -65,6 +68,11 @@ export function command(sql: string, ...values: Values): Statement {
 /** A statement that runs for each set of values, however many there are. */
 export function commandForEach(sql: string, runs: readonly Values[]): Statement {
   return { sql, runs, returns: 'nothing' }
+}
+
+/** A statement over the rows that are given to it. Its SQL reads them from `dialect.given`, and has no other values. */
+export function commandForGiven(sql: string, rows: readonly Values[]): Statement {
+  return { sql, runs: rows, returns: 'nothing', isForGiven: true }
 }
 
 export async function readRows(database: Database, sql: string, ...values: Values): Promise<readonly Row[]> {

@@ -8,6 +8,8 @@
  * - texts compare by their bytes, so columns of text need that collation.
  */
 export interface SqlDialect {
+  /** A table of rows that the caller gives, for `commandForGiven`. The columns have the order of their values. */
+  given(columns: readonly GivenColumn[]): string
   /** The larger of two values. */
   greatest(one: string, other: string): string
   /** A select list of the texts in a JSON array. */
@@ -16,10 +18,29 @@ export interface SqlDialect {
   sumOfAmounts(column: string): string
 }
 
+export interface GivenColumn {
+  readonly name: string
+  readonly type: 'text' | 'integer'
+}
+
+// Ten million dollars are more pico-AUD than 64 bits hold, and SQLite knows no larger number.
+const sumOfAmounts = (column: string): string =>
+  `coalesce(sum(${column} / 1000000000), 0) AS amount_high, coalesce(sum(${column} % 1000000000), 0) AS amount_low`
+
 export const sqliteDialect: SqlDialect = {
+  // One row, since the statement runs once for each.
+  given: (columns) => `(SELECT ${columns.map(({ name }) => `? AS ${name}`).join(', ')})`,
   greatest: (one, other) => `max(${one}, ${other})`,
   selectTexts: (array) => `SELECT value FROM json_each(${array})`,
-  // Ten million dollars are more pico-AUD than 64 bits hold, and SQLite knows no larger number.
-  sumOfAmounts: (column) =>
-    `coalesce(sum(${column} / 1000000000), 0) AS amount_high, coalesce(sum(${column} % 1000000000), 0) AS amount_low`,
+  sumOfAmounts,
+}
+
+export const postgresDialect: SqlDialect = {
+  // All rows, as one array for each column.
+  given: (columns) =>
+    `(SELECT * FROM unnest(${columns.map(({ type }) => (type === 'text' ? '?::text[]' : '?::bigint[]')).join(', ')})
+      AS rows_given (${columns.map(({ name }) => name).join(', ')}))`,
+  greatest: (one, other) => `greatest(${one}, ${other})`,
+  selectTexts: (array) => `SELECT value FROM json_array_elements_text(${array}::json)`,
+  sumOfAmounts,
 }

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Store } from '../ports/store.ts'
-import type { DatabaseEvents } from './database.ts'
+import type { Database, DatabaseEvents } from './database.ts'
+import { openPostgres } from './postgres/client.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
@@ -13,36 +14,84 @@ import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { reportQueries } from './queries/reports.ts'
 import { usageQueries } from './queries/usage.ts'
-import { openSqlite, type SqliteDatabase } from './sqlite/client.ts'
+import { openSqlite } from './sqlite/client.ts'
 import { openSqliteHere } from './sqlite/in-this-thread.ts'
+import { lockForService } from './sqlite/open-database.ts'
 
 export type { DatabaseEvents }
 
-/** Whether the directory has been opened before. Opening it creates what is missing. */
-export function hasLedger(dataDir: string): boolean {
-  return existsSync(join(dataDir, 'weir.db'))
+/** Which database is behind a store: PostgreSQL at an address, or SQLite in the data directory. */
+export interface DatabaseChoice {
+  readonly dataDir: string
+  /** undefined: SQLite. It may contain a password. */
+  readonly databaseUrl?: string | undefined
 }
 
-export interface StoreOptions {
-  readonly dataDir: string
+/** Whether there are books already. Opening the store creates what is missing. PostgreSQL is always taken to have them. */
+export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
+  return databaseUrl !== undefined || existsSync(join(dataDir, 'weir.db'))
+}
+
+export interface StoreOptions extends DatabaseChoice {
   /** true for the service, of which a data directory has one at a time. Commands and readers share the directory. */
   readonly exclusive: boolean
   /** Whose journal this process writes; by default the data directory's. */
-  readonly owner?: string
-  readonly events?: DatabaseEvents
+  readonly owner?: string | undefined
+  readonly events?: DatabaseEvents | undefined
 }
+
+/** Of one store. A service has three: for accounts and documents, for reports, and for the projector. */
+const CONNECTIONS_MAX = 4
 
 /** Opens a store. This is the only place that chooses the database behind it. */
-export async function openStore({ dataDir, exclusive, owner, events }: StoreOptions): Promise<Store> {
-  return storeOn(await openSqlite({ dataDir, exclusive }, events), owner)
+export async function openStore({ dataDir, databaseUrl, exclusive, owner, events }: StoreOptions): Promise<Store> {
+  if (databaseUrl !== undefined) return openOnPostgres(databaseUrl, { dataDir, exclusive, owner, events })
+  const database = await openSqlite({ dataDir, exclusive }, events)
+  return storeOn(database, owner ?? database.directoryId)
 }
 
-/** A store for a thread that has nothing else to do: it waits for every transaction. */
-export function openStoreHere({ dataDir, exclusive, owner }: StoreOptions): Store {
-  return storeOn(openSqliteHere({ dataDir, exclusive }), owner)
+/** A store for a thread that has nothing else to do: with SQLite, it waits for every transaction. */
+export async function openStoreHere({ dataDir, databaseUrl, exclusive, owner }: StoreOptions): Promise<Store> {
+  if (databaseUrl !== undefined) return openOnPostgres(databaseUrl, { dataDir, exclusive, owner })
+  const database = openSqliteHere({ dataDir, exclusive })
+  return storeOn(database, owner ?? database.directoryId)
 }
 
-function storeOn(database: SqliteDatabase, owner = database.directoryId): Store {
+/** The data directory still has the journal, so it belongs to one service here, too. */
+async function openOnPostgres(
+  url: string,
+  { dataDir, exclusive, owner, events }: Omit<StoreOptions, 'databaseUrl'>,
+): Promise<Store> {
+  const lock = exclusive ? lockForService(dataDir) : undefined
+  try {
+    if (exclusive) refuseOtherBooks(dataDir)
+    const database = await openPostgres({ url, connectionsMax: CONNECTIONS_MAX, events })
+    const store = storeOn(database, owner ?? '')
+    return {
+      ...store,
+      async close() {
+        await store.close()
+        lock?.close()
+      },
+    }
+  } catch (error) {
+    lock?.close()
+    throw error
+  }
+}
+
+/** Its rows would silently be in no report and no invoice. */
+function refuseOtherBooks(dataDir: string): void {
+  if (!existsSync(join(dataDir, 'weir.db'))) return
+  throw Object.assign(
+    new Error(
+      `${dataDir} has a ledger of its own (weir.db): move it with weir migrate --to postgres://…, or choose another data_dir`,
+    ),
+    { code: 'ERR_DATA_DIR_LEDGER' },
+  )
+}
+
+function storeOn(database: Database & { isUp(): boolean }, owner: string): Store {
   return {
     ...accountQueries(database),
     ...keyQueries(database),

@@ -78,7 +78,7 @@ for (const adapter of storeAdapters) {
     let lastWorkspace = 0
 
     before(async () => {
-      database = adapter.create()
+      database = await adapter.create()
       store = await database.open()
       other = await database.open()
     })
@@ -235,12 +235,15 @@ for (const adapter of storeAdapters) {
         await assert.rejects(store.createKey({ ...key, id: 'key_e' }))
       })
 
-      it('numbers price versions as they come, and never two alike', async () => {
+      it('numbers price versions as they come, and adds none to a price that somebody else has changed', async () => {
         const workspaceId = await newWorkspace()
         const version = { model: 'meta/priced', workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3 }
-        const first = await store.addPriceVersion(version)
-        const own = await other.addPriceVersion({ ...version, workspaceId, prices: null })
-        assert.ok(own > first && first > 0)
+        const first = await store.addPriceVersion(version, 0)
+        assert.ok(first)
+        const own = await other.addPriceVersion({ ...version, workspaceId, prices: null }, 0)
+        assert.ok(own && own > first)
+        assert.equal(await store.addPriceVersion(version, 0), undefined)
+        assert.equal(await store.addPriceVersion({ ...version, workspaceId }, first), undefined)
         const prices = await store.priceVersions()
         assert.deepEqual(
           prices.filter(({ model }) => model === 'meta/priced'),
@@ -250,9 +253,11 @@ for (const adapter of storeAdapters) {
           ],
         )
         const many = await Promise.all(
-          Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).addPriceVersion(version)),
+          Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).addPriceVersion(version, first)),
         )
-        assert.equal(new Set([...many, first, own]).size, 42)
+        const [second, ...more] = many.filter((id) => id !== undefined)
+        assert.ok(second && second > own)
+        assert.deepEqual(more, [])
       })
     })
 
@@ -354,10 +359,10 @@ for (const adapter of storeAdapters) {
           Object.fromEntries(refused.map(({ requestId, reason }) => [requestId, reason])),
           Object.fromEntries(Object.keys(impossible).map((what) => [what, what])),
         )
-        const release = database.holdWriter()
+        const release = await database.holdWriter()
         const locked = settle(store, sampleRow('locked', base))
         await assert.rejects(locked, (error) => !(error instanceof RefusedWrite))
-        release()
+        await release()
         await settle(store, sampleRow('locked', base))
       })
 
@@ -889,7 +894,7 @@ for (const adapter of storeAdapters) {
       it('reads go on while somebody else writes', async () => {
         const workspaceId = await newWorkspace()
         await settle(store, sampleRow('before', { workspaceId }))
-        const release = database.holdWriter()
+        const release = await database.holdWriter()
         try {
           const asked = { workspaceId, ...always, groupBy: 'day' as const }
           await Promise.all([
@@ -914,27 +919,27 @@ for (const adapter of storeAdapters) {
           // Neither does opening a store that is up to date wait for a writer.
           await (await database.open()).workspaces()
         } finally {
-          release()
+          await release()
         }
       })
 
       it('writes go on while somebody else reads for long', async () => {
         const workspaceId = await newWorkspace()
-        const release = database.holdReader()
+        const release = await database.holdReader()
         try {
           await settle(store, sampleRow('during', { workspaceId }))
           assert.equal((await other.usageRow('during'))?.requestId, 'during')
         } finally {
-          release()
+          await release()
         }
       })
 
       it('a write waits for another one, and then succeeds', async () => {
         const workspaceId = await newWorkspace()
-        const release = database.holdWriter()
+        const release = await database.holdWriter()
         const written = settle(store, sampleRow('waiting', { workspaceId }))
         assert.equal(await other.usageRow('waiting'), undefined)
-        release()
+        await release()
         await written
         assert.equal((await other.usageRow('waiting'))?.requestId, 'waiting')
       })

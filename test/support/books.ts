@@ -52,14 +52,11 @@ export async function testBooks(now: number): Promise<TestBooks> {
       return accounts.setBuyer(name, { name, abn: '83914571673', address: null, purchaseOrder: null })
     },
     async price(model, list, at, workspaceId) {
-      const id = await store.addPriceVersion({
-        model,
-        workspaceId: workspaceId ?? null,
-        prices: list,
-        effectiveFrom: at,
-      })
+      const version = { model, workspaceId: workspaceId ?? null, prices: list, effectiveFrom: at }
+      const last = prices.findLast((it) => it.model === model && it.workspaceId === version.workspaceId)
+      const id = await store.addPriceVersion(version, last?.id ?? 0)
       prices = await store.priceVersions()
-      return id
+      return id!
     },
     async row(workspace, model, priceVersion, at, usage) {
       const full = { ...noUsage, ...usage }

@@ -12,6 +12,7 @@ import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { seededRandom } from '../../src/core/seeded-random.ts'
 import { journalFolder, openSettledStore } from '../../src/settled-books.ts'
+import type { DatabaseChoice } from '../../src/store/open.ts'
 import { stageConfig } from './chat-stage.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { scriptedEngine } from './scripted-engine.ts'
@@ -19,7 +20,7 @@ import { eventually } from './waiting.ts'
 
 /** Kills a service that is under load, again and again, and checks its books afterwards. */
 
-interface Received {
+export interface Received {
   readonly id: string
   readonly inputTokens: number
   readonly outputTokens: number
@@ -67,14 +68,14 @@ export async function killAgainAndAgain(rounds: number): Promise<{ received: num
       await Promise.all(callers)
     }
     // A command sees every row at once. What was under way is settled by the next start.
-    await check(dataDir, received)
+    await check({ dataDir }, received)
     child = startCli(['serve', '--config', configFile, '--data', dataDir])
     await started(child)
     const ended = once(child, 'exit')
     child.kill('SIGTERM')
     assert.deepEqual(await ended, [0, null])
     assert.deepEqual(readdirSync(journalFolder(dataDir)), [])
-    return { received: received.length, interrupted: await check(dataDir, received) }
+    return { received: received.length, interrupted: await check({ dataDir }, received) }
   } finally {
     child?.kill('SIGKILL')
     await engine.close()
@@ -89,7 +90,7 @@ async function started({ stdout }: ReturnType<typeof startCli>): Promise<ReturnT
 }
 
 /** Resolves only when the last byte of the answer has arrived. */
-async function askOnce(base: string, key: string, stream: boolean): Promise<Received> {
+export async function askOnce(base: string, key: string, stream: boolean): Promise<Received> {
   const response = await fetch(`${base}/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -112,8 +113,8 @@ async function askOnce(base: string, key: string, stream: boolean): Promise<Rece
 }
 
 /** Every received answer has one row with the same figures, and the books fit. Returns how many requests were cut off. */
-async function check(dataDir: string, received: readonly Received[]): Promise<number> {
-  const store = await openSettledStore(dataDir)
+export async function check(books: DatabaseChoice, received: readonly Received[]): Promise<number> {
+  const store = await openSettledStore(books)
   try {
     const workspaces = await store.workspaces()
     const rows = new Map<string, LedgerRow>()

@@ -14,6 +14,7 @@ export async function settleEarlierRuns(store: Store, dataDir: string, now: numb
     store,
     clock: { now: () => now, monotonic: () => 0 },
     maxJournalBytes: 0,
+    begin: async () => {},
     apply: () => Promise.resolve(),
     events: {
       interrupted: (requests) => (interrupted = requests),

@@ -2,36 +2,39 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
 import type { Store } from '../../src/ports/store.ts'
 import { openStore } from '../../src/store/open.ts'
+import { lockCall } from '../../src/store/postgres/locks.ts'
+import { startPostgres } from './postgres-server.ts'
 
 /** A kind of database that the store can have behind it. */
 export interface StoreAdapter {
   readonly name: string
   /** A new, empty database. */
-  create(): TestDatabase
+  create(): Promise<TestDatabase>
 }
 
 export interface TestDatabase {
   /** Opens it once more, as another process would; without an owner, as the one that it belongs to. */
   open(owner?: string): Promise<Store>
   /** Keeps another writer's transaction open until the returned function is called. */
-  holdWriter(): () => void
+  holdWriter(): Promise<() => Promise<void>>
   /** Keeps a reader's transaction open, which has seen what is there now. */
-  holdReader(): () => void
+  holdReader(): Promise<() => Promise<void>>
   /** Closes every store, and removes the data. */
   remove(): Promise<void>
 }
 
 const sqlite: StoreAdapter = {
   name: 'SQLite',
-  create() {
+  async create() {
     const dataDir = mkdtempSync(join(tmpdir(), 'weir-store-'))
     const stores: Store[] = []
-    const hold = (...statements: string[]) => {
+    const hold = async (...statements: string[]) => {
       const database = new DatabaseSync(join(dataDir, 'weir.db'))
       for (const sql of statements) database.exec(sql)
-      return () => database.close()
+      return async () => database.close()
     }
     return {
       async open(owner) {
@@ -49,4 +52,35 @@ const sqlite: StoreAdapter = {
   },
 }
 
-export const storeAdapters: readonly StoreAdapter[] = [sqlite]
+const postgres: StoreAdapter = {
+  name: 'PostgreSQL',
+  async create() {
+    const dataDir = mkdtempSync(join(tmpdir(), 'weir-store-'))
+    const server = await startPostgres()
+    const databaseUrl = await server.createDatabase()
+    const stores: Store[] = []
+    const hold = async (...statements: string[]) => {
+      const client = new pg.Client(databaseUrl)
+      await client.connect()
+      for (const sql of statements) await client.query(sql)
+      return () => client.end()
+    }
+    return {
+      async open(owner = 'owner') {
+        const store = await openStore({ dataDir, databaseUrl, exclusive: false, owner })
+        stores.push(store)
+        return store
+      },
+      holdWriter: () =>
+        hold('BEGIN', lockCall('invoices'), lockCall('keys'), lockCall('prices'), lockCall('usage_sums')),
+      holdReader: () => hold('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM ledger'),
+      async remove() {
+        await Promise.all(stores.map((store) => store.close()))
+        await server.remove()
+        rmSync(dataDir, { recursive: true, force: true })
+      },
+    }
+  },
+}
+
+export const storeAdapters: readonly StoreAdapter[] = [sqlite, postgres]

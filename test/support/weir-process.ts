@@ -122,7 +122,7 @@ async function processIn(
         body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
       }),
     async ledger() {
-      const store = await openSettledStore(dataDir)
+      const store = await openSettledStore({ dataDir, databaseUrl: environment['WEIR_DATABASE_URL'] })
       try {
         const workspaces = await store.workspaces()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

@@ -117,7 +117,7 @@ export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {
       }),
     admin,
     async ledger() {
-      const store = await openSettledStore(dataDir)
+      const store = await openSettledStore({ dataDir })
       try {
         const workspaces = await store.workspaces()
         return await store.usage(usageQuery(workspaces[0]?.id ?? '', {}))

@@ -4,6 +4,7 @@ import { tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { loadConfig, type Config } from '../../src/config.ts'
+import { withoutPassword } from '../../src/core/address-without-password.ts'
 import { ConfigError } from '../../src/core/checked-yaml.ts'
 import { memoryToParse } from '../../src/core/json/json-body.ts'
 
@@ -100,8 +101,8 @@ describe('a mistake in weir.yaml is reported with the file, the line, the key an
     ],
     [
       'a database that is not supported',
-      'database: postgres://db',
-      'weir.yaml:1: database: must be "sqlite", but is "postgres://db"',
+      'database: mysql://db',
+      'weir.yaml:1: database: must be sqlite, or the address of a PostgreSQL, such as postgres://weir@host:5432/weir',
     ],
     [
       'an operator token that is too short',
@@ -340,8 +341,19 @@ describe('the environment', () => {
     assert.ok(!message.includes('secret'))
   })
 
-  it('is refused when it asks for another database, rather than silently ignored', () => {
-    assert.match(mistakeIn('', { WEIR_DATABASE_URL: 'postgres://db' }), /^WEIR_DATABASE_URL: /)
+  it('chooses the database, and shows it without its password', () => {
+    assert.equal(load('').databaseUrl, undefined)
+    assert.equal(load('database: sqlite\n').databaseUrl, undefined)
+    assert.equal(load('database: postgresql://db/weir\n').databaseUrl, 'postgresql://db/weir')
+    const secret = 'postgres://weir:p@ss/word@db:5433/weir?password=pass'
+    const config = load('database: sqlite\n', { WEIR_DATABASE_URL: secret.replace('@ss/', '%40ss%2F') })
+    const shown = config.settings.find(({ key }) => key === 'database')
+    assert.deepEqual(shown, { key: 'database', value: 'postgres://db:5433/weir', source: 'WEIR_DATABASE_URL' })
+    assert.equal(withoutPassword(secret), 'postgres://db:5433/weir')
+    const message = mistakeIn('', { WEIR_DATABASE_URL: 'mysql://secret@db' })
+    assert.match(message, /^WEIR_DATABASE_URL: must be sqlite, or the address of a PostgreSQL/)
+    assert.ok(!message.includes('secret'))
+    assert.match(mistakeIn('database: postgres//db\n'), /database: must be sqlite, or the address/)
   })
 
   it('chooses the Redis where services meet, and shows it without its password', () => {

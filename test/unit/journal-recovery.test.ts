@@ -48,6 +48,7 @@ async function start(
     store,
     clock,
     maxJournalBytes: Infinity,
+    begin: async () => {},
     apply: async () => {},
     events: {
       interrupted: (requests) => interrupted.push(requests),

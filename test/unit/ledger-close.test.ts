@@ -24,6 +24,7 @@ async function bench(clock: HandClock, isFailing: () => boolean = () => false): 
     store,
     clock,
     maxJournalBytes: Infinity,
+    begin: async () => {},
     apply(spans) {
       applications++
       return projectSpans({ files: disk, store, now: clock.now, setAside() {} }, spans)

@@ -3,6 +3,10 @@ import type { PriceVersion, Workspace } from '../../ports/accounts.ts'
 import type { AccountStore } from '../../ports/store.ts'
 import { query, readRows, writeOne, type Database, type Row } from '../database.ts'
 
+const ADD_PRICE = `INSERT INTO price_versions (model, workspace_id, prices, effective_from) SELECT ?, ?, ?, ?
+  WHERE ? = (SELECT coalesce(max(id), 0) FROM price_versions WHERE model = ? AND coalesce(workspace_id, '') = ?)
+  RETURNING id`
+
 export function accountQueries(database: Database): AccountStore {
   return {
     workspaces: async () =>
@@ -38,16 +42,14 @@ export function accountQueries(database: Database): AccountStore {
         purchaseOrder,
         id,
       ),
-    async addPriceVersion(it) {
-      const sql =
-        'INSERT INTO price_versions (model, workspace_id, prices, effective_from) VALUES (?, ?, ?, ?) RETURNING id'
-      const prices = it.prices && JSON.stringify(it.prices)
+    async addPriceVersion({ model, workspaceId, prices, effectiveFrom }, latest) {
+      const values = [model, workspaceId, prices && JSON.stringify(prices), effectiveFrom]
       const [added] = await database.transact({
         access: 'write',
-        locks: [],
-        statements: [query(sql, it.model, it.workspaceId, prices, it.effectiveFrom)],
+        locks: ['prices'],
+        statements: [query(ADD_PRICE, ...values, latest, model, workspaceId ?? '')],
       })
-      return Number(added?.[0]?.['id'])
+      return added?.[0] && Number(added[0]['id'])
     },
   }
 }

@@ -1,6 +1,7 @@
 import { CREDIT, documentOfRow, type Intent, type LedgerRow, type Outcome } from '../../core/money/ledger.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Row, Values } from '../database.ts'
+import type { GivenColumn } from '../fragments.ts'
 
 /** Ledger rows as the tables have them. */
 
@@ -37,6 +38,25 @@ export const ROW_COLUMNS = [
   'settled_at',
   'settled_day',
 ] as const
+
+const TEXT_COLUMNS: ReadonlySet<string> = new Set<(typeof ROW_COLUMNS)[number]>([
+  'request_id',
+  'workspace_id',
+  'key_id',
+  'model',
+  'lane',
+  'endpoint',
+  'outcome',
+  'corrects',
+  'credit_note',
+  'reason',
+])
+
+/** The columns of rows that are given to a statement, in the order of `rowValues`. */
+export const GIVEN_COLUMNS: readonly GivenColumn[] = ROW_COLUMNS.map((name) => ({
+  name,
+  type: TEXT_COLUMNS.has(name) ? 'text' : 'integer',
+}))
 
 /** A ? for each column. */
 export const placeholders = (columns: readonly string[]): string => columns.map(() => '?').join(', ')

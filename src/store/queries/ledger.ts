@@ -3,7 +3,7 @@ import { RefusedWrite } from '../../core/refused-write.ts'
 import type { LedgerStore } from '../../ports/ledger.ts'
 import {
   command,
-  commandForEach,
+  commandForGiven,
   readRows,
   writeOne,
   type Database,
@@ -13,7 +13,7 @@ import {
   type Values,
 } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
-import { placeholders, readIntentValues, readRefusedText, refusedText, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
+import { GIVEN_COLUMNS, readIntentValues, readRefusedText, refusedText, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
 
 const SET_ASIDE = `INSERT INTO ledger_refused (request_id, workspace_id, refused_at, reason, content)
@@ -25,16 +25,12 @@ const APPLIED = `INSERT INTO journal_positions (owner, segment, position) VALUES
 const POSITION = 'SELECT segment, position FROM journal_positions WHERE owner = ?'
 const EARLIER_INTENTS = 'SELECT requests FROM intents WHERE owner = ?'
 const FORGET_INTENTS = 'DELETE FROM intents WHERE owner = ?'
-const NO_LONGER_REFUSED = 'DELETE FROM ledger_refused WHERE request_id = ?'
 
 /** The owner is the same after a restart, and has one journal. */
 export function ledgerQueries(database: Database, owner: string): LedgerStore {
   const SETTLE = settle(database.dialect)
-  const settling = (rows: readonly LedgerRow[]): Statement =>
-    commandForEach(
-      SETTLE,
-      rows.map((row) => [...rowValues(row), row.workspaceId]),
-    )
+  const NO_LONGER_REFUSED = `DELETE FROM ledger_refused WHERE request_id IN (${database.dialect.selectTexts('?')})`
+  const settling = (rows: readonly LedgerRow[]): Statement => commandForGiven(SETTLE, rows.map(rowValues))
 
   return {
     async addRows(rows, through) {
@@ -45,6 +41,7 @@ export function ledgerQueries(database: Database, owner: string): LedgerStore {
       const [row] = await readRows(database, POSITION, owner)
       return row && { segment: Number(row['segment']), offset: Number(row['position']) }
     },
+    forgetJournal: () => writeOne(database, 'DELETE FROM journal_positions WHERE owner = ?', owner),
     async setAside(row, reason, at) {
       await writeOne(database, SET_ASIDE, row.requestId, row.workspaceId, at, reason, refusedText(row))
     },
@@ -59,8 +56,8 @@ export function ledgerQueries(database: Database, owner: string): LedgerStore {
       }))
     },
     async addRefused(rows) {
-      const ids = rows.map(({ requestId }) => [requestId])
-      await database.transact(prepared(() => addingRows([settling(rows), commandForEach(NO_LONGER_REFUSED, ids)])))
+      const ids = JSON.stringify(rows.map(({ requestId }) => requestId))
+      await database.transact(prepared(() => addingRows([settling(rows), command(NO_LONGER_REFUSED, ids)])))
     },
     async earlierIntents() {
       const batches = await readRows(database, EARLIER_INTENTS, owner)
@@ -91,13 +88,14 @@ function prepared(transaction: () => Transaction): Transaction {
  * Rows may be added again after an error of unknown effect, so a row that is there already stays as it is.
  * A row that comes after its month was invoiced belongs to the next month, so that each row is in one invoice.
  */
-function settle({ greatest }: SqlDialect): string {
-  const asGiven = ROW_COLUMNS.slice(0, -2)
-  return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')})
-    SELECT ${placeholders(asGiven)}, ${greatest('?', 'closed.until')}, ${greatest('?', 'closed.until')}
-    FROM (SELECT coalesce(max(period_to), 0) AS until FROM invoices
-      WHERE workspace_id = ? AND kind = 'tax_invoice') AS closed
-    WHERE true ON CONFLICT DO NOTHING`
+function settle({ given, greatest }: SqlDialect): string {
+  const closed = `(SELECT coalesce(max(period_to), 0) FROM invoices
+    WHERE invoices.workspace_id = given.workspace_id AND kind = 'tax_invoice')`
+  const values = ROW_COLUMNS.map((column) =>
+    column === 'settled_at' || column === 'settled_day' ? greatest(`given.${column}`, closed) : `given.${column}`,
+  )
+  return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${values.join(', ')}
+    FROM ${given(GIVEN_COLUMNS)} AS given WHERE true ON CONFLICT DO NOTHING`
 }
 
 const idOf = (row: Row): string => String(row['request_id'])

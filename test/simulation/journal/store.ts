@@ -26,6 +26,7 @@ export function simulatedStore(before: StoreState, history: History, isFailing: 
     state: () => state,
     addRows: async (rows, through) => transact({ rows, aside: [], position: through }),
     journalPosition: async () => state.position,
+    forgetJournal: async () => {},
     setAside: async (row) => transact({ rows: [], aside: [row], position: undefined }),
     refusedRows: async () =>
       [...state.aside.values()].map((row) => ({ ...row, reason: 'no such month', refusedAt: 0, row })),

@@ -185,6 +185,7 @@ class World {
         store,
         clock: this.#time.clock,
         maxJournalBytes: this.#random() < 0.2 ? 500 : Infinity,
+        begin: async () => {},
         apply: (spans) => this.#code.projectSpans(projection, spans),
         events: {
           interrupted() {},

@@ -167,7 +167,7 @@ function openDescriptors(pid: number): string[] {
 }
 
 async function everyRow(dataDir: string): Promise<readonly LedgerRow[]> {
-  const store = await openSettledStore(dataDir)
+  const store = await openSettledStore({ dataDir })
   const rows: LedgerRow[] = []
   try {
     const workspaces = await store.workspaces()

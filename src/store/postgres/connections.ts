@@ -1,0 +1,139 @@
+import pg from 'pg'
+import { withoutPassword } from '../../core/address-without-password.ts'
+import type { DatabaseEvents } from '../database.ts'
+import { databaseFailure, explained, isAway } from './failures.ts'
+
+/** A bounded number of connections to one PostgreSQL. */
+export interface Connections {
+  /** Runs `work` on a connection of its own. Rejects at once while PostgreSQL is away. */
+  use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>
+  /** False while PostgreSQL does not answer. */
+  isUp(): boolean
+  close(): Promise<void>
+}
+
+export interface ConnectionsOptions {
+  readonly url: string
+  readonly connectionsMax: number
+  readonly events?: DatabaseEvents | undefined
+  /** Runs on the first connection. If it fails, nothing is opened. */
+  prepare(client: pg.PoolClient): Promise<void>
+}
+
+/** How long a new connection may take, and how long somebody waits for a free one. */
+const CONNECT_MS = 5000
+const IDLE_MS = 60_000
+const STATEMENT_MS = 60_000
+/** Longer than PostgreSQL's own limit: then it is the connection that does not answer. */
+const ANSWER_MS = STATEMENT_MS + 5000
+/** How long a write waits for another replica. */
+const LOCK_MS = 4000
+/** A replica that stands still in the middle of a transaction must not keep its locks. */
+const STANDSTILL_MS = 10_000
+const WAITING_MAX = 1000
+const LOOK_MS = 500
+
+/** Integers are bigint, also sums of them, which PostgreSQL makes `numeric`. Everything else is text. */
+const INTEGERS = new Set([
+  pg.types.builtins.INT2,
+  pg.types.builtins.INT4,
+  pg.types.builtins.INT8,
+  pg.types.builtins.NUMERIC,
+])
+const types = {
+  getTypeParser: (type: number) => (INTEGERS.has(type) ? (text: string) => BigInt(text) : (text: string) => text),
+} as pg.CustomTypesConfig
+
+export async function openConnections(options: ConnectionsOptions): Promise<Connections> {
+  const { url, connectionsMax, events, prepare } = options
+  const address = withoutPassword(url)
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connectionsMax,
+    types,
+    application_name: 'weir',
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    idleTimeoutMillis: IDLE_MS,
+    statement_timeout: STATEMENT_MS,
+    lock_timeout: LOCK_MS,
+    query_timeout: ANSWER_MS,
+    idle_in_transaction_session_timeout: STANDSTILL_MS,
+  })
+  let isUp = false
+  let isClosed = false
+  let closed: Promise<void> | undefined
+  let look: NodeJS.Timeout | undefined
+  pool.on('error', noticed)
+  // The pool listens only while a connection is idle; whoever uses one hears of it from the query.
+  pool.on('connect', (client) => client.on('error', noticed))
+
+  /** Hears of every failure, and finds out when PostgreSQL is back. */
+  function noticed(error: Error): void {
+    if (!isUp || isClosed || !isAway(error)) return
+    isUp = false
+    events?.ended(explained(error, address))
+    lookAgain()
+  }
+
+  function lookAgain(): void {
+    look = setTimeout(() => {
+      pool.query('SELECT 1').then(() => {
+        if (isClosed) return
+        isUp = true
+        events?.replaced()
+      }, lookAgain)
+    }, LOOK_MS)
+    if (isClosed) clearTimeout(look)
+  }
+
+  async function connect(): Promise<pg.PoolClient> {
+    if (pool.waitingCount >= WAITING_MAX) throw busy()
+    try {
+      return await pool.connect()
+    } catch (error) {
+      if (pool.totalCount >= connectionsMax && pool.idleCount === 0) throw busy(error)
+      throw error
+    }
+  }
+
+  const busy = (cause?: unknown): Error =>
+    databaseFailure('ERR_DATABASE_BUSY', `${address}: all ${connectionsMax} connections are in use: try again`, cause)
+
+  async function use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    let client: pg.PoolClient | undefined
+    try {
+      client = await connect()
+      const result = await work(client)
+      client.release()
+      return result
+    } catch (error) {
+      client?.release(isAway(error))
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_DATABASE_BUSY') noticed(error as Error)
+      throw explained(error, address)
+    }
+  }
+
+  function close(): Promise<void> {
+    isClosed = true
+    clearTimeout(look)
+    return (closed ??= pool.end())
+  }
+
+  try {
+    await use(prepare)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  isUp = true
+  return {
+    isUp: () => isUp,
+    async use(work) {
+      if (isClosed) throw new Error('the store is closed')
+      if (!isUp) throw databaseFailure('ERR_DATABASE_AWAY', `${address}: PostgreSQL does not answer`)
+      return use(work)
+    },
+    close,
+  }
+}

@@ -1,0 +1,14 @@
+import type { Lock } from '../database.ts'
+
+/** Locks by name are advisory locks of PostgreSQL, which end with their transaction. Their class keeps them apart from others'. */
+const CLASS = 0x57_45_49_52
+const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
+  migration: 0,
+  invoices: 1,
+  keys: 2,
+  prices: 3,
+  usage_sums: 4,
+}
+
+/** Waits until nobody else has the lock. */
+export const lockCall = (lock: Lock | 'migration'): string => `SELECT pg_advisory_xact_lock(${CLASS}, ${NUMBERS[lock]})`

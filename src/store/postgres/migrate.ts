@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import type { ClientBase } from 'pg'
+import { databaseFailure } from './failures.ts'
+import { lockCall } from './locks.ts'
+
+/**
+ * The steps from an empty database to today's tables; `schema_steps` has those that were taken. A step never changes
+ * once it is here, since databases out there have taken it: add a new one at the end.
+ */
+export const steps = ['0001-first-tables.sql'] as const
+
+export const readStep = (step: string): string =>
+  readFileSync(new URL(`../migrations/postgres/${step}`, import.meta.url), 'utf8')
+
+const OLDEST_SERVER = 150_000
+
+/** Takes the steps that are missing, in one transaction. Replicas that start at once wait for each other. */
+export async function migrate(client: ClientBase, address: string): Promise<void> {
+  await requireFit(client, address)
+  if ((await takenSteps(client, address)) === steps.length) return
+  await client.query('BEGIN; SET LOCAL lock_timeout = 0')
+  try {
+    await client.query(lockCall('migration'))
+    const taken = await takenSteps(client, address)
+    if (taken === 0) await client.query('CREATE TABLE IF NOT EXISTS schema_steps (step BIGINT PRIMARY KEY)')
+    for (const [index, step] of steps.slice(taken).entries()) {
+      await client.query(readStep(step))
+      await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])
+    }
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+async function requireFit(client: ClientBase, address: string): Promise<void> {
+  const { rows } = await client.query<{ version: string; encoding: string }>(
+    "SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding",
+  )
+  const [{ version, encoding } = { version: '0', encoding: '' }] = rows
+  if (Number(version) < OLDEST_SERVER) {
+    throw databaseFailure('ERR_DATABASE_OLD', `${address}: Weir needs PostgreSQL 15 or later`)
+  }
+  if (encoding !== 'UTF8') {
+    throw databaseFailure(
+      'ERR_DATABASE_ENCODING',
+      `${address}: the database has the encoding ${encoding}; create it with createdb --encoding=UTF8 --template=template0`,
+    )
+  }
+}
+
+/** How many steps the database has taken. Throws when a newer version of Weir took more. */
+async function takenSteps(client: ClientBase, address: string): Promise<number> {
+  // Not to_regclass, which may remember from before the lock that there is no such table.
+  const { rows: found } = await client.query(
+    "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_steps'",
+  )
+  if (found.length === 0) return 0
+  const { rows } = await client.query<{ taken: bigint }>('SELECT count(*) AS taken FROM schema_steps')
+  const taken = Number(rows[0]?.taken)
+  if (taken <= steps.length) return taken
+  throw databaseFailure(
+    'ERR_DATABASE_NEWER',
+    `${address} was written by a newer version of Weir (schema ${taken}; this version knows ${steps.length})`,
+  )
+}

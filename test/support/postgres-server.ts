@@ -1,0 +1,115 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { eventually } from './waiting.ts'
+
+/** A real PostgreSQL on loopback, with a cluster of its own and settings that make it fast rather than durable. */
+export interface PostgresServer {
+  readonly port: number
+  /** The address of a new, empty database. */
+  createDatabase(): Promise<string>
+  /** Ends it at once, as a crash would. Everything that was committed is there after the next start. */
+  kill(): Promise<void>
+  start(): Promise<void>
+  signal(name: NodeJS.Signals): void
+  /** Ends it and removes its folder. */
+  remove(): Promise<void>
+}
+
+const FAST = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', 'jit=off', 'max_connections=100']
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const programs = programsFolder()
+  const folder = mkdtempSync(join(tmpdir(), 'weir-postgres-'))
+  const account = unprivilegedAccount()
+  if (account) chownSync(folder, account.uid, account.gid)
+  const data = join(folder, 'data')
+  const port = await freePort()
+  let child: ChildProcess | undefined
+  let databases = 0
+
+  async function start(): Promise<void> {
+    const settings = [...FAST, `unix_socket_directories=${folder}`, 'listen_addresses=127.0.0.1', `port=${port}`]
+    const options = ['-D', data, ...settings.flatMap((it) => ['-c', it])]
+    const started = spawn(join(programs, 'postgres'), options, { stdio: 'ignore', cwd: folder, ...account })
+    child = started
+    await eventually('PostgreSQL answers', async () => {
+      if (started.exitCode !== null) throw new Error(`postgres ended with ${started.exitCode}`)
+      return ask('SELECT 1').then(
+        () => true,
+        () => false,
+      )
+    })
+  }
+
+  async function ask(sql: string): Promise<void> {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'weir', database: 'postgres' })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.query(sql)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+
+  async function kill(): Promise<void> {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const over = once(child, 'exit')
+    // Immediate shutdown: all its processes end at once, and the next start recovers as after a crash.
+    child.kill('SIGQUIT')
+    await over
+  }
+
+  execFileSync(join(programs, 'initdb'), ['-D', data, '-U', 'weir', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: folder,
+    ...account,
+  })
+  await start()
+  return {
+    port,
+    start,
+    kill,
+    async createDatabase() {
+      const name = `weir_${++databases}`
+      await ask(`CREATE DATABASE ${name}`)
+      return `postgres://weir:never-shown@127.0.0.1:${port}/${name}`
+    },
+    signal: (name) => void child?.kill(name),
+    async remove() {
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Debian keeps the programs of each version in a folder of their own, outside the path. */
+function programsFolder(): string {
+  const versions = '/usr/lib/postgresql'
+  const found = existsSync(versions) ? readdirSync(versions).map((version) => join(versions, version, 'bin')) : []
+  const inPath = (process.env['PATH'] ?? '').split(':')
+  const folder = [...found.toSorted().toReversed(), ...inPath].find((it) => existsSync(join(it, 'initdb')))
+  if (folder === undefined) throw new Error('these tests need PostgreSQL 15 or later: install the package postgresql')
+  return folder
+}
+
+/** PostgreSQL refuses to run as root, so root runs it as the account that its package makes. */
+function unprivilegedAccount(): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  return { uid: idOf('-u'), gid: idOf('-g') }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

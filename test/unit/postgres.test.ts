@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { command, query, readRows } from '../../src/store/database.ts'
+import { openStore } from '../../src/store/open.ts'
+import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
+import { readStep, steps } from '../../src/store/postgres/migrate.ts'
+import * as sqlite from '../../src/store/sqlite/migrate.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { eventually } from '../support/waiting.ts'
+
+/** Databases out there have taken these steps as they are. */
+const released: Readonly<Record<string, string>> = {
+  '0001-first-tables.sql': 'ec6e80c4bfb52e03760b08ce2d7232d57f83e58bc0a667eca030f3eadc8aba37',
+}
+
+describe('PostgreSQL behind the store', () => {
+  let server: PostgresServer
+  let url: string
+  let database: PostgresDatabase
+  const opened: { close(): Promise<void> }[] = []
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-postgres-test-'))
+
+  const open = async (address: string): Promise<PostgresDatabase> => {
+    const one = await openPostgres({ url: address, connectionsMax: 2 })
+    opened.push(one)
+    return one
+  }
+
+  before(async () => {
+    server = await startPostgres()
+    url = await server.createDatabase()
+    database = await open(url)
+  })
+  after(async () => {
+    for (const it of opened) await it.close()
+    await server.remove()
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+
+  describe('the migrations', () => {
+    it('never change once they are released', () => {
+      for (const [step, expected] of Object.entries(released)) {
+        assert.equal(hash('sha256', readStep(step)), expected, `${step} has changed, but databases have taken it`)
+      }
+      assert.deepEqual(steps, Object.keys(released), 'pin the hash of a new step here, at the end')
+      const folder = new URL('../../src/store/migrations/postgres/', import.meta.url)
+      assert.deepEqual(readdirSync(folder).toSorted(), steps)
+    })
+
+    it('lead to the tables and columns that SQLite has', async () => {
+      const other = new DatabaseSync(':memory:')
+      other.enableDefensive(false)
+      for (const step of sqlite.steps) other.exec(sqlite.readStep(step))
+      const inSqlite = other
+        .prepare(
+          `SELECT tables.name AS table_name, columns.name AS column_name, columns."notnull" AS required
+           FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
+           WHERE tables.type = 'table' AND tables.name <> 'data_directory'`,
+        )
+        .all()
+      const rows = await readRows(
+        database,
+        `SELECT table_name, column_name, CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END AS required
+         FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'schema_steps'`,
+      )
+      const named = (found: readonly Record<string, unknown>[]): readonly string[] =>
+        found.map((row) => `${String(row['table_name'])}.${String(row['column_name'])}`).toSorted()
+      assert.deepEqual(named(rows), named(inSqlite))
+      // SQLite does not say so of the columns of a primary key.
+      const required = new Set(named(rows.filter((row) => row['required'] === 1n)))
+      assert.deepEqual(
+        named(inSqlite.filter((row) => row['required'] === 1)).filter((column) => !required.has(column)),
+        [],
+      )
+    })
+
+    it('are taken once when several replicas start at the same time', async () => {
+      const fresh = await server.createDatabase()
+      const [one] = await Promise.all([0, 1, 2, 3].map(() => open(fresh)))
+      const taken = await readRows(one!, 'SELECT step FROM schema_steps')
+      assert.equal(taken.length, steps.length)
+    })
+
+    it('are refused when a newer version of Weir has taken more', async () => {
+      const newer = await server.createDatabase()
+      const one = await open(newer)
+      const statements = [command('INSERT INTO schema_steps VALUES (?)', steps.length + 1)]
+      await one.transact({ access: 'write', locks: [], statements })
+      await assert.rejects(open(newer), { code: 'ERR_DATABASE_NEWER', message: /newer version of Weir \(schema 2;/ })
+    })
+  })
+
+  it('keeps its word: rows and documents cannot be changed or removed, by anybody', async () => {
+    const store = await openStore({ dataDir, databaseUrl: url, exclusive: false })
+    opened.push(store)
+    await store.addRows([sampleRow('for good')])
+    await store.beginAudit({
+      at: 1,
+      actor: 'a',
+      requestId: 'r',
+      action: 'x',
+      subject: 's',
+      request: null,
+      before: null,
+    })
+    const client = new pg.Client(url)
+    await client.connect()
+    try {
+      for (const sql of [
+        'UPDATE ledger SET amount_pico_aud = 0',
+        'DELETE FROM ledger',
+        'TRUNCATE ledger CASCADE',
+        'TRUNCATE invoices CASCADE',
+        'DELETE FROM audit_log',
+        "UPDATE audit_log SET actor = 'somebody else'",
+      ]) {
+        await assert.rejects(client.query(sql), /append-only|never changes/, sql)
+      }
+    } finally {
+      await client.end()
+    }
+  })
+
+  it('reads several tables at one moment', async () => {
+    const statements = [
+      query('SELECT count(*) AS rows FROM ledger'),
+      query('SELECT pg_sleep(0.2)'),
+      query('SELECT count(*) AS rows FROM ledger'),
+    ]
+    const reading = database.transact({ access: 'read', statements })
+    const store = await openStore({ dataDir, databaseUrl: url, exclusive: false })
+    opened.push(store)
+    await store.addRows([sampleRow('meanwhile')])
+    const [first, , last] = await reading
+    assert.deepEqual(first, last)
+  })
+
+  it('says in one line what to do when it cannot be opened, without the password', async () => {
+    const wrong: readonly (readonly [string, string, RegExp])[] = [
+      [url.replace(/\/weir_\d+$/, '/nothing'), 'ERR_DATABASE_MISSING', /"nothing" does not exist: create it/],
+      [url.replace('weir:', 'nobody:'), 'ERR_DATABASE_LOGIN', /PostgreSQL refuses the login .*: correct the user/],
+      [url.replace(/:\d+\//, ':1/'), 'ERR_DATABASE_AWAY', /does not answer \(.*\): start it, or correct database/],
+    ]
+    for (const [address, code, message] of wrong) {
+      const error = await openPostgres({ url: address, connectionsMax: 1 }).then(
+        () => assert.fail(address),
+        (it: NodeJS.ErrnoException) => it,
+      )
+      assert.equal(error.code, code, error.message)
+      assert.match(error.message, message)
+      assert.ok(!error.message.includes('never-shown') && !error.message.includes('\n'))
+    }
+  })
+
+  it('tells when it is away and when it is back, and refuses at once meanwhile', async () => {
+    const told: string[] = []
+    const events = {
+      ended: ({ message }: Error) => told.push(message.replace(/.*: PostgreSQL does not answer.*/, 'away')),
+      replaced: () => told.push('back'),
+      lost: () => told.push('lost'),
+    }
+    const watched = await openPostgres({ url, connectionsMax: 2, events })
+    opened.push(watched)
+    await server.kill()
+    await assert.rejects(readRows(watched, 'SELECT 1 AS one'))
+    await eventually('it is away', () => !watched.isUp())
+    await assert.rejects(readRows(watched, 'SELECT 1 AS one'), { code: 'ERR_DATABASE_AWAY' })
+    await server.start()
+    await eventually('it is back', () => watched.isUp())
+    assert.deepEqual(await readRows(watched, 'SELECT 1 AS one'), [{ one: 1n }])
+    assert.deepEqual(told, ['away', 'back'])
+  })
+})
