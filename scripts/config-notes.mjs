@@ -96,7 +96,7 @@ export const configNotes = {
     'How the addresses share the load: see [warm prefixes](../guides/warm-prefixes.md).',
   ],
   'models[].serverless.engine.cache_tokens': [
-    '`500000`',
+    'what a server of kind `vllm`, `sglang` or `llamacpp` says, else `500000`',
     'How many tokens of prompts the cache of each address holds.',
   ],
   'models[].serverless.engine.share_prefixes': [

@@ -20,7 +20,7 @@ import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
 import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
 import { formatAud } from './core/money/money.ts'
-import { healthCheckOf } from './dialects/health-check.ts'
+import { engineQuestions } from './dialects/engine-questions.ts'
 import { engineSet } from './engines/engine-set.ts'
 import { failureCounts } from './engines/failure-counts.ts'
 import { serverActivities } from './engines/server-activity.ts'
@@ -155,9 +155,9 @@ async function assemble(
       description.kind === 'embedded'
         ? local.engine(description.model, (socketPath) =>
             // Its host only starts with the first call, so there may be nothing to watch.
-            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, surroundings, undefined),
+            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, surroundings, {}),
           )
-        : openUpstream(description, surroundings, healthCheckOf(description)),
+        : openUpstream(description, surroundings, engineQuestions(description)),
     ),
     (it) => it.close(),
   )

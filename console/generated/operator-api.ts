@@ -656,6 +656,7 @@ export interface Operations {
           in_flight: number
           failures: number
           last_failure: string | null
+          cache_tokens: number | null
         }[]
         download: { received_bytes: number; total_bytes: number | null; problem: string | null } | null
       }[]

@@ -294,7 +294,7 @@ function toEngine(
     apiKey,
     scores: engine.scores,
     balance: engine.balance ?? (generates && urls.length > 1 ? 'prefix' : 'least_busy'),
-    cacheTokens: engine.cache_tokens ?? 500_000,
+    cacheTokens: engine.cache_tokens,
     sharePrefixes: engine.share_prefixes ?? false,
     // Generous, because an answer that is not streamed arrives late, and a model may pause while it thinks.
     firstByteTimeoutMs: engine.first_byte_timeout_ms ?? 600_000,

@@ -44,8 +44,8 @@ export interface EngineDescription {
   /** What a reranker's scores are, when they differ from what its kind usually returns. */
   readonly scores: 'probability' | 'logit' | undefined
   readonly balance: BalanceKind
-  /** How many tokens of prompts the cache of each address holds, as far as is known. */
-  readonly cacheTokens: number
+  /** How many tokens of prompts the cache of each address holds; undefined: what the server says, if it does. */
+  readonly cacheTokens: number | undefined
   /** Whether one workspace may profit from what another one sent. */
   readonly sharePrefixes: boolean
   readonly firstByteTimeoutMs: number
@@ -61,6 +61,20 @@ export interface HealthCheck {
   /** Whether the server answers at once, even while it generates, and does not interrupt what it generates. */
   readonly isCheap: boolean
   readonly intervalMs: number
+}
+
+/** How an engine is asked how many tokens its cache holds. */
+export interface CacheSizeQuestion {
+  /** As in `HealthCheck`. */
+  readonly path: string
+  /** undefined if the answer does not say. */
+  read(answer: string): number | undefined
+}
+
+/** What the servers of an engine are asked besides their work. Those that are missing are not asked. */
+export interface EngineQuestions {
+  readonly health?: HealthCheck
+  readonly cacheSize?: CacheSizeQuestion | undefined
 }
 
 /** One place where a model runs, with its own queue. */

@@ -1,5 +1,5 @@
 import { choose } from '../core/prefix/choose.ts'
-import { forget, learn, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
+import { forget, learn, resize, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
 import type { Placement } from '../ports/engine.ts'
 import type { EngineAddress } from './address.ts'
 
@@ -9,6 +9,8 @@ export interface Balance {
   next(prompt: Prompt | undefined, tried: ReadonlySet<EngineAddress>): Chosen | undefined
   /** The server behind an address is gone, and its cache with it. */
   forget(address: EngineAddress): void
+  /** Takes how many tokens the cache of an address holds. */
+  resize(address: EngineAddress, cacheTokens: number): void
 }
 
 export interface Chosen {
@@ -29,6 +31,7 @@ export function leastBusy(addresses: readonly EngineAddress[]): Balance {
       return best && { address: best, learn: () => undefined }
     },
     forget() {},
+    resize() {},
   }
 }
 
@@ -67,5 +70,6 @@ export function byPrefix(addresses: readonly EngineAddress[], cacheTokens: numbe
       }
     },
     forget: (address) => forget(state, addresses.indexOf(address)),
+    resize: (address, tokens) => resize(state, addresses.indexOf(address), tokens * CHARACTERS_PER_TOKEN),
   }
 }

@@ -1,9 +1,10 @@
-import type { EngineDescription, HealthCheck } from '../core/catalog.ts'
+import type { EngineDescription, EngineQuestions } from '../core/catalog.ts'
 import type { DrainedAddresses, Engine } from '../ports/engine.ts'
 import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { deadlines } from './deadlines.ts'
 import { watchHealth } from './health.ts'
+import { watchCacheSize } from './reported-cache.ts'
 import type { ServerActivities } from './server-activity.ts'
 import { runCall, type Upstream } from './upstream-call.ts'
 
@@ -21,22 +22,37 @@ export interface UpstreamSurroundings {
   readonly drained: DrainedAddresses
 }
 
+/** If neither the catalog nor the server says. More than there is does no harm. */
+const UNKNOWN_CACHE_TOKENS = 500_000
+
 /** The OpenAI-compatible servers behind one deployment, called over HTTP(S) or a unix socket. */
 export function openUpstream(
   description: EngineDescription,
   { events, servers, drained }: UpstreamSurroundings,
-  /** undefined: its health is not watched. */
-  check: HealthCheck | undefined,
+  { health, cacheSize }: EngineQuestions,
 ): Engine {
   const { urls, firstByteTimeoutMs, idleTimeoutMs } = description
   const addresses = urls.map((url) => openAddress(url, idleTimeoutMs, servers, drained))
-  const balance = description.balance === 'prefix' ? byPrefix(addresses, description.cacheTokens) : leastBusy(addresses)
+  const isByPrefix = description.balance === 'prefix'
+  const cacheTokens = addresses.map(() => description.cacheTokens ?? UNKNOWN_CACHE_TOKENS)
+  const balance = isByPrefix
+    ? byPrefix(addresses, description.cacheTokens ?? UNKNOWN_CACHE_TOKENS)
+    : leastBusy(addresses)
   const headers: Record<string, string> = {}
   if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
-  const unwatch = check
-    ? addresses.map((address) =>
-        watchHealth(address, check, headers, (healthy) => {
-          if (!healthy) balance.forget(address)
+  const caches = cacheSize
+    ? addresses.map((address, index) =>
+        watchCacheSize(address, cacheSize, headers, (tokens) => {
+          cacheTokens[index] = tokens
+          balance.resize(address, tokens)
+        }),
+      )
+    : []
+  const unwatch = health
+    ? addresses.map((address, index) =>
+        watchHealth(address, health, headers, (healthy) => {
+          if (healthy) caches[index]?.askAgain()
+          else balance.forget(address)
           events.healthChanged(address.url, healthy)
         }),
       )
@@ -51,7 +67,13 @@ export function openUpstream(
   let onReleased: (() => void) | undefined
   return {
     usable: () => addresses.some((address) => address.healthy && !address.isDrained()),
-    addresses: () => addresses.map(({ url, healthy, inFlight }) => ({ url, isUp: healthy, inFlight })),
+    addresses: () =>
+      addresses.map(({ url, healthy, inFlight }, index) => ({
+        url,
+        isUp: healthy,
+        inFlight,
+        cacheTokens: isByPrefix ? cacheTokens[index] : undefined,
+      })),
     retain() {
       retainers++
       return () => {
@@ -62,6 +84,7 @@ export function openUpstream(
     run: (call) => runCall(call, upstream),
     async close() {
       for (const stop of unwatch) stop()
+      for (const watch of caches) watch.stop()
       if (retainers > 0) await new Promise<void>((resolve) => (onReleased = resolve))
       await Promise.all(addresses.map((address) => address.close()))
     },

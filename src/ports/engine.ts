@@ -50,6 +50,8 @@ export interface EngineAddressState {
   readonly isUp: boolean
   /** Calls that it is working on for this process. */
   readonly inFlight: number
+  /** What its cache is taken to hold; undefined if nobody goes by it. */
+  readonly cacheTokens?: number | undefined
 }
 
 /** Addresses that get no new calls, because an operator said so. */

@@ -26,7 +26,7 @@ async function stage(t: TestContext, scripts: readonly Script[]) {
       health: { path: undefined, intervalMs: 5000 },
     },
     { events: { healthChanged() {}, callFailed() {} }, servers: serverActivities(), drained },
-    undefined,
+    {},
   )
   t.after(async () => {
     // The test may have closed it.

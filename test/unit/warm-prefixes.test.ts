@@ -5,6 +5,7 @@ import { choose } from '../../src/core/prefix/choose.ts'
 import {
   forget,
   learn,
+  resize,
   saltedPrompt,
   sent,
   shareOf,
@@ -152,5 +153,17 @@ describe('what an address was sent', () => {
       assert.equal(choose(state, prompts[1]!, [0])!.depth > 0, !isTelling)
       assert.ok(choose(state, prompts[0]!, [0])!.depth > 0, 'the prompt that it just read is there')
     }
+  })
+})
+
+describe('the size of a cache', () => {
+  it('may become known later; what is too much is then forgotten, the oldest first', () => {
+    const state = warmPrefixes(['http://a'], CAPACITY)
+    const prompts = [1, 2, 3].map((seed) => promptOf(prose(20_000, seed)))
+    for (const prompt of prompts) send(state, prompt, [0])
+    resize(state, 0, 30_000)
+    send(state, prompts[2]!, [0])
+    const shares = prompts.map((prompt) => shareOf(prompt, choose(state, prompt, [0])!.depth))
+    assert.ok(shares[0] === 0 && shares[1]! < 0.6 && shares[2]! > 0.95, String(shares))
   })
 })

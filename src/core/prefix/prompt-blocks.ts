@@ -40,16 +40,11 @@ const SECOND_FACTOR = 0x85ebca77
 /** The engine has read a shorter prompt before it is worth a thought. */
 export const MIN_PROMPT_CHARACTERS = 512
 
-/** Text is copied here piece by piece and read two characters at a time. */
-export const HASHED_CHARACTERS = 8192
-const pairs = new Uint32Array(HASHED_CHARACTERS / 2)
-const pairBytes = Buffer.from(pairs.buffer)
-
 export interface PromptHasher {
-  /** At most `HASHED_CHARACTERS` at a time. */
-  text(text: string): void
-  /** The same for a piece of the URL of an image. */
-  image(url: string): void
+  /** A text, or a part of it. */
+  text(text: string, from?: number, to?: number): void
+  /** The same for the URL of an image. */
+  image(url: string, from?: number, to?: number): void
   endImage(): void
   /** `isAnswer`: of the model. Then what came before it was the prompt of an earlier turn. */
   beginMessage(isAnswer: boolean): void
@@ -69,8 +64,8 @@ export function promptHasher(): PromptHasher {
   let start = 0
   let size = BLOCK_CHARACTERS
   let startedIn = -1
-  let one = 0
-  let other = 0
+  let one = FIRST_FACTOR
+  let other = SECOND_FACTOR
 
   function close(): void {
     const own = spread(one)
@@ -79,8 +74,8 @@ export function promptHasher(): PromptHasher {
     blocks.push({ first, second, own, end: characters, message: startedIn })
     start = characters
     size = blockSize(characters)
-    one = 0
-    other = 0
+    one = FIRST_FACTOR
+    other = SECOND_FACTOR
     startedIn = message
   }
 
@@ -89,41 +84,38 @@ export function promptHasher(): PromptHasher {
     opening = blocks.length
   }
 
-  function mix(from: number, to: number): void {
+  /** Four characters at a time, and both halves of the hash depend on all of them. */
+  function mix(text: string, from: number, to: number): void {
     // Variables of the loop itself are several times as fast.
     let left = one
     let right = other
-    for (let index = from; index < to; index++) {
-      const pair = pairs[index]!
-      left = Math.imul(((left << 5) | (left >>> 27)) ^ pair, FIRST_FACTOR)
-      right = Math.imul(((right << 7) | (right >>> 25)) ^ pair, SECOND_FACTOR)
+    let index = from
+    for (; index + 3 < to; index += 4) {
+      const pair = text.charCodeAt(index) | (text.charCodeAt(index + 1) << 16)
+      const next = text.charCodeAt(index + 2) | (text.charCodeAt(index + 3) << 16)
+      left = Math.imul(((left << 5) | (left >>> 27)) ^ right ^ pair, FIRST_FACTOR)
+      right = Math.imul(((right << 7) | (right >>> 25)) ^ left ^ next, SECOND_FACTOR)
+    }
+    for (; index < to; index++) {
+      left = Math.imul(((left << 5) | (left >>> 27)) ^ right ^ text.charCodeAt(index), FIRST_FACTOR)
+      right = Math.imul(((right << 7) | (right >>> 25)) ^ left, SECOND_FACTOR)
     }
     one = left
     other = right
   }
 
-  /** Returns how many pairs of characters there are now. */
-  function load(text: string): number {
-    const length = text.length
-    pairBytes.write(text, 0, 'utf16le')
-    if (length % 2 === 1) pairBytes.writeUInt16LE(0, length * 2)
-    return (length + 1) >> 1
-  }
-
   return {
-    text(text) {
-      const count = load(text)
-      for (let index = 0; index < count;) {
-        const room = (size - (characters - start) + 1) >> 1
-        const end = Math.min(count, index + room)
-        mix(index, end)
-        characters += Math.min(end * 2, text.length) - index * 2
+    text(text, from = 0, to = text.length) {
+      for (let index = from; index < to;) {
+        const end = Math.min(to, index + size - (characters - start))
+        mix(text, index, end)
+        characters += end - index
         index = end
         if (characters - start >= size) close()
       }
     },
-    image(url) {
-      mix(0, load(url))
+    image(url, from = 0, to = url.length) {
+      mix(url, from, to)
     },
     endImage() {
       characters += IMAGE_CHARACTERS
@@ -148,9 +140,8 @@ export function promptHasher(): PromptHasher {
   }
 }
 
-/** Even, because text is read in pairs of characters. */
 function blockSize(start: number): number {
-  return Math.max(BLOCK_CHARACTERS, Math.floor(start / SHARE_OF_PROMPT / 2) * 2)
+  return Math.max(BLOCK_CHARACTERS, Math.floor(start / SHARE_OF_PROMPT))
 }
 
 /** Every bit of the result depends on every bit of the number (the finaliser of MurmurHash3). */

@@ -13,7 +13,7 @@ export interface WarmPrefixes {
 interface WarmAddress {
   readonly hash: number
   /** How many characters of prompts its cache holds. */
-  readonly capacity: number
+  capacity: number
   held: number
   /**
    * The characters of each block by its key, the one used longest ago first. A block is always used before the blocks
@@ -123,6 +123,12 @@ function owe(debts: Map<number, number>, key: number, characters: number): void 
 /** The share of a prompt that its first blocks make up. */
 export function shareOf(prompt: Prompt, depth: number): number {
   return charactersIn(prompt, depth) / Math.max(1, prompt.characters)
+}
+
+/** The cache of an address holds so many characters. What is too much is forgotten with the next prompt. */
+export function resize(state: WarmPrefixes, index: number, capacity: number): void {
+  const address = state.addresses[index]
+  if (address) address.capacity = capacity
 }
 
 /** What an address was sent is no longer in its cache. */

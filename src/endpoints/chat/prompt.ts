@@ -2,7 +2,7 @@ import type { Deployment } from '../../core/catalog.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { MIN_PROMPT_CHARACTERS, promptHasher, type PromptBlocks } from '../../core/prefix/prompt-blocks.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
-import { addField, addImage, addText, isPromptWanted } from '../prompt-text.ts'
+import { addField, addImage, addText, isPromptWanted, SLICE_CHARACTERS } from '../prompt-text.ts'
 import type { ChatMessage, ChatRequest } from './schema.ts'
 
 /**
@@ -18,7 +18,9 @@ export function* chatPrompt(body: JsonBody, deployment: Deployment): SlicedWork<
     hasher.beginMessage(message.role === 'assistant')
     hasher.text(message.role)
     if (message.reasoning_content) yield* addText(hasher, message.reasoning_content)
-    yield* addContent(message)
+    // A generator would cost as much as the hash of a usual message.
+    if (typeof message.content === 'string' && message.content.length <= SLICE_CHARACTERS) hasher.text(message.content)
+    else yield* addContent(message)
     for (const { function: called } of message.tool_calls ?? []) {
       yield* addText(hasher, called.name)
       yield* addText(hasher, called.arguments)

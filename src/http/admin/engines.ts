@@ -25,6 +25,7 @@ export interface EngineState {
   readonly inFlight: number
   readonly failures: number
   readonly lastFailure: string | undefined
+  readonly cacheTokens?: number | undefined
 }
 
 interface Download {
@@ -48,6 +49,10 @@ const engineSchema = Type.Object({
       in_flight: Type.Integer({ description: 'Calls of this service that it is working on.' }),
       failures: Type.Integer({ description: 'Failed calls since the start.' }),
       last_failure: nullable(Type.String()),
+      cache_tokens: nullable(
+        Type.Integer(),
+        'How many tokens of prompts its cache is taken to hold, where that decides who gets a prompt.',
+      ),
     }),
   ),
   download: nullable(
@@ -67,7 +72,15 @@ const engineExample = {
   workspace: null,
   kind: 'vllm',
   addresses: [
-    { url: 'http://127.0.0.1:8000/v1', up: true, drained: false, in_flight: 2, failures: 0, last_failure: null },
+    {
+      url: 'http://127.0.0.1:8000/v1',
+      up: true,
+      drained: false,
+      in_flight: 2,
+      failures: 0,
+      last_failure: null,
+      cache_tokens: 445_472,
+    },
   ],
   download: null,
 }
@@ -139,7 +152,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
     }),
   ]
 
-  function view({ url, isUp, inFlight, failures, lastFailure }: EngineState): object {
+  function view({ url, isUp, inFlight, failures, lastFailure, cacheTokens }: EngineState): object {
     return {
       url,
       up: isUp,
@@ -147,6 +160,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       in_flight: inFlight,
       failures,
       last_failure: lastFailure ?? null,
+      cache_tokens: cacheTokens ?? null,
     }
   }
 
