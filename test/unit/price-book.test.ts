@@ -21,7 +21,7 @@ async function emptyBook() {
   const versions: PriceVersion[] = []
   let afterEach: (() => Promise<unknown>) | undefined
   const store = {
-    accounts: async () => ({ workspaces: [], keys: [], prices: [...versions] }),
+    priceVersions: async () => [...versions],
     async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
       versions.push({ ...version, id: versions.length + 1 })
       await afterEach?.()

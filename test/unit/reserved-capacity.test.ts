@@ -21,7 +21,7 @@ function catalogOf(reserved: Readonly<Record<string, string>>): readonly Model[]
 async function emptyBook() {
   const versions: PriceVersion[] = []
   const store = {
-    accounts: async () => ({ workspaces: [], keys: [], prices: [...versions] }),
+    priceVersions: async () => [...versions],
     async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
       versions.push({ ...version, id: versions.length + 1 })
       return versions.length
