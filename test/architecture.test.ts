@@ -205,8 +205,8 @@ const rules: readonly Rule[] = [
       'http/admin/admin-api.ts',
       'http/admin/replicas.ts',
       'pipeline',
-      // How to ask an engine whether it is well. Endpoints know the rest.
-      'dialects/health-check.ts',
+      // What engines are asked besides their work. Endpoints know the rest.
+      'dialects/engine-questions.ts',
       'catalog-in-force.ts',
       'config.ts',
       'command-socket.ts',
