@@ -19,6 +19,8 @@ export interface Bookkeeping {
   /** For reports: they read through connections of their own, so that a long one never delays the ledger. */
   readonly books: Store
   readonly ledger: Ledger
+  /** Whose journal this process writes, and whose it found here and delivered; undefined: nobody else writes to the store. */
+  readonly journal: { readonly owner: string; readonly predecessor: string } | undefined
   /** Whether requests can be recorded. */
   isReady(): boolean
   close(): Promise<void>
@@ -65,6 +67,7 @@ export async function openBookkeeping(
     store,
     books: settledReads(reader, ledger),
     ledger,
+    journal: owner && { owner: owner.next, predecessor: owner.earlier },
     // While PostgreSQL is away, the journal takes the rows. Another SQLite will not come.
     isReady: () => ledger.status().healthy && (databaseUrl !== undefined || (store.isUp() && reader.isUp())),
     close: () => everything.disposeAsync(),

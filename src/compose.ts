@@ -6,7 +6,6 @@ import { workspaceSessions } from './accounts/workspace-sessions.ts'
 import { liveFeed } from './admission/live-feed.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
-import { openSpending } from './billing/spending.ts'
 import { openBookkeeping } from './bookkeeping.ts'
 import { openCatalogInForce } from './catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
@@ -19,7 +18,6 @@ import { deploymentFor, type Model } from './core/catalog.ts'
 import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
 import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
-import { formatAud } from './core/money/money.ts'
 import { engineQuestions } from './dialects/engine-questions.ts'
 import { engineSet } from './engines/engine-set.ts'
 import { failureCounts } from './engines/failure-counts.ts'
@@ -40,7 +38,8 @@ import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { listenForCommands } from './command-socket.ts'
 import { publishService, withdrawService } from './running-service.ts'
-import { coordinationEvents, fetchEvents, upstreamEvents } from './service-log.ts'
+import { coordinationEvents, fetchEvents, spendEvents, upstreamEvents } from './service-log.ts'
+import { openSpendControl } from './spend-control.ts'
 import { systemClock } from './system-clock.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
@@ -128,13 +127,18 @@ async function assemble(
   const sessions = workspaceSessions(accounts, clock)
   const operatorSessions = openSessions<'operator'>(clock)
   const prices = await openPriceBook(store, clock, changes)
-  const spending = await openSpending(books, clock, {
-    limitReached({ name, spendLimit }, spent) {
-      telemetry.spendLimitReached(name)
-      const limit = formatAud(spendLimit?.amount ?? 0n)
-      log.warn({ workspace: name, limit, spent: formatAud(spent), soft: spendLimit?.isSoft }, 'spend limit reached')
-    },
-  })
+  const spending = opened.adopt(
+    await openSpendControl({
+      books,
+      ledger,
+      clock,
+      accounts,
+      link: shared.link,
+      journal: bookkeeping.journal,
+      events: spendEvents(telemetry),
+    }),
+    (it) => it.close(),
+  )
   const engineFailures = failureCounts()
   const local = opened.adopt(
     localModels({

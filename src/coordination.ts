@@ -12,7 +12,7 @@ import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
 import { redisRateLimiter } from './rate-limit/redis.ts'
-import { openLink, type LinkEvents } from './redis/link.ts'
+import { openLink, type LinkEvents, type RedisLink } from './redis/link.ts'
 import { replicaList } from './redis/replica-list.ts'
 
 /** What replicas have in common: the lanes, the rates and the feed of changes. A part of compose.ts. */
@@ -21,6 +21,8 @@ export interface CoordinationParts {
   readonly rateLimiter: RateLimiter
   readonly changes: ChangeFeed
   readonly coordination: Coordination
+  /** undefined: there are no other replicas. */
+  readonly link: RedisLink | undefined
   close(): Promise<void>
 }
 
@@ -73,6 +75,7 @@ export function openCoordination(
           return replica === name
         },
       },
+      link: undefined,
       close: async () => {},
     }
   }
@@ -103,6 +106,7 @@ export function openCoordination(
           return true
         },
       },
+      link,
       async close() {
         await admission.part()
         await link.close()

@@ -1,10 +1,12 @@
 import type { ChangeEvents } from './changes/redis.ts'
+import { formatAud } from './core/money/money.ts'
 import type { Draining } from './draining.ts'
 import type { FetchEvents } from './embedded/service/local-models.ts'
 import type { FailureCounts } from './engines/failure-counts.ts'
 import { healthLog } from './engines/health-log.ts'
 import type { UpstreamEvents } from './engines/upstream.ts'
 import type { LedgerEvents } from './ledger/open-ledger.ts'
+import type { SpendEvents } from './ports/spending.ts'
 import type { LinkEvents } from './redis/link.ts'
 import type { DatabaseEvents } from './store/open.ts'
 import type { Telemetry } from './telemetry/telemetry.ts'
@@ -56,6 +58,16 @@ export function fetchEvents({ log }: Telemetry, others: readonly Partial<FetchEv
     failed(slug, reason) {
       log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
       others.forEach((it) => it.failed?.(slug, reason))
+    },
+  }
+}
+
+export function spendEvents({ log, spendLimitReached }: Telemetry): SpendEvents {
+  return {
+    limitReached({ name, spendLimit }, spent) {
+      spendLimitReached(name)
+      const limit = formatAud(spendLimit?.amount ?? 0n)
+      log.warn({ workspace: name, limit, spent: formatAud(spent), soft: spendLimit?.isSoft }, 'spend limit reached')
     },
   }
 }

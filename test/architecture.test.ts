@@ -18,7 +18,18 @@ interface Rule {
 
 const below = ['core', 'ports']
 /** Adapters know neither each other nor http. */
-const adapters = ['admission', 'rate-limit', 'changes', 'ledger', 'store', 'engines', 'media', 'files', 'telemetry']
+const adapters = [
+  'admission',
+  'rate-limit',
+  'spending',
+  'changes',
+  'ledger',
+  'store',
+  'engines',
+  'media',
+  'files',
+  'telemetry',
+]
 const shared = ['accounts', 'catalog', 'billing']
 const endpoints = ['chat', 'completions', 'embeddings', 'rerank', 'images', 'audio'].map((it) => `endpoints/${it}`)
 /** Other forms of a chat. They know its endpoint, and it does not know them. */
@@ -37,7 +48,7 @@ const rules: readonly Rule[] = [
   ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
   // The connection to Redis, and the adapters that use it.
   { part: 'redis', may: below },
-  ...['admission/redis', 'rate-limit/redis.ts', 'changes/redis.ts'].map((part) => ({
+  ...['admission/redis', 'rate-limit/redis.ts', 'spending/redis', 'changes/redis.ts'].map((part) => ({
     part,
     may: [...below, part.split('/', 1)[0] ?? '', 'redis'],
   })),
@@ -139,6 +150,8 @@ const rules: readonly Rule[] = [
   {
     part: 'service-log.ts',
     may: [
+      'core/money/money.ts',
+      'ports/spending.ts',
       'changes/redis.ts',
       'draining.ts',
       'embedded/service',
@@ -191,10 +204,17 @@ const rules: readonly Rule[] = [
       'redis',
     ],
   },
+  // The part of compose.ts that chooses who keeps spend limits.
+  {
+    part: 'spend-control.ts',
+    may: [...below, 'accounts', 'redis/link.ts', 'spending', 'spending/redis'],
+    packages: [],
+  },
   {
     part: 'compose.ts',
     may: [
       ...below,
+      'spend-control.ts',
       ...adapters.filter((part) => part !== 'store'),
       'bookkeeping.ts',
       'service-log.ts',

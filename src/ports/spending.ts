@@ -3,7 +3,10 @@ import type { Workspace } from './accounts.ts'
 
 /** Spend limits. The most a request can cost is held while it runs, so that concurrent requests cannot overdraw. */
 export interface Spending {
-  /** Rejects with `spend_limit_exceeded` if a hard limit has no room for it. */
+  /**
+   * Rejects with `spend_limit_exceeded` if a hard limit has no room for it, and with `service_unavailable` if nobody
+   * can tell now.
+   */
   hold(workspace: Workspace, most: PicoAud): Promise<SpendingHold>
 }
 
@@ -15,4 +18,17 @@ export interface SpendingHold {
   raise(most: PicoAud): Promise<void>
   /** Replaces the hold with what the request cost. Only the first call counts. */
   settle(amount: PicoAud): void
+}
+
+/** What people see of it. */
+export interface SpendView {
+  /** Response headers for a workspace that has a limit. What other replicas settled may show a second later. */
+  headers(workspace: Workspace): Record<string, string>
+  /** This month, in Sydney. */
+  spent(workspaceId: string): Promise<PicoAud>
+}
+
+export interface SpendEvents {
+  /** A limit was reached, soft or hard. Once for each limit and month. */
+  limitReached(workspace: Workspace, spent: PicoAud): void
 }

@@ -14,7 +14,7 @@ export interface RedisLink {
   readonly leaseMs: number
   /** Rejects if there is no answer; then the connection is given up, and `lost` is called. */
   run(script: Script, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown>
-  /** Adds a part that uses the link. Its scripts are loaded before `joined` is called. */
+  /** Adds a part that uses the link. Its scripts are loaded before `joined` is called. One with channels comes first. */
   follow(follower: LinkFollower): void
   publish(channel: string, message: string): Promise<unknown>
   membership(): Membership | undefined
@@ -197,7 +197,13 @@ export function openLink(options: LinkOptions): RedisLink {
     replica,
     leaseMs,
     run,
-    follow: (follower) => void followers.push(follower),
+    follow(follower) {
+      followers.push(follower)
+      // A part that comes later: its scripts are loaded in front of whatever it runs on this connection.
+      if (commands.status !== 'ready') return
+      for (const { lua } of follower.scripts) commands.script('LOAD', lua).catch(() => {})
+      if (membership) follower.joined(membership)
+    },
     publish: (channel, message) => answers.expect(commands.publish(channel, message)),
     membership: () => membership,
     replicas: () => replicas,

@@ -72,9 +72,9 @@ export default [
   },
   {
     name: 'credit-gives-room-under-a-spend-limit',
-    file: 'src/billing/spending.ts',
-    find: '      withoutCredits: true,\n',
-    replace: '',
+    file: 'src/spending/limit.ts',
+    find: "creditNote: '', withoutCredits: true }",
+    replace: "creditNote: '' }",
     tests: ['unit/first-invoice'],
   },
   {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { maximumCharge } from '../../src/core/money/maximum-charge.ts'
-import { openSpending } from '../../src/billing/spending.ts'
+import { memorySpending } from '../../src/spending/memory.ts'
 import type { Job } from '../../src/core/job.ts'
 import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
@@ -52,7 +52,7 @@ describe('a hard spend limit', () => {
     assert.equal((await weir.ledger()).length, 2, 'refused requests leave no row')
   })
 
-  it('is not exceeded by concurrent requests, because each reserves its maximum cost', async (t) => {
+  it('[S1] is not exceeded by concurrent requests, because each reserves its maximum cost', async (t) => {
     const { opened, open } = gate()
     const { weir, engine } = await chatStage(t, {
       model: { pricing: expensive },
@@ -254,7 +254,7 @@ describe('the amount spent', () => {
     const usageSums = async ({ from }: { from: number }) => (from < to ? [{ group: 'ws', amount: 60n }] : [])
     const store = { usageSums } as unknown as UsageStore
     const told: bigint[] = []
-    const spending = await openSpending(
+    const spending = await memorySpending(
       store,
       { now: () => now, monotonic: () => 0 },
       { limitReached: (_it, spent) => told.push(spent) },
@@ -266,9 +266,9 @@ describe('the amount spent', () => {
     first.settle(40n)
     first.settle(40n)
     await first.raise(1000n)
-    assert.deepEqual([spending.spent('ws'), told], [100n, [100n]])
+    assert.deepEqual([await spending.spent('ws'), told], [100n, [100n]])
     now = to
-    assert.equal(spending.spent('ws'), 0n)
+    assert.equal(await spending.spent('ws'), 0n)
     const second = await spending.hold(workspace, 100n)
     await assert.rejects(spending.hold(workspace, 1n), /spend limit/)
     second.settle(100n)

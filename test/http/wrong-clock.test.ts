@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { capacityRows } from '../../src/billing/capacity.ts'
-import { openSpending } from '../../src/billing/spending.ts'
+import { memorySpending } from '../../src/spending/memory.ts'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { parseMonth } from '../../src/core/money/sydney-time.ts'
@@ -111,20 +111,20 @@ describe('a clock that is set right while the service runs', () => {
     const spentIn = new Map([[november.from, 90n]])
     let now = november.from + HOUR_MS
     const usageSums = async ({ from }: { from: number }) => [{ group: 'ws', amount: spentIn.get(from) ?? 0n }]
-    const spending = await openSpending(
+    const spending = await memorySpending(
       { usageSums } as never,
       { now: () => now, monotonic: () => 0 },
       { limitReached() {} },
     )
-    assert.equal(spending.spent('ws'), 90n)
+    assert.equal(await spending.spent('ws'), 90n)
     now += YEAR_MS
     ;(await spending.hold(workspace, 50n)).settle(50n)
-    assert.equal(spending.spent('ws'), 50n)
+    assert.equal(await spending.spent('ws'), 50n)
     now -= YEAR_MS
     await assert.rejects(spending.hold(workspace, 50n), { code: 'spend_limit_exceeded' })
-    assert.equal(spending.spent('ws'), 90n)
+    assert.equal(await spending.spent('ws'), 90n)
     ;(await spending.hold(workspace, 10n)).settle(10n)
-    assert.equal(spending.spent('ws'), 100n)
+    assert.equal(await spending.spent('ws'), 100n)
   })
 
   it('bills each reserved hour once, although the times of its prices are out of order', () => {

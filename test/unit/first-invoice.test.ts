@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { openInvoicing } from '../../src/billing/invoices.ts'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
-import { openSpending } from '../../src/billing/spending.ts'
+import { memorySpending } from '../../src/spending/memory.ts'
 import { parseSignedAud } from '../../src/core/money/money.ts'
 import { parseMonth } from '../../src/core/money/sydney-time.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
@@ -336,8 +336,8 @@ describe('a credit of a free amount', () => {
     const { books, workspace } = await stage(t)
     await books.invoicing.creditAmount(workspace, month, '30', 'Goodwill')
     const clock = { now: () => month.to - 1, monotonic: () => 0 }
-    const spending = await openSpending(books.store, clock, { limitReached: () => {} })
-    assert.equal(spending.spent(workspace.id), 100_000_000_000_000n)
+    const spending = await memorySpending(books.store, clock, { limitReached: () => {} })
+    assert.equal(await spending.spent(workspace.id), 100_000_000_000_000n)
   })
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openSpending } from '../../src/billing/spending.ts'
+import { memorySpending } from '../../src/spending/memory.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf } from '../../src/core/catalog.ts'
 import type { RequestRow } from '../../src/core/money/ledger.ts'
@@ -74,7 +74,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   const journal = openJournal({ files, firstSegment: 1, clock, grew() {} })
   const ledger = { ...journal, readable: () => Promise.resolve(), status: () => assert.fail('nobody asks') }
   const store = { usageSums: async () => [] } as unknown as UsageStore
-  const spending = await openSpending(store, clock, { limitReached() {} })
+  const spending = await memorySpending(store, clock, { limitReached() {} })
   const answer = isStream
     ? [...stream.map((it) => JSON.stringify(it)), '[DONE]'].map((it) => `data: ${it}\n\n`).join('')
     : JSON.stringify(whole)
@@ -117,7 +117,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   await assert.rejects(pipeline(job, { workspace, keyId: 'key' } as Caller, reply), /cannot be recorded/)
   isBroken = false
   await journal.flush()
-  return { spent: spending.spent('ws'), row: rows()[0] }
+  return { spent: await spending.spent('ws'), row: rows()[0] }
 }
 
 describe('a row that the disk does not take in time', () => {

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
-import type { SpendControl } from '../../billing/spending.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Caller } from '../../ports/accounts.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
+import type { SpendView } from '../../ports/spending.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
@@ -20,7 +20,7 @@ export interface PublicParts extends PublicRouteParts {
   readonly sessions: WorkspaceSessions
   readonly rateLimiter: RateLimiter
   readonly telemetry: Telemetry
-  readonly spending: SpendControl
+  readonly spending: SpendView
   /** True when this replica takes no new work. Health checks and documents are still answered. */
   isDraining(): boolean
   readonly limits: PublicRouteParts['limits'] & {

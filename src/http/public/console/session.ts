@@ -1,6 +1,6 @@
+import type { SpendView } from '../../../ports/spending.ts'
 import Type from 'typebox'
 import type { SignedIn, WorkspaceSessions } from '../../../accounts/workspace-sessions.ts'
-import type { SpendControl } from '../../../billing/spending.ts'
 import { ApiError } from '../../../core/errors.ts'
 import { formatAud } from '../../../core/money/money.ts'
 import type { Accounts } from '../../../accounts/accounts.ts'
@@ -20,7 +20,7 @@ import { jsonResponse, type OpenRoute } from '../../route.ts'
 export interface SessionParts {
   readonly accounts: Accounts
   readonly sessions: WorkspaceSessions
-  readonly spending: SpendControl
+  readonly spending: SpendView
   readonly limits: { readonly requestsPerMinute: number }
 }
 
@@ -146,6 +146,6 @@ async function sessionJson(
     requests_per_minute: workspace.requestsPerMinute ?? limits.requestsPerMinute,
     spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
     spend_limit_kind: workspace.spendLimit && (workspace.spendLimit.isSoft ? 'soft' : 'hard'),
-    spent: formatAud(spending.spent(workspace.id)),
+    spent: formatAud(await spending.spent(workspace.id)),
   })
 }

@@ -1,21 +1,10 @@
-import { ApiError } from '../core/errors.ts'
-import { formatCents, toCents, type PicoAud } from '../core/money/money.ts'
+import type { PicoAud } from '../core/money/money.ts'
 import { sydneyMonth, type Month } from '../core/money/sydney-time.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { SpendingHold, Spending } from '../ports/spending.ts'
+import type { SpendEvents, SpendingHold, Spending, SpendView } from '../ports/spending.ts'
 import type { UsageStore } from '../ports/usage.ts'
-
-/**
- * What each workspace has spent this month, and the most its running requests can still cost. Only one process
- * serves a data directory, so it decides from memory; it reads the ledger at the start and
- * when a month begins.
- */
-export interface SpendControl extends Spending {
-  /** Response headers for a workspace that has a limit. */
-  headers(workspace: Workspace): Record<string, string>
-  spent(workspaceId: string): PicoAud
-}
+import { limitExceeded, limitHeaders, monthSums } from './limit.ts'
 
 interface Account {
   spent: PicoAud
@@ -24,12 +13,15 @@ interface Account {
   reportedLimit: PicoAud | undefined
 }
 
-export interface SpendEvents {
-  /** A limit was reached, soft or hard. */
-  limitReached(workspace: Workspace, spent: PicoAud): void
-}
-
-export async function openSpending(store: UsageStore, clock: Clock, events: SpendEvents): Promise<SpendControl> {
+/**
+ * What each workspace has spent this month, and the most its running requests can still cost, where only one process
+ * serves the database. It decides from memory, and reads the ledger at the start and when a month begins.
+ */
+export async function memorySpending(
+  store: UsageStore,
+  clock: Clock,
+  events: SpendEvents,
+): Promise<Spending & SpendView> {
   let month: Month = sydneyMonth(clock.now())
   const accounts = new Map<string, Account>()
   let isLoaded = false
@@ -38,17 +30,10 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
 
   /** Adds what the ledger has for the month. */
   async function load(): Promise<void> {
-    const { from, to } = month
-    const sums = await store.usageSums({
-      from,
-      to,
-      groupBy: 'workspace',
-      limit: Number.MAX_SAFE_INTEGER,
-      creditNote: '',
-      withoutCredits: true,
-    })
+    const { from } = month
+    const sums = await monthSums(store, month)
     if (month.from !== from) return
-    for (const { group, amount } of sums) accountOf(String(group)).spent += amount
+    for (const [id, amount] of sums) accountOf(id).spent += amount
     isLoaded = true
   }
 
@@ -112,31 +97,13 @@ export async function openSpending(store: UsageStore, clock: Clock, events: Spen
         },
       }
     },
-    headers(workspace) {
-      const limit = workspace.spendLimit
-      if (!limit) return {}
-      const { spent } = accountOf(workspace.id)
-      return {
-        'X-Spend-Limit': formatCents(toCents(limit.amount)),
-        'X-Spend-Used': formatCents(toCents(spent)),
-        ...(spent >= limit.amount ? { 'X-Spend-Alert': limit.isSoft ? 'soft limit reached' : 'limit reached' } : {}),
-      }
-    },
-    spent: (workspaceId) => accountOf(workspaceId).spent,
+    headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? accountOf(id).spent : 0n),
+    spent: async (workspaceId) => accountOf(workspaceId).spent,
   }
 }
 
 /** Throws if a hard limit has no room for a request that may cost this much. */
 function requireRoom({ spendLimit }: Workspace, account: Account, most: PicoAud): void {
   if (!spendLimit || spendLimit.isSoft || account.spent + account.held + most <= spendLimit.amount) return
-  throw refusal(spendLimit.amount, account, most)
-}
-
-function refusal(limit: PicoAud, { spent, held }: Account, most: PicoAud): ApiError {
-  const aud = (amount: PicoAud): string => `A$${formatCents(toCents(amount))}`
-  const running = held > 0n ? `, running requests may cost up to ${aud(held)}` : ''
-  return new ApiError(
-    'spend_limit_exceeded',
-    `The workspace's spend limit for this month is ${aud(limit)} (excluding GST): ${aud(spent)} is spent${running}, and this request may cost up to ${aud(most)}. Ask the operator to raise the limit, lower max_tokens, or wait until next month.`,
-  )
+  throw limitExceeded(spendLimit.amount, account, most)
 }

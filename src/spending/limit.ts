@@ -1,0 +1,46 @@
+import { ApiError } from '../core/errors.ts'
+import { formatCents, toCents, type PicoAud } from '../core/money/money.ts'
+import type { Month } from '../core/money/sydney-time.ts'
+import type { SpendLimit } from '../ports/accounts.ts'
+import type { SumsQuery, UsageStore } from '../ports/usage.ts'
+
+/** What a hard limit is compared with. */
+export interface SpendFigures {
+  readonly spent: PicoAud
+  /** By the other requests that run. */
+  readonly held: PicoAud
+}
+
+export function limitExceeded(limit: PicoAud, { spent, held }: SpendFigures, most: PicoAud): ApiError {
+  const aud = (amount: PicoAud): string => `A$${formatCents(toCents(amount))}`
+  const running = held > 0n ? `, running requests may cost up to ${aud(held)}` : ''
+  return new ApiError(
+    'spend_limit_exceeded',
+    `The workspace's spend limit for this month is ${aud(limit)} (excluding GST): ${aud(spent)} is spent${running}, and this request may cost up to ${aud(most)}. Ask the operator to raise the limit, lower max_tokens, or wait until next month.`,
+  )
+}
+
+export function limitHeaders(limit: SpendLimit | null, spent: PicoAud): Record<string, string> {
+  if (!limit) return {}
+  return {
+    'X-Spend-Limit': formatCents(toCents(limit.amount)),
+    'X-Spend-Used': formatCents(toCents(spent)),
+    ...(spent >= limit.amount ? { 'X-Spend-Alert': limit.isSoft ? 'soft limit reached' : 'limit reached' } : {}),
+  }
+}
+
+/** A limit is about what is used: adjustment notes and credits of a free amount give no room back. */
+function counted({ from, to }: Month): Omit<SumsQuery, 'limit'> {
+  return { from, to, groupBy: 'workspace', creditNote: '', withoutCredits: true }
+}
+
+/** What every workspace has spent in a month, as far as the store has it. */
+export async function monthSums(store: UsageStore, month: Month): Promise<ReadonlyMap<string, PicoAud>> {
+  const sums = await store.usageSums({ ...counted(month), limit: Number.MAX_SAFE_INTEGER })
+  return new Map(sums.map(({ group, amount }) => [String(group), amount]))
+}
+
+/** What one workspace has spent in a month, as far as the store has it. */
+export async function monthSum(store: UsageStore, workspaceId: string, month: Month): Promise<PicoAud> {
+  return (await store.usageTotal({ ...counted(month), workspaceId })).amount
+}

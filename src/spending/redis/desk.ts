@@ -1,0 +1,307 @@
+import { ApiError } from '../../core/errors.ts'
+import type { PicoAud } from '../../core/money/money.ts'
+import type { AlarmClock } from '../../ports/clock.ts'
+import type { Membership, RedisLink } from '../../redis/link.ts'
+import type { SpendFigures } from '../limit.ts'
+import { remoteAccount, type Told } from './account-scripts.ts'
+
+/** How long a replica tries to get back to Redis before it refuses. Most interruptions are shorter. */
+const BACK_WITHIN_MS = 1000
+/** A request may use the share until this part of the lease is left: it still has to reach its engine. */
+const LEASE_MARGIN = 0.1
+/** For so long after it was last used, an account is looked at every second, to see what others spend. */
+const WATCHED_MS = 5000
+/** Beyond this, what others spend is asked for at once. */
+const FRESH_MS = 1000
+/** As long as Redis keeps a silent replica. What was heard of others before that means nothing. */
+const KEPT_MS = 3_600_000
+
+/** Somebody who waits for a hold. */
+interface Want {
+  readonly amount: PicoAud
+  readonly limit: PicoAud
+  /** With the figures that have no room for it; undefined when it is held. */
+  resolve(refused: SpendFigures | undefined): void
+  reject(error: ApiError): void
+}
+
+interface Count {
+  settled: PicoAud
+  /** The part that is in the database for certain. */
+  delivered: PicoAud
+}
+
+/** Whose journal a replica writes, and whose it found and brought into the database when it started; '' for nobody's. */
+export interface JournalOwners {
+  readonly owner: string
+  readonly predecessor: string
+}
+
+/** The last answer, and what it was about. */
+interface LastTold extends Told {
+  readonly atMs: number
+  readonly month: number
+  readonly ownSpent: PicoAud
+}
+
+export interface DeskParts {
+  readonly link: RedisLink
+  readonly clock: AlarmClock
+  readonly journal: JournalOwners
+  /** The beginning of the month that it is now. */
+  month(): number
+  /** What the database has for this month. */
+  readSpent(month: number): Promise<PicoAud>
+  /** The limit in force, hard or soft. */
+  limit(): PicoAud | undefined
+  limitReached(spent: PicoAud): void
+}
+
+/**
+ * What one replica holds and settles for one workspace, and what it knows of the others. It has one call to Redis under way
+ * at a time, which says everything; what happens meanwhile goes into the next one.
+ */
+export interface Desk {
+  /** Holds this much, if the hard limit has room. Resolves with the figures if it has none. */
+  take(amount: PicoAud, limit: PicoAud): Promise<SpendFigures | undefined>
+  /** Holds this much, whatever is spent. */
+  takeFreely(amount: PicoAud): void
+  /** Replaces a hold with what the request cost. */
+  settle(held: PicoAud, amount: PicoAud): void
+  /** What all replicas have spent in the month, as it was a second ago; undefined if Redis was not asked yet. */
+  spent(): PicoAud | undefined
+  /** What was settled here in the month. */
+  ownSpent(): PicoAud
+  /** Tells Redis what it has not heard. Resolves when it has, or cannot be told now. */
+  tell(): Promise<void>
+  /** Whether others have to hear of it every second. */
+  isInUse(): boolean
+  /** Call the returned function when the database has all that was settled until now; undefined if it has it already. */
+  deliver(): (() => void) | undefined
+  joined(): void
+  lost(): void
+}
+
+export function openDesk(workspaceId: string, parts: DeskParts): Desk {
+  const { link, clock } = parts
+  const account = remoteAccount(link, workspaceId)
+  const counts = new Map<number, Count>()
+  let held = 0n
+  /** In all months. */
+  let settled = 0n
+  /** What Redis counts in this replica's name, at the least: held, and settled in all months. */
+  let reserved = 0n
+  let wants: Want[] = []
+  let turn = 0
+  let told: LastTold | undefined
+  let toldEpoch: string | undefined
+  let isUntold = false
+  let running: Promise<void> | undefined
+  let quietUntilMs = -Infinity
+  let usedAtMs = -Infinity
+  let apartSinceMs = clock.monotonic()
+
+  function countOf(month: number): Count {
+    let count = counts.get(month)
+    if (!count) counts.set(month, (count = { settled: 0n, delivered: 0n }))
+    return count
+  }
+
+  /** Earlier months matter to others until all of them is in the database. */
+  function countsToTell(month: number): Map<number, Count> {
+    const { settled: now, delivered } = countOf(month)
+    const earlier = [...counts].filter(([it, count]) => it !== month && count.settled !== count.delivered)
+    return new Map([...earlier, [month, { settled: now, delivered }]])
+  }
+
+  function isYoung(ms: number): boolean {
+    return told !== undefined && clock.monotonic() < told.atMs + ms
+  }
+
+  function run(): Promise<void> {
+    running ??= exchangeAll().finally(() => (running = undefined))
+    return running
+  }
+
+  async function exchangeAll(): Promise<void> {
+    for (;;) {
+      const member = link.membership()
+      if (!member || !(isUntold || (wants.length > 0 && clock.monotonic() >= quietUntilMs))) return
+      if (!(await exchange(member))) return
+    }
+  }
+
+  /** Says everything. Returns whether to go on. */
+  async function exchange(member: Membership): Promise<boolean> {
+    const asked = wants
+    wants = []
+    isUntold = false
+    const month = parts.month()
+    const ownSpent = countOf(month).settled
+    const sentAtMs = clock.monotonic()
+    // From here on Redis may have this, or still what it had before, which was no less.
+    reserved = held + settled
+    let answer: Told | undefined
+    try {
+      answer = await account.reserve(member, {
+        replica: link.replica,
+        ...parts.journal,
+        turn: ++turn,
+        month,
+        held,
+        counts: countsToTell(month),
+        wants: asked,
+        limit: parts.limit(),
+        known: toldEpoch === member.epoch || !isYoung(KEPT_MS) ? {} : (told?.known ?? {}),
+      })
+    } catch {
+      isUntold = true
+      if (link.membership() === member) refuseAll(asked, unavailable())
+      else putBack(asked)
+      return false
+    }
+    // Whoever slept for longer than a lease does not know what has become of the epoch.
+    if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
+      isUntold = true
+      putBack(asked)
+      return false
+    }
+    toldEpoch = member.epoch
+    told = { ...answer, atMs: sentAtMs, month, ownSpent }
+    if (answer.isReached) parts.limitReached(answer.spent ?? 0n)
+    if (answer.decisions) decide(asked, answer.decisions, answer)
+    else putBack(asked)
+    if (answer.quietMs > 0) return waitForQuiet(answer.quietMs)
+    return answer.unread.size === 0 || readSums(member, answer)
+  }
+
+  function decide(asked: readonly Want[], decisions: readonly boolean[], { spent, held: heldBefore }: Told): void {
+    let heldByAll = heldBefore
+    for (const [index, want] of asked.entries()) {
+      if (decisions[index]) {
+        held += want.amount
+        reserved += want.amount
+        heldByAll += want.amount
+        want.resolve(undefined)
+      } else want.resolve({ spent: spent ?? 0n, held: heldByAll })
+    }
+  }
+
+  function waitForQuiet(quietMs: number): boolean {
+    quietUntilMs = clock.monotonic() + quietMs
+    clock.after(quietMs, () => void run())
+    return isUntold
+  }
+
+  async function readSums(member: Membership, answer: Told): Promise<boolean> {
+    try {
+      for (const month of answer.unread.keys()) {
+        await account.fold(member, answer, month, await parts.readSpent(month))
+        // A commit changes the generation, so the next month is asked for again.
+        break
+      }
+      return true
+    } catch {
+      if (link.membership() === member) refuseAll(wants.splice(0), unavailable())
+      return false
+    }
+  }
+
+  function putBack(asked: readonly Want[]): void {
+    wants = [...asked, ...wants]
+    if (!link.membership()) serveShare()
+  }
+
+  /** Without Redis: what is settled below its hold makes room for others. All of it still counts in Redis. */
+  function fitsShare(amount: PicoAud): boolean {
+    const isProven = clock.monotonic() < link.provenUntilMs() - link.leaseMs * LEASE_MARGIN
+    return isProven && held + settled + amount <= reserved
+  }
+
+  function serveShare(): void {
+    wants = wants.filter((want) => {
+      if (!fitsShare(want.amount)) return true
+      held += want.amount
+      want.resolve(undefined)
+      return false
+    })
+    if (wants.length === 0) return
+    const leftMs = apartSinceMs + BACK_WITHIN_MS - clock.monotonic()
+    if (leftMs <= 0) refuseAll(wants.splice(0), unavailable())
+    else clock.after(leftMs, serveShareIfApart)
+  }
+
+  function serveShareIfApart(): void {
+    if (!link.membership()) serveShare()
+  }
+
+  return {
+    take(amount, limit) {
+      usedAtMs = clock.monotonic()
+      return new Promise((resolve, reject) => {
+        wants.push({ amount, limit, resolve, reject })
+        if (link.membership()) void run()
+        else serveShare()
+      })
+    },
+    takeFreely(amount) {
+      usedAtMs = clock.monotonic()
+      held += amount
+      isUntold = true
+    },
+    settle(amountHeld, amount) {
+      usedAtMs = clock.monotonic()
+      held -= amountHeld
+      settled += amount
+      countOf(parts.month()).settled += amount
+      isUntold = true
+      if (!link.membership()) serveShare()
+    },
+    spent() {
+      const month = parts.month()
+      usedAtMs = clock.monotonic()
+      if (!isYoung(FRESH_MS)) {
+        isUntold = true
+        void run()
+      }
+      if (told?.month !== month || told.spent === undefined) return undefined
+      return told.spent - told.ownSpent + countOf(month).settled
+    },
+    ownSpent: () => countOf(parts.month()).settled,
+    tell() {
+      isUntold = true
+      return run()
+    },
+    isInUse: () => held > 0n || isUntold || clock.monotonic() < usedAtMs + WATCHED_MS || (told?.unread.size ?? 0) > 0,
+    deliver() {
+      const marks = [...counts].filter(([, it]) => it.settled !== it.delivered)
+      if (marks.length === 0) return undefined
+      const reached = marks.map(([month, it]) => [month, it.settled] as const)
+      return () => {
+        for (const [month, amount] of reached) countOf(month).delivered = amount
+        isUntold = true
+      }
+    },
+    joined() {
+      quietUntilMs = -Infinity
+      // Redis hears again what is held and not delivered, and what was last known of others.
+      if (turn > 0) isUntold = true
+      void run()
+    },
+    lost() {
+      apartSinceMs = clock.monotonic()
+      serveShare()
+    },
+  }
+}
+
+function refuseAll(wants: readonly Want[], error: ApiError): void {
+  for (const want of wants) want.reject(error)
+}
+
+function unavailable(): ApiError {
+  return new ApiError(
+    'service_unavailable',
+    'The spend limit of the workspace cannot be checked now, so the request is not served. Try again.',
+  )
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
+import type { SpendLimit, Workspace } from '../../src/ports/accounts.ts'
+import type { UsageStore } from '../../src/ports/usage.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import { spendingAdapters } from '../support/spending-adapters.ts'
+import { eventually } from '../support/waiting.ts'
+
+const refused = { code: 'spend_limit_exceeded', status: 402 }
+/** An amount with more digits than a number has. */
+const LARGE = 900_000_000_000_000_001n
+
+/** What every adapter of `Spending` promises to its callers. */
+for (const adapter of spendingAdapters) {
+  describe(`spend limits in ${adapter.name}`, () => {
+    before(() => adapter.start())
+    after(() => adapter.stop())
+
+    /** A workspace of its own, and what the ledger has of it by month. */
+    async function till(t: TestContext, limit: SpendLimit | null, spent: bigint | ((from: number) => bigint) = 0n) {
+      const id = `ws_${crypto.randomUUID()}`
+      let workspace = { id, name: 'acme', spendLimit: limit } as Workspace
+      const stage = { now: systemClock.now(), told: [] as bigint[] }
+      const sum = (from: number): bigint => (typeof spent === 'bigint' ? spent : spent(from))
+      const store = {
+        usageSums: async ({ from }: { from: number }) => [{ group: id, amount: sum(from) }],
+        usageTotal: async ({ from }: { from: number }) => ({ amount: sum(from) }),
+      } as unknown as UsageStore
+      const spending = await adapter.open({
+        store,
+        clock: { ...systemClock, now: () => stage.now },
+        workspace: () => workspace,
+        limitReached: (amount) => stage.told.push(amount),
+      })
+      t.after(() => spending.close())
+      return {
+        stage,
+        hold: (most: bigint) => spending.hold(workspace, most),
+        headers: () => spending.headers(workspace),
+        setLimit: (spendLimit: SpendLimit | null) => void (workspace = { ...workspace, spendLimit }),
+        /** Others may need a moment to hear of what was settled. */
+        hasRoom: (most: bigint) =>
+          eventually(`there is room for ${most}`, async () => {
+            const hold = await spending.hold(workspace, most).catch(() => undefined)
+            hold?.settle(0n)
+            return hold !== undefined
+          }),
+      }
+    }
+
+    it('holds up to the limit, and not one unit more', async (t) => {
+      const { hold } = await till(t, { amount: LARGE, isSoft: false }, LARGE - 100n)
+      await hold(60n)
+      await assert.rejects(hold(41n), refused)
+      await hold(40n)
+      await assert.rejects(hold(1n), refused)
+    })
+
+    it('frees what a request did not cost, and counts what it did', async (t) => {
+      const { hold, hasRoom } = await till(t, { amount: 100n, isSoft: false })
+      const first = await hold(100n)
+      first.settle(30n)
+      first.settle(90n)
+      await hasRoom(70n)
+      await assert.rejects(hold(71n), refused)
+    })
+
+    it('raises a hold, or leaves it as it was', async (t) => {
+      const { hold, hasRoom } = await till(t, { amount: 100n, isSoft: false })
+      const first = await hold(10n)
+      const second = await hold(40n)
+      await assert.rejects(first.raise(61n), { ...refused, message: /may cost up to A\$0\.00/ })
+      await first.raise(60n)
+      await first.raise(20n)
+      await assert.rejects(hold(1n), refused)
+      first.settle(60n)
+      await first.raise(1000n)
+      second.settle(0n)
+      await hasRoom(40n)
+    })
+
+    it('holds only as many of those who come at once as there is room for', async (t) => {
+      const { hold } = await till(t, { amount: 100n, isSoft: false })
+      const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => hold(7n)))
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 14)
+    })
+
+    it('refuses nothing with a soft limit or none, and reports once that it is reached', async (t) => {
+      const { hold, headers, setLimit, stage } = await till(t, { amount: 10_000_000_000n, isSoft: true })
+      for (let request = 0; request < 3; request += 1) (await hold(10n ** 15n)).settle(10_000_000_000n)
+      await eventually('it shows', () => headers()['X-Spend-Alert'] === 'soft limit reached')
+      assert.deepEqual([headers()['X-Spend-Limit'], headers()['X-Spend-Used']], ['0.01', '0.03'])
+      await eventually('it is told', () => stage.told.length > 0)
+      ;(await hold(1n)).settle(1n)
+      assert.equal(stage.told.length, 1)
+      setLimit(null)
+      ;(await hold(10n ** 18n)).settle(0n)
+      assert.deepEqual(headers(), {})
+    })
+
+    it('begins anew with each month in Sydney, with what runs and what the month has already', async (t) => {
+      const { from, to } = sydneyMonth(Date.UTC(2026, 10, 15))
+      const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false }, (at) => (at === from ? 60n : 5n))
+      stage.now = to - 1
+      const running = await hold(40n)
+      await assert.rejects(hold(1n), refused)
+      stage.now = to
+      await hasRoom(55n)
+      await assert.rejects(hold(56n), refused)
+      running.settle(40n)
+      await hasRoom(55n)
+      await assert.rejects(hold(56n), refused)
+    })
+  })
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ApiError } from '../../src/core/errors.ts'
+import type { PicoAud } from '../../src/core/money/money.ts'
+import type { Store } from '../../src/ports/store.ts'
+import { startRedis, type RedisServer } from '../support/redis-server.ts'
+import { settledEpoch } from '../support/redis-replica.ts'
+import { limitedWorkspace, spendReplica, type SpendReplica } from '../support/spend-replica.ts'
+import { storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
+import { eventually } from '../support/waiting.ts'
+
+const CENT = 10_000_000_000n
+const LEASE_MS = 1000
+
+/** How a request was refused. */
+function codeOf(attempt: Promise<unknown>): Promise<string> {
+  return attempt.then(
+    () => 'served',
+    (error: ApiError) => error.code,
+  )
+}
+
+for (const adapter of storeAdapters) {
+  describe(`a spend limit over four replicas on one ${adapter.name}`, () => {
+    let server: RedisServer
+    let database: TestDatabase
+    let store: Store
+    let replicas: SpendReplica[]
+
+    async function start(workspace: ReturnType<typeof limitedWorkspace>, options = {}): Promise<SpendReplica[]> {
+      replicas = []
+      for (let index = 0; index < 4; index += 1) {
+        replicas.push(await spendReplica(server.url, store, workspace, options))
+      }
+      await settledEpoch(replicas[0]!.replica)
+      await joined()
+      return replicas
+    }
+    const joined = (): Promise<void> =>
+      eventually('all have joined', () => replicas.every(({ replica }) => replica.link.membership() !== undefined))
+
+    beforeEach(async () => {
+      server = await startRedis()
+      database = await adapter.create()
+      store = await database.open()
+      replicas = []
+    })
+    afterEach(async () => {
+      await Promise.all(replicas.map((it) => it.close()))
+      await server.remove()
+      await database.remove()
+    })
+
+    /** What all of them have settled. */
+    async function settled(workspaceId: string): Promise<PicoAud> {
+      const query = { workspaceId, from: 0, to: Number.MAX_SAFE_INTEGER, groupBy: 'workspace' } as const
+      const { amount } = await store.usageTotal(query)
+      return replicas.reduce((sum, { journal }) => journal.reduce((all, row) => all + row.amount, sum), amount)
+    }
+
+    it('[S1] is not overdrawn by 64 parallel callers, and every cent of it can be spent', async () => {
+      const limit = 1000n * CENT
+      const workspace = limitedWorkspace(limit)
+      await start(workspace)
+      let served = 0
+      async function live(caller: number): Promise<void> {
+        for (let request = 0; ; request += 1) {
+          const most = BigInt(1 + ((caller + request) % 9)) * CENT
+          const replica = replicas[(caller + request) % 4]!
+          const code = await codeOf(replica.serve(most, most - BigInt(request % 2) * (CENT / 2n), sleep(2)))
+          if (code !== 'served') return assert.equal(code, 'spend_limit_exceeded')
+          served += 1
+        }
+      }
+      await Promise.all(Array.from({ length: 64 }, (_, caller) => live(caller)))
+      const spent = await settled(workspace.current.id)
+      assert.ok(spent <= limit, `${spent} of ${limit} is spent`)
+      assert.ok(spent > limit - 64n * 9n * CENT && served > 100, `${spent} of ${limit} is spent by ${served} requests`)
+      // Nothing runs any more, so what is left is free to the last unit, wherever it is asked for.
+      const rest = limit - spent
+      await eventually('the rest can be held', async () => {
+        const code = await codeOf(replicas[3]!.serve(rest, rest))
+        return code === 'served'
+      })
+      for (const replica of replicas) assert.equal(await codeOf(replica.serve(1n, 1n)), 'spend_limit_exceeded')
+      assert.equal(await settled(workspace.current.id), limit)
+    })
+
+    it('counts what the database had before, and says what is spent and held', async () => {
+      const workspace = limitedWorkspace(100n * CENT)
+      const earlier = await spendReplica(server.url, store, workspace)
+      await settledEpoch(earlier.replica)
+      await earlier.serve(60n * CENT, 60n * CENT)
+      await earlier.close()
+      await server.kill()
+      await server.start()
+      const [one, other] = (await start(workspace)) as [SpendReplica, SpendReplica]
+      const first = await one.spending.hold(workspace.current, 30n * CENT)
+      await assert.rejects(other.serve(11n * CENT, 0n), {
+        code: 'spend_limit_exceeded',
+        message: /A\$1\.00 .*A\$0\.60 is spent, running requests may cost up to A\$0\.30, .* up to A\$0\.11/,
+      })
+      first.settle(20n * CENT)
+      await eventually(
+        'the rest of the hold is free',
+        async () => (await codeOf(other.serve(20n * CENT, 0n))) === 'served',
+      )
+    })
+
+    it('counts what a dead replica held until its journal is in the database', async () => {
+      const workspace = limitedWorkspace(100n * CENT)
+      const [dead, other] = (await start(workspace, { shipsItself: false })) as [SpendReplica, SpendReplica]
+      // One request is settled in its journal, which others do not see; another one runs.
+      await dead.serve(30n * CENT, 30n * CENT)
+      await dead.spending.hold(workspace.current, 20n * CENT)
+      const { length } = dead.journal
+      assert.equal(length, 1)
+      await dead.vanish()
+      await sleep(2 * LEASE_MS)
+      assert.equal(await codeOf(other.serve(51n * CENT, 0n)), 'spend_limit_exceeded')
+      assert.equal(await codeOf(other.serve(50n * CENT, 0n)), 'served')
+      // Its next start brings the journal into the database first. What ran cost nothing.
+      await dead.ship()
+      const successor = await spendReplica(server.url, store, workspace, { predecessor: dead.replica.name })
+      replicas.push(successor)
+      await eventually('it has joined', () => successor.replica.link.membership() !== undefined)
+      assert.equal(await codeOf(successor.serve(71n * CENT, 0n)), 'spend_limit_exceeded')
+      assert.equal(await codeOf(other.serve(1n * CENT, 0n)), 'served')
+      assert.equal(await codeOf(successor.serve(70n * CENT, 70n * CENT)), 'served')
+      assert.equal(await codeOf(other.serve(1n, 0n)), 'spend_limit_exceeded')
+    })
+
+    it('is kept while Redis is away: within what was held, and then with 503', async () => {
+      const workspace = limitedWorkspace(100n * CENT)
+      const [one, other] = (await start(workspace, { shipsItself: false })) as [SpendReplica, SpendReplica]
+      const hold = await one.spending.hold(workspace.current, 40n * CENT)
+      await server.kill()
+      await eventually('they have noticed', () => replicas.every(({ replica }) => !replica.link.membership()))
+      assert.equal(await codeOf(other.serve(1n, 1n)), 'service_unavailable')
+      hold.settle(15n * CENT)
+      assert.equal(await codeOf(one.serve(26n * CENT, 0n)), 'service_unavailable')
+      assert.equal(await codeOf(one.serve(25n * CENT, 10n * CENT)), 'served')
+      await server.start()
+      await joined()
+      // Redis is empty. It hears of the 25 cents, which the database does not have, before anybody is served.
+      assert.equal(await codeOf(other.serve(76n * CENT, 0n)), 'spend_limit_exceeded')
+      assert.equal(await codeOf(other.serve(75n * CENT, 75n * CENT)), 'served')
+      for (const { spending } of replicas) {
+        assert.equal(await codeOf(spending.hold(workspace.current, 1n)), 'spend_limit_exceeded')
+      }
+    })
+
+    it('follows a changed limit, and a soft one that becomes hard, with what runs elsewhere', async () => {
+      const workspace = limitedWorkspace(10n * CENT, true)
+      const [one, other] = (await start(workspace)) as [SpendReplica, SpendReplica]
+      const running = await one.spending.hold(workspace.current, 30n * CENT)
+      workspace.set({ amount: 50n * CENT, isSoft: false })
+      await eventually('it counts', async () => (await codeOf(other.serve(21n * CENT, 0n))) !== 'served')
+      assert.equal(await codeOf(other.serve(20n * CENT, 20n * CENT)), 'served')
+      running.settle(30n * CENT)
+      await eventually('it is settled', async () => (await codeOf(other.serve(1n, 0n))) === 'spend_limit_exceeded')
+      workspace.set({ amount: 60n * CENT, isSoft: false })
+      assert.equal(await codeOf(one.serve(10n * CENT, 10n * CENT)), 'served')
+      workspace.set({ amount: 20n * CENT, isSoft: false })
+      assert.equal(await codeOf(one.serve(1n, 0n)), 'spend_limit_exceeded')
+      workspace.set(null)
+      assert.equal(await codeOf(one.serve(1000n * CENT, 0n)), 'served')
+    })
+
+    it('shows in the headers what others have spent, and is told of once when it is reached', async () => {
+      for (const isSoft of [false, true]) {
+        const told: PicoAud[] = []
+        const workspace = limitedWorkspace(5n * CENT, isSoft)
+        await start(workspace, { told })
+        for (const replica of replicas) await replica.serve(1n * CENT, 1n * CENT)
+        const headers = (it: SpendReplica) => JSON.stringify(it.spending.headers(workspace.current))
+        const sum = '{"X-Spend-Limit":"0.05","X-Spend-Used":"0.04"}'
+        for (const replica of replicas) await eventually('it sees the sum', () => headers(replica) === sum)
+        await replicas[2]!.serve(1n * CENT, 1n * CENT)
+        for (const replica of replicas) {
+          await eventually('it sees the alert', () => headers(replica).includes('limit reached'))
+        }
+        assert.deepEqual(told, [5n * CENT])
+        await eventually('the database has it', async () => {
+          return (await replicas[1]!.spending.spent(workspace.current.id)) === 5n * CENT
+        })
+        await Promise.all(replicas.map((it) => it.close()))
+      }
+      replicas = []
+    })
+  })
+}
