@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Setting } from './core/settings.ts'
 import type { Reloads } from './ports/changes.ts'
+import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import { removeSocket, type ReplicaListing } from './running-service.ts'
 
@@ -19,6 +20,8 @@ export interface ServiceCommands {
   settled(): Promise<void>
   /** The engines whose counts contradict the text. */
   contradictedCounts(): readonly ContradictedCounts[]
+  /** How much of its input was cached, by key and model. */
+  cacheUse(): readonly CacheUseEntry[]
   readonly replicas: {
     list(): Promise<ReplicaListing>
     /** Puts it on record. Rejects if there is no such replica. */
@@ -62,7 +65,7 @@ export async function listenForCommands(
 
 async function answer(
   request: string,
-  { reloads, settings, settled, contradictedCounts, replicas }: ServiceCommands,
+  { reloads, settings, settled, contradictedCounts, cacheUse, replicas }: ServiceCommands,
 ): Promise<{ status: number; body: object }> {
   try {
     switch (request) {
@@ -77,6 +80,8 @@ async function answer(
         return { status: 200, body: { settled: true } }
       case 'GET /counts':
         return { status: 200, body: { counts: contradictedCounts() } }
+      case 'GET /cache-use':
+        return { status: 200, body: { entries: cacheUse() } }
       case 'POST /catalog':
       case 'POST /catalog?force=true':
         return {

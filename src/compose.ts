@@ -251,6 +251,7 @@ async function assemble(
     settled: () => ledger.readable(),
     lendKey: accounts.lendKey,
     contradictedCounts: telemetry.contradictedCounts,
+    cacheUse: () => telemetry.cacheUse.entries(undefined),
     replicas: replicaCommands(coordination, { audit: store, clock }),
   })
   opened.defer(() => commands.close())

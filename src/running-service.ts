@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
 import type { Setting } from './core/settings.ts'
+import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import type { CoordinationState } from './ports/coordination.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
@@ -114,6 +115,13 @@ export async function contradictedCountsOf(dataDir: string): Promise<readonly Co
   const socket = findService(dataDir)?.socket
   const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/counts')
   return (answered as Partial<CountsAnswer> | undefined)?.counts ?? []
+}
+
+/** How much of its input was cached, by key and model, since the running service started; undefined when none is running. */
+export async function cacheUseOf(dataDir: string): Promise<readonly CacheUseEntry[] | undefined> {
+  const socket = findService(dataDir)?.socket
+  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/cache-use')
+  return (answered as { readonly entries?: readonly CacheUseEntry[] } | undefined)?.entries
 }
 
 /** The replicas, as the running service knows them; undefined when none is running. */

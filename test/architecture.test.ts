@@ -138,11 +138,17 @@ const rules: readonly Rule[] = [
 
   {
     part: 'running-service.ts',
-    may: ['core', 'ports/contradicted-counts.ts', 'ports/coordination.ts', 'store/sqlite/service-lock.ts'],
+    may: [
+      'core',
+      'ports/cache-use.ts',
+      'ports/contradicted-counts.ts',
+      'ports/coordination.ts',
+      'store/sqlite/service-lock.ts',
+    ],
   },
   {
     part: 'command-socket.ts',
-    may: ['core', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'running-service.ts'],
+    may: ['core', 'ports/cache-use.ts', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'running-service.ts'],
   },
   // The journal and the store meet here: on a thread of its own, and for commands.
   { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },

@@ -3,6 +3,7 @@ import { formatAud } from '../core/money/money.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import { sydneyDate, sydneyMidnight } from '../core/money/sydney-time.ts'
 import type { ApiKey, Buyer, Workspace } from '../ports/accounts.ts'
+import type { CacheUseEntry } from '../ports/cache-use.ts'
 import type { UsageQuery } from '../ports/usage.ts'
 import type { Accounts } from './accounts.ts'
 
@@ -95,6 +96,26 @@ export function usageView(row: LedgerRow): object {
     ...(row.credit === undefined
       ? {}
       : { reason: row.credit.reason, credit_note: row.credit.creditNote === '' ? null : row.credit.creditNote }),
+  }
+}
+
+export function cacheView(entry: CacheUseEntry) {
+  const { keyId, model, requests, inputTokens, cachedInputTokens, misses, latestChange } = entry
+  return {
+    key: keyId,
+    model,
+    requests,
+    input_tokens: inputTokens,
+    cached_input_tokens: cachedInputTokens,
+    cache_hit_rate: cachedInputTokens / inputTokens,
+    misses,
+    latest_change: latestChange
+      ? {
+          at: new Date(latestChange.at).toISOString(),
+          message: latestChange.message,
+          after_character: latestChange.afterCharacter,
+        }
+      : null,
   }
 }
 

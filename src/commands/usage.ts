@@ -18,6 +18,7 @@ import {
   type Command,
   type Flags,
 } from './command.ts'
+import { showCacheUse } from './usage-cache.ts'
 import { audText, counted, decimalsOf, usageText } from './terminal/amounts.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import { secondText, ZONE } from './terminal/times.ts'
@@ -30,10 +31,12 @@ export const usage: Command = {
   summary: 'show, export or correct the usage of a workspace',
   help: `weir usage --workspace W [--from DATE] [--to DATE]
            [--export csv|jsonl|parquet FILE]
+weir usage cache [--workspace W]
 weir usage correct REQUEST_ID --reason TEXT
 
 Lists every request that reached an engine, oldest first, with its usage and its
-cost in AUD excluding GST. "correct" reverses a wrong row that is not invoiced
+cost in AUD excluding GST. "cache" shows how much of the input of each key was
+in the caches of engines since the service started, and why not more. "correct" reverses a wrong row that is not invoiced
 yet; use weir invoice credit for a row that is.
 
   --workspace W            the workspace
@@ -54,6 +57,7 @@ yet; use weir invoice credit for a row that is.
       2,
     )
     if (flags.positionals[0] === 'correct') return correct(flags)
+    if (flags.positionals[0] === 'cache') return showCacheUse(flags)
     const workspace = requiredText(flags, 'workspace')
     const format = text(flags, 'export')
     refuseMore(flags, format === undefined ? 0 : 1)

@@ -1,6 +1,4 @@
 import Type from 'typebox'
-import { missCauses } from '../core/prefix/miss-cause.ts'
-import type { CacheUseEntry } from '../ports/cache-use.ts'
 import { nullable } from './common-schema.ts'
 import { jsonResponse } from './route.ts'
 
@@ -63,23 +61,3 @@ export const cacheResponse = jsonResponse(listOf(Type.Object({ ...workspaceField
   object: 'list',
   data: [{ workspace: 'acme', ...example }],
 })
-
-export function cacheView(entry: CacheUseEntry): object {
-  const { keyId, model, requests, inputTokens, cachedInputTokens, misses, latestChange } = entry
-  return {
-    key: keyId,
-    model,
-    requests,
-    input_tokens: inputTokens,
-    cached_input_tokens: cachedInputTokens,
-    cache_hit_rate: cachedInputTokens / inputTokens,
-    misses: Object.fromEntries(missCauses.map((cause) => [cause, misses[cause]])),
-    latest_change: latestChange
-      ? {
-          at: new Date(latestChange.at).toISOString(),
-          message: latestChange.message,
-          after_character: latestChange.afterCharacter,
-        }
-      : null,
-  }
-}

@@ -71,6 +71,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
   const { socket, close } = await listenForCommands(dataDir, {
     reloads,
     contradictedCounts: () => [],
+    cacheUse: () => [],
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
       async drain(name) {

@@ -1,7 +1,8 @@
 import { ownGroupings } from '../../billing/usage-report.ts'
 import type { UsageStore } from '../../ports/usage.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
-import { cacheView, ownCacheResponse } from '../cache-use.ts'
+import { cacheView } from '../../accounts/views.ts'
+import { ownCacheResponse } from '../cache-use.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
 import {
