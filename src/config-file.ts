@@ -166,8 +166,8 @@ export const configSchema = Type.Object(
 export type FileContent = Static<typeof configSchema>
 
 /** Collects mistakes; call `requireCorrect` before you rely on the data. */
-export function readConfigFile(file: string): CheckedYaml<FileContent> {
-  const yaml = parseCheckedYaml(readFileSync(file, 'utf8'), file, configSchema)
+export function readConfigFile(file: string, text = readFileSync(file, 'utf8')): CheckedYaml<FileContent> {
+  const yaml = parseCheckedYaml(text, file, configSchema)
   const { models, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
   if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
     yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)

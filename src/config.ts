@@ -120,7 +120,8 @@ export function isDumbTerminal(variables: NodeJS.ProcessEnv = process.env): bool
 export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessEnv = process.env): Config {
   const environment = settled(variables)
   const file = configFile(overrides, environment)
-  const yaml = file === undefined ? undefined : readConfigFile(file)
+  const text = file === undefined ? undefined : readFileSync(file, 'utf8')
+  const yaml = file === undefined ? undefined : readConfigFile(file, text)
   yaml?.requireCorrect()
   const content: FileContent = yaml?.data ?? {}
   const base = file === undefined ? process.cwd() : dirname(resolve(file))
@@ -163,7 +164,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     },
     consoleModels: content.console?.models ?? ('members' as const),
     logLevel: content.log?.level ?? 'info',
-    catalog: catalogSource(file, content, base, (name) => environment[name]),
+    catalog: catalogSource(file, yaml && { text: text ?? '', yaml }, base, (name) => environment[name]),
   }
   const settings = settingsOf(config, content, yaml, overrides, environment)
   return Object.freeze({ ...config, settings, reread: () => loadConfig(overrides, variables) })
@@ -226,22 +227,39 @@ function requestMemory(maxBodyBytes = MAX_BODY_BYTES): number {
   return Math.max(Math.floor(allowed), leastRequestMemory(maxBodyBytes))
 }
 
-function catalogSource(file: string | undefined, content: FileContent, base: string, secrets: Secrets): CatalogSource {
-  if (content.catalog !== undefined) {
-    const catalogFile = resolve(base, content.catalog)
-    return { file: catalogFile, read: () => parseCatalog(readFileSync(catalogFile, 'utf8'), catalogFile, secrets) }
+/** `opened`: what is in the file, if there is one. */
+function catalogSource(
+  file: string | undefined,
+  opened: { readonly text: string; readonly yaml: CheckedYaml<FileContent> } | undefined,
+  base: string,
+  secrets: Secrets,
+): CatalogSource {
+  const { catalog } = opened?.yaml.data ?? {}
+  if (catalog !== undefined) {
+    const catalogFile = resolve(base, catalog)
+    const parse = whenChanged((text) => parseCatalog(text, catalogFile, secrets))
+    return { file: catalogFile, read: () => parse(readFileSync(catalogFile, 'utf8')) }
   }
   if (file === undefined) {
     return { file: undefined, read: () => parseCatalog(defaultCatalog(), 'the default catalog', secrets) }
   }
-  return {
-    file,
-    read() {
-      const yaml = readConfigFile(file)
-      const models = toModels(yaml.data.models, yaml, secrets)
-      yaml.requireCorrect()
-      return models
-    },
+  let unread = opened
+  const parse = whenChanged((text) => {
+    const yaml = unread?.text === text ? unread.yaml : readConfigFile(file, text)
+    unread = undefined
+    const models = toModels(yaml.data.models, yaml, secrets)
+    yaml.requireCorrect()
+    return models
+  })
+  return { file, read: () => parse(readFileSync(file, 'utf8')) }
+}
+
+/** Parsing a thousand models takes a large part of a start, which reads them to check them and to serve them. */
+function whenChanged<Result>(parse: (text: string) => Result): (text: string) => Result {
+  let last: { readonly text: string; readonly result: Result } | undefined
+  return (text) => {
+    if (last?.text !== text) last = { text, result: parse(text) }
+    return last.result
   }
 }
 

@@ -441,3 +441,32 @@ models:
     assert.notEqual(llama?.dedicated[0]?.lane, llama?.serverless?.lane)
   })
 })
+
+describe('the models of a file', () => {
+  it('are parsed once for each content of the file, however often they are read', () => {
+    const config = load(model)
+    const first = config.catalog.read()
+    assert.equal(config.catalog.read(), first)
+    writeFileSync(file, model.replace('meta/llama', 'meta/other'))
+    assert.equal(config.catalog.read()[0]?.id, 'meta/other')
+    writeFileSync(file, model.replace('context_length: 1000', 'context_length: none'))
+    for (const attempt of [1, 2]) {
+      assert.throws(
+        () => config.catalog.read(),
+        (error) => error instanceof ConfigError && error.mistakes.length === 1,
+        `attempt ${attempt}`,
+      )
+    }
+    writeFileSync(file, model)
+    assert.deepEqual(config.catalog.read(), first)
+  })
+
+  it('in a file of their own are too', () => {
+    const own = join(folder, 'models.yaml')
+    writeFileSync(own, model)
+    const config = load('catalog: models.yaml\n')
+    assert.equal(config.catalog.read(), config.catalog.read())
+    writeFileSync(own, model.replace('meta/llama', 'meta/other'))
+    assert.equal(config.catalog.read()[0]?.id, 'meta/other')
+  })
+})
