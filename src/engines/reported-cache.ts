@@ -61,7 +61,10 @@ async function read(
     bodyTimeout: ANSWER_MS,
     signal,
   })
-  if (statusCode !== 200) return void (await body.dump({ limit: 65_536 }))
+  if (statusCode !== 200) {
+    await body.dump({ limit: 65_536 })
+    return undefined
+  }
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {

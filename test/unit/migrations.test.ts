@@ -220,7 +220,9 @@ describe('a data directory of schema 1', () => {
     const store = await openStore({ dataDir: oldDirectory(t), exclusive: true })
     t.after(() => store.close())
     const accounts = await openAccounts(store, { now: () => november.from, monotonic: () => 0 }, memoryChanges())
-    const callers = await Promise.all([1, 2, 3].map((seed) => accounts.authenticate(formatKey(Buffer.alloc(32, seed)))))
+    const callers = await Promise.all(
+      [1, 2, 3].map(async (seed) => accounts.authenticate(formatKey(Buffer.alloc(32, seed)))),
+    )
     assert.deepEqual(
       callers.map((caller) => caller && [caller.workspace.name, caller.keyId]),
       [['acme', 'key_1'], undefined, ['globex', 'key_3']],

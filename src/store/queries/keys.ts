@@ -104,7 +104,7 @@ function toKey(row: Row): ApiKey {
     id: String(row['id']),
     workspaceId: String(row['workspace_id']),
     hash: String(row['hash']),
-    name: row['name'] === null ? null : String(row['name']),
+    name: row['name'] === null ? null : (row['name'] as string),
     createdAt: Number(row['created_at']),
     expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
     revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),

@@ -78,7 +78,8 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
           parts,
           data.map(({ id }) => id),
         )
-        const views = data.map(({ workspace: _, ...key }) => {
+        const views = data.map((view) => {
+          const { workspace: _, ...key } = view
           const { requests, input_tokens, output_tokens, amount } = used.get(key.id) ?? nothing
           return { ...key, is_current: key.id === caller.keyId, requests, input_tokens, output_tokens, amount }
         })
