@@ -19,6 +19,10 @@ export const configNotes = {
     '512 MiB',
     'For rows that the database has not taken yet. While there are more, requests get 503.',
   ],
+  'ledger.wait_for': [
+    '`journal`',
+    'What the last byte of an answer waits for: `journal`, the disk of this service, or `database`, for disks that do not outlive their machine or pod. See [several services](../guides/several-services.md#disks-that-do-not-last).',
+  ],
   coordination: [
     '`memory`',
     'Where services share lanes and rates: the address of a Redis or Valkey, such as `redis://host:6379`. See [several services](../guides/several-services.md).',

@@ -27,7 +27,7 @@ export interface Bookkeeping {
 }
 
 export async function openBookkeeping(
-  config: Pick<Config, 'dataDir' | 'databaseUrl' | 'maxJournalBytes'>,
+  config: Pick<Config, 'dataDir' | 'databaseUrl' | 'maxJournalBytes' | 'waitFor'>,
   clock: AlarmClock,
   telemetry: Telemetry,
   lost: (reason: Error) => void,
@@ -52,6 +52,7 @@ export async function openBookkeeping(
       store,
       clock,
       maxJournalBytes: config.maxJournalBytes,
+      waitFor: config.waitFor,
       apply: thread.apply,
       async begin() {
         if (!owner) return

@@ -88,6 +88,7 @@ export const configSchema = Type.Object(
       Type.Object(
         {
           max_journal_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: 1_099_511_627_776 })),
+          wait_for: Type.Optional(Type.Enum(['journal', 'database'])),
         },
         closed,
       ),

@@ -61,6 +61,8 @@ export interface Config {
   readonly maxRequestMemoryBytes: number
   /** Of the rows that the database has not taken yet. */
   readonly maxJournalBytes: number
+  /** What a caller's last byte waits for: that the row is durable in the journal, or in the database. */
+  readonly waitFor: 'journal' | 'database'
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
   /** How the lines of system messages start that change from request to request. */
@@ -150,6 +152,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     unauthenticatedPerMinute: rateLimit?.unauthenticated_per_minute ?? 60,
     maxBodyBytes: server?.max_body_bytes ?? MAX_BODY_BYTES,
     maxJournalBytes: content.ledger?.max_journal_bytes ?? MAX_JOURNAL_BYTES,
+    waitFor: content.ledger?.wait_for ?? ('journal' as const),
     maxRequestMemoryBytes: server?.max_request_memory_bytes ?? requestMemory(server?.max_body_bytes),
     imageHosts: content.images?.allowed_hosts ?? [],
     imageLimits: {
@@ -385,6 +388,7 @@ function settingsOf(
     ['data_dir', config.dataDir],
     ['database', withoutPassword(config.databaseUrl ?? 'sqlite')],
     ['ledger.max_journal_bytes', config.maxJournalBytes],
+    ['ledger.wait_for', config.waitFor],
     ['coordination', withoutPassword(config.redisUrl ?? 'memory')],
     ['rate_limit.requests_per_minute', config.requestsPerMinute],
     ['rate_limit.unauthenticated_per_minute', config.unauthenticatedPerMinute],

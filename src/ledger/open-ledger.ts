@@ -4,17 +4,16 @@ import type { Clock } from '../ports/clock.ts'
 import type { JournalFiles } from '../ports/journal-files.ts'
 import type { Ledger, LedgerStore } from '../ports/ledger.ts'
 import { openJournal } from './journal.ts'
-import { journalLedger } from './journal-ledger.ts'
+import { journalLedger, type LedgerLimits } from './journal-ledger.ts'
 import { createProjector } from './projector.ts'
 import { applyJournal, closeJournal } from './recovery.ts'
 import { retryRefusedRows } from './refused-rows.ts'
 
-export interface LedgerParts {
+export interface LedgerParts extends LedgerLimits {
   readonly files: JournalFiles
   /** Only used until the ledger is open, for what an earlier process left. */
   readonly store: LedgerStore
   readonly clock: Clock
-  readonly maxJournalBytes: number
   /** Adds rows of the journal to the store, on a thread of its own. */
   apply(spans: readonly JournalSpan[]): Promise<void>
   /** Called when the store has everything that an earlier process left, before anything is written to the journal. */
@@ -55,7 +54,7 @@ export async function openLedger(parts: LedgerParts): Promise<Ledger & { close()
   })
   const journal = openJournal({ files, firstSegment, clock, grew: projector.add })
   await journal.prepare()
-  const ledger = journalLedger(journal, projector, parts.maxJournalBytes)
+  const ledger = journalLedger(journal, projector, parts)
   return {
     ...ledger,
     async close() {

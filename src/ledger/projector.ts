@@ -10,7 +10,8 @@ export interface Projector {
   add(span: JournalSpan): void
   /** Resolves when the store has everything up to this place. Rejects if the store does not take it now. */
   through(position: JournalPosition): Promise<void>
-  status(): { readonly bytes: number; readonly lagMs: number }
+  /** `isFailing`: the store did not take the last rows that it was given. */
+  status(): { readonly bytes: number; readonly lagMs: number; readonly isFailing: boolean }
   /** Applies nothing more. */
   close(): void
 }
@@ -138,7 +139,7 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
       timer = undefined
       for (const reader of readers.splice(0)) reader.reject(new Error('the ledger is closed'))
     },
-    status: () => ({ bytes, lagMs: bytes === 0 ? 0 : clock.monotonic() - since }),
+    status: () => ({ bytes, lagMs: bytes === 0 ? 0 : clock.monotonic() - since, isFailing }),
   }
 
   /** A segment that was applied while it was the last one is done once another one follows. */

@@ -4,7 +4,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import { eventually } from './waiting.ts'
 
 /** A real PostgreSQL on loopback, with a cluster of its own and settings that make it fast rather than durable. */
@@ -47,7 +47,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   }
 
   async function ask(sql: string): Promise<void> {
-    const client = new pg.Client({ host: '127.0.0.1', port, user: 'weir', database: 'postgres' })
+    const client = new Client({ host: '127.0.0.1', port, user: 'weir', database: 'postgres' })
     client.on('error', () => {})
     try {
       await client.connect()

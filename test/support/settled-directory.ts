@@ -15,6 +15,7 @@ export async function settleEarlierRuns(store: Store, dataDir: string, now: numb
     clock: { now: () => now, monotonic: () => 0 },
     maxJournalBytes: 0,
     begin: async () => {},
+    waitFor: 'journal',
     apply: () => Promise.resolve(),
     events: {
       interrupted: (requests) => (interrupted = requests),

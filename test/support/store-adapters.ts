@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import pg from 'pg'
+import { Client } from 'pg'
 import type { Store } from '../../src/ports/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { lockCall } from '../../src/store/postgres/locks.ts'
@@ -60,7 +60,7 @@ const postgres: StoreAdapter = {
     const databaseUrl = await server.createDatabase()
     const stores: Store[] = []
     const hold = async (...statements: string[]) => {
-      const client = new pg.Client(databaseUrl)
+      const client = new Client(databaseUrl)
       await client.connect()
       for (const sql of statements) await client.query(sql)
       return () => client.end()

@@ -49,6 +49,7 @@ async function start(
     clock,
     maxJournalBytes: Infinity,
     begin: async () => {},
+    waitFor: 'journal',
     apply: async () => {},
     events: {
       interrupted: (requests) => interrupted.push(requests),

@@ -25,6 +25,7 @@ async function bench(clock: HandClock, isFailing: () => boolean = () => false): 
     clock,
     maxJournalBytes: Infinity,
     begin: async () => {},
+    waitFor: 'journal',
     apply(spans) {
       applications++
       return projectSpans({ files: disk, store, now: clock.now, setAside() {} }, spans)

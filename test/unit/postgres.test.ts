@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
-import pg from 'pg'
+import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
@@ -110,7 +110,7 @@ describe('PostgreSQL behind the store', () => {
       request: null,
       before: null,
     })
-    const client = new pg.Client(url)
+    const client = new Client(url)
     await client.connect()
     try {
       for (const sql of [

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import { Pool, types, type CustomTypesConfig, type PoolClient } from 'pg'
 import { withoutPassword } from '../../core/address-without-password.ts'
 import type { DatabaseEvents } from '../database.ts'
 import { databaseFailure, explained, isAway } from './failures.ts'
@@ -6,7 +6,7 @@ import { databaseFailure, explained, isAway } from './failures.ts'
 /** A bounded number of connections to one PostgreSQL. */
 export interface Connections {
   /** Runs `work` on a connection of its own. Rejects at once while PostgreSQL is away. */
-  use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>
+  use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** False while PostgreSQL does not answer. */
   isUp(): boolean
   close(): Promise<void>
@@ -17,7 +17,7 @@ export interface ConnectionsOptions {
   readonly connectionsMax: number
   readonly events?: DatabaseEvents | undefined
   /** Runs on the first connection. If it fails, nothing is opened. */
-  prepare(client: pg.PoolClient): Promise<void>
+  prepare(client: PoolClient): Promise<void>
 }
 
 /** How long a new connection may take, and how long somebody waits for a free one. */
@@ -34,23 +34,19 @@ const WAITING_MAX = 1000
 const LOOK_MS = 500
 
 /** Integers are bigint, also sums of them, which PostgreSQL makes `numeric`. Everything else is text. */
-const INTEGERS = new Set([
-  pg.types.builtins.INT2,
-  pg.types.builtins.INT4,
-  pg.types.builtins.INT8,
-  pg.types.builtins.NUMERIC,
-])
-const types = {
+const { INT2, INT4, INT8, NUMERIC } = types.builtins
+const INTEGERS: ReadonlySet<number> = new Set([INT2, INT4, INT8, NUMERIC])
+const valueTypes: CustomTypesConfig = {
   getTypeParser: (type: number) => (INTEGERS.has(type) ? (text: string) => BigInt(text) : (text: string) => text),
-} as pg.CustomTypesConfig
+}
 
 export async function openConnections(options: ConnectionsOptions): Promise<Connections> {
   const { url, connectionsMax, events, prepare } = options
   const address = withoutPassword(url)
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: url,
     max: connectionsMax,
-    types,
+    types: valueTypes,
     application_name: 'weir',
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
@@ -87,7 +83,7 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
     if (isClosed) clearTimeout(look)
   }
 
-  async function connect(): Promise<pg.PoolClient> {
+  async function connect(): Promise<PoolClient> {
     if (pool.waitingCount >= WAITING_MAX) throw busy()
     try {
       return await pool.connect()
@@ -100,8 +96,8 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
   const busy = (cause?: unknown): Error =>
     databaseFailure('ERR_DATABASE_BUSY', `${address}: all ${connectionsMax} connections are in use: try again`, cause)
 
-  async function use<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
-    let client: pg.PoolClient | undefined
+  async function use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    let client: PoolClient | undefined
     try {
       client = await connect()
       const result = await work(client)

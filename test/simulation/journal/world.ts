@@ -186,6 +186,7 @@ class World {
         clock: this.#time.clock,
         maxJournalBytes: this.#random() < 0.2 ? 500 : Infinity,
         begin: async () => {},
+        waitFor: 'journal',
         apply: (spans) => this.#code.projectSpans(projection, spans),
         events: {
           interrupted() {},
