@@ -340,9 +340,9 @@ function redisFrom(text: string | undefined): string | undefined {
 }
 
 /** The message does not repeat the address, because it may contain a password. */
-function databaseFrom(text: string | undefined): string | undefined {
+export function databaseFrom(text: string | undefined, source = 'WEIR_DATABASE_URL'): string | undefined {
   if (text !== undefined && !(DATABASE.test(text) && (text === 'sqlite' || URL.canParse(text)))) {
-    throw new ConfigError(`WEIR_DATABASE_URL: must be ${DATABASE_RULE}`)
+    throw new ConfigError(`${source}: must be ${DATABASE_RULE}`)
   }
   return text === 'sqlite' ? undefined : text
 }

@@ -22,6 +22,8 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,
   replicas: async () => (await import('./commands/replicas.ts')).replicas,
+  journal: async () => (await import('./commands/journal.ts')).journal,
+  migrate: async () => (await import('./commands/migrate.ts')).migrate,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 

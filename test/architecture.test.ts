@@ -71,10 +71,24 @@ const rules: readonly Rule[] = [
       'store/database.ts',
       'store/queries',
       'store/postgres/client.ts',
+      'store/postgres/connections.ts',
+      'store/postgres/moves.ts',
       'store/sqlite/client.ts',
       'store/sqlite/in-this-thread.ts',
       'store/sqlite/open-database.ts',
     ],
+  },
+  {
+    part: 'store/move.ts',
+    may: [
+      ...below,
+      'store/copy-tables.ts',
+      'store/open.ts',
+      'store/postgres',
+      'store/sqlite/in-this-thread.ts',
+      'store/sqlite/open-database.ts',
+    ],
+    packages: ['node:fs', 'node:path'],
   },
   // Amounts and documents, from accounts and any store.
   { part: 'billing', may: [...below, 'accounts'] },
@@ -259,6 +273,7 @@ const rules: readonly Rule[] = [
       'dialects/health-check.ts',
       'dialects/listed-parameters.ts',
       'store/open.ts',
+      'store/move.ts',
       // A backup is a copy of files, whatever is in them.
       'store/sqlite/backup.ts',
       'store/sqlite/restore.ts',

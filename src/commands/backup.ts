@@ -3,7 +3,7 @@ import { settleRunningService } from '../running-service.ts'
 import { takeBackup } from '../store/sqlite/backup.ts'
 import { systemClock } from '../system-clock.ts'
 import { isDumbTerminal } from '../config.ts'
-import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
 import { bytesText } from './terminal/progress.ts'
 import { openScreen } from './terminal/screen.ts'
@@ -29,7 +29,7 @@ docs/guides/backup-and-upgrade.md has more.
     const flags = parseFlags(args, { force: 'boolean' }, 1)
     const [file] = flags.positionals
     if (file === undefined || file === '') throw new UsageError('give the file to write: weir backup FILE')
-    const { dataDir } = configOf(flags)
+    const { dataDir } = sqliteConfigOf(flags, 'back it up with pg_dump')
     setPriority(LOW_PRIORITY)
     // So that the database in the backup is up to date. If it takes no rows now, they are in the journal, which is copied.
     await settleRunningService(dataDir).catch(() => {})

@@ -83,6 +83,13 @@ export function configOf(flags: Flags): Config {
   return loadConfig(overridesOf(flags))
 }
 
+/** For commands that are about the files of SQLite. */
+export function sqliteConfigOf(flags: Flags, instead: string): Config {
+  const config = configOf(flags)
+  if (config.databaseUrl === undefined) return config
+  throw new CommandFailed(`the books are in PostgreSQL, not in the data directory: ${instead}`)
+}
+
 /**
  * A command in the wrong directory must not leave a new, empty ledger there. Only the service makes one, and a command
  * that changes something where a configuration or an option says that the ledger belongs.

@@ -3,6 +3,7 @@ import { access, mkdir, statfs } from 'node:fs/promises'
 import { availableParallelism, freemem, totalmem } from 'node:os'
 import { request } from 'undici'
 import type { Config } from '../config.ts'
+import { withoutPassword } from '../core/address-without-password.ts'
 import { deploymentsOf, type EngineDescription, type Model } from '../core/catalog.ts'
 import { untakenParameters, untakenWarning } from '../dialects/listed-parameters.ts'
 import { findModel } from '../embedded/manifest/manifest.ts'
@@ -10,6 +11,7 @@ import { modelFiles } from '../embedded/files/model-files.ts'
 import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
 import { contradictedCountsOf, findService } from '../running-service.ts'
+import { requireAnswer } from '../store/open.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from './terminal/amounts.ts'
@@ -53,6 +55,7 @@ lines for weir.yaml. Each question has a minute.
       machine(),
       configuration(config, models),
       await dataDirectory(config),
+      ...(await database(config)),
       await service(config),
       ...(await runtimes()),
       ...(await engines(models)),
@@ -114,6 +117,17 @@ async function dataDirectory(config: Config): Promise<Finding> {
       detail: (error as Error).message,
       advice: 'choose another directory with --data or data_dir',
     }
+  }
+}
+
+async function database({ databaseUrl }: Config): Promise<readonly Finding[]> {
+  if (databaseUrl === undefined) return []
+  const name = 'database'
+  try {
+    await requireAnswer(databaseUrl)
+    return [{ name, state: 'ok', detail: `${withoutPassword(databaseUrl)} answers` }]
+  } catch (error) {
+    return [{ name, state: 'problem', detail: (error as Error).message }]
   }
 }
 

@@ -1,6 +1,6 @@
 import { restoreBackup } from '../store/sqlite/restore.ts'
 import { systemClock } from '../system-clock.ts'
-import { configOf, parseFlags, print, UsageError, type Command } from './command.ts'
+import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
 import { secondText, ZONE } from './terminal/times.ts'
 
@@ -18,7 +18,7 @@ date; a backup of a newer version of Weir is refused.
     const flags = parseFlags(args, { force: 'boolean' }, 1)
     const [file] = flags.positionals
     if (file === undefined || file === '') throw new UsageError('give the backup to restore: weir restore FILE')
-    const { dataDir } = configOf(flags)
+    const { dataDir } = sqliteConfigOf(flags, 'restore it with pg_restore')
     const force = flags.values['force'] === true
     const { description, replaced } = restoreBackup({ file, dataDir, force, now: systemClock.now() })
     const { created, schema, rows } = description

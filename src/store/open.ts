@@ -1,8 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { withoutPassword } from '../core/address-without-password.ts'
 import type { Store } from '../ports/store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
 import { openPostgres } from './postgres/client.ts'
+import { openConnections } from './postgres/connections.ts'
+import { refuseUnfinishedMove } from './postgres/moves.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
 import { arrivalQueries } from './queries/arrivals.ts'
@@ -57,6 +60,12 @@ export async function openStoreHere({ dataDir, databaseUrl, exclusive, owner }: 
   return storeOn(database, owner ?? database.directoryId)
 }
 
+/** Rejects when PostgreSQL cannot be reached. Changes nothing there. */
+export async function requireAnswer(url: string): Promise<void> {
+  const connections = await openConnections({ url, connectionsMax: 1, prepare: async () => {} })
+  await connections.close()
+}
+
 /** The data directory still has the journal, so it belongs to one service here, too. */
 async function openOnPostgres(
   url: string,
@@ -66,6 +75,10 @@ async function openOnPostgres(
   try {
     if (exclusive) refuseOtherBooks(dataDir)
     const database = await openPostgres({ url, connectionsMax: CONNECTIONS_MAX, events })
+    await refuseUnfinishedMove(database, withoutPassword(url)).catch(async (error: unknown) => {
+      await database.close()
+      throw error
+    })
     const store = storeOn(database, owner ?? '')
     return {
       ...store,
@@ -91,7 +104,8 @@ function refuseOtherBooks(dataDir: string): void {
   )
 }
 
-function storeOn(database: Database & { isUp(): boolean }, owner: string): Store {
+/** The store on a database that is open. */
+export function storeOn(database: Database & { isUp(): boolean }, owner: string): Store {
   return {
     ...accountQueries(database),
     ...keyQueries(database),

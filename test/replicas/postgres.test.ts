@@ -90,6 +90,7 @@ describe('several services on one PostgreSQL', () => {
       BigInt(usage.total_pico_aud),
       amounts.reduce((sum, amount) => sum + amount, 0n),
     )
+    assert.match((await command('backup', join(elsewhere, 'backup'))).stderr, /back it up with pg_dump\n$/)
     const { problems } = (await command('reconcile')).json<{ problems: readonly unknown[] }>()
     assert.deepEqual(problems, [])
     const versions = new Set((await services[0]!.ledger()).map(({ priceVersion }) => priceVersion))
@@ -130,6 +131,11 @@ describe('several services on one PostgreSQL', () => {
         /^weir: postgres:\/\/127\.0\.0\.1:\d+\/weir_1: PostgreSQL does not answer \(.*\): start it, or [^\n]*\n$/,
       )
       assert.ok(!stderr.includes('never-shown'))
+      const { findings } = JSON.parse((await command('doctor')).stdout) as {
+        findings: { name: string; detail: string }[]
+      }
+      const detail = findings.find(({ name }) => name === 'database')?.detail ?? ''
+      assert.match(detail, /^postgres:\/\/127\.0\.0\.1:\d+\/weir_1: PostgreSQL does not answer/)
       const listed = await command('workspaces', 'list')
       assert.match(listed.stderr, /PostgreSQL does not answer/)
     } finally {

@@ -10,6 +10,7 @@ import { refusesValues } from './refused-values.ts'
 export function openSqliteHere(options: ConnectionOptions): SqliteDatabase {
   const lock = options.exclusive ? lockForService(options.dataDir) : undefined
   let connection: Connection
+  let isClosed = false
   try {
     connection = openConnection(options)
   } catch (error) {
@@ -29,6 +30,8 @@ export function openSqliteHere(options: ConnectionOptions): SqliteDatabase {
       }
     },
     async close() {
+      if (isClosed) return
+      isClosed = true
       connection.close()
       lock?.close()
     },

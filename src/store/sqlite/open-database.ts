@@ -10,6 +10,9 @@ import { takeServiceLock } from './service-lock.ts'
 const BUSY_MS = 4000
 const SQLITE_BUSY = 5
 
+/** What weir migrate leaves of a database whose content is in PostgreSQL. */
+export const MOVED_DATABASE = 'weir.db.moved'
+
 /** Opens the database of a data directory, and creates both if they do not exist. */
 export function openDatabase(dataDir: string, { exclusive }: { exclusive: boolean }): DatabaseSync {
   return inPlainWords(dataDir, () => {
@@ -46,12 +49,18 @@ export const isRestoreFolder = (name: string): boolean => name.startsWith('resto
  * SQLite creates a database that does not exist, and deletes a write-ahead log without one. In a directory that has been
  * used, that would turn a lost file into a fresh start without any data.
  */
-function refuseMissingDatabase(dataDir: string): void {
+export function refuseMissingDatabase(dataDir: string): void {
   makeDirectory(dataDir)
   if (sizeOf(join(dataDir, 'weir.db')) > 0) return
   const names = readdirSync(dataDir)
   if (names.some(isRestoreFolder)) {
     throw refusal('ERR_DATA_DIR_RESTORING', `a restore of ${dataDir} was cut off: run weir restore FILE --force again`)
+  }
+  if (names.includes(MOVED_DATABASE)) {
+    throw refusal(
+      'ERR_DATA_DIR_MOVED',
+      `the books of ${dataDir} were moved to PostgreSQL: set database in weir.yaml, or WEIR_DATABASE_URL`,
+    )
   }
   // The service makes the folder for uploads once its database is open.
   if (names.includes('spool') || sizeOf(join(dataDir, 'weir.db-wal')) > 0) {

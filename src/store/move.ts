@@ -1,0 +1,73 @@
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { withoutPassword } from '../core/address-without-password.ts'
+import type { Store } from '../ports/store.ts'
+import { copyTables, countRows } from './copy-tables.ts'
+import { storeOn } from './open.ts'
+import { openPostgres } from './postgres/client.ts'
+import { databaseFailure } from './postgres/failures.ts'
+import { beginMove, finishMove, stateOfMove } from './postgres/moves.ts'
+import { openSqliteHere } from './sqlite/in-this-thread.ts'
+import { MOVED_DATABASE, refuseMissingDatabase } from './sqlite/open-database.ts'
+
+/** The books of a data directory on their way to PostgreSQL. No service can start on either while it is open. */
+export interface Move {
+  readonly from: Store
+  readonly to: Store
+  /** Copies what is not there yet, and compares the number of rows of every table. Returns it. */
+  copy(progress: (done: number, total: number) => void): Promise<Readonly<Record<string, number>>>
+  /** Closes both. The directory's database stays, under another name. */
+  finish(at: number): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openMove(dataDir: string, databaseUrl: string): Promise<Move> {
+  const address = withoutPassword(databaseUrl)
+  if (!existsSync(join(dataDir, 'weir.db'))) {
+    refuseMissingDatabase(dataDir)
+    throw databaseFailure('ERR_DATA_DIR_EMPTY', `there is no ledger in ${dataDir}; --data DIR names another directory`)
+  }
+  const sqlite = openSqliteHere({ dataDir, exclusive: true })
+  const { directoryId } = sqlite
+  try {
+    const postgres = await openPostgres({ url: databaseUrl, connectionsMax: 2 })
+    const close = async (): Promise<void> => {
+      await postgres.close()
+      await sqlite.close()
+    }
+    const state = await stateOfMove(postgres, directoryId)
+    if (state === 'other') {
+      await postgres.close()
+      throw databaseFailure('ERR_DATABASE_USED', `${address} has books already: choose an empty database`)
+    }
+    if (state === 'new') await beginMove(postgres, directoryId)
+    return {
+      from: storeOn(sqlite, directoryId),
+      to: storeOn(postgres, ''),
+      async copy(progress) {
+        const expected = await countRows(sqlite)
+        const total = Object.values(expected).reduce((sum, rows) => sum + rows, 0)
+        let done = 0
+        if (state !== 'finished') await copyTables(sqlite, postgres, (rows) => progress((done += rows), total))
+        const found = await countRows(postgres)
+        const wrong = Object.keys(expected).find((table) => expected[table] !== found[table])
+        if (wrong !== undefined) {
+          const numbers = `${expected[wrong]} rows in ${dataDir}, and ${found[wrong]} in ${address}`
+          throw databaseFailure('ERR_DATABASE_DIFFERS', `${wrong} has ${numbers}: use another, empty database`)
+        }
+        return found
+      },
+      async finish(at) {
+        if (state !== 'finished') await finishMove(postgres, directoryId, at)
+        await postgres.close()
+        // Closed, so that nothing is left in its write-ahead log. The service's lock is in another file.
+        await sqlite.close()
+        renameSync(join(dataDir, 'weir.db'), join(dataDir, MOVED_DATABASE))
+      },
+      close,
+    }
+  } catch (error) {
+    await sqlite.close()
+    throw error
+  }
+}
