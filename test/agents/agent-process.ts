@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, request as forward, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
@@ -22,6 +22,14 @@ export type AgentName = keyof typeof programs
 
 function agentProgram(name: AgentName): string {
   return join(directory, 'node_modules', programs[name])
+}
+
+/** The packages that say which version it is. */
+const packages = { codex: '@openai/codex', claude: '@anthropic-ai/claude-code', opencode: 'opencode-ai' }
+
+export function installedVersion(name: AgentName): string {
+  const manifest = readFileSync(join(directory, 'node_modules', packages[name], 'package.json'), 'utf8')
+  return (JSON.parse(manifest) as { version: string }).version
 }
 
 /** For a suite's `skip`: false when the agent is here, otherwise the reason. */

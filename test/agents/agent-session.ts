@@ -15,6 +15,7 @@ import {
   type Recorder,
   type RunningAgent,
 } from './agent-process.ts'
+import { keepDeed } from './kept-deeds.ts'
 import { keepRequests } from './kept-requests.ts'
 
 /** How one agent is set up and started, and what its tools are called. */
@@ -90,6 +91,8 @@ export async function editsFile(t: TestContext, agent: Agent): Promise<void> {
     produced,
   )
   keepRequests(agent.name, proxy.seen, home)
+  const tools = [...new Set(agent.calls(home).map((call) => call.name))]
+  keepDeed(agent.name, 'edited', { calls: work.length, tools })
 }
 
 /** An interruption in the middle of an answer: the engine stops, and what was streamed is billed, exactly. */
@@ -122,6 +125,8 @@ export async function isInterrupted(t: TestContext, agent: Agent): Promise<void>
     [3],
   )
   await running.over
+  const engineStoppedMs = Math.max(1, Math.round(stoppedAt - leftAt))
+  keepDeed(agent.name, 'interrupted', { engineStoppedMs, billedTokens: rows[0]?.outputTokens ?? 0 })
 }
 
 /** A conversation that does not fit: the agent understands why. */
@@ -133,6 +138,7 @@ export async function learnsOfFullContext(t: TestContext, agent: Agent): Promise
   })
   await eventually('the agent says so', () => agent.tooLong?.test(running.output()) ?? true, 120_000)
   assert.equal(engine.calls.filter(isWork).length, 0)
+  keepDeed(agent.name, 'fullContext', { said: agent.tooLong?.exec(running.output())?.[0] ?? '' })
 }
 
 interface Message {
