@@ -103,10 +103,12 @@ ${first}  default    -           never       -           works
   it('that is lent ends without a trace', async () => {
     const books = await testBooks(1000)
     try {
-      const accounts = await openAccounts(books.store, { now: () => 1000, monotonic: () => 0 }, memoryChanges())
+      const clock = { now: () => 1000, monotonic: () => 0 }
+      const accounts = await openAccounts(books.store, clock, memoryChanges())
       const { id } = await accounts.createWorkspace('acme')
       const { key, end } = accounts.lendKey('acme')
       assert.equal((await accounts.authenticate(key))?.workspace.id, id)
+      assert.equal(await workspaceSessions(accounts, clock).signInWithKey(key), undefined, 'nobody stays signed in')
       await accounts.setRequestsPerMinute('acme', 5)
       assert.equal((await accounts.authenticate(key))?.workspace.requestsPerMinute, 5)
       end()

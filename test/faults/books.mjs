@@ -100,7 +100,7 @@ export default [
   },
   {
     name: 'store-revokes-again',
-    file: 'src/store/queries/accounts.ts',
+    file: 'src/store/queries/keys.ts',
     find: 'WHERE id = ? AND revoked_at IS NULL',
     replace: 'WHERE id = ?',
     tests: ['conformance/store', 'http/accounts'],

@@ -2,16 +2,16 @@
 export default [
   {
     name: 'console-session-outlives-its-key',
-    file: 'src/accounts/sessions.ts',
-    find: 'if (found.expiresAt > clock.now() && isValid(found.subject)) return found',
-    replace: 'if (found.expiresAt > clock.now()) return found',
-    tests: ['unit/sessions'],
+    file: 'src/accounts/known-keys.ts',
+    find: '    known.delete(hash)\n',
+    replace: '',
+    tests: ['http/console-session', 'unit/known-keys'],
   },
   {
     name: 'console-session-never-expires',
     file: 'src/accounts/sessions.ts',
-    find: 'if (found.expiresAt > clock.now() && isValid(found.subject)) return found',
-    replace: 'if (isValid(found.subject)) return found',
+    find: 'if (found.expiresAt > clock.now()) return found',
+    replace: 'if (found) return found',
     tests: ['unit/sessions'],
   },
   {
@@ -38,15 +38,15 @@ export default [
   {
     name: 'console-key-of-another-workspace-revoked',
     file: 'src/http/public/console/keys.ts',
-    find: 'key.id === id && key.workspaceId === caller.workspace.id',
-    replace: 'key.id === id',
+    find: 'if (key?.workspaceId !== caller.workspace.id)',
+    replace: 'if (!key)',
     tests: ['http/console-api'],
   },
   {
     name: 'console-stream-outlives-its-session',
     file: 'src/http/console/live-stream.ts',
-    find: 'if (!isAllowed()) return end()',
-    replace: '',
+    find: 'if (allowed) send(sample)',
+    replace: 'send(sample)\n      if (allowed) return',
     tests: ['http/console-live'],
   },
   {

@@ -115,8 +115,8 @@ export default [
   {
     name: 'command-keys-of-every-workspace',
     file: 'src/commands/keys.ts',
-    find: '!workspaceId || key.workspaceId === workspaceId',
-    replace: '!workspaceId || key.workspaceId !== undefined',
+    find: 'workspaceId: named === undefined ? undefined : accounts.workspace(named).id,',
+    replace: 'workspaceId: undefined,',
     tests: ['cli-keys'],
   },
   {

@@ -80,15 +80,15 @@ export default [
   {
     name: 'keys-never-expire',
     file: 'src/accounts/accounts.ts',
-    find: 'if (found) return found.expiresAt > clock.now() ? found.caller : undefined',
-    replace: 'if (found) return found.caller',
+    find: 'if (!key || (key.expiresAt ?? Infinity) <= clock.now()) return undefined',
+    replace: 'if (!key) return undefined',
     tests: ['cli-keys'],
   },
   {
-    name: 'keys-expired-but-still-signed-in',
-    file: 'src/accounts/accounts.ts',
-    find: 'return found && found.expiresAt > clock.now() ? found.caller : undefined',
-    replace: 'return found?.caller',
+    name: 'keys-lent-ones-stay-signed-in',
+    file: 'src/accounts/workspace-sessions.ts',
+    find: 'const caller = await accounts.callerOf(keyHash)',
+    replace: 'const caller = await accounts.authenticate(key)',
     tests: ['cli-keys'],
   },
   {
