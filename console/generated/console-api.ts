@@ -196,7 +196,7 @@ export interface Operations {
   }
   invoices: {
     path: {}
-    query: {}
+    query: { before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -254,6 +254,7 @@ export interface Operations {
         warnings: readonly string[]
         links_until?: string | null
       }[]
+      next: string | null
     }
   }
   invoice: {

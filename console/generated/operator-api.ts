@@ -3,7 +3,7 @@
 export interface Operations {
   listWorkspaces: {
     path: {}
-    query: {}
+    query: { search?: string; before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -16,12 +16,27 @@ export interface Operations {
         buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
         created: string
       }[]
+      next: string | null
     }
   }
   createWorkspace: {
     path: {}
     query: {}
     body: { name: string }
+    answer: {
+      id: string
+      name: string
+      requests_per_minute: number
+      spend_limit: string | null
+      spend_limit_kind: 'soft' | 'hard' | null
+      buyer: { name: string | null; abn: string | null; address: string | null; purchase_order: string | null }
+      created: string
+    }
+  }
+  getWorkspace: {
+    path: { workspace: string }
+    query: {}
+    body: undefined
     answer: {
       id: string
       name: string
@@ -282,7 +297,7 @@ export interface Operations {
   }
   listInvoices: {
     path: {}
-    query: { workspace?: string }
+    query: { workspace?: string; before?: string; limit?: number }
     body: undefined
     answer: {
       object: 'list'
@@ -340,6 +355,7 @@ export interface Operations {
         warnings: readonly string[]
         links_until?: string | null
       }[]
+      next: string | null
     }
   }
   issueInvoice: {
@@ -923,6 +939,7 @@ export interface Operations {
 export const operations = {
   listWorkspaces: ['GET', '/admin/v1/workspaces'],
   createWorkspace: ['POST', '/admin/v1/workspaces'],
+  getWorkspace: ['GET', '/admin/v1/workspaces/{workspace}'],
   changeWorkspace: ['PATCH', '/admin/v1/workspaces/{workspace}'],
   issueConsoleLink: ['POST', '/admin/v1/workspaces/{workspace}/console-links'],
   listKeys: ['GET', '/admin/v1/keys'],

@@ -153,7 +153,7 @@ function optionsOf(
     scales: { x: { time: true }, y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((it) => tickNames[unit].format(it * 1000)) },
-      { ...axis, size: 74, values: (_, ticks) => ticks.map((it) => format(it)) },
+      { ...axis, size: roomForLabels, values: (_, ticks) => ticks.map((it) => format(it)) },
     ],
     series: [
       {},
@@ -167,6 +167,13 @@ function optionsOf(
       })),
     ],
   }
+}
+
+/** As wide as its widest label: small amounts have many digits. */
+function roomForLabels(self: uPlot, labels: readonly string[] | null): number {
+  self.ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`
+  const widths = (labels ?? []).map((label) => self.ctx.measureText(label).width / devicePixelRatio)
+  return Math.ceil(Math.max(24, ...widths)) + 12
 }
 
 const tick = (parts: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>

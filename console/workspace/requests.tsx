@@ -1,8 +1,8 @@
 import { useLocation } from 'preact-iso'
 import { useState } from 'preact/hooks'
-import { useData } from '../shared/data.ts'
 import { brief, milliseconds, picoAud, time } from '../shared/format.ts'
-import { Empty, Ready, State, Table } from '../shared/parts.tsx'
+import { Paged, usePages } from '../shared/pages.tsx'
+import { Empty, State, Table } from '../shared/parts.tsx'
 import { api, type Answer } from './api.ts'
 
 /** Requests one by one: the newest, and one by its id. */
@@ -41,11 +41,9 @@ export function OutcomeState({ of: outcome }: { of: string }) {
 
 /** The newest first, page by page. */
 export function RequestsTable() {
-  const [cursors, setCursors] = useState<readonly string[]>([])
   const [onlyFailed, setOnlyFailed] = useState(false)
-  const before = cursors.at(-1)
-  const page = useData(
-    (signal) =>
+  const pages = usePages(
+    (before: string | undefined, signal) =>
       api('requests', {
         query: {
           limit: 25,
@@ -54,44 +52,23 @@ export function RequestsTable() {
         },
         signal,
       }),
-    [before, onlyFailed],
+    [onlyFailed],
   )
   return (
     <>
       <label class="inline">
-        <input
-          type="checkbox"
-          checked={onlyFailed}
-          onChange={(event) => {
-            setOnlyFailed(event.currentTarget.checked)
-            setCursors([])
-          }}
-        />
+        <input type="checkbox" checked={onlyFailed} onChange={(event) => setOnlyFailed(event.currentTarget.checked)} />
         Only requests that did not complete
       </label>
-      <Ready of={page}>
-        {({ data, next }) => (
-          <>
-            {data.length === 0 ? (
-              <Empty title={next === null ? 'There are no requests here' : 'None among these; look further'} />
-            ) : (
-              <Table caption="Requests" rows={data} keyOf={(it) => it.request_id} columns={requestColumns} />
-            )}
-            <div class="row">
-              <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-                Newer
-              </button>
-              <button
-                type="button"
-                disabled={next === null}
-                onClick={() => next !== null && setCursors([...cursors, next])}
-              >
-                Older
-              </button>
-            </div>
-          </>
-        )}
-      </Ready>
+      <Paged of={pages}>
+        {(rows, isLast) =>
+          rows.length === 0 ? (
+            <Empty title={isLast ? 'There are no requests here' : 'None among these; look further'} />
+          ) : (
+            <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={requestColumns} />
+          )
+        }
+      </Paged>
     </>
   )
 }

@@ -138,3 +138,8 @@ export const adjustmentExample = {
   ledger_rows: 1,
   notices: [],
 }
+
+export const invoicePageQuery = Type.Object({
+  before: Type.Optional(Type.String({ maxLength: 100, description: "The 'next' of the previous page." })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: '1 to 100, by default 50.' })),
+})

@@ -16,6 +16,14 @@ export interface IssuedInvoice {
   readonly document: InvoiceDocument
 }
 
+export interface InvoicePageQuery {
+  /** undefined: of all workspaces. */
+  readonly workspaceId: string | undefined
+  /** The last document of the page before. */
+  readonly before: Pick<IssuedInvoice, 'issuedAt' | 'number'> | undefined
+  readonly limit: number
+}
+
 /** The rows that a document takes back. */
 export interface Reversal {
   /** Takes back all rows of these documents; '' is the first invoice of the document's month. */
@@ -57,6 +65,8 @@ export interface UnfinishedNote {
  */
 export interface InvoiceStore {
   invoices(filter?: { workspaceId?: string; number?: string }): Promise<readonly IssuedInvoice[]>
+  /** A page of documents, the newest first. */
+  newestInvoices(query: InvoicePageQuery): Promise<readonly IssuedInvoice[]>
   /** Issues a document and adds rows of its own to the ledger, or does neither. */
   issueInvoice(invoice: IssuedInvoice, rowsExpected: number, rows: readonly LedgerRow[]): Promise<boolean>
   /** The credits of a free amount in the open or closed month [from, to), with the rows that reverse them. */

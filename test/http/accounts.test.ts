@@ -241,6 +241,27 @@ describe('workspaces and keys by the command line, while the service runs', () =
   })
 })
 
+describe('the list of workspaces', () => {
+  it('comes in pages, the newest first, and finds a part of a name in whatever case', async () => {
+    for (const name of ['Paged one', 'paged two', 'Paged three']) await made('/admin/v1/workspaces', { name })
+    const page = async (query: string): Promise<{ data: { name: string }[]; next: string | null }> =>
+      (await (await weir.admin('GET', `/admin/v1/workspaces?${query}`)).json()) as {
+        data: { name: string }[]
+        next: string | null
+      }
+    const names = ({ data }: { data: { name: string }[] }): string[] => data.map(({ name }) => name)
+    const first = await page('search=PAGED&limit=2')
+    assert.deepEqual(names(first), ['Paged three', 'paged two'])
+    const second = await page(`search=PAGED&limit=2&before=${first.next}`)
+    assert.deepEqual([names(second), second.next], [['Paged one'], null])
+    assert.deepEqual((await page('search=paged%20t&limit=2')).next, null)
+    assert.equal((await weir.admin('GET', '/admin/v1/workspaces?before=ws_none')).status, 400)
+    const one = (await (await weir.admin('GET', '/admin/v1/workspaces/paged%20two')).json()) as { name: string }
+    assert.equal(one.name, 'paged two')
+    assert.equal((await weir.admin('GET', '/admin/v1/workspaces/nobody')).status, 404)
+  })
+})
+
 describe('how commands reach the running service', () => {
   it('an operator token of the environment is in no file', async () => {
     await (await weir.admin('GET', '/admin/v1/workspaces')).text()

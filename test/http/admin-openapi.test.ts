@@ -84,6 +84,7 @@ const everyAsk = (): readonly Ask[] => [
     body: { requests_per_minute: null, spend_limit: null, buyer: { abn: null } },
   },
   { operation: 'get /admin/v1/workspaces' },
+  { operation: 'get /admin/v1/workspaces/{workspace}', path: () => '/admin/v1/workspaces/acme' },
   { operation: 'post /admin/v1/keys', body: { workspace: 'acme' } },
   { operation: 'get /admin/v1/keys' },
   {

@@ -130,11 +130,16 @@ describe("the operator's API", () => {
       amount: '0.05',
     })
     assert.deepEqual([goodwill.status, ((await goodwill.json()) as { total: string }).total], [201, '-0.06'])
-    const listed = (await (await weir.admin('GET', '/admin/v1/invoices')).json()) as { data: { number: string }[] }
-    assert.deepEqual(
-      listed.data.map(({ number }) => number),
-      ['INV-000001', 'ADJ-000001', 'ADJ-000002', 'ADJ-000003'],
-    )
+    const listed = async (query: string): Promise<[numbers: string[], next: string | null]> => {
+      const response = await weir.admin('GET', `/admin/v1/invoices?${query}`)
+      const { data, next } = (await response.json()) as { data: { number: string }[]; next: string | null }
+      return [data.map(({ number }) => number), next]
+    }
+    assert.deepEqual(await listed(''), [['ADJ-000003', 'ADJ-000002', 'ADJ-000001', 'INV-000001'], null])
+    const [newest, next] = await listed(`workspace=${asked.workspace}&limit=3`)
+    assert.deepEqual([newest, next], [['ADJ-000003', 'ADJ-000002', 'ADJ-000001'], 'ADJ-000001'])
+    assert.deepEqual(await listed(`workspace=${asked.workspace}&limit=3&before=${next}`), [['INV-000001'], null])
+    assert.equal((await weir.admin('GET', '/admin/v1/invoices?before=INV-9')).status, 400)
     for (const [format, type] of [
       ['json', 'application/json'],
       ['html', 'text/html; charset=utf-8'],

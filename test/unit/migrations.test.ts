@@ -27,6 +27,7 @@ const released: Readonly<Record<string, string>> = {
   '0008-journal.sql': '10499da97f248a5fc5a329269a5f2798e7322579d1a66128d6e1080b07abebad',
   '0009-keys-by-lookup.sql': '1c0ec077b6fb6f2ccbd6e15316f44e9de4a6db2d2886e017836abdfdb15895ce',
   '0010-lane-settings.sql': '8bb3f5934e1342c39c00950aebbe2d0ad7f05d93ab2265edd55d8b664b7af45a',
+  '0011-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)

@@ -19,6 +19,7 @@ import { eventually } from '../support/waiting.ts'
 const released: Readonly<Record<string, string>> = {
   '0001-first-tables.sql': 'ec6e80c4bfb52e03760b08ce2d7232d57f83e58bc0a667eca030f3eadc8aba37',
   '0002-moved-from.sql': 'd769dc840865503f624c6e88f600ca6fbdbfbbe87a2709ac414b858b09649069',
+  '0003-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -1,7 +1,6 @@
-import { useState } from 'preact/hooks'
-import { useData } from '../../shared/data.ts'
 import { time } from '../../shared/format.ts'
-import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
+import { Paged, usePages } from '../../shared/pages.tsx'
+import { Empty, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
 /** Who did what, with what it was before and after. */
@@ -9,41 +8,24 @@ import { api, type Answer } from '../api.ts'
 type Entry = Answer<'auditLog'>['data'][number]
 
 export function AuditPage() {
-  const [cursors, setCursors] = useState<readonly number[]>([])
-  const before = cursors.at(-1)
-  const loaded = useData(
-    (signal) => api('auditLog', { query: { limit: 25, ...(before === undefined ? {} : { before }) }, signal }),
-    [before],
+  const pages = usePages((before: number | undefined, signal) =>
+    api('auditLog', { query: { limit: 25, ...(before === undefined ? {} : { before }) }, signal }),
   )
   return (
     <>
       <PageHead
         title="Audit log"
-        about="Every change through this console and the operator API. It cannot be changed."
+        about="Every change through this console, the operator API or a command. It cannot be changed."
       />
-      <Ready of={loaded}>
-        {({ data, next }) => (
-          <>
-            {data.length === 0 ? (
-              <Empty title="Nothing has been changed yet" />
-            ) : (
-              <Table caption="Audit log" rows={data} keyOf={({ id }) => String(id)} columns={columns} />
-            )}
-            <div class="row">
-              <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-                Newer
-              </button>
-              <button
-                type="button"
-                disabled={next === null}
-                onClick={() => next !== null && setCursors([...cursors, next])}
-              >
-                Older
-              </button>
-            </div>
-          </>
-        )}
-      </Ready>
+      <Paged of={pages}>
+        {(entries) =>
+          entries.length === 0 ? (
+            <Empty title="Nothing has been changed yet" />
+          ) : (
+            <Table caption="Audit log" rows={entries} keyOf={({ id }) => String(id)} columns={columns} />
+          )
+        }
+      </Paged>
     </>
   )
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Failure } from '../../shared/client.ts'
+import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -11,17 +11,13 @@ type Change = Answer<'previewCatalog'>['changes'][number]
 export function CatalogPage() {
   const preview = useData((signal) => api('previewCatalog', { signal }))
   const [said, setSaid] = useState<string>()
-  const [problem, setProblem] = useState<string>()
-  async function take(force: boolean): Promise<void> {
-    setProblem(undefined)
-    try {
+  const action = useAction()
+  const take = (force: boolean): Promise<boolean> =>
+    action.run(async () => {
       const { models } = await api('reloadCatalog', { query: force ? { force: 'true' } : {} })
       setSaid(`The catalog is taken: ${models} models.`)
       preview.reload()
-    } catch (error) {
-      setProblem((error as Failure).message)
-    }
-  }
+    })
   return (
     <>
       <PageHead title="Catalog" about="What the file says now, compared with what is in force.">
@@ -30,11 +26,7 @@ export function CatalogPage() {
         </button>
       </PageHead>
       <div role="status">{said === undefined ? null : <div class="notice">{said}</div>}</div>
-      {problem === undefined ? null : (
-        <div class="notice bad" role="alert">
-          {problem}
-        </div>
-      )}
+      <Problem of={action} />
       <Ready of={preview}>
         {({ file, mistakes, losses, changes }) => (
           <>

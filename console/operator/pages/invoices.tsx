@@ -1,30 +1,56 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
+import { Problem, useAction } from '../../shared/action.tsx'
 import type { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count, sydneyDate } from '../../shared/format.ts'
 import { InvoiceView } from '../../shared/invoice.tsx'
+import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
+import { WorkspaceField } from '../workspace-field.tsx'
 
 /** Invoices of all workspaces: preview, issue, credit. */
 
 type Document = Answer<'previewInvoice'>
 
 export function InvoicesPage() {
-  const loaded = useData((signal) => api('listInvoices', { signal }))
+  const [workspace, setWorkspace] = useState('')
+  const [filter, setFilter] = useState('')
+  const pages = usePages(
+    (before: string | undefined, signal) =>
+      api('listInvoices', {
+        query: {
+          ...(filter === '' ? {} : { workspace: filter }),
+          ...(before === undefined ? {} : { before }),
+        },
+        signal,
+      }),
+    [filter],
+  )
   return (
     <>
       <PageHead title="Invoices" about="Tax invoices and adjustment notes of all workspaces." />
-      <Preview issued={loaded.reload} />
-      <Ready of={loaded}>
-        {({ data }) =>
-          data.length === 0 ? (
+      <Preview issued={pages.reload} />
+      <form
+        class="row end"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault()
+          setFilter(workspace)
+        }}
+      >
+        <WorkspaceField label="Only of workspace" isRequired={false} value={workspace} choose={setWorkspace} />
+        <button type="submit">Show</button>
+      </form>
+      <Paged of={pages}>
+        {(documents) =>
+          documents.length === 0 ? (
             <Empty title="No invoice has been issued yet" />
           ) : (
             <Table
               caption="Invoices"
-              rows={data.toReversed().slice(0, 500)}
+              rows={documents}
               keyOf={({ number }) => number ?? ''}
               columns={[
                 { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
@@ -38,7 +64,7 @@ export function InvoicesPage() {
             />
           )
         }
-      </Ready>
+      </Paged>
     </>
   )
 }
@@ -49,19 +75,11 @@ function lastMonth(): string {
 }
 
 function Preview({ issued }: { issued: () => void }) {
-  const workspaces = useData((signal) => api('listWorkspaces', { signal }))
   const [workspace, setWorkspace] = useState('')
   const [period, setPeriod] = useState(lastMonth)
   const [document, setDocument] = useState<Document>()
-  const [problem, setProblem] = useState<string>()
-  async function attempt(act: () => Promise<Document>): Promise<void> {
-    setProblem(undefined)
-    try {
-      setDocument(await act())
-    } catch (error) {
-      setProblem((error as Failure).message)
-    }
-  }
+  const action = useAction()
+  const show = (load: () => Promise<Document>): Promise<boolean> => action.run(async () => setDocument(await load()))
   const body = { workspace, period }
   return (
     <section class="panel stack" aria-labelledby="preview">
@@ -70,21 +88,10 @@ function Preview({ issued }: { issued: () => void }) {
         class="row end"
         onSubmit={(event) => {
           event.preventDefault()
-          void attempt(() => api('previewInvoice', { body }))
+          void show(() => api('previewInvoice', { body }))
         }}
       >
-        <Field label="Workspace">
-          <select required value={workspace} onChange={(event) => setWorkspace(event.currentTarget.value)}>
-            <option value="">Choose …</option>
-            {workspaces.state === 'ready'
-              ? workspaces.data.data.map((it) => (
-                  <option key={it.id} value={it.name}>
-                    {it.name}
-                  </option>
-                ))
-              : null}
-          </select>
-        </Field>
+        <WorkspaceField value={workspace} choose={setWorkspace} />
         <Field label="Month">
           <input type="month" required value={period} onInput={(event) => setPeriod(event.currentTarget.value)} />
         </Field>
@@ -93,17 +100,14 @@ function Preview({ issued }: { issued: () => void }) {
           <button
             type="button"
             class="primary"
-            onClick={() => void attempt(() => api('issueInvoice', { body })).then(issued)}
+            disabled={action.isRunning}
+            onClick={() => void show(() => api('issueInvoice', { body })).then(issued)}
           >
             Issue the invoice
           </button>
         ) : null}
       </form>
-      {problem === undefined ? null : (
-        <div class="notice bad" role="alert">
-          {problem}
-        </div>
-      )}
+      <Problem of={action} />
       {document === undefined ? null : <InvoiceView of={document} />}
     </section>
   )

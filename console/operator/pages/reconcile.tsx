@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Failure } from '../../shared/client.ts'
+import { Problem, useAction } from '../../shared/action.tsx'
 import { count, picoAud } from '../../shared/format.ts'
 import { Figures, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -7,31 +7,16 @@ import { api, type Answer } from '../api.ts'
 /** Recomputes the books and lists what does not fit. */
 export function ReconcilePage() {
   const [result, setResult] = useState<Answer<'reconcile'>>()
-  const [problem, setProblem] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
-  async function run(): Promise<void> {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      setResult(await api('reconcile'))
-    } catch (error) {
-      setProblem((error as Failure).message)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const action = useAction()
+  const reconcile = async (): Promise<void> => setResult(await api('reconcile'))
   return (
     <>
       <PageHead title="Reconcile" about="Recomputes every amount, sum and invoice from the rows of the ledger.">
-        <button type="button" class="primary" disabled={isBusy} onClick={() => void run()}>
-          {isBusy ? 'Working …' : 'Reconcile now'}
+        <button type="button" class="primary" disabled={action.isRunning} onClick={() => void action.run(reconcile)}>
+          {action.isRunning ? 'Working …' : 'Reconcile now'}
         </button>
       </PageHead>
-      {problem === undefined ? null : (
-        <div class="notice bad" role="alert">
-          {problem}
-        </div>
-      )}
+      <Problem of={action} />
       <div class="stack" aria-live="polite">
         {result === undefined ? (
           <p class="soft">With many millions of rows this takes a while. It delays nobody.</p>

@@ -1,9 +1,10 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
+import { Problem, useAction } from '../../shared/action.tsx'
 import type { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { time } from '../../shared/format.ts'
-import { Copy, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { Copy, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
 import { lanePath } from '../live.ts'
 
@@ -12,14 +13,14 @@ export function WorkspacePage() {
   const name = useRoute().params['name'] ?? ''
   const loaded = useData(
     async (signal) => {
-      const [workspaces, prices, engines] = await Promise.all([
-        api('listWorkspaces', { signal }),
+      const [workspace, prices, engines] = await Promise.all([
+        api('getWorkspace', { path: { workspace: name }, signal }),
         api('listWorkspacePrices', { path: { workspace: name }, signal }),
         api('listEngines', { signal }),
       ])
       const models = [...new Set(engines.data.map(({ model }) => model))]
       const lanes = engines.data.filter(({ workspace }) => workspace === name).map(({ lane }) => lane)
-      return { workspace: workspaces.data.find((it) => it.name === name), prices: prices.data, models, lanes }
+      return { workspace, prices: prices.data, models, lanes }
     },
     [name],
   )
@@ -29,25 +30,21 @@ export function WorkspacePage() {
         <ConsoleLink workspace={name} />
       </PageHead>
       <Ready of={loaded}>
-        {({ workspace, prices, models, lanes }) =>
-          workspace === undefined ? (
-            <Empty title="There is no such workspace" />
-          ) : (
-            <>
-              <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
-              <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
-              <section class="stack" aria-labelledby="lanes">
-                <h2 id="lanes">Reserved capacity</h2>
-                {lanes.length === 0 ? <p class="soft">It has none. The catalog reserves it.</p> : null}
-                {lanes.map((lane) => (
-                  <a key={lane} href={lanePath(lane)}>
-                    {lane}
-                  </a>
-                ))}
-              </section>
-            </>
-          )
-        }
+        {({ workspace, prices, models, lanes }) => (
+          <>
+            <Settings key={workspace.id} of={workspace} changed={loaded.reload} />
+            <Prices of={prices} workspace={name} models={models} changed={loaded.reload} />
+            <section class="stack" aria-labelledby="lanes">
+              <h2 id="lanes">Reserved capacity</h2>
+              {lanes.length === 0 ? <p class="soft">It has none. The catalog reserves it.</p> : null}
+              {lanes.map((lane) => (
+                <a key={lane} href={lanePath(lane)}>
+                  {lane}
+                </a>
+              ))}
+            </section>
+          </>
+        )}
       </Ready>
     </>
   )
@@ -155,21 +152,17 @@ function Prices({
   models: readonly string[]
   changed: () => void
 }) {
-  const [problem, setProblem] = useState<string>()
-  async function attempt(act: () => Promise<unknown>): Promise<void> {
-    setProblem(undefined)
-    try {
+  const action = useAction()
+  const change = (act: () => Promise<unknown>): Promise<boolean> =>
+    action.run(async () => {
       await act()
       changed()
-    } catch (error) {
-      setProblem((error as Failure).message)
-    }
-  }
-  function set(form: HTMLFormElement): Promise<void> {
+    })
+  function set(form: HTMLFormElement): Promise<boolean> {
     const text = (name: string): string => (form.elements.namedItem(name) as HTMLInputElement).value.trim()
     const names = ['input_per_million', 'output_per_million'] as const
     const body = Object.fromEntries(names.filter((name) => text(name) !== '').map((name) => [name, text(name)]))
-    return attempt(() => api('setWorkspacePrice', { path: { workspace, model: text('model') }, body }))
+    return change(() => api('setWorkspacePrice', { path: { workspace, model: text('model') }, body }))
   }
   return (
     <section class="panel stack" aria-labelledby="prices">
@@ -191,7 +184,7 @@ function Prices({
                   type="button"
                   class="plain"
                   aria-label={`List price for ${model}`}
-                  onClick={() => void attempt(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
+                  onClick={() => void change(() => api('clearWorkspacePrice', { path: { workspace, model } }))}
                 >
                   Back to the list price
                 </button>
@@ -224,11 +217,7 @@ function Prices({
         </Field>
         <button type="submit">Set the price</button>
       </form>
-      {problem === undefined ? null : (
-        <div class="notice bad" role="alert">
-          {problem}
-        </div>
-      )}
+      <Problem of={action} />
     </section>
   )
 }

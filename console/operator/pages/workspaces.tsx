@@ -1,15 +1,19 @@
 import { useState } from 'preact/hooks'
-import type { Failure } from '../../shared/client.ts'
-import { useData } from '../../shared/data.ts'
+import { Problem, useAction } from '../../shared/action.tsx'
 import { count, date } from '../../shared/format.ts'
-import { Dialog, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { Paged, usePages } from '../../shared/pages.tsx'
+import { Dialog, Empty, Field, PageHead, Table } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
 
 /** All workspaces. */
 export function WorkspacesPage() {
-  const loaded = useData((signal) => api('listWorkspaces', { signal }))
   const [search, setSearch] = useState('')
   const [isCreating, setCreating] = useState(false)
+  const pages = usePages(
+    (before: string | undefined, signal) =>
+      api('listWorkspaces', { query: { search, limit: 50, ...(before === undefined ? {} : { before }) }, signal }),
+    [search],
+  )
   return (
     <>
       <PageHead title="Workspaces" about="Keys, limits, prices and invoices belong to a workspace.">
@@ -17,57 +21,46 @@ export function WorkspacesPage() {
           Create a workspace
         </button>
       </PageHead>
-      <Ready of={loaded}>
-        {({ data }) => {
-          const shown = data.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase())).slice(0, 200)
-          return (
-            <>
-              <div class="row">
-                <input
-                  type="search"
-                  class="search"
-                  aria-label="Search workspaces"
-                  placeholder="Search by name"
-                  value={search}
-                  onInput={(event) => setSearch(event.currentTarget.value)}
-                />
-                <span class="small soft" role="status">
-                  {count(shown.length)} of {count(data.length)}
-                </span>
-              </div>
-              {shown.length === 0 ? (
-                <Empty title="No workspace fits" />
-              ) : (
-                <Table
-                  caption="Workspaces"
-                  rows={shown}
-                  keyOf={({ id }) => id}
-                  columns={[
-                    {
-                      title: 'Workspace',
-                      cell: ({ name }) => <a href={`/console/workspaces/${encodeURIComponent(name)}`}>{name}</a>,
-                    },
-                    { title: 'Requests / minute', isNumber: true, cell: (it) => count(it.requests_per_minute) },
-                    {
-                      title: 'Spend limit / month',
-                      isNumber: true,
-                      cell: (it) =>
-                        it.spend_limit === null ? 'none' : `A$${it.spend_limit} ${it.spend_limit_kind ?? ''}`,
-                    },
-                    { title: 'Buyer', cell: ({ buyer }) => buyer.name ?? '–' },
-                    { title: 'Created', cell: ({ created }) => date(created) },
-                  ]}
-                />
-              )}
-            </>
+      <input
+        type="search"
+        class="search"
+        aria-label="Search workspaces"
+        placeholder="Search by name"
+        value={search}
+        onInput={(event) => setSearch(event.currentTarget.value)}
+      />
+      <Paged of={pages}>
+        {(workspaces) =>
+          workspaces.length === 0 ? (
+            <Empty title="No workspace fits" />
+          ) : (
+            <Table
+              caption="Workspaces"
+              rows={workspaces}
+              keyOf={({ id }) => id}
+              columns={[
+                {
+                  title: 'Workspace',
+                  cell: ({ name }) => <a href={`/console/workspaces/${encodeURIComponent(name)}`}>{name}</a>,
+                },
+                { title: 'Requests / minute', isNumber: true, cell: (it) => count(it.requests_per_minute) },
+                {
+                  title: 'Spend limit / month',
+                  isNumber: true,
+                  cell: (it) => (it.spend_limit === null ? 'none' : `A$${it.spend_limit} ${it.spend_limit_kind ?? ''}`),
+                },
+                { title: 'Buyer', cell: ({ buyer }) => buyer.name ?? '–' },
+                { title: 'Created', cell: ({ created }) => date(created) },
+              ]}
+            />
           )
-        }}
-      </Ready>
+        }
+      </Paged>
       {isCreating ? (
         <CreateWorkspace
           close={() => {
             setCreating(false)
-            loaded.reload()
+            pages.reload()
           }}
         />
       ) : null}
@@ -77,14 +70,10 @@ export function WorkspacesPage() {
 
 function CreateWorkspace({ close }: { close: () => void }) {
   const [name, setName] = useState('')
-  const [problem, setProblem] = useState<string>()
+  const action = useAction()
   async function create(): Promise<void> {
-    try {
-      await api('createWorkspace', { body: { name } })
-      close()
-    } catch (error) {
-      setProblem((error as Failure).message)
-    }
+    await api('createWorkspace', { body: { name } })
+    close()
   }
   return (
     <Dialog title="Create a workspace" close={close}>
@@ -92,7 +81,7 @@ function CreateWorkspace({ close }: { close: () => void }) {
         class="stack"
         onSubmit={(event) => {
           event.preventDefault()
-          void create()
+          void action.run(create)
         }}
       >
         <Field label="Name">
@@ -104,11 +93,7 @@ function CreateWorkspace({ close }: { close: () => void }) {
             onInput={(event) => setName(event.currentTarget.value)}
           />
         </Field>
-        {problem === undefined ? null : (
-          <div class="notice bad" role="alert">
-            {problem}
-          </div>
-        )}
+        <Problem of={action} />
         <div class="row">
           <button type="submit" class="primary">
             Create

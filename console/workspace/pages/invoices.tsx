@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { send } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count } from '../../shared/format.ts'
+import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
 import { api, type Answer } from '../api.ts'
@@ -10,18 +11,20 @@ import { requestColumns, type RequestRow } from '../requests.tsx'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
 export function InvoicesPage() {
-  const loaded = useData((signal) => api('invoices', { signal }))
+  const pages = usePages((before: string | undefined, signal) =>
+    api('invoices', { query: before === undefined ? {} : { before }, signal }),
+  )
   return (
     <>
       <PageHead title="Invoices" about="Tax invoices and adjustment notes, in Australian dollars." />
-      <Ready of={loaded}>
-        {({ data }) =>
-          data.length === 0 ? (
+      <Paged of={pages}>
+        {(documents) =>
+          documents.length === 0 ? (
             <Empty title="There are no invoices yet">The first one comes after the end of a month.</Empty>
           ) : (
             <Table
               caption="Invoices"
-              rows={data}
+              rows={documents}
               keyOf={({ number }) => number ?? ''}
               columns={[
                 { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
@@ -43,7 +46,7 @@ export function InvoicesPage() {
             />
           )
         }
-      </Ready>
+      </Paged>
     </>
   )
 }
@@ -76,13 +79,13 @@ export function InvoicePage() {
 /** The requests behind one line of an invoice, page by page. */
 export function InvoiceLinePage() {
   const { number = '', line = '1' } = useRoute().params
-  const [cursors, setCursors] = useState<readonly string[]>([])
-  const after = cursors.at(-1)
-  const loaded = useData(
-    async (signal) => {
+  const [about, setAbout] = useState<string>()
+  const pages = usePages(
+    async (after: string | undefined, signal) => {
       const invoice = await api('invoice', { path: { number }, signal })
       const found = invoice.lines[Number(line) - 1]
-      if (!found) return { found, page: undefined }
+      if (!found) return { data: [], next: null }
+      setAbout(found.description)
       // The address of the rows is that of the CSV file.
       const [path = '', asked = ''] = found.rows.split('?')
       const query = new URLSearchParams(asked)
@@ -90,44 +93,23 @@ export function InvoiceLinePage() {
       query.set('limit', '50')
       if (after !== undefined) query.set('after', after)
       const response = await send(`${path}?${query.toString()}`, { signal })
-      return { found, page: (await response.json()) as Answer<'usage'> }
+      const { data, next } = (await response.json()) as Answer<'usage'>
+      return { data: data as readonly RequestRow[], next }
     },
-    [number, line, after],
+    [number, line],
   )
   return (
     <>
-      <PageHead
-        title={`${number}, line ${line}`}
-        about={loaded.state === 'ready' ? loaded.data.found?.description : undefined}
-      />
-      <Ready of={loaded}>
-        {({ page }) =>
-          page === undefined || page.data.length === 0 ? (
+      <PageHead title={`${number}, line ${line}`} about={about} />
+      <Paged of={pages} titles={['Earlier', 'Later']}>
+        {(rows) =>
+          rows.length === 0 ? (
             <Empty title="This line has no requests" />
           ) : (
-            <>
-              <Table
-                caption="Requests"
-                rows={page.data as readonly RequestRow[]}
-                keyOf={(it) => it.request_id}
-                columns={requestColumns}
-              />
-              <div class="row">
-                <button type="button" disabled={cursors.length === 0} onClick={() => setCursors(cursors.slice(0, -1))}>
-                  Earlier
-                </button>
-                <button
-                  type="button"
-                  disabled={page.next === null}
-                  onClick={() => page.next !== null && setCursors([...cursors, page.next])}
-                >
-                  Later
-                </button>
-              </div>
-            </>
+            <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={requestColumns} />
           )
         }
-      </Ready>
+      </Paged>
     </>
   )
 }

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
+import { invoiceList } from '../../billing/invoice-list.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
 import { monthSummary } from '../../billing/month-summary.ts'
 import { ApiError } from '../../core/errors.ts'
@@ -7,8 +8,9 @@ import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
 import { parseMonth, type Month } from '../../core/money/sydney-time.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Workspace } from '../../ports/accounts.ts'
+import type { InvoiceStore } from '../../ports/invoices.ts'
 import type { Exchange } from '../exchange.ts'
-import { listSchema } from '../common-schema.ts'
+import { pageSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import {
   invoiceFormatQuery,
@@ -17,7 +19,7 @@ import {
   type InvoiceFormat,
   type SendInvoiceParts,
 } from '../send-invoice.ts'
-import { adjustmentExample, invoiceExample, invoiceSchema } from '../invoice-schema.ts'
+import { adjustmentExample, invoiceExample, invoicePageQuery, invoiceSchema } from '../invoice-schema.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** Tax invoices and adjustment notes. */
@@ -25,6 +27,7 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 export interface InvoicesParts extends SendInvoiceParts {
   readonly accounts: Accounts
   readonly invoicing: Invoicing
+  readonly store: InvoiceStore
 }
 
 const monthSchema = Type.Object({
@@ -57,6 +60,7 @@ const creditSchema = Type.Object({
 export function invoiceRoutes({
   accounts,
   invoicing,
+  store,
   rowLinks,
   invoiceFonts,
 }: InvoicesParts): readonly OperatorRoute[] {
@@ -81,16 +85,18 @@ export function invoiceRoutes({
       path: '/admin/v1/invoices',
       id: 'listInvoices',
       summary: 'List invoices',
-      description: 'All issued invoices and adjustment notes, or those of one workspace.',
+      description: 'Issued invoices and adjustment notes, of all workspaces or one, the newest first, in pages.',
       query: Type.Object({
         workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace.' })),
+        ...invoicePageQuery.properties,
       }),
-      response: jsonResponse(listSchema(invoiceSchema), { object: 'list', data: [invoiceExample] }),
+      response: jsonResponse(pageSchema(invoiceSchema), { object: 'list', data: [invoiceExample], next: null }),
       errors: ['not_found'],
-      async answer({ exchange, query: { workspace } }) {
-        const found = await invoicing.list(workspace === undefined ? undefined : accounts.workspace(workspace))
-        const data = await Promise.all(found.map((document) => rowLinks.linked(document)))
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      async answer({ exchange, query: { workspace, before, limit = 50 } }) {
+        const workspaceId = workspace === undefined ? undefined : accounts.workspace(workspace).id
+        const { documents, next } = await invoiceList(store, { workspaceId, before, limit })
+        const data = await Promise.all(documents.map((document) => rowLinks.linked(document)))
+        exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
     }),
     operatorRoute({

@@ -2,9 +2,10 @@ import Type from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { workspaceView } from '../../accounts/views.ts'
 import type { WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
+import { workspaceList } from '../../accounts/workspace-list.ts'
 import { changeWorkspace } from '../../accounts/workspace-change.ts'
 import { ApiError } from '../../core/errors.ts'
-import { listSchema, nullable } from '../common-schema.ts'
+import { nullable, pageSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
@@ -93,13 +94,30 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       path: '/admin/v1/workspaces',
       id: 'listWorkspaces',
       summary: 'List workspaces',
-      description: 'All workspaces, with their limits and buyers.',
-      response: jsonResponse(listSchema(workspaceSchema), { object: 'list', data: [workspaceExample] }),
+      description: 'Workspaces with their limits and buyers, the newest first, in pages.',
+      query: Type.Object({
+        search: Type.Optional(Type.String({ maxLength: 64, description: 'Only those with this in their name.' })),
+        before: Type.Optional(Type.String({ maxLength: 100, description: "The 'next' of the previous page." })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: '1 to 1000, by default 100.' })),
+      }),
+      response: jsonResponse(pageSchema(workspaceSchema), { object: 'list', data: [workspaceExample], next: null }),
       errors: [],
-      answer({ exchange }) {
-        const data = accounts.workspaces().map((it) => workspaceView(it, limits.requestsPerMinute))
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      answer({ exchange, query: { search, before, limit = 100 } }) {
+        const { workspaces, next } = workspaceList(accounts, { search, before, limit })
+        const data = workspaces.map((it) => workspaceView(it, limits.requestsPerMinute))
+        exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/workspaces/{workspace}',
+      id: 'getWorkspace',
+      summary: 'One workspace',
+      description: 'A workspace with its limits and its buyer.',
+      parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
+      response: jsonResponse(workspaceSchema, workspaceExample),
+      errors: ['not_found'],
+      answer: ({ exchange, parameters }) => exchange.sendJson(workspaceJson(parameters.workspace)),
     }),
     operatorRoute({
       method: 'POST',

@@ -68,6 +68,21 @@ export function invoiceQueries(database: Database): InvoiceStore {
       )
       return rows.map(toInvoice)
     },
+    async newestInvoices({ workspaceId, before, limit }) {
+      const conditions = [
+        ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+        ...(before === undefined ? [] : ['(issued_at, number) < (?, ?)']),
+      ]
+      const rows = await readRows(
+        database,
+        `SELECT ${INVOICE_COLUMNS.join(', ')} FROM invoices ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`}
+         ORDER BY issued_at DESC, number DESC LIMIT ?`,
+        ...(workspaceId === undefined ? [] : [workspaceId]),
+        ...(before === undefined ? [] : [before.issuedAt, before.number]),
+        limit,
+      )
+      return rows.map(toInvoice)
+    },
     async issueInvoice(invoice, rowsExpected, own) {
       const ifIssued = [invoice.number, invoice.workspaceId, invoice.issuedAt]
       const issuing = query(ISSUE, ...documentValues(invoice), ...isNextValues(invoice, rowsExpected))

@@ -17,6 +17,7 @@ export const steps = [
   '0008-journal.sql',
   '0009-keys-by-lookup.sql',
   '0010-lane-settings.sql',
+  '0011-invoices-by-time.sql',
 ] as const
 
 export const readStep = (step: string): string =>

@@ -1,8 +1,10 @@
+import { invoiceList } from '../../../billing/invoice-list.ts'
 import type { Invoicing } from '../../../billing/invoices.ts'
 import { ApiError } from '../../../core/errors.ts'
-import { listSchema } from '../../common-schema.ts'
+import type { InvoiceStore } from '../../../ports/invoices.ts'
+import { pageSchema } from '../../common-schema.ts'
 import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
-import { invoiceExample, invoiceSchema } from '../../invoice-schema.ts'
+import { invoiceExample, invoicePageQuery, invoiceSchema } from '../../invoice-schema.ts'
 import { jsonResponse } from '../../route.ts'
 import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts } from '../../send-invoice.ts'
 
@@ -10,6 +12,7 @@ import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts
 
 export interface ConsoleInvoicesParts extends SendInvoiceParts {
   readonly invoicing: Invoicing
+  readonly books: Pick<InvoiceStore, 'invoices' | 'newestInvoices'>
 }
 
 export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly SessionRoute[] {
@@ -19,12 +22,14 @@ export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly Sess
       path: '/invoices',
       id: 'invoices',
       summary: 'List invoices',
-      description: 'The invoices and adjustment notes of the workspace, the newest first. There is one a month.',
-      response: jsonResponse(listSchema(invoiceSchema), { object: 'list', data: [invoiceExample] }),
+      description: 'The invoices and adjustment notes of the workspace, the newest first, in pages.',
+      query: invoicePageQuery,
+      response: jsonResponse(pageSchema(invoiceSchema), { object: 'list', data: [invoiceExample], next: null }),
       errors: [],
-      async answer({ exchange, session: { caller } }) {
-        const data = (await parts.invoicing.list(caller.workspace)).toReversed()
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      async answer({ exchange, query: { before, limit = 50 }, session: { caller } }) {
+        const asked = { workspaceId: caller.workspace.id, before, limit }
+        const { documents: data, next } = await invoiceList(parts.books, asked)
+        exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
     }),
     sessionRoute({

@@ -1,0 +1,191 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { Confirm, Problem, useAction } from './action.tsx'
+import { ago, date } from './format.ts'
+import { Copy, Dialog, Empty, Field, PageHead, State, Table, type Column } from './parts.tsx'
+import { Paged, type Pages } from './pages.tsx'
+
+/** The page of keys, which both consoles have: a list, creating one, and revoking one. */
+
+export interface KeyRow {
+  readonly id: string
+  readonly name: string | null
+  readonly expires_at: string | null
+  readonly last_used_at: string | null
+  readonly revoked: string | null
+}
+
+export interface NewKey {
+  readonly name: string
+  readonly expires_at?: string
+}
+
+type Question<Key> = { readonly kind: 'create' } | { readonly kind: 'revoke'; readonly key: Key }
+
+export function KeysPage<Key extends KeyRow>({
+  about,
+  pages,
+  filters,
+  columns,
+  mark,
+  create,
+  revoke,
+}: {
+  about: string
+  pages: Pages<Key, string>
+  /** Above the list. */
+  filters?: ComponentChildren
+  /** Between what every list of keys shows. */
+  columns: readonly Column<Key>[]
+  /** Beside the name of a key. */
+  mark?: (key: Key) => ComponentChildren
+  create: KeyMaker
+  revoke: { readonly act: (key: Key) => Promise<void>; readonly warning?: (key: Key) => string }
+}) {
+  const [question, setQuestion] = useState<Question<Key>>()
+  const close = (): void => {
+    setQuestion(undefined)
+    pages.reload()
+  }
+  return (
+    <>
+      <PageHead title="Keys" about={about}>
+        <button type="button" class="primary" onClick={() => setQuestion({ kind: 'create' })}>
+          Create a key
+        </button>
+      </PageHead>
+      {filters}
+      <Paged of={pages}>
+        {(keys) =>
+          keys.length === 0 ? (
+            <Empty title="There are no keys here">Create one to call the API.</Empty>
+          ) : (
+            <Table
+              caption="Keys"
+              rows={keys}
+              keyOf={({ id }) => id}
+              columns={[
+                {
+                  title: 'Key',
+                  cell: (key) => (
+                    <>
+                      {key.name ?? <span class="soft">no name</span>}
+                      {mark?.(key)}
+                      <br />
+                      <code class="small soft">{key.id}</code>
+                    </>
+                  ),
+                },
+                { title: 'State', cell: (key) => <KeyState of={key} /> },
+                { title: 'Last used', cell: (key) => ago(key.last_used_at) },
+                ...columns,
+                {
+                  title: 'Action',
+                  cell: (key) =>
+                    key.revoked === null ? (
+                      <button
+                        type="button"
+                        class="plain"
+                        aria-label={`Revoke ${key.name ?? key.id}`}
+                        onClick={() => setQuestion({ kind: 'revoke', key })}
+                      >
+                        Revoke
+                      </button>
+                    ) : null,
+                },
+              ]}
+            />
+          )
+        }
+      </Paged>
+      {question?.kind === 'create' ? <CreateKey {...create} close={close} /> : null}
+      {question?.kind === 'revoke' ? (
+        <Confirm
+          title={`Revoke ${question.key.name ?? question.key.id}?`}
+          verb="Revoke"
+          act={() => revoke.act(question.key)}
+          close={close}
+        >
+          <p>
+            Programs that use this key are refused from now on. This cannot be undone.{' '}
+            {revoke.warning?.(question.key) ?? ''}
+          </p>
+        </Confirm>
+      ) : null}
+    </>
+  )
+}
+
+function KeyState({ of: { revoked, expires_at: expires } }: { of: KeyRow }) {
+  if (revoked !== null) return <State is="idle">Revoked {date(revoked)}</State>
+  if (expires === null) return <State is="good">Valid</State>
+  return Date.parse(expires) <= Date.now() ? (
+    <State is="idle">Expired {date(expires)}</State>
+  ) : (
+    <State is="good">Until {date(Date.parse(expires) - 1)}</State>
+  )
+}
+
+export interface KeyMaker {
+  /** Fields of the form before the usual ones. */
+  readonly fields?: ComponentChildren
+  /** Resolves with the key itself. */
+  readonly make: (key: NewKey) => Promise<string>
+}
+
+function CreateKey({ fields, make, close }: KeyMaker & { readonly close: () => void }) {
+  const [name, setName] = useState('')
+  const [expires, setExpires] = useState('')
+  const [made, setMade] = useState<string>()
+  const action = useAction()
+  const create = async (): Promise<void> =>
+    setMade(await make({ name, ...(expires === '' ? {} : { expires_at: expires }) }))
+  if (made !== undefined) {
+    return (
+      <Dialog title={`The key for ${name}`} close={close}>
+        <p>Copy it now. It is shown only here, and stored nowhere.</p>
+        <code class="wrap secret">{made}</code>
+        <div class="row">
+          <Copy text={made} title="Copy the key" />
+          <button type="button" class="primary" onClick={close}>
+            Done
+          </button>
+        </div>
+      </Dialog>
+    )
+  }
+  return (
+    <Dialog title="Create a key" close={close}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void action.run(create)
+        }}
+      >
+        {fields}
+        <Field label="What is it for?">
+          <input
+            required
+            maxLength={100}
+            autofocus
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Last day" hint="In Sydney. Empty: the key does not expire.">
+          <input type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />
+        </Field>
+        <Problem of={action} />
+        <div class="row">
+          <button type="submit" class="primary" disabled={name.trim() === '' || action.isRunning}>
+            Create
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
