@@ -11,6 +11,7 @@ import { KeysPage } from './pages/keys.tsx'
 import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
 import { ReconcilePage } from './pages/reconcile.tsx'
+import { ReplicasPage } from './pages/replicas.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
@@ -19,6 +20,7 @@ import { isSignedIn, signIn, signOut } from './session.ts'
 const pages = [
   { path: '/console/queues', title: 'Queues' },
   { path: '/console/engines', title: 'Engines' },
+  { path: '/console/replicas', title: 'Replicas' },
   { path: '/console/catalog', title: 'Catalog' },
   { path: '/console/workspaces', title: 'Workspaces' },
   { path: '/console/keys', title: 'Keys' },
@@ -57,6 +59,7 @@ export function App() {
           <Route path="/console/queues" component={QueuesPage} />
           <Route path="/console/queues/:lane+" component={QueuePage} />
           <Route path="/console/engines" component={EnginesPage} />
+          <Route path="/console/replicas" component={ReplicasPage} />
           <Route path="/console/catalog" component={CatalogPage} />
           <Route path="/console/workspaces" component={WorkspacesPage} />
           <Route path="/console/workspaces/:name" component={WorkspacePage} />

@@ -41,16 +41,17 @@ export async function usageOverview(
     store.usageOverTime(query),
     store.largestGroups({ ...query, limit: GROUPS_SHOWN }),
   ])
-  const groups = await Promise.all(
-    largest.map(async (sums) => {
-      const own = await store.usageOverTime({ ...query, group: sums.group })
-      return {
-        group: nameOf(sums.group),
-        ...sumsView(sums),
-        series: own.map(({ at, requests, amount }) => ({ at, requests, amount: formatAud(amount) })),
-      }
-    }),
-  )
+  const own = await store.groupsOverTime({ ...query, groups: largest.map(({ group }) => group) })
+  const seriesOf = Map.groupBy(own, ({ group }) => group)
+  const groups = largest.map((sums) => ({
+    group: nameOf(sums.group),
+    ...sumsView(sums),
+    series: (seriesOf.get(sums.group) ?? []).map(({ at, requests, amount }) => ({
+      at,
+      requests,
+      amount: formatAud(amount),
+    })),
+  }))
   return {
     object: 'usage.report',
     unit: period.unit,

@@ -7,6 +7,8 @@ export interface ReportStore {
   recentRequests(query: RecentQuery): Promise<RecentPage>
   /** Sums by hour or day, in the order of time. */
   usageOverTime(query: TimeQuery): Promise<readonly TimeSums[]>
+  /** The same for each of these groups. */
+  groupsOverTime(query: TimeQuery & { readonly groups: readonly string[] }): Promise<readonly GroupTimeSums[]>
   /** The groups that cost most in a period, the most expensive first. */
   largestGroups(query: Omit<TimeQuery, 'unit'> & { readonly limit: number }): Promise<readonly GroupSums[]>
 }
@@ -45,8 +47,6 @@ export interface TimeQuery {
   readonly to: number
   readonly unit: 'hour' | 'day'
   readonly groupBy: ReportGrouping
-  /** Only this group. */
-  readonly group?: string | undefined
 }
 
 export interface TimeSums extends UsageSums {
@@ -57,3 +57,5 @@ export interface TimeSums extends UsageSums {
 export interface GroupSums extends UsageSums {
   readonly group: string
 }
+
+export interface GroupTimeSums extends TimeSums, GroupSums {}

@@ -93,6 +93,13 @@ describe('the console of the operator', () => {
     assert.equal((await stage.weir.chat({})).status, 200)
   })
 
+  it('shows the replicas', async () => {
+    await go('/replicas')
+    await page.getByText('This service works alone').waitFor()
+    await page.getByRole('region', { name: 'Replicas' }).getByText('answers this page').waitFor()
+    await assertAccessible(page)
+  })
+
   it('shows what the catalog file would change, and takes it', async () => {
     await go('/catalog')
     await page.getByText('Nothing would change').waitFor()
@@ -145,7 +152,8 @@ describe('the console of the operator', () => {
   it('shows usage of all, previews an invoice, and reconciles', async () => {
     await addPastUsage(stage.weir, { days: 3, rows: 50 })
     await go('/usage')
-    await page.getByRole('row').filter({ hasText: 'default' }).waitFor()
+    await page.getByRole('region', { name: 'Those that cost most' }).getByText('default').waitFor()
+    await page.getByRole('region', { name: 'Cache hits' }).getByText('meta/test-8b').waitFor()
     await assertAccessible(page)
     await go('/invoices')
     await page.getByLabel('Workspace', { exact: true }).fill('default')

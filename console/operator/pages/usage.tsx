@@ -1,4 +1,5 @@
 import { useLocation } from 'preact-iso'
+import { CacheSection } from '../../shared/cache-use.tsx'
 import { Chart } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
 import { aud, brief, count, percent, sydneyDate } from '../../shared/format.ts'
@@ -45,6 +46,13 @@ export function UsagePage() {
           report.total.requests === 0 ? <Empty title="Nothing was used in this period" /> : <Overview of={report} />
         }
       </Ready>
+      <CacheSection
+        load={(signal) => api('listCacheUse', { signal })}
+        columns={[
+          { title: 'Workspace', cell: ({ workspace }) => workspace },
+          { title: 'Key', cell: ({ key }) => <code class="small">{key}</code> },
+        ]}
+      />
     </>
   )
 }

@@ -1,4 +1,5 @@
 import { useLocation } from 'preact-iso'
+import { CacheSection } from '../../shared/cache-use.tsx'
 import { Chart } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
 import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../../shared/format.ts'
@@ -82,6 +83,15 @@ export function UsagePage() {
           )
         }
       </Ready>
+      <CacheSection
+        load={(signal) => api('usageCache', { signal })}
+        columns={[
+          {
+            title: 'Key',
+            cell: ({ key }) => (usage.state === 'ready' ? (usage.data.names.get(key) ?? key) : key),
+          },
+        ]}
+      />
       <section class="stack" aria-labelledby="requests">
         <h2 id="requests">Requests</h2>
         <RequestsTable />

@@ -1,8 +1,9 @@
 import type { ReportGrouping, ReportStore, RecentQuery, TimeQuery } from '../../ports/reports.ts'
 import { readRows, type Database, type Values } from '../database.ts'
+import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
 import { sumColumns, toSums } from './usage.ts'
-import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE } from './usage-sums.ts'
+import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE, OF_ANY_WORKSPACE } from './usage-sums.ts'
 
 /** How many rows a page may look at before it is sent, even if few of them fit its filters. */
 const LOOKED_AT_MAX = 5000
@@ -11,6 +12,7 @@ const COLUMN_OF: Readonly<Record<ReportGrouping, string>> = { model: 'model', ke
 
 export function reportQueries(database: Database): ReportStore {
   const sums = sumColumns(database.dialect)
+  const { selectTexts } = database.dialect
   return {
     async recentRequests(asked) {
       const { where, values } = rowsBefore(asked)
@@ -35,7 +37,7 @@ export function reportQueries(database: Database): ReportStore {
       return { rows, next }
     },
     async usageOverTime(asked) {
-      const { table, time, where, values } = sumsOf(asked, asked.unit)
+      const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
       const rows = await readRows(
         database,
         `SELECT ${time} AS at, ${sums} FROM ${table} WHERE ${where} GROUP BY ${time} ORDER BY ${time}`,
@@ -43,8 +45,19 @@ export function reportQueries(database: Database): ReportStore {
       )
       return rows.map((row) => Object.assign(toSums(row), { at: Number(row['at']) }))
     },
+    async groupsOverTime(asked) {
+      const column = COLUMN_OF[asked.groupBy]
+      const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
+      const rows = await readRows(
+        database,
+        `SELECT ${column} AS grouped, ${time} AS at, ${sums} FROM ${table} WHERE ${where}
+         GROUP BY ${column}, ${time} ORDER BY ${column}, ${time}`,
+        ...values,
+      )
+      return rows.map((row) => Object.assign(toSums(row), { group: String(row['grouped']), at: Number(row['at']) }))
+    },
     async largestGroups(asked) {
-      const { table, where, values } = sumsOf(asked, 'day')
+      const { table, where, values } = sumsOf(asked, 'day', selectTexts)
       const column = COLUMN_OF[asked.groupBy]
       const rows = await readRows(
         database,
@@ -87,14 +100,25 @@ function filtersOf({ model, keyId, onlyFailed }: RecentQuery): { conditions: rea
   }
 }
 
-function sumsOf({ workspaceId, from, to, groupBy, group }: Omit<TimeQuery, 'unit'>, unit: TimeQuery['unit']) {
+/** `groups`: only these. */
+function sumsOf(
+  { workspaceId, from, to, groupBy, groups }: Omit<TimeQuery, 'unit'> & { readonly groups?: readonly string[] },
+  unit: TimeQuery['unit'],
+  selectTexts: SqlDialect['selectTexts'],
+) {
   const { table, time } = unit === 'hour' ? HOURS : DAYS
-  const filters: readonly (readonly [string, string | undefined])[] = [
-    ['workspace_id = ?', workspaceId],
-    [`${COLUMN_OF[groupBy]} = ?`, group],
+  const isOfAny = workspaceId === undefined && (groups === undefined || groupBy === 'model')
+  const conditions = [
+    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(isOfAny ? [OF_ANY_WORKSPACE] : []),
+    ...(groups === undefined ? [] : [`${COLUMN_OF[groupBy]} IN (${selectTexts('?')})`]),
+    `${time} >= ?`,
+    `${time} < ?`,
+    IS_VISIBLE,
   ]
-  const given = filters.filter(([, value]) => value !== undefined)
-  const conditions = [...given.map(([condition]) => condition), `${time} >= ?`, `${time} < ?`, IS_VISIBLE]
-  const values = [...given.map(([, value]) => value ?? ''), from, to]
-  return { table, time, where: conditions.join(' AND '), values }
+  const given = [
+    ...(workspaceId === undefined ? [] : [workspaceId]),
+    ...(groups === undefined ? [] : [JSON.stringify(groups)]),
+  ]
+  return { table, time, where: conditions.join(' AND '), values: [...given, from, to] }
 }

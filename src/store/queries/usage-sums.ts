@@ -60,3 +60,9 @@ export const addUpRows: readonly Statement[] = [
 export function addingRows(statements: readonly Statement[], locks: readonly Lock[] = []): Transaction {
   return { access: 'write', locks: [...locks, 'usage_sums'], statements: [...statements, ...addUpRows] }
 }
+
+/**
+ * The sums of all workspaces in a period. The tables are in the order of workspaces, then of time: with every workspace
+ * named, each is searched for the period, and nothing else is read.
+ */
+export const OF_ANY_WORKSPACE = 'workspace_id IN (SELECT id FROM workspaces)'

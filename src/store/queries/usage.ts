@@ -5,7 +5,17 @@ import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
 import { readRows, type Database, type Row, type Values } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
-import { COUNTS, DAYS, FIGURES, HOURS, IS_REQUEST, IS_VISIBLE, SUM_KEYS, type SumsTable } from './usage-sums.ts'
+import {
+  COUNTS,
+  DAYS,
+  FIGURES,
+  HOURS,
+  IS_REQUEST,
+  IS_VISIBLE,
+  OF_ANY_WORKSPACE,
+  SUM_KEYS,
+  type SumsTable,
+} from './usage-sums.ts'
 
 const HOUR_MS = 3_600_000
 const COLUMN_OF: Readonly<Record<Grouping, string>> = {
@@ -161,7 +171,7 @@ function sumsSource(
   { selectTexts }: SqlDialect,
 ): { table: string; values: Values } {
   const conditions = [
-    ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
+    ...(workspaceId !== undefined ? ['workspace_id = ?'] : keyIds === undefined ? [OF_ANY_WORKSPACE] : []),
     ...(keyIds === undefined ? [] : [`key_id IN (${selectTexts('?')})`]),
     creditNote === undefined ? IS_VISIBLE : "credit_note = ''",
     ...(withoutCredits ? [`model <> '${CREDIT}'`] : []),

@@ -1,0 +1,98 @@
+import { useState } from 'preact/hooks'
+import { Confirm } from '../../shared/action.tsx'
+import { useData } from '../../shared/data.ts'
+import { bytes, count, milliseconds, time } from '../../shared/format.ts'
+import { PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
+import { api, type Answer } from '../api.ts'
+import { live } from '../live.ts'
+
+/** The processes that make up the service, and how one of them is sent away. */
+
+type Replica = Answer<'listReplicas'>['data'][number]
+
+const agreement = {
+  alone: 'This service works alone. With coordination in weir.yaml, several services share their lanes.',
+  joined: 'The replicas share their lanes through Redis.',
+  apart: 'Redis is away. Each replica serves within its share, and only this one is listed.',
+  stopped: 'This replica is stopping.',
+} as const
+
+export function ReplicasPage() {
+  const { samples, isStale } = live.use()
+  // The stream says when to look again, so that nothing is asked while nobody looks.
+  const loaded = useData((signal) => api('listReplicas', { signal }), [samples.at(-1)?.at])
+  const [leaving, setLeaving] = useState<Replica>()
+  return (
+    <>
+      <PageHead title="Replicas" about="Every process that serves, as it was a few seconds ago." />
+      <Stale is={isStale} />
+      <Ready of={loaded}>
+        {({ data, coordination, answered_by: here }) => (
+          <>
+            <p class="soft">{agreement[coordination]}</p>
+            <Table
+              caption="Replicas"
+              rows={data}
+              keyOf={({ name }) => name}
+              columns={[
+                {
+                  title: 'Replica',
+                  cell: ({ name }) => (
+                    <>
+                      <code class="small">{name}</code>
+                      {name === here ? <span class="chip beside">answers this page</span> : null}
+                    </>
+                  ),
+                },
+                {
+                  title: 'State',
+                  cell: ({ draining }) =>
+                    draining ? <State is="warn">Draining</State> : <State is="good">Serving</State>,
+                },
+                { title: 'Version', cell: ({ version }) => version },
+                { title: 'Since', cell: ({ started_at: at }) => time(at) },
+                { title: 'In flight', isNumber: true, cell: (it) => count(it.in_flight_requests) },
+                { title: 'Waiting', isNumber: true, cell: (it) => count(it.queue_depth) },
+                {
+                  title: 'Journal',
+                  isNumber: true,
+                  cell: (it) => `${bytes(it.journal_bytes)}, ${milliseconds(it.journal_lag_ms)}`,
+                },
+                {
+                  title: 'Action',
+                  cell: (replica) =>
+                    replica.draining ? null : (
+                      <button
+                        type="button"
+                        class="plain"
+                        aria-label={`Drain ${replica.name}`}
+                        onClick={() => setLeaving(replica)}
+                      >
+                        Drain
+                      </button>
+                    ),
+                },
+              ]}
+            />
+          </>
+        )}
+      </Ready>
+      {leaving === undefined ? null : (
+        <Confirm
+          title={`Drain ${leaving.name}?`}
+          verb="Drain"
+          act={async () => {
+            await api('drainReplica', { path: { name: leaving.name } })
+            loaded.reload()
+          }}
+          close={() => setLeaving(undefined)}
+        >
+          <p>
+            It takes no new work, refuses whoever waits, finishes what runs, and ends. It does not come back by itself,
+            unless something restarts it.
+          </p>
+        </Confirm>
+      )}
+    </>
+  )
+}
