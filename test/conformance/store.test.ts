@@ -92,6 +92,77 @@ for (const adapter of storeAdapters) {
     }
 
     describe('accounts', () => {
+      it('lists documents in pages, the newest first', async () => {
+        const [one, two] = [await newWorkspace(), await newWorkspace()]
+        const first = (await store.lastSequence('tax_invoice')) + 1
+        const documents = [one, two, one].map((workspaceId, index) => {
+          const month = parseMonth(`2020-0${index + 1}`)!
+          return issued(workspaceId, first + index, {
+            period: month.name,
+            periodFrom: month.from,
+            periodTo: month.to,
+            // Later than any other document here; the first two at the same time.
+            issuedAt: 5_000_000_000_000 + Math.floor(index / 2),
+          })
+        })
+        for (const document of documents) assert.ok(await store.issueInvoice(document, 0, []))
+        const [a, b, c] = documents.map(({ number }) => number)
+        const page = async (workspaceId: string | undefined, before?: IssuedInvoice): Promise<string[]> =>
+          (await other.newestInvoices({ workspaceId, before, limit: 2 })).map(({ number }) => number)
+        assert.deepEqual(await page(undefined), [c, b])
+        assert.equal((await page(undefined, documents[1]))[0], a)
+        assert.deepEqual(await page(one), [c, a])
+        assert.deepEqual(await page(one, documents[2]), [a])
+        assert.deepEqual(await page(two, documents[1]), [])
+      })
+
+      it('sums up usage of one workspace or all over time, and of the groups that cost most', async () => {
+        const [one, two] = [await newWorkspace(), await newWorkspace()]
+        const day = sydneyDay(Date.UTC(2019, 4, 10))
+        const row = (id: string, workspaceId: string, model: string, settledAt: number, amount: bigint): LedgerRow =>
+          sampleRow(`report-${id}`, { workspaceId, model, settledAt, amount })
+        await settle(
+          store,
+          row('1', one, 'model-a', day + 1, 1_000_000_000n),
+          row('2', one, 'model-b', day + HOUR_MS, 2_000_000_000n),
+          row('3', two, 'model-a', day + DAY_MS, 4_000_000_000n),
+          row('4', two, 'model-c', day + 2 * DAY_MS, 8_000_000_000n),
+        )
+        const period = { from: day, to: day + 2 * DAY_MS, unit: 'day', groupBy: 'model' } as const
+        const times = async (workspaceId: string | undefined, unit: 'hour' | 'day' = 'day') =>
+          (await other.usageOverTime({ ...period, workspaceId, unit })).map(({ at, amount }) => [at - day, amount])
+        assert.deepEqual(await times(undefined), [
+          [0, 3_000_000_000n],
+          [DAY_MS, 4_000_000_000n],
+        ])
+        assert.deepEqual(await times(one, 'hour'), [
+          [0, 1_000_000_000n],
+          [HOUR_MS, 2_000_000_000n],
+        ])
+        const largest = await other.largestGroups({ ...period, workspaceId: undefined, limit: 1 })
+        assert.deepEqual(
+          largest.map(({ group, amount }) => [group, amount]),
+          [['model-a', 5_000_000_000n]],
+        )
+        const series = async (
+          groupBy: 'model' | 'workspace' | 'key',
+          groups: readonly string[],
+          workspaceId?: string,
+        ) =>
+          (await other.groupsOverTime({ ...period, workspaceId, groupBy, groups })).map((it) => [
+            it.group,
+            it.at - day,
+            it.amount,
+          ])
+        assert.deepEqual(await series('model', ['model-a', 'none']), [
+          ['model-a', 0, 1_000_000_000n],
+          ['model-a', DAY_MS, 4_000_000_000n],
+        ])
+        assert.deepEqual(await series('model', ['model-a'], two), [['model-a', DAY_MS, 4_000_000_000n]])
+        assert.deepEqual(await series('workspace', [one]), [[one, 0, 3_000_000_000n]])
+        assert.deepEqual(await series('key', []), [])
+      })
+
       it('keeps what operators set for lanes, the last of each', async () => {
         const limits = { tokenBudget: 1000, maxConcurrentRequests: 2, maxQueueDepth: 0, maxWaitMs: 4000 }
         const set = { lane: 'meta/a@acme', limits, limitsInFile: { ...limits, tokenBudget: 1_000_000_000_000 } }
