@@ -2,6 +2,10 @@ import { signal, type ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { isReachable } from './client.ts'
 
+/** Changes every ten seconds while samples come: a page that shows more than they have then looks again. */
+export const lookAgain = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
+  Math.floor((samples.at(-1)?.at ?? 0) / LOOK_MS)
+
 /** What a stream of samples has brought so far. */
 export interface Live<Sample> {
   /** The newest last. */
@@ -11,6 +15,7 @@ export interface Live<Sample> {
 }
 
 const KEPT = 300
+const LOOK_MS = 10_000
 const STALE_MS = 7000
 
 /**

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
+import { lookAgain } from '../../shared/live.ts'
 import { bytes, count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -12,8 +13,7 @@ type Engine = Answer<'listEngines'>['data'][number]
 type Address = Engine['addresses'][number]
 
 export function EnginesPage() {
-  const { samples } = live.use()
-  const loaded = useData((signal) => api('listEngines', { signal }), [Math.floor(samples.length / 5)])
+  const loaded = useData((signal) => api('listEngines', { signal }), [lookAgain(live.use())])
   const [draining, setDraining] = useState<{ readonly engine: Engine; readonly address: Address }>()
   const undraining = useAction()
   return (

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
+import { lookAgain } from '../../shared/live.ts'
 import { bytes, count, milliseconds, time } from '../../shared/format.ts'
 import { PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
@@ -18,14 +19,13 @@ const agreement = {
 } as const
 
 export function ReplicasPage() {
-  const { samples, isStale } = live.use()
-  // The stream says when to look again, so that nothing is asked while nobody looks.
-  const loaded = useData((signal) => api('listReplicas', { signal }), [samples.at(-1)?.at])
+  const stream = live.use()
+  const loaded = useData((signal) => api('listReplicas', { signal }), [lookAgain(stream)])
   const [leaving, setLeaving] = useState<Replica>()
   return (
     <>
       <PageHead title="Replicas" about="Every process that serves, as it was a few seconds ago." />
-      <Stale is={isStale} />
+      <Stale is={stream.isStale} />
       <Ready of={loaded}>
         {({ data, coordination, answered_by: here }) => (
           <>
