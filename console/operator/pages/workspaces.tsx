@@ -21,14 +21,16 @@ export function WorkspacesPage() {
           Create a workspace
         </button>
       </PageHead>
-      <input
-        type="search"
-        class="search"
-        aria-label="Search workspaces"
-        placeholder="Search by name"
-        value={search}
-        onInput={(event) => setSearch(event.currentTarget.value)}
-      />
+      <div class="row">
+        <input
+          type="search"
+          class="search"
+          aria-label="Search workspaces"
+          placeholder="Search by name"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
       <Paged of={pages}>
         {(workspaces) =>
           workspaces.length === 0 ? (
