@@ -22,11 +22,14 @@ export function Shell({
 }) {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
+  const bar = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
     // A screen reader hears of the new page. The first page is where it is anyway.
     if (!isFirst.current) main.current?.focus()
     isFirst.current = false
+    // On a phone the pages are in one line, which may be longer than the screen.
+    bar.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
     window.scrollTo(0, 0)
   }, [path])
   const isCurrent = (page: string): boolean => path === page || (page !== '/console' && path.startsWith(`${page}/`))
@@ -39,7 +42,7 @@ export function Shell({
         <div class="brand">
           Weir <small>{name}</small>
         </div>
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={bar}>
           {pages.map((page) => (
             <a key={page.path} href={page.path} aria-current={isCurrent(page.path) ? 'page' : undefined}>
               {page.title}
