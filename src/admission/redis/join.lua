@@ -8,15 +8,12 @@ if redis.call('HGET', LANE, 'epoch') ~= ARGV[3] then
   redis.call('DEL', LANE, QUEUE, DUE, GRANTS, PLACES)
   redis.call('HSET', LANE, 'epoch', ARGV[3])
   for name in pairs(figures) do figures[name] = 0 end
+  promises = { [replica] = '0 0' }
   figures.quiet_until = now + tonumber(ARGV[4])
   limits = {}
 end
 if not limits.tokens or ARGV[10] == '1' then
-  limits = {
-    tokens = tonumber(ARGV[6]), requests = tonumber(ARGV[7]), depth = tonumber(ARGV[8]), wait = tonumber(ARGV[9]),
-  }
-  redis.call('HSET', LANE, 'token_budget', ARGV[6], 'max_concurrent_requests', ARGV[7], 'max_queue_depth', ARGV[8],
-    'max_wait', ARGV[9])
+  set_limits(6)
 end
 
 bury(replica)

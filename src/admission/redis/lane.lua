@@ -17,31 +17,45 @@ local now = clock()
 
 -- Lua would write large numbers as 1.7e+15.
 local function text(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
-local read = redis.call('HMGET', LANE, 'token_budget', 'max_concurrent_requests', 'max_queue_depth', 'max_wait',
+-- Limits and figures are a field each, because Redis looks for the fields of a small hash one after the other.
+local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica)
+local LIMITS = { 'tokens', 'requests', 'depth', 'wait' }
+local FIGURES = {
   'requests', 'tokens', 'promised_requests', 'promised_tokens', 'quiet_until', 'last_number', 'recalled_at',
-  'member ' .. replica)
-local limits = {
-  tokens = tonumber(read[1]), requests = tonumber(read[2]), depth = tonumber(read[3]), wait = tonumber(read[4]),
 }
-local figures = {
-  requests = tonumber(read[5]) or 0, tokens = tonumber(read[6]) or 0,
-  promised_requests = tonumber(read[7]) or 0, promised_tokens = tonumber(read[8]) or 0,
-  quiet_until = tonumber(read[9]) or 0, last_number = tonumber(read[10]) or 0, recalled_at = tonumber(read[11]) or 0,
-}
+
+local function unpacked(names, stored)
+  local values, index = {}, 0
+  for value in string.gmatch(stored, '%S+') do
+    index = index + 1
+    values[names[index]] = tonumber(value)
+  end
+  return values
+end
+
+local function packed(names, values)
+  local texts = {}
+  for index, name in ipairs(names) do texts[index] = text(values[name]) end
+  return table.concat(texts, ' ')
+end
+
+local limits = unpacked(LIMITS, read[1] or '')
+local figures = unpacked(FIGURES, read[2] or '0 0 0 0 0 0 0')
 -- Fencing: whoever has been given up, or has come back as another incarnation, is not heard any more.
-local is_member = read[12] == incarnation
+local is_member = read[3] == incarnation
 
 -- Every script that changes something ends with this.
 local function save()
-  local fields = {}
-  for name, value in pairs(figures) do
-    fields[#fields + 1] = name
-    fields[#fields + 1] = text(value)
-  end
-  redis.call('HSET', LANE, unpack(fields))
+  redis.call('HSET', LANE, 'figures', packed(FIGURES, figures))
+end
+
+-- Takes the four limits from ARGV, the first of them at this index.
+local function set_limits(first)
+  for index, name in ipairs(LIMITS) do limits[name] = tonumber(ARGV[first + index - 1]) end
+  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits))
 end
 
 local function place_of(id)
@@ -56,8 +70,12 @@ local function store(place)
     place.state .. ' ' .. place.owner .. ' ' .. text(place.cost) .. ' ' .. text(place.number))
 end
 
+-- Those that this script has read or set.
+local promises = { [replica] = read[4] or '0 0' }
+
 local function promise_of(owner)
-  local requests, tokens = string.match(redis.call('HGET', LANE, 'promise ' .. owner) or '0 0', '^(%S+) (%S+)$')
+  promises[owner] = promises[owner] or redis.call('HGET', LANE, 'promise ' .. owner) or '0 0'
+  local requests, tokens = string.match(promises[owner], '^(%S+) (%S+)$')
   return tonumber(requests), tonumber(tokens)
 end
 
@@ -66,8 +84,10 @@ local function set_promise(owner, requests, tokens)
   local had_requests, had_tokens = promise_of(owner)
   figures.promised_requests = figures.promised_requests - had_requests + requests
   figures.promised_tokens = figures.promised_tokens - had_tokens + tokens
+  if requests == had_requests and tokens == had_tokens then return end
+  promises[owner] = text(requests) .. ' ' .. text(tokens)
   if requests == 0 and tokens == 0 then redis.call('HDEL', LANE, 'promise ' .. owner)
-  else redis.call('HSET', LANE, 'promise ' .. owner, text(requests) .. ' ' .. text(tokens)) end
+  else redis.call('HSET', LANE, 'promise ' .. owner, promises[owner]) end
 end
 
 local function charge(place, state)

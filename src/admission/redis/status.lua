@@ -3,5 +3,6 @@ local members = 0
 for _, field in ipairs(redis.call('HKEYS', LANE)) do
   if string.find(field, '^member ') then members = members + 1 end
 end
-return { read[1] or '', read[2] or '', read[3] or '', read[4] or '', figures.requests, figures.tokens,
-  redis.call('ZCARD', QUEUE), members }
+if not limits.tokens then return { '' } end
+return { text(limits.tokens), text(limits.requests), text(limits.depth), text(limits.wait), figures.requests,
+  figures.tokens, redis.call('ZCARD', QUEUE), members }
