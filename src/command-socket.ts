@@ -22,6 +22,8 @@ export interface ServiceCommands {
   contradictedCounts(): readonly ContradictedCounts[]
   /** How much of its input was cached, by key and model. */
   cacheUse(): readonly CacheUseEntry[]
+  /** Of this process. */
+  metrics(): Promise<string>
   readonly replicas: {
     list(): Promise<ReplicaListing>
     /** Puts it on record. Rejects if there is no such replica. */
@@ -65,12 +67,14 @@ export async function listenForCommands(
 
 async function answer(
   request: string,
-  { reloads, settings, settled, contradictedCounts, cacheUse, replicas }: ServiceCommands,
+  { reloads, settings, settled, contradictedCounts, cacheUse, metrics, replicas }: ServiceCommands,
 ): Promise<{ status: number; body: object }> {
   try {
     switch (request) {
       case 'GET /settings':
         return { status: 200, body: { settings: settings() } }
+      case 'GET /metrics':
+        return { status: 200, body: { metrics: await metrics() } }
       case 'GET /replicas':
         return { status: 200, body: await replicas.list() }
       case 'POST /accounts':
@@ -132,7 +136,8 @@ async function listenInPrivate(server: Server, dataDir: string): Promise<string>
 }
 
 async function listenAt(server: Server, path: string): Promise<string> {
-  server.listen(path)
+  // In a worker of node:cluster, it would otherwise be listened to by another process.
+  server.listen({ path, exclusive: true })
   await once(server, 'listening')
   chmodSync(path, 0o600)
   return path

@@ -44,6 +44,7 @@ import { systemClock } from './system-clock.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
 import { liveSettings } from './live-settings.ts'
+import { metricsOfAll } from './workers/metrics.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
 import { version } from './version.ts'
@@ -104,11 +105,14 @@ async function assemble(
   const { dataDir } = config
   const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, failed.resolve), (it) => it.close())
   const { store, books, ledger } = bookkeeping
-  const draining = openDraining(
-    () => shared.admission,
+  /** Other workers accept what comes to the same port. */
+  let leaveThePort = (): void => {}
+  const draining = openDraining({
+    admission: () => shared.admission,
     clock,
-    () => settings.drainMs,
-  )
+    drainMs: () => settings.drainMs,
+    begun: () => leaveThePort(),
+  })
   const shared = opened.adopt(
     openCoordination(
       config.redisUrl,
@@ -124,7 +128,7 @@ async function assemble(
   const memory = byteBudget(config.maxRequestMemoryBytes)
 
   const accounts = await openAccounts(store, clock, changes)
-  const sessions = workspaceSessions(accounts, clock)
+  const sessions = workspaceSessions(accounts, clock, shared.values)
   const operatorSessions = openSessions<'operator'>(clock)
   const prices = await openPriceBook(store, clock, changes)
   const spending = opened.adopt(
@@ -252,40 +256,40 @@ async function assemble(
     lendKey: accounts.lendKey,
     contradictedCounts: telemetry.contradictedCounts,
     cacheUse: () => telemetry.cacheUse.entries(undefined),
+    metrics: telemetry.metrics,
     replicas: replicaCommands(coordination, { audit: store, clock }),
   })
   opened.defer(() => commands.close())
-  const operatorToken = config.operatorToken ?? keptOperatorToken(config.dataDir)
-  const adminListener = await listen(
-    adminApi({
-      accounts,
-      sessions,
-      prices,
-      catalog,
-      reloads,
-      store: books,
-      invoicing,
-      rowLinks,
-      invoiceFonts: config.invoice.fonts,
-      telemetry,
-      operatorToken,
-      operatorSessions,
-      audit: store,
-      clock,
-      live,
-      catalogSource,
-      lanes,
-      engines: () =>
-        [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engineFailures.of(address.url) })),
-      downloads: downloads.list,
-      limits: settings,
-      coordination,
-      readiness,
-    }),
-    config.adminHost,
-    config.adminPort,
-  )
-  opened.defer(() => adminListener.close(ADMIN_DRAIN_MS))
+  const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
+  const adminApplication = adminApi({
+    accounts,
+    sessions,
+    prices,
+    catalog,
+    reloads,
+    store: books,
+    invoicing,
+    rowLinks,
+    invoiceFonts: config.invoice.fonts,
+    telemetry: { ...telemetry, metrics: () => metricsOfAll(config, telemetry) },
+    operatorToken,
+    operatorSessions,
+    audit: store,
+    clock,
+    live,
+    catalogSource,
+    lanes,
+    engines: () =>
+      [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engineFailures.of(address.url) })),
+    downloads: downloads.list,
+    limits: settings,
+    coordination,
+    readiness,
+  })
+  // Among workers, the first one answers the operator for all.
+  const isOperated = (config.worker ?? 1) === 1
+  const adminListener = isOperated ? await listen(adminApplication, config.adminHost, config.adminPort) : undefined
+  opened.defer(() => adminListener?.close(ADMIN_DRAIN_MS))
   const publicListener = await listen(
     publicApi({
       accounts,
@@ -319,8 +323,9 @@ async function assemble(
     }),
     config.host,
     config.port,
-    { memory },
+    { memory, isShared: true },
   )
+  if (config.worker !== undefined) leaveThePort = publicListener.drain
   opened.defer(async () => {
     log.info('stopping: waiting requests are refused, running requests finish')
     // Pages that follow the service would keep it from stopping.
@@ -331,7 +336,7 @@ async function assemble(
   })
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
-  const adminUrl = urlOf(adminListener)
+  const adminUrl = urlOf(adminListener ?? { address: { host: config.adminHost, port: config.adminPort } })
   publishService(dataDir, { url, adminUrl, socket: commands.socket, pid: process.pid })
 
   changes.subscribe('catalog', async () => {
@@ -381,7 +386,7 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Fil
   const files = config.files()
   if (files?.kind === 's3') return s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
-  return files && localFiles({ ...files, dataDir: config.dataDir, publicUrl }, clock)
+  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock)
 }
 
 /** undefined when another replica, which started at the same time, has made the workspace. */
@@ -395,7 +400,6 @@ async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>
   return (await accounts.createKey(FIRST_WORKSPACE)).key
 }
 
-function urlOf(listener: Listener): string {
-  const { host, port } = listener.address
+function urlOf({ address: { host, port } }: Pick<Listener, 'address'>): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -38,6 +38,10 @@ export interface Config {
   /** How long requests may run on after a shutdown begins. */
   readonly drainMs: number
   readonly dataDir: string
+  /** What all workers of this machine share. The same as `dataDir` without workers. */
+  readonly sharedDir: string
+  /** The number of this process among the workers of `weir serve --workers`. */
+  readonly worker: number | undefined
   readonly modelsDir: string
   /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
@@ -138,6 +142,8 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     adminPort: portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT') ?? server?.admin_port ?? 8081,
     drainMs: server?.drain_ms ?? 30_000,
     dataDir: directory,
+    sharedDir: directory,
+    worker: undefined,
     modelsDir: join(directory, 'models'),
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,

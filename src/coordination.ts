@@ -3,17 +3,19 @@ import { hostname } from 'node:os'
 import { memoryAdmission } from './admission/memory.ts'
 import { redisAdmission } from './admission/redis/admission.ts'
 import { memoryChanges } from './changes/memory.ts'
-import { redisChanges, type ChangeEvents } from './changes/redis.ts'
+import { redisChanges, type ChangeEvents } from './changes/redis/changes.ts'
 import type { Admission } from './ports/admission.ts'
 import type { ChangeFeed } from './ports/changes.ts'
 import type { AlarmClock } from './ports/clock.ts'
 import type { Coordination, Replica } from './ports/coordination.ts'
 import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
+import type { SharedValues } from './ports/shared-values.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
 import { redisRateLimiter } from './rate-limit/redis.ts'
 import { openLink, type LinkEvents, type RedisLink } from './redis/link.ts'
 import { replicaList } from './redis/replica-list.ts'
+import { redisValues } from './redis/shared-values.ts'
 
 /** What replicas have in common: the lanes, the rates and the feed of changes. A part of compose.ts. */
 export interface CoordinationParts {
@@ -23,6 +25,8 @@ export interface CoordinationParts {
   readonly coordination: Coordination
   /** undefined: there are no other replicas. */
   readonly link: RedisLink | undefined
+  /** undefined without other replicas. */
+  readonly values: SharedValues | undefined
   close(): Promise<void>
 }
 
@@ -65,6 +69,7 @@ export function openCoordination(
       admission,
       rateLimiter: memoryRateLimiter(clock),
       changes: memoryChanges(),
+      values: undefined,
       coordination: {
         replica: name,
         state: () => 'alone',
@@ -91,6 +96,7 @@ export function openCoordination(
       admission,
       rateLimiter: redisRateLimiter(link, clock),
       changes: redisChanges(link, clock, events),
+      values: redisValues(link),
       coordination: {
         replica: name,
         state: () => admission.state(),

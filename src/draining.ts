@@ -16,7 +16,15 @@ export interface Draining {
 const AT_LEAST_MS = 1000
 const LOOK_MS = 100
 
-export function openDraining(admission: () => Admission, clock: AlarmClock, drainMs: () => number): Draining {
+export interface DrainingParts {
+  readonly admission: () => Admission
+  readonly clock: AlarmClock
+  readonly drainMs: () => number
+  /** It has just begun. */
+  readonly begun: () => void
+}
+
+export function openDraining({ admission, clock, drainMs, begun }: DrainingParts): Draining {
   let beganAtMs: number | undefined
   const finished = Promise.withResolvers<void>()
 
@@ -34,6 +42,7 @@ export function openDraining(admission: () => Admission, clock: AlarmClock, drai
       if (beganAtMs !== undefined) return
       beganAtMs = clock.monotonic()
       admission().close()
+      begun()
       clock.after(AT_LEAST_MS, look)
     },
     finished: finished.promise,

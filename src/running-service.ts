@@ -8,6 +8,7 @@ import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import type { CoordinationState } from './ports/coordination.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
+import { serviceDirectories } from './workers/directories.ts'
 
 /**
  * How commands reach the service that runs on the same data directory. The service listens on a unix socket, which
@@ -45,6 +46,8 @@ export type ReloadAnswer =
 const PATIENCE_MS = 30_000
 const LOOK_MS = 100
 const ANSWER_MS = 20_000
+/** Whoever asks for metrics does not wait long. */
+const METRICS_MS = 2000
 
 const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
 
@@ -61,7 +64,14 @@ export function withdrawService(dataDir: string): void {
 
 /** The note of the service that runs on a data directory. A service that was killed leaves a note, but no lock. */
 export function findService(dataDir: string): ServiceNote | undefined {
-  return isServiceRunning(dataDir) ? readNote(dataDir) : undefined
+  return findServices(dataDir)[0]
+}
+
+/** Several if the service has workers. */
+function findServices(dataDir: string): readonly ServiceNote[] {
+  return serviceDirectories(dataDir)
+    .filter(isServiceRunning)
+    .flatMap((directory) => readNote(directory) ?? [])
 }
 
 /**
@@ -76,38 +86,54 @@ export async function askService(
   return (await askAgain(dataDir, `/${reload}${force ? '?force=true' : ''}`)) as ReloadAnswer | undefined
 }
 
-/** Asks until the service answers, or is gone: then undefined. */
+/** Asks until the service, or one of its workers, answers, or all are gone: then undefined. */
 async function askAgain(dataDir: string, path: string): Promise<unknown> {
   const until = performance.now() + PATIENCE_MS
-  while (isServiceRunning(dataDir)) {
-    const socket = readNote(dataDir)?.socket
-    const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
-    if (answered) return answered
+  for (;;) {
+    const running = serviceDirectories(dataDir).filter(isServiceRunning)
+    if (running.length === 0) return undefined
+    for (const directory of running) {
+      const socket = readNote(directory)?.socket
+      const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
+      if (answered) return answered
+    }
     if (performance.now() > until) throw failure('the running service does not answer; restart it')
     await sleep(LOOK_MS)
   }
-  return undefined
 }
 
 /**
- * Resolves when a running service and its replicas have seen the change, or when none is running. Returns the replicas
- * that did not answer.
+ * Resolves when a running service and its replicas have seen the change, with the replicas that did not answer;
+ * undefined when no service is running here.
  */
-export async function refreshService(dataDir: string): Promise<readonly string[]> {
+export async function refreshService(dataDir: string): Promise<readonly string[] | undefined> {
   const answered = await askService(dataDir, 'accounts')
   if (answered && 'error' in answered) {
     throw failure(`the running service did not take the change (${answered.error}); restart it`)
   }
-  return answered?.unreached ?? []
+  return answered && (answered.unreached ?? [])
 }
 
 /** Has a running service bring every durable row into the database. False when none is running. */
 export async function settleRunningService(dataDir: string): Promise<boolean> {
-  const answered = (await askAgain(dataDir, '/settled')) as { readonly error?: string } | undefined
-  if (answered?.error !== undefined) {
-    throw failure(`the running service cannot bring its rows into the database (${answered.error}); see its log`)
+  // Each worker has a journal of its own.
+  const running = serviceDirectories(dataDir).filter(isServiceRunning)
+  const answers = (await Promise.all(running.map((directory) => askAgain(directory, '/settled')))) as (
+    | { readonly error?: string }
+    | undefined
+  )[]
+  const reason = answers.find((answered) => answered?.error !== undefined)?.error
+  if (reason !== undefined) {
+    throw failure(`the running service cannot bring its rows into the database (${reason}); see its log`)
   }
-  return answered !== undefined
+  return answers.some((answered) => answered !== undefined)
+}
+
+/** The metrics of the service on exactly this directory; undefined if it does not answer. */
+export async function askForMetrics(directory: string): Promise<string | undefined> {
+  const socket = isServiceRunning(directory) ? readNote(directory)?.socket : undefined
+  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/metrics', METRICS_MS)
+  return (answered as { metrics?: string } | undefined)?.metrics
 }
 
 /** The engines of the running service whose counts contradict the text. Empty when no service is running. */
@@ -179,8 +205,8 @@ function failure(message: string): Error {
 }
 
 /** undefined when nobody is listening. */
-async function ask(socket: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
-  const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: ANSWER_MS })
+async function ask(socket: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
+  const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: answerMs })
   try {
     const { body } = await client.request({ method, path })
     return await body.json()

@@ -1,4 +1,4 @@
-import type { ChangeEvents } from './changes/redis.ts'
+import type { ChangeEvents } from './changes/redis/changes.ts'
 import { formatAud } from './core/money/money.ts'
 import type { Draining } from './draining.ts'
 import type { FetchEvents } from './embedded/service/local-models.ts'

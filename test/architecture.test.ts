@@ -48,7 +48,7 @@ const rules: readonly Rule[] = [
   ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
   // The connection to Redis, and the adapters that use it.
   { part: 'redis', may: below },
-  ...['admission/redis', 'rate-limit/redis.ts', 'spending/redis', 'changes/redis.ts'].map((part) => ({
+  ...['admission/redis', 'rate-limit/redis.ts', 'spending/redis', 'changes/redis'].map((part) => ({
     part,
     may: [...below, part.split('/', 1)[0] ?? '', 'redis'],
   })),
@@ -158,7 +158,14 @@ const rules: readonly Rule[] = [
       'ports/contradicted-counts.ts',
       'ports/coordination.ts',
       'store/sqlite/service-lock.ts',
+      'workers/directories.ts',
     ],
+  },
+  { part: 'workers/directories.ts', may: [], packages: ['node:fs', 'node:path'] },
+  // Several replicas as processes of one machine.
+  {
+    part: 'workers',
+    may: ['config.ts', 'config-file.ts', 'running-service.ts', 'telemetry/merged-metrics.ts', 'workers/directories.ts'],
   },
   {
     part: 'command-socket.ts',
@@ -172,7 +179,7 @@ const rules: readonly Rule[] = [
     may: [
       'core/money/money.ts',
       'ports/spending.ts',
-      'changes/redis.ts',
+      'changes/redis',
       'draining.ts',
       'embedded/service',
       'engines',
@@ -220,7 +227,7 @@ const rules: readonly Rule[] = [
       'rate-limit',
       'rate-limit/redis.ts',
       'changes',
-      'changes/redis.ts',
+      'changes/redis',
       'redis',
     ],
   },
@@ -252,10 +259,11 @@ const rules: readonly Rule[] = [
       'command-socket.ts',
       'coordination.ts',
       'draining.ts',
-      'changes/redis.ts',
+      'changes/redis',
       'redis',
       'live-settings.ts',
       'running-service.ts',
+      'workers/metrics.ts',
       'system-clock.ts',
       'version.ts',
     ],
@@ -279,8 +287,10 @@ const rules: readonly Rule[] = [
       'store/sqlite/restore.ts',
       'settled-books.ts',
       'changes/memory.ts',
+      'changes/redis',
       'compose.ts',
       'config.ts',
+      'workers',
       'running-service.ts',
       'system-clock.ts',
       'version.ts',

@@ -4,6 +4,7 @@ import { recorded, type Action } from '../accounts/recorded.ts'
 import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
 import { memoryChanges } from '../changes/memory.ts'
+import { tellReplicas } from '../changes/redis/visitor.ts'
 import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config, type Overrides } from '../config.ts'
 import type { Store } from '../ports/store.ts'
@@ -139,11 +140,16 @@ export async function withBooks<Result>(
       prices,
       record: (action, act) => recorded({ audit: store, clock: systemClock }, doer, action, act),
     })
-    sayUnreached(options.changes ? await refreshService(config.dataDir) : [])
+    if (options.changes) sayUnreached((await refreshService(config.dataDir)) ?? (await tellOthers(config)))
     return result
   } finally {
     await store.close()
   }
+}
+
+/** Replicas on other machines hear of it through Redis. */
+async function tellOthers({ redisUrl }: Config): Promise<readonly string[]> {
+  return redisUrl === undefined ? [] : tellReplicas(redisUrl, ['accounts', 'keys', 'prices'], systemClock)
 }
 
 /** A change is in force everywhere when its command returns, or the command says where it may not be. */

@@ -1,12 +1,15 @@
 import { startService, type Service } from '../compose.ts'
 import { findMistakes, type Config } from '../config.ts'
 import { ConfigError } from '../core/checked-yaml.ts'
-import { configOf, overridesOf, parseFlags, text, type Command, type Flags } from './command.ts'
+import { primaryGone, sayRunning, workerConfig, workerPlace } from '../workers/worker.ts'
+import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from './command.ts'
+import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
+import { stopSignal } from './stop-signal.ts'
 
 export const serve: Command = {
   summary: 'run the service',
-  help: `weir serve [--config FILE] [--port N] [--data DIR]
+  help: `weir serve [--config FILE] [--port N] [--data DIR] [--workers N]
 
 Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
 with Retry-After, and running requests finish. A second signal stops it at once.
@@ -20,10 +23,21 @@ start makes an API key. It is shown on a terminal, or else written to
 first-api-key in the data directory.
 
   --port N   port of the public API (default: $WEIR_PORT, or server.port in
-             weir.yaml, or 8080)`,
+             weir.yaml, or 8080)
+  --workers N  run N replicas on this machine, which share the port. They need
+             Redis and PostgreSQL. The first one has the operator's listener. A
+             worker that ends is replaced`,
   async run(args) {
-    const flags = parseFlags(args, { port: 'string' })
-    const config = checkedConfig(flags)
+    const flags = parseFlags(args, { port: 'string', workers: 'string', worker: 'string' })
+    const workers = workersOf(text(flags, 'workers'))
+    const place = workerPlace(text(flags, 'worker'))
+    if (flags.values['worker'] !== undefined && !place) throw new UsageError('--worker is what --workers starts')
+    const configured = checkedConfig(flags)
+    if (workers !== undefined) {
+      requireShared(configured)
+      return runWorkers(workers, sameArgs(flags))
+    }
+    const config = place ? workerConfig(configured, place) : configured
     const display = startDisplay(process, { isJson: flags.values['json'] === true })
     try {
       await runUntilStopped(flags, config, display)
@@ -36,10 +50,12 @@ first-api-key in the data directory.
 async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
   const service = await start(config, display)
   // From before anybody reads that it runs.
-  const signalled = stopSignal()
-  started(service, config, optionsOf(flags))
+  const signalled = config.worker === undefined ? stopSignal() : Promise.race([stopSignal(), primaryGone()])
+  // The first worker speaks for all.
+  if (config.worker === undefined || config.worker === 1) started(service, config, optionsOf(flags))
+  if (config.worker !== undefined) sayRunning()
   process.on('SIGHUP', () => service.reloadCatalog())
-  const failure = await Promise.race([signalled, service.drained, service.failed])
+  const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
   await service.stop()
   if (failure) throw failure
 }
@@ -89,25 +105,18 @@ function listenFailure(error: unknown, { port, settings }: Config): string | und
   }
 }
 
+/** The arguments of a worker. */
+function sameArgs(flags: Flags): readonly string[] {
+  const named = ['config', 'data', 'port'].flatMap((name) => {
+    const value = text(flags, name)
+    return value === undefined ? [] : [`--${name}`, value]
+  })
+  return flags.values['json'] === true ? [...named, '--json'] : named
+}
+
 /** What another command needs to find the same data directory. */
 function optionsOf(flags: Flags): string {
   return ['config', 'data']
     .map((name) => (text(flags, name) === undefined ? '' : ` --${name} ${text(flags, name)}`))
     .join('')
-}
-
-/** Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
-const SAME_SIGNAL_MS = 500
-
-/** Resolves with the first signal to stop. A second one ends the process. */
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let first: { readonly name: string; readonly at: number } | undefined
-    const hear = (name: string): void => {
-      if (first && (name !== first.name || performance.now() - first.at > SAME_SIGNAL_MS)) process.exit(1)
-      first ??= { name, at: performance.now() }
-      resolve()
-    }
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => hear(name))
-  })
 }

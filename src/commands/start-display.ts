@@ -60,7 +60,7 @@ export function startDisplay({ stdout, stderr }: typeof process, { isJson }: { i
   }
 }
 
-function startedJson(service: Service, { dataDir }: Config): string {
+function startedJson(service: Service, { sharedDir: dataDir }: Config): string {
   return JSON.stringify({
     level: 30,
     time: new Date(systemClock.now()).toISOString(),
@@ -106,7 +106,7 @@ function overview({ service, config, options, model, view }: Overview): string {
       ['Docs', paint('cyan', `${service.url}/docs`)],
       ['Operator', paint('cyan', service.operatorConsoleLink())],
       ['Token', token],
-      ['Data', config.dataDir],
+      ['Data', config.sharedDir],
       ['Models', String(service.models.length)],
     ],
     view,
@@ -126,7 +126,7 @@ function overview({ service, config, options, model, view }: Overview): string {
   return `\n${parts.map(indented).join('\n\n')}\n\n`
 }
 
-function keyText({ firstKey }: Service, { dataDir }: Config, options: string, { paint }: View): string {
+function keyText({ firstKey }: Service, { sharedDir: dataDir }: Config, options: string, { paint }: View): string {
   if (firstKey !== undefined) return `Your first API key (it is not shown again):\n  ${paint('bold', firstKey)}`
   const create = `Make an API key with:\n  npx weir keys create --workspace default${options}`
   const file = join(dataDir, FIRST_KEY_FILE)

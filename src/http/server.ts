@@ -35,6 +35,8 @@ const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
 const DISCARD_MS = 10_000
+/** How long a connection that was made just before a shutdown has for its first request, which may be on its way. */
+const FIRST_REQUEST_MS = 500
 
 export interface ListenOptions {
   /** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
@@ -45,10 +47,12 @@ export interface ListenOptions {
   readonly stallMs: number
   /** What all requests together may hold in memory. */
   readonly memory: ByteBudget
+  /** Whether the workers of this machine share the port. */
+  readonly isShared: boolean
 }
 
 /** A request may take as long as an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
-const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000 }
+const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, isShared: false }
 
 export async function listen(
   application: Application,
@@ -56,13 +60,14 @@ export async function listen(
   port: number,
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
-  const { requestMs, lookMs, stallMs, memory } = { ...usual, memory: byteBudget(Infinity), ...options }
+  const { requestMs, lookMs, stallMs, memory, isShared } = { ...usual, memory: byteBudget(Infinity), ...options }
   const exchanges = new Map<Socket, Set<Exchange>>()
   /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
   const readUpTo = new WeakMap<Socket, number>()
   /** Connections that are being closed with an error. */
   const refused = new WeakSet<Socket>()
   let draining = false
+  const unusedOver = Promise.withResolvers<void>()
   let live = 0
   let idle: (() => void) | undefined
 
@@ -169,7 +174,7 @@ export async function listen(
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, resolve)
+    server.listen({ port, host, exclusive: !isShared }, resolve)
   })
 
   function drain(): void {
@@ -178,8 +183,21 @@ export async function listen(
     // http.Server.close() would cut off callers who have not read the end of their answer yet.
     NetServer.prototype.close.call(server)
     for (const [socket, { size }] of exchanges) {
-      if (size === 0 && socket.bytesRead === (readUpTo.get(socket) ?? 0)) socket.destroySoon()
+      if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()
     }
+    setTimeout(() => {
+      for (const socket of exchanges.keys()) if (isUnused(socket)) socket.destroySoon()
+      unusedOver.resolve()
+    }, FIRST_REQUEST_MS).unref()
+  }
+
+  /** Nothing of another request has been read. */
+  function isQuiet(socket: Socket): boolean {
+    return socket.bytesRead === (readUpTo.get(socket) ?? 0)
+  }
+
+  function isUnused(socket: Socket): boolean {
+    return socket.bytesRead === 0
   }
 
   /** While draining, the connection closes after its last response. */
@@ -194,6 +212,7 @@ export async function listen(
     async close(ms) {
       const until = performance.now() + ms
       drain()
+      if ([...exchanges.keys()].some(isUnused)) await unusedOver.promise
       if (live > 0) {
         const cut = setTimeout(() => {
           for (const ofSocket of exchanges.values()) for (const exchange of ofSocket) exchange.isCut = true

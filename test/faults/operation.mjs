@@ -45,8 +45,8 @@ export default [
   {
     name: 'compose-ready-while-stopping',
     file: 'src/compose.ts',
-    find: '!stopping && store.isUp()',
-    replace: 'store.isUp()',
+    find: '      isDraining: draining.isOn(),\n',
+    replace: '      isDraining: false,\n',
     tests: ['http/shutdown', 'http/start'],
   },
   {
@@ -65,8 +65,8 @@ export default [
   },
   {
     name: 'compose-queue-waits-through-the-shutdown',
-    file: 'src/compose.ts',
-    find: '    admission.close()\n',
+    file: 'src/draining.ts',
+    find: '      admission().close()\n',
     replace: '',
     tests: ['http/shutdown'],
   },
@@ -80,8 +80,8 @@ export default [
   {
     name: 'note-of-a-dead-service-is-trusted',
     file: 'src/running-service.ts',
-    find: 'return isServiceRunning(dataDir) ? readNote(dataDir) : undefined',
-    replace: 'return readNote(dataDir)',
+    find: '    .filter(isServiceRunning)\n    .flatMap(',
+    replace: '    .flatMap(',
     tests: ['unit/running-service'],
   },
   {

@@ -45,8 +45,8 @@ export default [
   {
     name: 'redis-old-incarnation-is-heard',
     file: 'src/admission/redis/lane.lua',
-    find: 'local is_member = read[12] == incarnation',
-    replace: 'local is_member = read[12] ~= false',
+    find: 'local is_member = read[3] == incarnation',
+    replace: 'local is_member = read[3] ~= false',
     tests: ['replicas/fencing'],
   },
   {
@@ -79,14 +79,14 @@ export default [
   },
   {
     name: 'redis-change-is-not-waited-for',
-    file: 'src/changes/redis.ts',
-    find: '      await done.promise\n',
+    file: 'src/changes/redis/announcement.ts',
+    find: '    await done.promise\n',
     replace: '',
     tests: ['replicas/changes'],
   },
   {
     name: 'redis-missed-change-stays-missed',
-    file: 'src/changes/redis.ts',
+    file: 'src/changes/redis/changes.ts',
     find: '      seen.clear()\n',
     replace: '',
     tests: ['replicas/changes'],
@@ -153,5 +153,33 @@ export default [
     find: 'for (const [id, desk] of desks) if (hasLimit(id) && desk.isInUse()) void desk.tell()',
     replace: '',
     tests: ['replicas/spending'],
+  },
+  {
+    name: 'command-elsewhere-tells-no-replica',
+    file: 'src/commands/command.ts',
+    find: '?? (await tellOthers(config))',
+    replace: '?? []',
+    tests: ['replicas/workers'],
+  },
+  {
+    name: 'worker-that-ended-is-not-replaced',
+    file: 'src/workers/supervise.ts',
+    find: '      events.ended(number, how, waitMs)\n',
+    replace: '      if (number > 0) return\n',
+    tests: ['replicas/workers'],
+  },
+  {
+    name: 'console-session-known-to-one-replica',
+    file: 'src/accounts/workspace-sessions.ts',
+    find: "await share('session', opened.token, { subject, owner, expiresAt: opened.expiresAt })",
+    replace: '',
+    tests: ['unit/sessions'],
+  },
+  {
+    name: 'drain-cuts-off-a-new-connection',
+    file: 'src/http/server.ts',
+    find: 'if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
+    replace: 'if (size === 0 && isQuiet(socket)) socket.destroySoon()',
+    tests: ['http/drain'],
   },
 ]

@@ -627,8 +627,8 @@ export default [
   {
     name: 'drain-cuts-a-request-that-has-begun',
     file: 'src/http/server.ts',
-    find: 'if (size === 0 && socket.bytesRead === (readUpTo.get(socket) ?? 0)) socket.destroySoon()',
-    replace: 'if (size === 0) socket.destroySoon()',
+    find: 'if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
+    replace: 'if (size === 0 && !isUnused(socket)) socket.destroySoon()',
     tests: ['http/drain'],
   },
   {

@@ -29,4 +29,19 @@ describe('a listener that drains', () => {
     await within(10_000, 'the other one closes', begun.closed())
     assert.match(begun.received, /^HTTP\/1\.1 503 [^]*"service_unavailable"/)
   })
+
+  it('answers the first request of a connection that was made just before, and closes one that sends nothing', async () => {
+    const listener = await listen(application, '127.0.0.1', 0)
+    const url = `http://127.0.0.1:${listener.address.port}`
+    const [late, silent] = [await rawClient(url), await rawClient(url)]
+    // Both are accepted by the time that this one is answered.
+    const other = await rawClient(url)
+    other.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await other.sees('{}')
+    const closed = listener.close(10_000)
+    late.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await within(10_000, 'all connections close', Promise.all([late.closed(), silent.closed(), closed]))
+    assert.match(late.received, /^HTTP\/1\.1 503 [^]*Retry-After[^]*"service_unavailable"/)
+    assert.equal(silent.received, '')
+  })
 })

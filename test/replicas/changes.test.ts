@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { redisChanges } from '../../src/changes/redis.ts'
+import { redisChanges } from '../../src/changes/redis/changes.ts'
+import { tellReplicas } from '../../src/changes/redis/visitor.ts'
 import { systemClock } from '../../src/system-clock.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { testReplica } from '../support/redis-replica.ts'
@@ -73,6 +74,22 @@ describe('a change at one replica', () => {
     const before = other.reads
     await server.start()
     await eventually('it has read again', () => other.reads > before)
+  })
+
+  it('[K3] is told by a command on a machine without a replica, which hears who did not answer', async () => {
+    const before = replicas.map(({ reads }) => reads)
+    assert.deepEqual(await tellReplicas(server.url, ['accounts', 'keys'], systemClock), [])
+    assert.deepEqual(
+      replicas.map(({ reads }, index) => reads > before[index]!),
+      [true, true, true],
+    )
+    proxy.blackHole(true)
+    assert.deepEqual(await tellReplicas(server.url, ['accounts', 'keys'], systemClock), [replicas[2]!.name])
+    proxy.blackHole(false)
+    await server.kill()
+    assert.deepEqual(await tellReplicas(server.url, ['accounts'], systemClock), [
+      'every other replica, because Redis does not answer',
+    ])
   })
 
   it('[K3] does not wait for a replica that went away in order', async () => {

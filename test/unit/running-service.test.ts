@@ -72,6 +72,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     reloads,
     contradictedCounts: () => [],
     cacheUse: () => [],
+    metrics: async () => 'weir_build_info 1\n',
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
       async drain(name) {
@@ -189,7 +190,7 @@ describe('the socket for commands', () => {
     assert.ok(existsSync(join(other, 'precious')))
   })
 
-  it('takes nothing but reloads', async (t) => {
+  it('takes nothing but what commands ask', async (t) => {
     const { socket, asked } = await run(t, emptyFolder(t))
     const client = new Client('http://weir', { connect: { socketPath: socket } })
     t.after(() => client.close())
@@ -199,7 +200,7 @@ describe('the socket for commands', () => {
       ['POST', '/catalog?force=false'],
       ['POST', '/admin/v1/keys'],
       ['GET', '/admin/v1/workspaces'],
-      ['GET', '/metrics'],
+      ['POST', '/metrics'],
     ] as const) {
       const { statusCode, body } = await client.request({ method, path })
       await body.dump()

@@ -79,8 +79,8 @@ export function sessionRoutes(parts: SessionParts): readonly (OpenRoute | Sessio
       description: 'Ends the session.',
       response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) }), { signed_out: true }),
       errors: [],
-      answer({ exchange }) {
-        parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
+      async answer({ exchange }) {
+        await parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
         const headers = cookieHeaders(exchange, 'weir_session', undefined)
         exchange.send(200, 'application/json', '{"signed_out":true}', headers)
       },

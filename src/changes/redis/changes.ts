@@ -1,15 +1,13 @@
-import type { Change, ChangeFeed } from '../ports/changes.ts'
-import type { AlarmClock } from '../ports/clock.ts'
-import { REPLICAS_KEYS, type RedisLink } from '../redis/link.ts'
-import { luaBeside, script } from '../redis/script.ts'
-import { memoryChanges } from './memory.ts'
+import type { Change, ChangeFeed } from '../../ports/changes.ts'
+import type { AlarmClock } from '../../ports/clock.ts'
+import type { RedisLink } from '../../redis/link.ts'
+import { luaBeside, script } from '../../redis/script.ts'
+import { announceChange, announceScript, answersTo, VERSIONS } from './announcement.ts'
+import { memoryChanges } from '../memory.ts'
 
-const announceScript = script(luaBeside(import.meta.url, 'announce'))
 const versionsScript = script(luaBeside(import.meta.url, 'versions'))
-const VERSIONS = 'weir:{replicas}:versions'
 const EVERYBODY = 'weir:changes'
 const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes']
-const ANSWER_WITHIN_MS = 1000
 
 export interface ChangeEvents {
   /** These replicas did not answer in time. */
@@ -22,14 +20,14 @@ export interface ChangeEvents {
  */
 export function redisChanges(link: RedisLink, clock: AlarmClock, events: ChangeEvents): ChangeFeed {
   const here = memoryChanges()
-  const answersTo = `weir:changes:${link.replica}`
+  const answers = answersTo(link.replica)
   const waiting = new Map<string, (replica: string) => void>()
   const seen = new Map<Change, string>()
   let announced = 0
 
   link.follow({
     scripts: [announceScript, versionsScript],
-    channels: [EVERYBODY, answersTo],
+    channels: [EVERYBODY, answers],
     joined() {
       // Messages of the time without a connection are lost, and so may be the versions.
       seen.clear()
@@ -39,7 +37,7 @@ export function redisChanges(link: RedisLink, clock: AlarmClock, events: ChangeE
     beat: () => void catchUp(),
     hear(channel, message) {
       const [from = '', id = '', change = '', version = ''] = message.split('\n')
-      if (channel === answersTo) waiting.get(id)?.(from)
+      if (channel === answers) waiting.get(id)?.(from)
       else if (from !== link.replica) void takeIn(from, id, change as Change, version)
     },
   })
@@ -53,7 +51,7 @@ export function redisChanges(link: RedisLink, clock: AlarmClock, events: ChangeE
     follow(change, version)
     try {
       await here.announce(change)
-      await link.publish(`weir:changes:${from}`, `${link.replica}\n${id}`)
+      await link.publish(answersTo(from), `${link.replica}\n${id}`)
     } catch {
       // Without an answer the command names this replica, and the next comparison of versions tries again.
       seen.delete(change)
@@ -74,44 +72,24 @@ export function redisChanges(link: RedisLink, clock: AlarmClock, events: ChangeE
     }
   }
 
+  const announcer = {
+    name: link.replica,
+    run: link.run,
+    hear(id: string, answered: (replica: string) => void) {
+      waiting.set(id, answered)
+      return () => waiting.delete(id)
+    },
+  }
+
   return {
     async announce(change) {
       await here.announce(change)
       const id = `${link.replica}.${++announced}`
-      const unreached = await tellOthers(change, id)
+      const { version, unreached } = await announceChange(announcer, clock, { change, id })
+      if (version !== undefined) follow(change, version)
       if (unreached.length > 0) events.unreached(change, unreached)
       return unreached
     },
     subscribe: here.subscribe,
-  }
-
-  /** Returns who did not answer in time. */
-  async function tellOthers(change: Change, id: string): Promise<readonly string[]> {
-    const answered = new Set([link.replica])
-    let expected: readonly string[] | undefined
-    const done = Promise.withResolvers<void>()
-    const check = (): void => {
-      if (expected?.every((replica) => answered.has(replica))) done.resolve()
-    }
-    waiting.set(id, (replica) => {
-      answered.add(replica)
-      check()
-    })
-    const cancel = clock.after(ANSWER_WITHIN_MS, done.resolve)
-    try {
-      const keys = [VERSIONS, REPLICAS_KEYS[1]]
-      const message = `${link.replica}\n${id}\n${change}`
-      const [version, replicas] = (await link.run(announceScript, keys, [change, message])) as [number, string[]]
-      follow(change, String(version))
-      expected = replicas
-      check()
-      await done.promise
-      return expected.filter((replica) => !answered.has(replica))
-    } catch {
-      return ['every other replica, because Redis does not answer']
-    } finally {
-      cancel()
-      waiting.delete(id)
-    }
   }
 }

@@ -1,0 +1,52 @@
+import { ConfigError } from '../core/checked-yaml.ts'
+import type { Config } from '../config.ts'
+import { startWorkers } from '../workers/supervise.ts'
+import { CommandFailed, UsageError } from './command.ts'
+import { stopSignal } from './stop-signal.ts'
+
+const WORKERS_MAX = 256
+
+/** The number after --workers; undefined without it. */
+export function workersOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > WORKERS_MAX) throw new UsageError(`--workers must be a number from 1 to ${WORKERS_MAX}`)
+  return count
+}
+
+/** Workers are replicas, so they need what replicas share. */
+export function requireShared({ redisUrl, databaseUrl }: Pick<Config, 'redisUrl' | 'databaseUrl'>): void {
+  if (redisUrl !== undefined && databaseUrl !== undefined) return
+  const missing = [
+    ...(redisUrl === undefined ? ['Redis (coordination, or WEIR_REDIS_URL)'] : []),
+    ...(databaseUrl === undefined ? ['PostgreSQL (database, or WEIR_DATABASE_URL)'] : []),
+  ]
+  throw new ConfigError(
+    `--workers needs ${missing.join(' and ')}, which all workers share. To start both: ` +
+      'docker run -d -p 6379:6379 redis:7; docker run -d -p 5432:5432 -e POSTGRES_PASSWORD=weir postgres:17; then set ' +
+      'WEIR_REDIS_URL=redis://127.0.0.1:6379 and WEIR_DATABASE_URL=postgres://postgres:weir@127.0.0.1:5432/postgres',
+  )
+}
+
+/** Runs the workers until a signal comes. They write to the same output. */
+export async function runWorkers(count: number, args: readonly string[]): Promise<void> {
+  const workers = startWorkers({
+    count,
+    // This program itself.
+    program: process.argv[1] ?? '',
+    args: ['serve', ...args],
+    events: {
+      ended(worker, how, againInMs) {
+        const line = { level: 40, time: new Date().toISOString(), worker, how, again_in_ms: againInMs }
+        process.stderr.write(`${JSON.stringify({ ...line, msg: 'a worker has ended; another takes its place' })}\n`)
+      },
+    },
+  })
+  const signalled = stopSignal(() => workers.signal('SIGKILL'))
+  process.on('SIGHUP', () => workers.reload())
+  const started = workers.started.catch(({ message }: Error) => {
+    throw new CommandFailed(message)
+  })
+  await Promise.race([started, signalled])
+  await workers.stop((await signalled).name)
+}

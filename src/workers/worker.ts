@@ -1,0 +1,45 @@
+import cluster from 'node:cluster'
+import { leastRequestMemory } from '../config-file.ts'
+import type { Config } from '../config.ts'
+import { workerDirectory } from './directories.ts'
+import { RUNNING } from './supervise.ts'
+
+/** What a worker process knows of itself. */
+export interface WorkerPlace {
+  readonly number: number
+  readonly count: number
+}
+
+/** Reads `2/4`; undefined unless this process was started as a worker. */
+export function workerPlace(text: string | undefined): WorkerPlace | undefined {
+  const [, number, count] = /^(\d+)\/(\d+)$/.exec(text ?? '') ?? []
+  return cluster.isWorker && number && count ? { number: Number(number), count: Number(count) } : undefined
+}
+
+/**
+ * A worker has a data directory of its own, with its journal and its lock. What is served to callers, and the operator's
+ * token, stay in the configured one. All workers together use as much memory as one process may.
+ */
+export function workerConfig(config: Config, { number, count }: WorkerPlace): Config {
+  return {
+    ...config,
+    worker: number,
+    dataDir: workerDirectory(config.dataDir, number),
+    maxRequestMemoryBytes: Math.max(
+      leastRequestMemory(config.maxBodyBytes),
+      Math.floor(config.maxRequestMemoryBytes / count),
+    ),
+  }
+}
+
+/** Resolves when the process that started this worker has gone. */
+export function primaryGone(): Promise<void> {
+  const { worker } = cluster
+  // Otherwise Node would end the worker at once, in the middle of its requests.
+  if (worker) worker.exitedAfterDisconnect = true
+  return new Promise((resolve) => process.once('disconnect', () => resolve()))
+}
+
+export function sayRunning(): void {
+  process.send?.(RUNNING)
+}

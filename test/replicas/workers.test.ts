@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { stringify } from 'yaml'
+import { stageConfig } from '../support/chat-stage.ts'
+import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { startRedis, type RedisServer } from '../support/redis-server.ts'
+import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually, gate, within } from '../support/waiting.ts'
+
+interface Listing {
+  readonly data: readonly {
+    readonly name: string
+    readonly epoch: string | null
+    readonly in_flight_requests: number
+  }[]
+}
+
+/** The names of replicas contain the id of their process. */
+function pidOf(name: string): number {
+  return Number(name.split('-').at(-2))
+}
+
+const WORKERS = 3
+
+describe('weir serve --workers', () => {
+  let redis: RedisServer
+  let postgres: PostgresServer
+  let engine: ScriptedEngine
+  let folder: string
+  let child: ChildProcess
+  let over: Promise<number | NodeJS.Signals>
+  let note: ReturnType<typeof startNote>
+  let log: () => string
+
+  const weir = (...args: string[]): Promise<CliResult> =>
+    cli([...args, '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')])
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'weir-workers-'))
+    ;[redis, postgres, engine] = await Promise.all([startRedis(), startPostgres(), scriptedEngine()])
+    engine.script = { tokens: ['a', 'b'] }
+    const config = stageConfig([engine.url], {
+      limits: { max_concurrent_requests: 64, max_queue_depth: 200, max_wait_ms: 60_000 },
+      config: {
+        coordination: redis.url,
+        database: await postgres.createDatabase(),
+        log: { level: 'warn' },
+        server: { port: 0, admin_port: 0, drain_ms: 60_000 },
+      },
+    })
+    writeFileSync(join(folder, 'weir.yaml'), stringify(config))
+    child = startCli(
+      ['serve', '--workers', String(WORKERS), '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')],
+      {},
+    )
+    const stdout = collect(child.stdout)
+    log = collect(child.stderr)
+    over = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal ?? 0)))
+    await eventually('it runs', () => child.exitCode !== null || stdout().endsWith('\n'), 60_000)
+    assert.equal(child.exitCode, null, log())
+    note = startNote(stdout())
+    await eventually('all workers have joined', async () => (await pids()).length === WORKERS, 60_000)
+  })
+  after(async () => {
+    if (child.exitCode === null) {
+      for (const pid of await pids().catch(() => [])) process.kill(pid, 'SIGKILL')
+      child.kill('SIGKILL')
+    }
+    await over
+    await engine.close()
+    await redis.remove()
+    await postgres.remove()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** Of the workers that have joined. */
+  async function pids(): Promise<readonly number[]> {
+    const listing = (await weir('replicas', '--json')).json<Listing>()
+    return listing.data
+      .filter(({ epoch }) => epoch !== null)
+      .map(({ name }) => pidOf(name))
+      .toSorted((one, other) => one - other)
+  }
+
+  const ask = (body: object = {}, key = note.firstKey): Promise<Response> =>
+    fetch(`${note.api}/chat/completions`, {
+      method: 'POST',
+      // Every request has a connection of its own, so that each worker gets some.
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${key}`,
+        connection: 'close',
+      },
+      body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
+    })
+
+  async function settledRequests(): Promise<number> {
+    const { data } = (await weir('usage', '--workspace', 'default', '--json')).json<{ data: unknown[] }>()
+    return data.length
+  }
+
+  it('shares one port, one key and one ledger among the workers, each with a directory of its own', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const response = await ask()
+        await response.text()
+        return response.status
+      }),
+    )
+    assert.deepEqual(new Set(answers), new Set([200]))
+    const folders = readdirSync(join(folder, 'data')).filter((name) => name.startsWith('worker-'))
+    assert.deepEqual(folders.toSorted(), ['worker-1', 'worker-2', 'worker-3'])
+    assert.equal(await settledRequests(), 60)
+  })
+
+  it('knows whoever signed in to the console, at whichever worker', async () => {
+    const session = (method: string, headers: object, body?: object): Promise<Response> =>
+      fetch(note.api.replace('/api/v1', '/console/api/session'), {
+        method,
+        headers: { 'content-type': 'application/json', 'x-weir-console': '1', connection: 'close', ...headers },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+    const signedIn = await session('POST', {}, { key: note.firstKey })
+    assert.equal(signedIn.status, 200, await signedIn.text())
+    const cookie = signedIn.headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
+    const seen = await Promise.all(Array.from({ length: 30 }, async () => (await session('GET', { cookie })).status))
+    assert.deepEqual(new Set(seen), new Set([200]))
+    assert.equal((await session('DELETE', { cookie })).status, 200)
+    const after = await Promise.all(Array.from({ length: 30 }, async () => (await session('GET', { cookie })).status))
+    assert.deepEqual(new Set(after), new Set([401]))
+  })
+
+  it('has one listener for the operator, whose metrics are of all workers', async () => {
+    const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
+    const response = await fetch(`${note.operator}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+    const text = await response.text()
+    const served = [...text.matchAll(/^weir_outcomes_total\{worker="\d",.*\} (\d+)$/gm)]
+    assert.equal(
+      served.reduce((sum, [, count]) => sum + Number(count), 0),
+      60,
+    )
+    assert.deepEqual(
+      [...text.matchAll(/^weir_build_info\{worker="(\d)"/gm)].map(([, worker]) => worker),
+      ['1', '2', '3'],
+    )
+    assert.equal(text.match(/^# TYPE weir_requests_total /gm)?.length, 1)
+  })
+
+  it('[K3] refuses a key at every worker from the moment that a command on another machine has revoked it', async () => {
+    const created = (await weir('keys', 'create', '--workspace', 'default', '--json')).json<{
+      id: string
+      key: string
+    }>()
+    const all = async (): Promise<ReadonlySet<number>> =>
+      new Set(await Promise.all(Array.from({ length: 30 }, async () => (await ask({}, created.key)).status)))
+    assert.deepEqual(await all(), new Set([200]))
+    const elsewhere = ['--config', join(folder, 'weir.yaml'), '--data', join(folder, 'elsewhere')]
+    const { code, stderr } = await cli(['keys', 'revoke', created.id, ...elsewhere])
+    assert.deepEqual([code, stderr], [0, ''])
+    assert.deepEqual(await all(), new Set([401]))
+  })
+
+  it('replaces a worker that is killed, which loses no row that was settled', async () => {
+    const before = await settledRequests()
+    const go = gate()
+    engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: go.opened } }
+    const lost = Array.from({ length: 30 }, async () => {
+      try {
+        return (await (await ask({ stream: true })).text()).includes('[DONE]')
+      } catch {
+        return false
+      }
+    })
+    await eventually('all run', () => engine.running === 30)
+    let busiest: Listing['data'][number] | undefined
+    await eventually('the workers say what they have', async () => {
+      const { data } = (await weir('replicas', '--json')).json<Listing>()
+      busiest = data.toSorted((one, other) => other.in_flight_requests - one.in_flight_requests)[0]
+      return data.reduce((sum, { in_flight_requests: count }) => sum + count, 0) === 30
+    })
+    const victim = pidOf(busiest?.name ?? '')
+    process.kill(victim, 'SIGKILL')
+    await eventually(
+      'another takes its place',
+      async () => {
+        const now = await pids()
+        return now.length === WORKERS && !now.includes(victim)
+      },
+      60_000,
+    )
+    assert.match(log(), /a worker has ended/)
+    go.open()
+    engine.script = { tokens: ['a'] }
+    const whole = (await Promise.all(lost)).filter(Boolean).length
+    assert.equal(whole, 30 - (busiest?.in_flight_requests ?? 0), 'those of the others were answered')
+    // Its successor has settled what it left.
+    await eventually('every request has its row', async () => (await settledRequests()) === before + 30, 30_000)
+    assert.equal((await weir('reconcile', '--json')).code, 0)
+    assert.equal((await ask()).status, 200)
+  })
+
+  it('replaces a worker that is drained, so that all can be restarted one by one while others serve', async () => {
+    let isOver = false
+    const statuses = new Set<number>()
+    const load = Promise.all(
+      Array.from({ length: 8 }, async () => {
+        while (!isOver) {
+          const response = await ask()
+          await response.text()
+          statuses.add(response.status)
+        }
+      }),
+    )
+    load.catch(() => {})
+    const old = (await weir('replicas', '--json')).json<Listing>().data
+    try {
+      for (const { name } of old) {
+        assert.equal((await weir('replicas', 'drain', name, '--wait', '--json')).code, 0)
+        await eventually('another takes its place', async () => (await pids()).length === WORKERS, 60_000)
+      }
+    } finally {
+      isOver = true
+    }
+    await load
+    const now = (await weir('replicas', '--json')).json<Listing>().data.map(({ name }) => name)
+    assert.ok(!old.some(({ name }) => now.includes(name)))
+    for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
+  })
+
+  it('drains all of them on SIGTERM, and ends with status 0', async () => {
+    const go = gate()
+    engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: go.opened } }
+    const running = Array.from({ length: 9 }, async () => (await ask({ stream: true })).text())
+    await eventually('all run', () => engine.running === 9)
+    child.kill('SIGTERM')
+    go.open()
+    for (const text of await Promise.all(running)) assert.match(text, /\[DONE\]/)
+    assert.equal(await within(60_000, 'it ends', over), 0)
+  })
+})
+
+describe('weir serve --workers without what workers share', () => {
+  it('says what is missing, and how to start it', async () => {
+    const { code, stderr } = await cli(['serve', '--workers', '2'])
+    assert.equal(code, 1)
+    assert.match(stderr, /--workers needs Redis .* and PostgreSQL .*docker run .*WEIR_REDIS_URL=.*WEIR_DATABASE_URL=/)
+  })
+
+  it('takes a number of workers only', async () => {
+    for (const wrong of ['0', 'many', '1.5', '1000']) {
+      const { code, stderr } = await cli(['serve', '--workers', wrong])
+      assert.deepEqual([code, stderr.includes('from 1 to 256')], [2, true])
+    }
+    assert.equal((await cli(['serve', '--worker', '1/2'])).code, 2)
+  })
+})
