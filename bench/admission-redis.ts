@@ -1,8 +1,10 @@
 /**
  * Measures admission through Redis: pairs of admit and release per second, and what one admission takes at 500 a second.
- * It starts its own redis-server on loopback.
+ * It starts its own redis-server on loopback. The CPU time of a pair tells what is possible where the machine is busy with
+ * other work too.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import type { LaneLimits } from '../src/core/admission/lane.ts'
 import type { Admission } from '../src/ports/admission.ts'
 import { startRedis } from '../test/support/redis-server.ts'
@@ -18,6 +20,7 @@ const limits: LaneLimits = {
 const SECONDS = 5
 
 const server = await startRedis()
+const client = new Redis(server.url)
 const replica = testReplica(server.url, { leaseMs: 5000 })
 const { admission } = replica
 admission.setLanes(new Map([['lane', limits]]))
@@ -35,7 +38,19 @@ function pair(lanes: Admission): Promise<number> {
   })
 }
 
+/** CPU time that this process and Redis have used, in microseconds. */
+async function cpuMicros(): Promise<{ own: number; redis: number }> {
+  const { user, system } = process.cpuUsage()
+  const info = await client.info('cpu')
+  const seconds = [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].reduce(
+    (sum, [, part]) => sum + Number(part),
+    0,
+  )
+  return { own: user + system, redis: seconds * 1_000_000 }
+}
+
 async function throughput(callers: number): Promise<void> {
+  const before = await cpuMicros()
   const until = performance.now() + SECONDS * 1000
   let pairs = 0
   await Promise.all(
@@ -46,7 +61,12 @@ async function throughput(callers: number): Promise<void> {
       }
     }),
   )
-  console.log(`${callers} callers: ${Math.round(pairs / SECONDS).toLocaleString('en-AU')} pairs of admit and release/s`)
+  const after = await cpuMicros()
+  const each = (micros: number): string => `${(micros / pairs).toFixed(0)} µs`
+  const cpu = `CPU for each: ${each(after.own - before.own)} here, ${each(after.redis - before.redis)} in Redis`
+  console.log(
+    `${callers} callers: ${Math.round(pairs / SECONDS).toLocaleString('en-AU')} pairs of admit and release/s; ${cpu}`,
+  )
 }
 
 async function latency(perSecond: number): Promise<void> {
@@ -66,4 +86,5 @@ await latency(500)
 await throughput(64)
 await throughput(1000)
 await replica.close()
+client.disconnect()
 await server.remove()

@@ -30,7 +30,7 @@ export interface ServiceCommands {
     drain(name: string): Promise<void>
   }
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
-  lendKey(workspace: string): { readonly key: string; end(): void }
+  lendKey(workspace: string, key?: string): { readonly key: string; end(): void }
 }
 
 const SOCKET = 'weir.sock'
@@ -44,7 +44,7 @@ export async function listenForCommands(
     request.resume()
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://weir')
     if (request.method === 'POST' && pathname === '/session') {
-      return lend(commands, searchParams.get('workspace') ?? '', response)
+      return lend(commands, searchParams, response)
     }
     if (request.method === 'POST' && pathname === '/drain') {
       return drain(commands, searchParams.get('name') ?? '', response)
@@ -100,9 +100,9 @@ async function answer(
   }
 }
 
-function lend(commands: ServiceCommands, workspace: string, response: ServerResponse): void {
+function lend(commands: ServiceCommands, asked: URLSearchParams, response: ServerResponse): void {
   try {
-    const { key, end } = commands.lendKey(workspace)
+    const { key, end } = commands.lendKey(asked.get('workspace') ?? '', asked.get('key') ?? undefined)
     response.once('close', end)
     response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
   } catch (error) {

@@ -138,9 +138,8 @@ export async function askForMetrics(directory: string): Promise<string | undefin
 
 /** The engines of the running service whose counts contradict the text. Empty when no service is running. */
 export async function contradictedCountsOf(dataDir: string): Promise<readonly ContradictedCounts[]> {
-  const socket = findService(dataDir)?.socket
-  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/counts')
-  return (answered as Partial<CountsAnswer> | undefined)?.counts ?? []
+  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => ask(socket, 'GET', '/counts')))
+  return answers.flatMap((answered) => (answered as Partial<CountsAnswer> | undefined)?.counts ?? [])
 }
 
 /** How much of its input was cached, by key and model, since the running service started; undefined when none is running. */
@@ -179,15 +178,24 @@ export async function settingsInForce(dataDir: string): Promise<readonly Setting
   return (answered as { settings?: readonly Setting[] } | undefined)?.settings
 }
 
+type Borrowed = { readonly key: string; end(): Promise<void> } | { readonly error: string }
+
 /** A key of the running service that ends with this process, however it ends. Nothing of it is stored. */
-export async function borrowKey(
-  { socket }: ServiceNote,
-  workspace: string,
-): Promise<{ readonly key: string; end(): Promise<void> } | { readonly error: string }> {
+export async function borrowKey(dataDir: string, workspace: string): Promise<Borrowed | undefined> {
+  const [first, ...others] = findServices(dataDir)
+  const lent = first && (await borrowFrom(first, workspace))
+  if (!lent || 'error' in lent) return lent
+  // Any worker may get the requests.
+  const more = await Promise.all(others.map((other) => borrowFrom(other, workspace, lent.key).catch(() => undefined)))
+  const all = [lent, ...more].flatMap((it) => (it && 'end' in it ? [it] : []))
+  return { key: lent.key, end: async () => void (await Promise.all(all.map((it) => it.end()))) }
+}
+
+async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: string): Promise<Borrowed> {
   const client = new Client('http://weir', { connect: { socketPath: socket }, bodyTimeout: 0 })
   const { body } = await client.request({
     method: 'POST',
-    path: `/session?workspace=${encodeURIComponent(workspace)}`,
+    path: `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) })}`,
   })
   const end = (): Promise<void> => client.destroy()
   body.on('error', () => {})

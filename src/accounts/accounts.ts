@@ -32,8 +32,8 @@ export interface Accounts {
   createKey(workspace: string, details?: KeyDetails): Promise<CreatedKey>
   /** Also returns the replicas that may still accept the key, because they did not answer. */
   revokeKey(id: string): Promise<{ readonly key: ApiKey; readonly unreached: readonly string[] }>
-  /** A key that is only in memory, until `end` is called. It leaves nothing behind. */
-  lendKey(workspace: string): LentKey
+  /** A key that is only in memory, until `end` is called. It leaves nothing behind. `key`: one that another worker lent. */
+  lendKey(workspace: string, key?: string): LentKey
 }
 
 export type Identified = Caller | undefined | Promise<Caller | undefined>
@@ -211,10 +211,11 @@ export async function openAccounts(
         ...(expiresAt === undefined ? {} : { expires_at: new Date(expiresAt).toISOString() }),
       }
     },
-    lendKey(nameOrId) {
+    lendKey(nameOrId, given) {
       const { id: workspaceId } = find(nameOrId)
       if (lent.size >= LENT_KEYS_MAX) throw new ApiError('service_unavailable', 'Too many chats are open.')
-      const key = formatKey(randomBytes(32))
+      const key = given ?? formatKey(randomBytes(32))
+      if (!isWellFormedKey(key)) throw new ApiError('invalid_value', 'The key to lend is not a key.', { param: 'key' })
       const hash = hashKey(key)
       lent.set(hash, { workspaceId, keyId: newId('chat') })
       return { key, end: () => void lent.delete(hash) }

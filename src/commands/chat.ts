@@ -34,7 +34,8 @@ lends the command a key for as long as the chat lasts; nothing is left of it.
     if (!service) {
       throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
     }
-    const lent = await borrowKey(service, text(flags, 'workspace') ?? WORKSPACE).catch(unanswered)
+    const lent = await borrowKey(dataDir, text(flags, 'workspace') ?? WORKSPACE).catch(unanswered)
+    if (!lent) throw new CommandFailed('the service has just stopped')
     if ('error' in lent) throw new CommandFailed(`${lent.error} Choose another one with --workspace.`)
     try {
       const connection = { url: service.url, key: lent.key }

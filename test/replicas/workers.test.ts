@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { stringify } from 'yaml'
+import { borrowKey } from '../../src/running-service.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
@@ -163,6 +164,16 @@ describe('weir serve --workers', () => {
     const { code, stderr } = await cli(['keys', 'revoke', created.id, ...elsewhere])
     assert.deepEqual([code, stderr], [0, ''])
     assert.deepEqual(await all(), new Set([401]))
+  })
+
+  it('lends a key for a chat at every worker', async () => {
+    const lent = await borrowKey(join(folder, 'data'), 'default')
+    assert.ok(lent && 'key' in lent)
+    const all = async (): Promise<ReadonlySet<number>> =>
+      new Set(await Promise.all(Array.from({ length: 30 }, async () => (await ask({}, lent.key)).status)))
+    assert.deepEqual(await all(), new Set([200]))
+    await lent.end()
+    await eventually('it ends', async () => (await all()).has(401))
   })
 
   it('replaces a worker that is killed, which loses no row that was settled', async () => {

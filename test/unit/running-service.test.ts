@@ -27,10 +27,12 @@ import {
   publishService,
   refreshService,
   replicasOf,
+  settleRunningService,
   settingsInForce,
   withdrawService,
 } from '../../src/running-service.ts'
 import { listenForCommands } from '../../src/command-socket.ts'
+import { workerDirectory } from '../../src/workers/directories.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { cli } from '../support/cli.ts'
 import { eventually } from '../support/waiting.ts'
@@ -82,9 +84,9 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     },
     settled: async () => void asked.push('settled'),
     settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
-    lendKey(workspace) {
+    lendKey(workspace, key) {
       if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)
-      asked.push('lend')
+      asked.push(key === undefined ? 'lend' : `lend ${key}`)
       return { key: 'weir_lent', end: () => void asked.push('end') }
     },
   })
@@ -315,14 +317,33 @@ describe('a key that a service lends', () => {
   it('ends with the command that has it, however that ends', async (t) => {
     const service = await run(t, emptyFolder(t))
     service.publish()
-    const note = findService(service.dataDir) ?? assert.fail('no note')
-    const lent = await borrowKey(note, 'acme')
-    assert.ok('key' in lent)
+    const lent = await borrowKey(service.dataDir, 'acme')
+    assert.ok(lent && 'key' in lent)
     assert.deepEqual([lent.key, service.asked], ['weir_lent', ['lend']])
     // All that a process leaves behind when it is killed: a closed connection.
     await lent.end()
     await eventually('the key ends', () => service.asked.at(-1) === 'end')
-    assert.deepEqual(await borrowKey(note, 'nobody'), { error: 'There is no workspace "nobody".' })
+    assert.deepEqual(await borrowKey(service.dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+  })
+})
+
+describe('the workers of a service', () => {
+  it('all lend the same key, and all are asked to settle', async (t) => {
+    const dataDir = emptyFolder(t)
+    const workers = await Promise.all(
+      [1, 2].map(async (number) => {
+        mkdirSync(workerDirectory(dataDir, number))
+        return runPublished(t, workerDirectory(dataDir, number))
+      }),
+    )
+    const lent = await borrowKey(dataDir, 'acme')
+    assert.ok(lent && 'key' in lent)
+    assert.equal(await settleRunningService(dataDir), true)
+    await lent.end()
+    for (const { asked } of workers) {
+      await eventually('the key ends', () => asked.at(-1) === 'end')
+      assert.deepEqual(asked, [asked === workers[0]?.asked ? 'lend' : 'lend weir_lent', 'settled', 'end'])
+    }
   })
 })
 
