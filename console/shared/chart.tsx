@@ -153,7 +153,7 @@ function optionsOf(
     scales: { x: { time: true }, y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((it) => tickNames[unit].format(it * 1000)) },
-      { ...axis, size: roomForLabels, values: (_, ticks) => ticks.map((it) => format(it)) },
+      { ...axis, size: roomForLabels, values: (_, ticks) => labelsOf(ticks.map(format)) },
     ],
     series: [
       {},
@@ -168,6 +168,10 @@ function optionsOf(
     ],
   }
 }
+
+/** Steps that are too small for the format would repeat a label. */
+const labelsOf = (texts: readonly string[]): string[] =>
+  texts.map((text, index) => (text === texts[index - 1] ? '' : text))
 
 /** As wide as its widest label: small amounts have many digits. */
 function roomForLabels(self: uPlot, labels: readonly string[] | null): number {

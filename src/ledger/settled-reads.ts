@@ -1,12 +1,13 @@
 import type { AdjustmentNoteStore, InvoiceStore } from '../ports/invoices.ts'
 import type { Ledger } from '../ports/ledger.ts'
+import type { ReportStore } from '../ports/reports.ts'
 import type { UsageStore } from '../ports/usage.ts'
 
 /**
  * The same store, whose reads of rows and sums wait until the store has every row that the ledger has made durable.
  * Whoever reads usage or computes an invoice then sees what was settled before, whatever the ledger keeps in front of the store.
  */
-export function settledReads<Reads extends UsageStore & InvoiceStore & AdjustmentNoteStore>(
+export function settledReads<Reads extends UsageStore & ReportStore & InvoiceStore & AdjustmentNoteStore>(
   store: Reads,
   ledger: Pick<Ledger, 'readable'>,
 ): Reads {
@@ -18,6 +19,10 @@ export function settledReads<Reads extends UsageStore & InvoiceStore & Adjustmen
     }
   return {
     ...store,
+    recentRequests: afterwards(store.recentRequests),
+    usageOverTime: afterwards(store.usageOverTime),
+    groupsOverTime: afterwards(store.groupsOverTime),
+    largestGroups: afterwards(store.largestGroups),
     usage: afterwards(store.usage),
     usageRow: afterwards(store.usageRow),
     usageRows: afterwards(store.usageRows),

@@ -6,6 +6,10 @@ import { turn } from './hand-clock.ts'
 
 /** Everything that reads rows of the ledger, or sums of them. */
 const READS = [
+  'recentRequests',
+  'usageOverTime',
+  'groupsOverTime',
+  'largestGroups',
   'usage',
   'usageRow',
   'usageRows',

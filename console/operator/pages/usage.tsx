@@ -49,8 +49,16 @@ export function UsagePage() {
       <CacheSection
         load={(signal) => api('listCacheUse', { signal })}
         columns={[
-          { title: 'Workspace', cell: ({ workspace }) => workspace },
-          { title: 'Key', cell: ({ key }) => <code class="small">{key}</code> },
+          {
+            title: 'Used by',
+            cell: ({ workspace, key }) => (
+              <>
+                {workspace}
+                <br />
+                <code class="small soft">{key}</code>
+              </>
+            ),
+          },
         ]}
       />
     </>
