@@ -136,7 +136,7 @@ export default [
   {
     name: 'spending-share-is-not-bounded-without-redis',
     file: 'src/spending/redis/desk.ts',
-    find: 'return isProven && held + settled + amount <= reserved',
+    find: 'return isProven && held + counts.ever() + amount <= reserved',
     replace: 'return isProven && reserved >= 0n',
     tests: ['replicas/spending'],
   },

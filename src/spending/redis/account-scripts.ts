@@ -87,7 +87,7 @@ export function remoteAccount(link: Pick<RedisLink, 'run'>, workspaceId: string)
       return {
         generation: answer.generation,
         quietMs: answer.quiet,
-        decisions: answer.quiet > 0 || decisions === undefined ? undefined : [...decisions].map((it) => it === '1'),
+        decisions: answer.quiet > 0 || decisions === undefined ? undefined : Array.from(decisions, (it) => it === '1'),
         spent: spent === undefined ? undefined : BigInt(spent),
         held: BigInt(answer.held),
         isReached: answer.is_reached ?? false,

@@ -4,6 +4,7 @@ import type { AlarmClock } from '../../ports/clock.ts'
 import type { Membership, RedisLink } from '../../redis/link.ts'
 import type { SpendFigures } from '../limit.ts'
 import { remoteAccount, type Told } from './account-scripts.ts'
+import { ownCounts } from './own-counts.ts'
 
 /** How long a replica tries to get back to Redis before it refuses. Most interruptions are shorter. */
 const BACK_WITHIN_MS = 1000
@@ -23,12 +24,6 @@ interface Want {
   /** With the figures that have no room for it; undefined when it is held. */
   resolve(refused: SpendFigures | undefined): void
   reject(error: ApiError): void
-}
-
-interface Count {
-  settled: PicoAud
-  /** The part that is in the database for certain. */
-  delivered: PicoAud
 }
 
 /** Whose journal a replica writes, and whose it found and brought into the database when it started; '' for nobody's. */
@@ -85,10 +80,8 @@ export interface Desk {
 export function openDesk(workspaceId: string, parts: DeskParts): Desk {
   const { link, clock } = parts
   const account = remoteAccount(link, workspaceId)
-  const counts = new Map<number, Count>()
+  const counts = ownCounts()
   let held = 0n
-  /** In all months. */
-  let settled = 0n
   /** What Redis counts in this replica's name, at the least: held, and settled in all months. */
   let reserved = 0n
   let wants: Want[] = []
@@ -100,19 +93,6 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
   let quietUntilMs = -Infinity
   let usedAtMs = -Infinity
   let apartSinceMs = clock.monotonic()
-
-  function countOf(month: number): Count {
-    let count = counts.get(month)
-    if (!count) counts.set(month, (count = { settled: 0n, delivered: 0n }))
-    return count
-  }
-
-  /** Earlier months matter to others until all of them is in the database. */
-  function countsToTell(month: number): Map<number, Count> {
-    const { settled: now, delivered } = countOf(month)
-    const earlier = [...counts].filter(([it, count]) => it !== month && count.settled !== count.delivered)
-    return new Map([...earlier, [month, { settled: now, delivered }]])
-  }
 
   function isYoung(ms: number): boolean {
     return told !== undefined && clock.monotonic() < told.atMs + ms
@@ -137,10 +117,10 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
     wants = []
     isUntold = false
     const month = parts.month()
-    const ownSpent = countOf(month).settled
+    const ownSpent = counts.settledIn(month)
     const sentAtMs = clock.monotonic()
     // From here on Redis may have this, or still what it had before, which was no less.
-    reserved = held + settled
+    reserved = held + counts.ever()
     let answer: Told | undefined
     try {
       answer = await account.reserve(member, {
@@ -149,7 +129,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
         turn: ++turn,
         month,
         held,
-        counts: countsToTell(month),
+        counts: counts.toTell(month),
         wants: asked,
         limit: parts.limit(),
         known: toldEpoch === member.epoch || !isYoung(KEPT_MS) ? {} : (told?.known ?? {}),
@@ -215,7 +195,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
   /** Without Redis: what is settled below its hold makes room for others. All of it still counts in Redis. */
   function fitsShare(amount: PicoAud): boolean {
     const isProven = clock.monotonic() < link.provenUntilMs() - link.leaseMs * LEASE_MARGIN
-    return isProven && held + settled + amount <= reserved
+    return isProven && held + counts.ever() + amount <= reserved
   }
 
   function serveShare(): void {
@@ -252,8 +232,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
     settle(amountHeld, amount) {
       usedAtMs = clock.monotonic()
       held -= amountHeld
-      settled += amount
-      countOf(parts.month()).settled += amount
+      counts.settle(parts.month(), amount)
       isUntold = true
       if (!link.membership()) serveShare()
     },
@@ -265,22 +244,23 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
         void run()
       }
       if (told?.month !== month || told.spent === undefined) return undefined
-      return told.spent - told.ownSpent + countOf(month).settled
+      return told.spent - told.ownSpent + counts.settledIn(month)
     },
-    ownSpent: () => countOf(parts.month()).settled,
+    ownSpent: () => counts.settledIn(parts.month()),
     tell() {
       isUntold = true
       return run()
     },
     isInUse: () => held > 0n || isUntold || clock.monotonic() < usedAtMs + WATCHED_MS || (told?.unread.size ?? 0) > 0,
     deliver() {
-      const marks = [...counts].filter(([, it]) => it.settled !== it.delivered)
-      if (marks.length === 0) return undefined
-      const reached = marks.map(([month, it]) => [month, it.settled] as const)
-      return () => {
-        for (const [month, amount] of reached) countOf(month).delivered = amount
-        isUntold = true
-      }
+      const mark = counts.deliver()
+      return (
+        mark &&
+        (() => {
+          mark()
+          isUntold = true
+        })
+      )
     },
     joined() {
       quietUntilMs = -Infinity

@@ -86,7 +86,7 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     })
     if (marks.length === 0 || !(await parts.delivered().catch(() => false))) return
     for (const { mark } of marks) mark()
-    await Promise.all(marks.map(({ id, desk }) => (hasLimit(id) ? desk.tell() : undefined)))
+    await Promise.all(marks.filter(({ id }) => hasLimit(id)).map(({ desk }) => desk.tell()))
   }
 
   async function take({ id, spendLimit }: Workspace, more: PicoAud, most: PicoAud): Promise<void> {
@@ -136,7 +136,8 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     spent: (workspaceId) => monthSum(store, workspaceId, sydneyMonth(clock.now())),
     async close() {
       await Promise.race([deliverAll(), sleep(LAST_DELIVERY_MS, undefined, { ref: false })])
-      const told = [...desks].map(([id, desk]) => (hasLimit(id) && desk.isInUse() ? desk.tell() : undefined))
+      const inUse = [...desks].filter(([id, desk]) => hasLimit(id) && desk.isInUse())
+      const told = inUse.map(([, desk]) => desk.tell())
       await Promise.race([Promise.all(told), sleep(LAST_DELIVERY_MS, undefined, { ref: false })])
     },
   }

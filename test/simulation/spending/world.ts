@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { seededRandom } from '../../../src/core/seeded-random.ts'
 import type { PicoAud } from '../../../src/core/money/money.ts'
@@ -255,9 +256,8 @@ export async function simulateSpending(
   }
 
   async function outcomeOf(replica: SimulatedReplica, most: PicoAud): Promise<string> {
-    let outcome = 'not decided'
-    void replica.arrive(most).then((it) => (outcome = it))
-    for (let round = 0; round < 20 && outcome === 'not decided'; round += 1) await replica.deliverAll()
-    return outcome
+    const outcome = replica.arrive(most)
+    for (let round = 0; round < 20; round += 1) await replica.deliverAll()
+    return Promise.race([outcome, turn('not decided')])
   }
 }
