@@ -195,7 +195,7 @@ async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: stri
   const client = new Client('http://weir', { connect: { socketPath: socket }, bodyTimeout: 0 })
   const { body } = await client.request({
     method: 'POST',
-    path: `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) })}`,
+    path: `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`,
   })
   const end = (): Promise<void> => client.destroy()
   body.on('error', () => {})

@@ -216,11 +216,11 @@ describe('weir serve --workers', () => {
   })
 
   it('replaces a worker that is drained, so that all can be restarted one by one while others serve', async () => {
-    let isOver = false
+    const over = new AbortController()
     const statuses = new Set<number>()
     const load = Promise.all(
       Array.from({ length: 8 }, async () => {
-        while (!isOver) {
+        while (!over.signal.aborted) {
           const response = await ask()
           await response.text()
           statuses.add(response.status)
@@ -235,11 +235,11 @@ describe('weir serve --workers', () => {
         await eventually('another takes its place', async () => (await pids()).length === WORKERS, 60_000)
       }
     } finally {
-      isOver = true
+      over.abort()
     }
     await load
-    const now = (await weir('replicas', '--json')).json<Listing>().data.map(({ name }) => name)
-    assert.ok(!old.some(({ name }) => now.includes(name)))
+    const now = new Set((await weir('replicas', '--json')).json<Listing>().data.map(({ name }) => name))
+    assert.ok(!old.some(({ name }) => now.has(name)))
     for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
   })
 

@@ -35,7 +35,7 @@ export async function rollingRestarts(restarts: number): Promise<RollingFigures>
   const services: WeirProcess[] = []
   const figures: RollingFigures = { served: 0, refused: 0, failures: [] }
   const out = new Set<WeirProcess>()
-  let isOver = false
+  const over = new AbortController()
 
   async function call(service: WeirProcess, key: string, stream: boolean): Promise<void> {
     const response = await fetch(`${service.base}/chat/completions`, {
@@ -50,7 +50,7 @@ export async function rollingRestarts(restarts: number): Promise<RollingFigures>
   }
 
   async function caller(number: number, key: string): Promise<void> {
-    for (let turn = number; !isOver; turn += 1) {
+    for (let turn = number; !over.signal.aborted; turn += 1) {
       const open = services.filter((service) => !out.has(service))
       const service = open[turn % open.length]
       if (!service) continue
@@ -78,13 +78,13 @@ export async function rollingRestarts(restarts: number): Promise<RollingFigures>
       out.delete(service)
       await serves(`it serves after restart ${restart + 1}`)
     }
-    isOver = true
+    over.abort()
     await load
     assert.ok(engine.maxRunning <= CONCURRENCY, `${engine.maxRunning} at once`)
     await requireBooks(services[0]!, database, figures.served)
     return figures
   } finally {
-    isOver = true
+    over.abort()
     for (const service of services) await service.remove()
     await engine.close()
     await redis.remove()
