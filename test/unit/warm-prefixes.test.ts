@@ -167,3 +167,17 @@ describe('the size of a cache', () => {
     assert.ok(shares[0] === 0 && shares[1]! < 0.6 && shares[2]! > 0.95, String(shares))
   })
 })
+
+describe('prompts that begin like no other', () => {
+  it('go to the least busy address once that has become plain, and agree on one again once they recur', () => {
+    const state = warmPrefixes(names, CAPACITY)
+    const loads = [2, 2, 1, 2]
+    const places = (seeds: readonly number[]): Set<number> =>
+      new Set(seeds.map((seed) => choose(state, promptOf(prose(3000, seed)), loads)!.index))
+    assert.ok(places([1, 2, 3, 4, 5, 6, 7, 8]).size > 1, 'replicas agree on an address by its hash')
+    for (let seed = 100; seed < 400; seed++) send(state, promptOf(prose(3000, seed)), loads)
+    assert.deepEqual([...places([1, 2, 3, 4, 5, 6, 7, 8])], [2])
+    for (let times = 0; times < 100; times++) send(state, promptOf(prose(3000, 100)), loads)
+    assert.ok(places([1, 2, 3, 4, 5, 6, 7, 8]).size > 1)
+  })
+})

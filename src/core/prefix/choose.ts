@@ -61,8 +61,10 @@ export function choose(
   }
   // This replica knows nothing of the turn before.
   const isDivided = best.depth < prompt.previous
+  // Where hardly a prompt begins like an earlier one, nothing is gained by agreeing on an address.
+  const tolerance = Math.max(LOAD_TOLERANCE, average + 1 - best.load) * Math.min(1, state.recurrence * 2)
   // It is worth more to find that turn than to have less company.
-  const free = isDivided ? open : open.filter(({ load }) => load <= Math.max(best.load + LOAD_TOLERANCE, average + 1))
+  const free = isDivided ? open : open.filter(({ load }) => load <= best.load + tolerance)
   const { index, depth } = prompt.previous > 0 && !isDivided ? best : agreedOn(state, prompt, free, best)
   return { index, depth, deepest, debt, isDivided }
 }

@@ -7,6 +7,8 @@ export interface WarmPrefixes {
   readonly debts: Map<number, number>
   /** The first blocks of conversations of which other replicas of the service send a part. */
   readonly divided: Set<number>
+  /** The share of the latest prompts that began like an earlier one. */
+  recurrence: number
 }
 
 /** What one address was sent, as far as its cache may still have it. */
@@ -52,6 +54,8 @@ export interface Choice {
 
 /** Beyond this, blocks are forgotten however large the caches are. A block takes about 100 bytes here. */
 const MAX_BLOCKS = 1_000_000
+/** About this many prompts say how often a beginning recurs. */
+const PROMPTS_REMEMBERED = 50
 /** Prefixes with debts, and divided conversations. */
 const MAX_NOTES = 10_000
 /** The cache of an engine that was restarted is empty. One surprise may be a prompt that was evicted. */
@@ -71,6 +75,8 @@ export function warmPrefixes(names: readonly string[], capacity: number): WarmPr
     })),
     debts: new Map(),
     divided: new Set(),
+    // As long as nothing is known, replicas should agree.
+    recurrence: 1,
   }
 }
 
@@ -88,7 +94,8 @@ export function saltedPrompt({ blocks, characters, opening, previous }: PromptBl
 }
 
 /** Remembers that an address is sent a prompt. */
-export function sent(state: WarmPrefixes, { index, debt, isDivided }: Choice, prompt: Prompt): void {
+export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided }: Choice, prompt: Prompt): void {
+  state.recurrence += ((deepest > 0 ? 1 : 0) - state.recurrence) / PROMPTS_REMEMBERED
   const address = state.addresses[index]
   const first = prompt.keys[0]
   if (!address || first === undefined) return

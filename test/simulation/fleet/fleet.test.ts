@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { play, type Fleet, type Result } from './fleet.ts'
+import * as held from './held-out-loads.ts'
 import * as loads from './loads.ts'
 import type { PolicyName } from './policies.ts'
 
@@ -17,6 +18,9 @@ describe('a simulated fleet that chooses addresses by prefix', () => {
     [loads.agents(1, 130), fleet(4, 1)],
     [loads.agents(1, 130), fleet(4, 4)],
     [loads.sharedPrompts(3, 600), fleet(4, 1)],
+    // These, no constant was chosen by.
+    [loads.sharedPrompts(103, 640), fleet(4, 4)],
+    [held.ownDocuments(110, 90), fleet(4, 1)],
   ] as const) {
     it(`has nine tenths of the hits that are possible: ${load.name}, ${where.replicas} replicas`, () => {
       const { 'least busy': busy, prefix, oracle } = results(load, where)
@@ -25,7 +29,14 @@ describe('a simulated fleet that chooses addresses by prefix', () => {
     })
   }
 
-  for (const load of [loads.hotPrefix(4, 700), loads.unrelated(6, 900), loads.short(7, 600), loads.retrieval(5, 500)]) {
+  for (const load of [
+    loads.hotPrefix(4, 700),
+    loads.unrelated(6, 900),
+    loads.short(7, 600),
+    loads.retrieval(5, 500),
+    held.quiet(115, 400),
+    held.quietTenants(113, 400),
+  ]) {
     it(`is as fast as one that chooses the least busy: ${load.name}`, () => {
       const { 'least busy': busy, prefix } = results(load, fleet(4, 1))
       assert.ok(prefix.requestsPerSecond >= busy.requestsPerSecond * 0.98, JSON.stringify({ prefix, busy }))

@@ -28,7 +28,7 @@ export interface LoadRequest {
 const CHARACTERS_PER_TOKEN = 4
 const CHUNK_CHARACTERS = CHUNK_TOKENS * CHARACTERS_PER_TOKEN
 
-interface Message {
+export interface Message {
   readonly role: 'system' | 'user' | 'assistant' | 'tool'
   readonly content: string
 }
@@ -130,11 +130,11 @@ export function short(seed: number, sessionCount: number): Load {
   return { name: 'short', sessions, sessionsPerEngine: 32 }
 }
 
-function single(make: Maker, messages: readonly Message[]): Session {
+export function single(make: Maker, messages: readonly Message[]): Session {
   return { requests: [requestOf(messages, make.text(make.between(50, 200)))], pauseMs: 0 }
 }
 
-interface Maker {
+export interface Maker {
   text(tokens: number): string
   between(least: number, most: number): number
   oneOf<Item>(items: readonly Item[]): Item
@@ -144,7 +144,7 @@ interface Maker {
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz'
 
-function maker(seed: number): Maker {
+export function maker(seed: number): Maker {
   const random = seededRandom(seed)
   const between = (least: number, most: number): number => least + Math.floor(random() * (most - least + 1))
   return {
@@ -162,7 +162,7 @@ function maker(seed: number): Maker {
   }
 }
 
-function requestOf(messages: readonly Message[], answer: string): LoadRequest {
+export function requestOf(messages: readonly Message[], answer: string): LoadRequest {
   const text = messages.map(({ role, content }) => role.padEnd(12) + content).join('')
   const chunksAfter = chunksOf(text + 'assistant   ' + answer)
   return {
