@@ -121,7 +121,9 @@ describe('an address that an operator drains', () => {
     const { weir, engines } = await stage(t, 2)
     const held = Promise.withResolvers<void>()
     for (const engine of engines) engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }
-    const running = weir.chat({ stream: true }).then((response) => response.text())
+    // Long enough to be kept in mind: the drained address is the one that has it in its cache.
+    const messages = [{ role: 'user', content: 'A weir holds back water. '.repeat(200) }]
+    const running = weir.chat({ stream: true, messages }).then((response) => response.text())
     await eventually('an engine has it', () => engines.some(({ calls }) => calls.length === 1))
     const busy = engines.find(({ calls }) => calls.length === 1)!
     const other = engines.find((engine) => engine !== busy)!
@@ -130,7 +132,7 @@ describe('an address that an operator drains', () => {
     held.resolve()
     await running
     for (const engine of engines) engine.script = {}
-    for (let asked = 0; asked < 4; asked++) assert.equal((await weir.chat({})).status, 200)
+    for (let asked = 0; asked < 4; asked++) assert.equal((await weir.chat({ messages })).status, 200)
     assert.deepEqual([busy.calls.length, other.calls.length], [1, 4])
     const { data } = await json<{ data: { addresses: (Drained & { url: string })[] }[] }>(
       weir.admin('GET', '/admin/v1/engines'),
