@@ -46,7 +46,8 @@ async function copyTable(from: Database, to: Database, { name, key }: Table, cop
   const columns = await columnsOf(from, name)
   const names = columns.map((column) => column.name).join(', ')
   const place = key.join(', ')
-  const insert = `INSERT INTO ${name} (${names}) SELECT ${names} FROM ${to.dialect.given(columns)} AS given
+  const values = columns.map((column) => to.dialect.givenValue(column.name)).join(', ')
+  const insert = `INSERT INTO ${name} (${names}) SELECT ${values} ${to.dialect.fromGiven(columns)}
     WHERE true ON CONFLICT DO NOTHING`
   let [last] = await readRows(
     to,
@@ -61,8 +62,8 @@ async function copyTable(from: Database, to: Database, { name, key }: Table, cop
       ...key.flatMap((column) => (last ? [valueOf(last[column])] : [])),
     )
     if (rows.length === 0) return
-    const values = rows.map((row) => columns.map((column) => valueOf(row[column.name])))
-    await to.transact({ access: 'write', locks: [], statements: [commandForGiven(insert, values)] })
+    const given = rows.map((row) => columns.map((column) => valueOf(row[column.name])))
+    await to.transact({ access: 'write', locks: [], statements: [commandForGiven(insert, given)] })
     copied(rows.length)
     last = rows.at(-1)
   }

@@ -47,7 +47,7 @@ export interface Statement {
   /** Runs once for each set of values. A statement that returns rows has exactly one. */
   readonly runs: readonly Values[]
   readonly returns: 'rows' | 'nothing'
-  /** The sets of values are rows of `dialect.given`, so a database may take all of them in one run. */
+  /** The sets of values are rows for `dialect.fromGiven`, so a database may take all of them in one run. */
   readonly isForGiven?: true
 }
 
@@ -70,7 +70,7 @@ export function commandForEach(sql: string, runs: readonly Values[]): Statement 
   return { sql, runs, returns: 'nothing' }
 }
 
-/** A statement over the rows that are given to it. Its SQL reads them from `dialect.given`, and has no other values. */
+/** A statement over the rows that are given to it. Its SQL has them from `dialect.fromGiven`, and no other values. */
 export function commandForGiven(sql: string, rows: readonly Values[]): Statement {
   return { sql, runs: rows, returns: 'nothing', isForGiven: true }
 }

@@ -8,8 +8,10 @@
  * - texts compare by their bytes, so columns of text need that collation.
  */
 export interface SqlDialect {
-  /** A table of rows that the caller gives, for `commandForGiven`. The columns have the order of their values. */
-  given(columns: readonly GivenColumn[]): string
+  /** A value of the rows that the caller gives to `commandForGiven`. Each is named once, in the order of the columns. */
+  givenValue(column: string): string
+  /** The FROM of such a statement, with a subquery for each row if there is one. */
+  fromGiven(columns: readonly GivenColumn[], subquery?: string): string
   /** The larger of two values. */
   greatest(one: string, other: string): string
   /** A select list of the texts in a JSON array. */
@@ -28,18 +30,22 @@ const sumOfAmounts = (column: string): string =>
   `coalesce(sum(${column} / 1000000000), 0) AS amount_high, coalesce(sum(${column} % 1000000000), 0) AS amount_low`
 
 export const sqliteDialect: SqlDialect = {
-  // One row, since the statement runs once for each.
-  given: (columns) => `(SELECT ${columns.map(({ name }) => `? AS ${name}`).join(', ')})`,
+  // The statement runs once for each row.
+  givenValue: () => '?',
+  fromGiven: (_columns, subquery) => (subquery === undefined ? '' : `FROM ${subquery}`),
   greatest: (one, other) => `max(${one}, ${other})`,
   selectTexts: (array) => `SELECT value FROM json_each(${array})`,
   sumOfAmounts,
 }
 
 export const postgresDialect: SqlDialect = {
-  // All rows, as one array for each column.
-  given: (columns) =>
-    `(SELECT * FROM unnest(${columns.map(({ type }) => (type === 'text' ? '?::text[]' : '?::bigint[]')).join(', ')})
-      AS rows_given (${columns.map(({ name }) => name).join(', ')}))`,
+  // All rows at once, as one array for each column.
+  givenValue: (column) => `given.${column}`,
+  fromGiven(columns, subquery) {
+    const arrays = columns.map(({ type }) => (type === 'text' ? '?::text[]' : '?::bigint[]'))
+    const rows = `FROM unnest(${arrays.join(', ')}) AS given (${columns.map(({ name }) => name).join(', ')})`
+    return subquery === undefined ? rows : `${rows} CROSS JOIN LATERAL ${subquery}`
+  },
   greatest: (one, other) => `greatest(${one}, ${other})`,
   selectTexts: (array) => `SELECT value FROM json_array_elements_text(${array}::json)`,
   sumOfAmounts,

@@ -1016,6 +1016,96 @@ for (const adapter of storeAdapters) {
       })
     })
 
+    describe('reports', () => {
+      /** Six rows, an hour apart, of two models and two keys. The third has failed. */
+      async function reported(): Promise<{ workspaceId: string; rows: readonly LedgerRow[] }> {
+        const workspaceId = await newWorkspace()
+        const rows = Array.from({ length: 6 }, (_, index) =>
+          sampleRow(`${workspaceId} ${index}`, {
+            workspaceId,
+            model: index % 2 ? 'meta/b' : 'meta/A',
+            keyId: index < 4 ? 'key_1' : 'key_2',
+            settledAt: october.from + index * HOUR_MS,
+            amount: BigInt(index) * 1_000_000n,
+            outcome: index === 2 ? 'engine_failed' : 'completed',
+          }),
+        )
+        await settle(store, ...rows)
+        return { workspaceId, rows }
+      }
+
+      it('have the newest requests first, a page at a time, by model, key and outcome', async () => {
+        const { workspaceId, rows } = await reported()
+        const asked = { workspaceId, from: october.from, to: october.to, limit: 4 }
+        const idsOf = ({ rows: found }: { rows: readonly LedgerRow[] }) => found.map(({ requestId }) => requestId)
+        const ids = rows.map(({ requestId }) => requestId).toReversed()
+        const first = await other.recentRequests(asked)
+        assert.deepEqual(idsOf(first), ids.slice(0, 4))
+        const second = await other.recentRequests({ ...asked, before: first.next })
+        assert.deepEqual([idsOf(second), second.next], [ids.slice(4), undefined])
+        const by = async (filter: object) => idsOf(await other.recentRequests({ ...asked, ...filter }))
+        assert.deepEqual(await by({ model: 'meta/b' }), [ids[0], ids[2], ids[4]])
+        assert.deepEqual(await by({ keyId: 'key_2' }), ids.slice(0, 2))
+        assert.deepEqual(await by({ onlyFailed: true }), [ids[3]])
+        assert.deepEqual(await by({ from: october.from + 5 * HOUR_MS }), [ids[0]])
+      })
+
+      it('have sums over time, and the groups that cost most', async () => {
+        const { workspaceId } = await reported()
+        const asked = { workspaceId, from: october.from, to: october.to, groupBy: 'model' as const }
+        const hours = await other.usageOverTime({ ...asked, unit: 'hour' })
+        assert.deepEqual(
+          hours.map(({ at, rows, amount }) => [(at - october.from) / HOUR_MS, rows, amount]),
+          Array.from({ length: 6 }, (_, index) => [index, 1, BigInt(index) * 1_000_000n]),
+        )
+        const [day, ...more] = await other.usageOverTime({ ...asked, unit: 'day', group: 'meta/b' })
+        assert.deepEqual([day?.at, day?.requests, day?.amount, more], [october.from, 3, 9_000_000n, []])
+        const groups = await other.largestGroups({ ...asked, limit: 5 })
+        assert.deepEqual(
+          groups.map(({ group, amount }) => [group, amount]),
+          [
+            ['meta/b', 9_000_000n],
+            ['meta/A', 6_000_000n],
+          ],
+        )
+        const keys = await other.largestGroups({ ...asked, groupBy: 'key', limit: 1 })
+        assert.deepEqual(
+          keys.map(({ group, requests }) => [group, requests]),
+          [['key_2', 2]],
+        )
+      })
+    })
+
+    describe('the audit log', () => {
+      it('has the newest entries first, and takes the first end of each alone', async () => {
+        const entry = { at: 1, actor: 'token', action: 'x', subject: 'ä "s"', request: '{}', before: null }
+        const first = await store.beginAudit({ ...entry, requestId: 'r1' })
+        const second = await other.beginAudit({ ...entry, requestId: 'r2' })
+        await other.endAudit(first, 'done', '{"a":1}')
+        await store.endAudit(first, 'refused', null)
+        const begun = { ...entry, id: second, requestId: 'r2', after: null, outcome: 'begun' }
+        const done = { ...entry, id: first, requestId: 'r1', after: '{"a":1}', outcome: 'done' }
+        assert.deepEqual(await store.auditLog({ limit: 2 }), [begun, done])
+        assert.deepEqual(await store.auditLog({ before: second, limit: 1 }), [done])
+      })
+    })
+
+    it('keeps the first secret of links, until it is replaced', async () => {
+      await store.addLinkSecret('one')
+      await other.addLinkSecret('two')
+      assert.equal(await store.linkSecret(), 'one')
+      await other.replaceLinkSecret('three')
+      assert.equal(await store.linkSecret(), 'three')
+    })
+
+    it('tells how far a journal is applied until it is forgotten', async () => {
+      const owner = await database.open('forgotten')
+      await owner.addRows([], { segment: 3, offset: 4 })
+      assert.deepEqual(await owner.journalPosition(), { segment: 3, offset: 4 })
+      await owner.forgetJournal()
+      assert.equal(await owner.journalPosition(), undefined)
+    })
+
     it('keeps everything when it is closed and opened again, and refuses what comes after closing', async () => {
       const workspaceId = await newWorkspace()
       const row = sampleRow('kept', { workspaceId })

@@ -21,12 +21,26 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++last}`)
 }
 
-function columnsOf(rows: readonly Values[]): readonly unknown[] {
-  return (rows[0] ?? []).map((_, column) => rows.map((row) => storable(row[column])))
+/** Arrays as PostgreSQL writes them. The client's own way costs several times as much, and rows are many. */
+function columnsOf(rows: readonly Values[]): readonly string[] {
+  return (rows[0] ?? []).map((_, column) => {
+    let array = ''
+    for (const row of rows) array += `${array === '' ? '{' : ','}${element(storable(row[column]))}`
+    return `${array}}`
+  })
 }
 
+function element(value: Storable): string {
+  if (value === null) return 'NULL'
+  if (typeof value !== 'string') return String(value)
+  return `"${SPECIAL.test(value) ? value.replaceAll(/["\\]/g, '\\$&') : value}"`
+}
+
+const SPECIAL = /["\\]/
+type Storable = Values[number]
+
 /** The client would write anything else down as text. */
-function storable(value: unknown): unknown {
+function storable(value: unknown): Storable {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint')
     return value
   throw new RefusedWrite(`a value of type ${typeof value} cannot be stored`)

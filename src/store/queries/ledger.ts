@@ -30,7 +30,11 @@ const FORGET_INTENTS = 'DELETE FROM intents WHERE owner = ?'
 export function ledgerQueries(database: Database, owner: string): LedgerStore {
   const SETTLE = settle(database.dialect)
   const NO_LONGER_REFUSED = `DELETE FROM ledger_refused WHERE request_id IN (${database.dialect.selectTexts('?')})`
-  const settling = (rows: readonly LedgerRow[]): Statement => commandForGiven(SETTLE, rows.map(rowValues))
+  const settling = (rows: readonly LedgerRow[]): Statement =>
+    commandForGiven(
+      SETTLE,
+      rows.map((row) => [...rowValues(row), row.workspaceId]),
+    )
 
   return {
     async addRows(rows, through) {
@@ -88,14 +92,19 @@ function prepared(transaction: () => Transaction): Transaction {
  * Rows may be added again after an error of unknown effect, so a row that is there already stays as it is.
  * A row that comes after its month was invoiced belongs to the next month, so that each row is in one invoice.
  */
-function settle({ given, greatest }: SqlDialect): string {
-  const closed = `(SELECT coalesce(max(period_to), 0) FROM invoices
-    WHERE invoices.workspace_id = given.workspace_id AND kind = 'tax_invoice')`
+function settle({ givenValue, fromGiven, greatest }: SqlDialect): string {
   const values = ROW_COLUMNS.map((column) =>
-    column === 'settled_at' || column === 'settled_day' ? greatest(`given.${column}`, closed) : `given.${column}`,
+    column === 'settled_at' || column === 'settled_day'
+      ? greatest(givenValue(column), 'closed.until')
+      : givenValue(column),
   )
+  const closed = `(SELECT coalesce(max(period_to), 0) AS until FROM invoices
+    WHERE workspace_id = ${givenValue(INVOICED)} AND kind = 'tax_invoice') AS closed`
   return `INSERT INTO ledger (${ROW_COLUMNS.join(', ')}) SELECT ${values.join(', ')}
-    FROM ${given(GIVEN_COLUMNS)} AS given WHERE true ON CONFLICT DO NOTHING`
+    ${fromGiven([...GIVEN_COLUMNS, { name: INVOICED, type: 'text' }], closed)} WHERE true ON CONFLICT DO NOTHING`
 }
+
+/** The workspace once more: whose months may be closed. */
+const INVOICED = 'invoiced_workspace'
 
 const idOf = (row: Row): string => String(row['request_id'])
