@@ -337,6 +337,9 @@ for (const adapter of storeAdapters) {
         const workspaceId = await newWorkspace()
         const full = sampleRow('full', {
           workspaceId,
+          // Whatever a database may take for something of its own.
+          lane: 'a "b" \\ {c,NULL} \'é$1?',
+          keyId: 'NULL',
           inputTokens: 100,
           cachedInputTokens: 40,
           outputTokens: 7,
@@ -1058,8 +1061,8 @@ for (const adapter of storeAdapters) {
           hours.map(({ at, rows, amount }) => [(at - october.from) / HOUR_MS, rows, amount]),
           Array.from({ length: 6 }, (_, index) => [index, 1, BigInt(index) * 1_000_000n]),
         )
-        const [day, ...more] = await other.usageOverTime({ ...asked, unit: 'day', group: 'meta/b' })
-        assert.deepEqual([day?.at, day?.requests, day?.amount, more], [october.from, 3, 9_000_000n, []])
+        const [day, ...more] = await other.usageOverTime({ ...asked, unit: 'day' })
+        assert.deepEqual([day?.at, day?.requests, day?.amount, more], [october.from, 6, 15_000_000n, []])
         const groups = await other.largestGroups({ ...asked, limit: 5 })
         assert.deepEqual(
           groups.map(({ group, amount }) => [group, amount]),

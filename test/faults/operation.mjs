@@ -51,9 +51,9 @@ export default [
   },
   {
     name: 'compose-ready-without-a-ledger',
-    file: 'src/compose.ts',
-    find: 'reader.isUp() && ledger.status().healthy',
-    replace: 'reader.isUp()',
+    file: 'src/bookkeeping.ts',
+    find: 'ledger.status().healthy && (databaseUrl',
+    replace: '(databaseUrl',
     tests: ['http/ledger', 'http/start', 'http/shutdown'],
   },
   {
@@ -416,7 +416,7 @@ export default [
   {
     name: 'command-leaves-out-what-a-killed-service-left',
     file: 'src/settled-books.ts',
-    find: 'if (await applyLeftRows(dataDir)) break',
+    find: 'if (await applyLeftRows(choice)) break',
     replace: 'break',
     tests: ['http/killed-books'],
   },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { journalFolder } from '../../src/settled-books.ts'
@@ -50,9 +51,12 @@ describe('three services on one PostgreSQL and one Redis', () => {
     }
     await moreAnswers()
     for (const service of services) {
+      const owner = join(journalFolder(service.dataDir), 'owner')
+      const before = readFileSync(owner, 'utf8')
       service.signal('SIGKILL')
       await service.ended()
       await service.start()
+      assert.notEqual(readFileSync(owner, 'utf8'), before, 'every process has a name of its own')
       await moreAnswers()
     }
     await postgres.kill()
