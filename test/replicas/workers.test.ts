@@ -51,6 +51,7 @@ describe('weir serve --workers', () => {
         coordination: redis.url,
         database: await postgres.createDatabase(),
         log: { level: 'warn' },
+        rate_limit: { requests_per_minute: 100_000, unauthenticated_per_minute: 100_000 },
         server: { port: 0, admin_port: 0, drain_ms: 60_000 },
       },
     })
@@ -161,8 +162,12 @@ describe('weir serve --workers', () => {
       new Set(await Promise.all(Array.from({ length: 30 }, async () => (await ask({}, created.key)).status)))
     assert.deepEqual(await all(), new Set([200]))
     const elsewhere = ['--config', join(folder, 'weir.yaml'), '--data', join(folder, 'elsewhere')]
-    const { code, stderr } = await cli(['keys', 'revoke', created.id, ...elsewhere])
-    assert.deepEqual([code, stderr], [0, ''])
+    // It names those that did not answer within a second; on a busy machine the next try reaches them.
+    await eventually('every worker has answered', async () => {
+      const { code, stderr } = await cli(['keys', 'revoke', created.id, ...elsewhere])
+      assert.equal(code, 0, stderr)
+      return stderr === ''
+    })
     assert.deepEqual(await all(), new Set([401]))
   })
 
