@@ -34,6 +34,9 @@ const memory: SpendingAdapter = {
   },
 }
 
+/** Long, so that a machine that is busy loses no connection. */
+const LEASE_MS = 5000
+
 function redis(): SpendingAdapter {
   let server: RedisServer
   let first: TestReplica
@@ -42,7 +45,7 @@ function redis(): SpendingAdapter {
     async start() {
       server = await startRedis()
       // An empty Redis holds nothing for one lease.
-      first = testReplica(server.url)
+      first = testReplica(server.url, { leaseMs: LEASE_MS })
       await settledEpoch(first)
     },
     async stop() {
@@ -50,7 +53,7 @@ function redis(): SpendingAdapter {
       await server.remove()
     },
     async open({ store, clock, workspace, limitReached }) {
-      const replica = testReplica(server.url, { clock })
+      const replica = testReplica(server.url, { clock, leaseMs: LEASE_MS })
       const spending = await redisSpending({
         link: replica.link,
         clock,
