@@ -6,7 +6,7 @@ import type { SpendEvents, Spending, SpendView } from './ports/spending.ts'
 import type { UsageStore } from './ports/usage.ts'
 import type { RedisLink } from './redis/link.ts'
 import { memorySpending } from './spending/memory.ts'
-import type { JournalOwners } from './spending/redis/desk.ts'
+import type { JournalOwners } from './spending/redis/account-scripts.ts'
 import { redisSpending } from './spending/redis/spending.ts'
 
 /** The part of compose.ts that chooses who keeps spend limits. */

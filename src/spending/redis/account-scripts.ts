@@ -17,10 +17,14 @@ export type Echo = Readonly<Record<string, readonly [settled: string, delivered:
 /** What was last heard of others, by replica. */
 export type Known = Readonly<Record<string, readonly [owner: string, month: string, open: string]>>
 
-export interface Reservation {
-  readonly replica: string
+/** Whose journal a replica writes, and whose it found and brought into the database when it started; '' for nobody's. */
+export interface JournalOwners {
   readonly owner: string
   readonly predecessor: string
+}
+
+export interface Reservation extends JournalOwners {
+  readonly replica: string
   /** The number of this call. Only a higher one than the last is heard. */
   readonly turn: number
   /** The beginning of the month that this replica is in. */

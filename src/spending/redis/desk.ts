@@ -1,10 +1,10 @@
-import { ApiError } from '../../core/errors.ts'
 import type { PicoAud } from '../../core/money/money.ts'
 import type { AlarmClock } from '../../ports/clock.ts'
 import type { Membership, RedisLink } from '../../redis/link.ts'
 import type { SpendFigures } from '../limit.ts'
-import { remoteAccount, type Told } from './account-scripts.ts'
+import { remoteAccount, type JournalOwners, type Told } from './account-scripts.ts'
 import { ownCounts } from './own-counts.ts'
+import { refuse, type Want } from './want.ts'
 
 /** How long a replica tries to get back to Redis before it refuses. Most interruptions are shorter. */
 const BACK_WITHIN_MS = 1000
@@ -16,21 +16,6 @@ const WATCHED_MS = 5000
 const FRESH_MS = 1000
 /** As long as Redis keeps a silent replica. What was heard of others before that means nothing. */
 const KEPT_MS = 3_600_000
-
-/** Somebody who waits for a hold. */
-interface Want {
-  readonly amount: PicoAud
-  readonly limit: PicoAud
-  /** With the figures that have no room for it; undefined when it is held. */
-  resolve(refused: SpendFigures | undefined): void
-  reject(error: ApiError): void
-}
-
-/** Whose journal a replica writes, and whose it found and brought into the database when it started; '' for nobody's. */
-export interface JournalOwners {
-  readonly owner: string
-  readonly predecessor: string
-}
 
 /** The last answer, and what it was about. */
 interface LastTold extends Told {
@@ -136,7 +121,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
       })
     } catch {
       isUntold = true
-      if (link.membership() === member) refuseAll(asked, unavailable())
+      if (link.membership() === member) refuse(asked)
       else putBack(asked)
       return false
     }
@@ -175,14 +160,12 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
 
   async function readSums(member: Membership, answer: Told): Promise<boolean> {
     try {
-      for (const month of answer.unread.keys()) {
-        await account.fold(member, answer, month, await parts.readSpent(month))
-        // A commit changes the generation, so the next month is asked for again.
-        break
-      }
+      // One at a time: it changes the generation, so another month is asked for again.
+      const [month = parts.month()] = answer.unread.keys()
+      await account.fold(member, answer, month, await parts.readSpent(month))
       return true
     } catch {
-      if (link.membership() === member) refuseAll(wants.splice(0), unavailable())
+      if (link.membership() === member) refuse(wants.splice(0))
       return false
     }
   }
@@ -207,7 +190,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
     })
     if (wants.length === 0) return
     const leftMs = apartSinceMs + BACK_WITHIN_MS - clock.monotonic()
-    if (leftMs <= 0) refuseAll(wants.splice(0), unavailable())
+    if (leftMs <= 0) refuse(wants.splice(0))
     else clock.after(leftMs, serveShareIfApart)
   }
 
@@ -273,15 +256,4 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
       serveShare()
     },
   }
-}
-
-function refuseAll(wants: readonly Want[], error: ApiError): void {
-  for (const want of wants) want.reject(error)
-}
-
-function unavailable(): ApiError {
-  return new ApiError(
-    'service_unavailable',
-    'The spend limit of the workspace cannot be checked now, so the request is not served. Try again.',
-  )
 }

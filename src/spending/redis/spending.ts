@@ -7,8 +7,8 @@ import type { SpendEvents, Spending, SpendingHold, SpendView } from '../../ports
 import type { UsageStore } from '../../ports/usage.ts'
 import type { RedisLink } from '../../redis/link.ts'
 import { limitExceeded, limitHeaders, monthSum, monthSums } from '../limit.ts'
-import { scripts } from './account-scripts.ts'
-import { openDesk, type Desk, type JournalOwners } from './desk.ts'
+import { scripts, type JournalOwners } from './account-scripts.ts'
+import { openDesk, type Desk } from './desk.ts'
 
 export interface RedisSpendingParts {
   readonly link: RedisLink

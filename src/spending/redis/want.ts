@@ -1,0 +1,21 @@
+import { ApiError } from '../../core/errors.ts'
+import type { PicoAud } from '../../core/money/money.ts'
+import type { SpendFigures } from '../limit.ts'
+
+/** Somebody who waits for a hold. */
+export interface Want {
+  readonly amount: PicoAud
+  readonly limit: PicoAud
+  /** With the figures that have no room for it; undefined when it is held. */
+  resolve(refused: SpendFigures | undefined): void
+  reject(error: ApiError): void
+}
+
+/** Nobody can tell now whether there is room. */
+export function refuse(wants: readonly Want[]): void {
+  const error = new ApiError(
+    'service_unavailable',
+    'The spend limit of the workspace cannot be checked now, so the request is not served. Try again.',
+  )
+  for (const want of wants) want.reject(error)
+}
