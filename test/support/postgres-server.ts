@@ -24,8 +24,9 @@ const FAST = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', 'jit=o
 
 export async function startPostgres(): Promise<PostgresServer> {
   const programs = programsFolder()
-  const folder = mkdtempSync(join(tmpdir(), 'weir-postgres-'))
   const account = unprivilegedAccount()
+  // The folder for temporary files may be one that only root can enter.
+  const folder = mkdtempSync(join(account ? '/tmp' : tmpdir(), 'weir-postgres-'))
   if (account) chownSync(folder, account.uid, account.gid)
   const data = join(folder, 'data')
   const port = await freePort()
@@ -33,7 +34,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   let databases = 0
 
   async function start(): Promise<void> {
-    const settings = [...FAST, `unix_socket_directories=${folder}`, 'listen_addresses=127.0.0.1', `port=${port}`]
+    const settings = [...FAST, 'unix_socket_directories=', 'listen_addresses=127.0.0.1', `port=${port}`]
     const options = ['-D', data, ...settings.flatMap((it) => ['-c', it])]
     const started = spawn(join(programs, 'postgres'), options, { stdio: 'ignore', cwd: folder, ...account })
     child = started

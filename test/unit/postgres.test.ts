@@ -83,6 +83,19 @@ describe('PostgreSQL behind the store', () => {
       )
     })
 
+    it('lead to the indexes that SQLite has', async () => {
+      const other = new DatabaseSync(':memory:')
+      other.enableDefensive(false)
+      for (const step of sqlite.steps) other.exec(sqlite.readStep(step))
+      const expected = other.prepare("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").all()
+      const found = await readRows(database, "SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public'")
+      const names = new Set(found.map(({ name }) => String(name)))
+      assert.deepEqual(
+        expected.map(({ name }) => String(name)).filter((name) => !names.has(name)),
+        [],
+      )
+    })
+
     it('are taken once when several replicas start at the same time', async () => {
       const fresh = await server.createDatabase()
       const [one] = await Promise.all([0, 1, 2, 3].map(() => open(fresh)))
