@@ -130,7 +130,7 @@ function everyCategory(engine: ScriptedEngine, speech: SpeechEngine): readonly o
       aliases: [],
       name: 'Whisper Tiny',
       categories: ['audio'],
-      supported_parameters: ['language', 'prompt', 'temperature'],
+      supported_parameters: ['language', 'prompt', 'temperature', 'response_format'],
       pricing: { per_audio_minute: '0.006' },
       serverless: { ...serverless, engine: { ...serverless.engine, urls: [speech.url] } },
     }),

@@ -29,7 +29,10 @@ export function Audio({ model }: { model: Model }) {
 
   const fields: [string, string][] = [
     ['model', model.id],
-    ['response_format', 'verbose_json'],
+    // Only such models say when each part was said.
+    ...(model.supported_parameters.includes('response_format')
+      ? ([['response_format', 'verbose_json']] as [string, string][])
+      : []),
     ...(language === '' ? [] : ([['language', language]] as [string, string][])),
   ]
   function submit(): void {
