@@ -171,8 +171,8 @@ export default [
   {
     name: 'estimate-leaves-out-what-templates-may-ignore',
     file: 'src/endpoints/chat/messages.ts',
-    find: "else if (typeof value === 'string' && name !== 'role' && name !== 'content')",
-    replace: "else if (typeof value === 'string' && name === 'name')",
+    find: '  if (reasoning_content) labels.push(reasoning_content)\n',
+    replace: '',
     tests: ['unit/forwarded-input'],
   },
   {

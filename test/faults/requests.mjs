@@ -326,8 +326,8 @@ export default [
   {
     name: 'chat-tool-calls-not-counted',
     file: 'src/endpoints/chat/messages.ts',
-    find: '      texts.push(yield* tokensIn(call.function.arguments, tokenizer))\n',
-    replace: '',
+    find: 'texts.push(call.function.name, call.function.arguments)',
+    replace: 'texts.push(call.function.name)',
     tests: ['unit/message-estimate'],
   },
   {
