@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { redisRateLimiter } from '../../src/rate-limit/redis.ts'
 import { systemClock } from '../../src/system-clock.ts'
+import { takenByMinute } from '../support/rate-minutes.ts'
 import { startRedis } from '../support/redis-server.ts'
 import { testReplica } from '../support/redis-replica.ts'
 import { eventually } from '../support/waiting.ts'
@@ -22,21 +23,10 @@ it('[R1] four replicas with clocks that are wrong by half a minute accept exactl
     await server.remove()
   })
   await eventually('all have joined', () => replicas.every(({ replica }) => replica.link.membership() !== undefined))
-  /** By the end of the minute in which they were counted, which is a minute of Redis. */
-  const minutes = new Map<number, { asked: number; accepted: number }>()
-  for (let sent = 0; sent < REQUESTS; sent += AT_ONCE) {
-    await Promise.all(
-      Array.from({ length: AT_ONCE }, async (_, index) => {
-        const { limiter } = replicas[index % replicas.length]!
-        const decision = await limiter.take({ kind: 'workspace', id: 'one' }, LIMIT)
-        const minute = minutes.get(decision.allowance().resetAt) ?? { asked: 0, accepted: 0 }
-        minutes.set(decision.allowance().resetAt, minute)
-        minute.asked += 1
-        if (decision.accepted) minute.accepted += 1
-      }),
-    )
-  }
-  t.diagnostic(JSON.stringify([...minutes.values()]))
+  const limiters = replicas.map(({ limiter }) => limiter)
+  const subject = { kind: 'workspace', id: 'one' } as const
+  const minutes = await takenByMinute(limiters, subject, { requests: REQUESTS, limit: LIMIT, atOnce: AT_ONCE })
+  t.diagnostic(JSON.stringify(minutes))
   for (const { replica } of replicas) assert.ok(!replica.log.some((line) => line.startsWith('lost')), 'none was apart')
-  for (const { asked, accepted } of minutes.values()) assert.equal(accepted, Math.min(asked, LIMIT))
+  for (const { asked, accepted } of minutes) assert.equal(accepted, Math.min(asked, LIMIT))
 })

@@ -4,6 +4,7 @@ import type { RateLimiter, RateSubject } from '../../src/ports/rate-limit.ts'
 import { redisRateLimiter } from '../../src/rate-limit/redis.ts'
 import { systemClock } from '../../src/system-clock.ts'
 import { roomInThisMinute } from '../support/minute.ts'
+import { takenByMinute } from '../support/rate-minutes.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { testReplica, type TestReplica } from '../support/redis-replica.ts'
 import { eventually } from '../support/waiting.ts'
@@ -18,7 +19,8 @@ describe('the rate limit of several replicas', () => {
     // Their own clocks are wrong by up to half a minute, in both directions.
     replicas = [-30_000, -7000, 11_000, 30_000].map((offsetMs) => {
       const clock = { ...systemClock, now: () => Date.now() + offsetMs }
-      const replica = testReplica(server.url, { clock })
+      // A lease that outlasts thousands of requests at once on a busy machine.
+      const replica = testReplica(server.url, { clock, leaseMs: 10_000 })
       return { replica, limiter: redisRateLimiter(replica.link, clock) }
     })
     await eventually('all have joined', () => replicas.every(({ replica }) => replica.link.membership() !== undefined))
@@ -31,17 +33,10 @@ describe('the rate limit of several replicas', () => {
   const workspace = (): RateSubject => ({ kind: 'workspace', id: `ws_${++subjects}` })
 
   it('[R1] is exact over all of them, whatever their clocks say', async () => {
-    await roomInThisMinute(8000)
-    const subject = workspace()
-    const limit = 3333
-    const accepted = await Promise.all(
-      Array.from({ length: 10_000 }, async (_, index) => {
-        const { limiter } = replicas[index % replicas.length]!
-        return (await limiter.take(subject, limit)).accepted
-      }),
-    )
-    assert.equal(accepted.filter(Boolean).length, limit)
-    for (const { limiter } of replicas) assert.equal((await limiter.take(subject, limit)).accepted, false)
+    const limiters = replicas.map(({ limiter }) => limiter)
+    const [requests, limit] = [10_000, 3333]
+    const minutes = await takenByMinute(limiters, workspace(), { requests, limit, atOnce: 2000 })
+    for (const { asked, accepted } of minutes) assert.equal(accepted, Math.min(asked, limit))
   })
 
   it('[R1] shows what is left in the minute of Redis, and when it ends', async () => {
