@@ -119,7 +119,7 @@ describe('a command', () => {
     const revoked = await json('keys', 'revoke', String(key['id']))
     const details = ['id', 'workspace', 'name', 'created', 'expires_at', 'last_used_at', 'revoked']
     assert.deepEqual(Object.keys(revoked), details)
-    assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked] })
+    assert.deepEqual(await json('keys', 'list', '--workspace', 'acme'), { object: 'list', data: [revoked], next: null })
 
     const offered = (await json('models', 'list')) as { data?: Record<string, unknown>[] }
     assert.equal(offered.data?.[0]?.['id'], 'meta/test-8b')

@@ -32,8 +32,11 @@ const blocks: readonly CodeBlock[] = documents.flatMap((file) =>
   ),
 )
 
-/** This test runs the service itself, and weir doctor engine needs a real server: test/doctor-engine.test.ts has some. */
-const isTestedElsewhere = (line: string): boolean => /^weir (serve|doctor engine)\b/.test(line)
+/**
+ * This test runs the service itself. weir doctor engine needs a real server (test/doctor-engine.test.ts), and weir migrate a
+ * PostgreSQL (test/cli-migrate.test.ts).
+ */
+const isTestedElsewhere = (line: string): boolean => /^weir (serve|migrate|doctor engine)\b/.test(line)
 
 const commands = blocks.flatMap(({ file, text }) =>
   text

@@ -36,8 +36,9 @@ weir usage correct REQUEST_ID --reason TEXT
 
 Lists every request that reached an engine, oldest first, with its usage and its
 cost in AUD excluding GST. "cache" shows how much of the input of each key was
-in the caches of engines since the service started, and why not more. "correct" reverses a wrong row that is not invoiced
-yet; use weir invoice credit for a row that is.
+in the caches of engines since the service started, and why not more. "correct"
+reverses a wrong row that is not invoiced yet; use weir invoice credit for a row
+that is.
 
   --workspace W            the workspace
   --from DATE, --to DATE   2026-11-15 means that day in Sydney, and --to
