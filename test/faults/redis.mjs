@@ -141,20 +141,6 @@ export default [
     tests: ['replicas/spending'],
   },
   {
-    name: 'spending-unshipped-rows-are-not-said-again',
-    file: 'src/spending/redis/desk.ts',
-    find: 'if (turn > 0) isUntold = true',
-    replace: '',
-    tests: ['replicas/spending', 'simulation/spending/spending'],
-  },
-  {
-    name: 'spending-soft-limits-are-not-told',
-    file: 'src/spending/redis/spending.ts',
-    find: 'for (const [id, desk] of desks) if (hasLimit(id) && desk.isInUse()) void desk.tell()',
-    replace: '',
-    tests: ['replicas/spending'],
-  },
-  {
     name: 'command-elsewhere-tells-no-replica',
     file: 'src/commands/command.ts',
     find: '?? (await tellOthers(config))',
