@@ -170,20 +170,20 @@ describe('the projector', () => {
     assert.deepEqual(done, [1, 2])
   })
 
-  it('knows how many bytes are not applied, and for how long', async (t) => {
+  it('knows how many bytes are not applied, for how long, and whether the store takes them', async (t) => {
     const { projector, clock, fail, succeed } = bench(t)
-    assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0 })
+    assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0, isFailing: false })
     projector.add(span(1, 0, 10))
     clock.advance(100)
     projector.add(span(2, 0, 30))
-    assert.deepEqual(projector.status(), { bytes: 40, lagMs: 100 })
+    assert.deepEqual(projector.status(), { bytes: 40, lagMs: 100, isFailing: false })
     clock.advance(100)
     clock.advance(300)
     await fail()
-    assert.deepEqual(projector.status(), { bytes: 40, lagMs: 500 })
+    assert.deepEqual(projector.status(), { bytes: 40, lagMs: 500, isFailing: true })
     clock.advance(500)
     await succeed()
-    assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0 })
+    assert.deepEqual(projector.status(), { bytes: 0, lagMs: 0, isFailing: false })
   })
 
   it('applies nothing more once it is closed', async (t) => {

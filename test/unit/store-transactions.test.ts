@@ -66,6 +66,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   journalPosition: () => store.journalPosition(),
   refusedRows: () => store.refusedRows(1),
   invoices: () => store.invoices(),
+  newestInvoices: () => store.newestInvoices({ workspaceId, before: undefined, limit: 1 }),
   lastSequence: () => store.lastSequence('tax_invoice'),
   sellers: () => store.sellers(),
   lastSettledAt: () => store.lastSettledAt(),
