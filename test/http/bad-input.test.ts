@@ -79,8 +79,11 @@ after(async () => {
 
 /** An engine that always answers correctly, so that anything that goes wrong is Weir's fault. */
 function honestAnswer(call: EngineCallSeen): Script {
-  const { input, documents, passages } = call.body as Record<string, unknown[]>
+  const { input, documents, passages, prompt } = call.body as Record<string, unknown[]>
+  const choice = (_: unknown, index: number): object => ({ index, text: 'a', finish_reason: 'stop' })
   const answer =
+    // Several texts have a choice each. An array of numbers is one text in tokens.
+    (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? { choices: prompt.map(choice) } : undefined) ??
     (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
     (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
     (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) })
