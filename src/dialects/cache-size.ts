@@ -1,11 +1,11 @@
 import type { CacheSizeQuestion, EngineDescription, EngineKind } from '../core/catalog.ts'
 
-/** How each kind of server says how many tokens its cache holds. Asking costs these servers nothing. */
-/** undefined if nobody needs to know, or the kind of server does not say. */
+/** What to ask a server for the tokens that its cache holds; undefined if nobody needs to know, or its kind does not say. */
 export function cacheSizeQuestion({ kind, balance, cacheTokens }: EngineDescription): CacheSizeQuestion | undefined {
   return balance === 'prefix' && cacheTokens === undefined ? questions[kind] : undefined
 }
 
+/** Asking costs these servers nothing. */
 const questions: Readonly<Partial<Record<EngineKind, CacheSizeQuestion>>> = {
   vllm: { path: '//metrics', read: blocksOfVllm },
   sglang: { path: '//get_server_info', read: (answer) => count(parsed(answer), ['max_total_num_tokens']) },

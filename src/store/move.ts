@@ -27,47 +27,39 @@ export async function openMove(dataDir: string, databaseUrl: string): Promise<Mo
     refuseMissingDatabase(dataDir)
     throw databaseFailure('ERR_DATA_DIR_EMPTY', `there is no ledger in ${dataDir}; --data DIR names another directory`)
   }
-  const sqlite = openSqliteHere({ dataDir, exclusive: true })
+  // If it cannot begin, this closes what was opened so far.
+  await using opened = new AsyncDisposableStack()
+  const sqlite = opened.adopt(openSqliteHere({ dataDir, exclusive: true }), (it) => it.close())
+  const postgres = opened.adopt(await openPostgres({ url: databaseUrl, connectionsMax: 2 }), (it) => it.close())
   const { directoryId } = sqlite
-  try {
-    const postgres = await openPostgres({ url: databaseUrl, connectionsMax: 2 })
-    const close = async (): Promise<void> => {
-      await postgres.close()
-      await sqlite.close()
-    }
-    const state = await stateOfMove(postgres, directoryId)
-    if (state === 'other') {
-      await postgres.close()
-      throw databaseFailure('ERR_DATABASE_USED', `${address} has books already: choose an empty database`)
-    }
-    if (state === 'new') await beginMove(postgres, directoryId)
-    return {
-      from: storeOn(sqlite, directoryId),
-      to: storeOn(postgres, ''),
-      async copy(progress) {
-        const expected = await countRows(sqlite)
-        const total = Object.values(expected).reduce((sum, rows) => sum + rows, 0)
-        let done = 0
-        if (state !== 'finished') await copyTables(sqlite, postgres, (rows) => progress((done += rows), total))
-        const found = await countRows(postgres)
-        const wrong = Object.keys(expected).find((table) => expected[table] !== found[table])
-        if (wrong !== undefined) {
-          const numbers = `${expected[wrong]} rows in ${dataDir}, and ${found[wrong]} in ${address}`
-          throw databaseFailure('ERR_DATABASE_DIFFERS', `${wrong} has ${numbers}: use another, empty database`)
-        }
-        return found
-      },
-      async finish(at) {
-        if (state !== 'finished') await finishMove(postgres, directoryId, at)
-        await postgres.close()
-        // Closed, so that nothing is left in its write-ahead log. The service's lock is in another file.
-        await sqlite.close()
-        renameSync(join(dataDir, 'weir.db'), join(dataDir, MOVED_DATABASE))
-      },
-      close,
-    }
-  } catch (error) {
-    await sqlite.close()
-    throw error
+  const state = await stateOfMove(postgres, directoryId)
+  if (state === 'other') {
+    throw databaseFailure('ERR_DATABASE_USED', `${address} has books already: choose an empty database`)
+  }
+  if (state === 'new') await beginMove(postgres, directoryId)
+  const both = opened.move()
+  return {
+    from: storeOn(sqlite, directoryId),
+    to: storeOn(postgres, ''),
+    async copy(progress) {
+      const expected = await countRows(sqlite)
+      const total = Object.values(expected).reduce((sum, rows) => sum + rows, 0)
+      let done = 0
+      if (state !== 'finished') await copyTables(sqlite, postgres, (rows) => progress((done += rows), total))
+      const found = await countRows(postgres)
+      const wrong = Object.keys(expected).find((table) => expected[table] !== found[table])
+      if (wrong !== undefined) {
+        const numbers = `${expected[wrong]} rows in ${dataDir}, and ${found[wrong]} in ${address}`
+        throw databaseFailure('ERR_DATABASE_DIFFERS', `${wrong} has ${numbers}: use another, empty database`)
+      }
+      return found
+    },
+    async finish(at) {
+      if (state !== 'finished') await finishMove(postgres, directoryId, at)
+      // Closed first, so that nothing is left in its write-ahead log. The service's lock is in another file.
+      await both.disposeAsync()
+      renameSync(join(dataDir, 'weir.db'), join(dataDir, MOVED_DATABASE))
+    },
+    close: () => both.disposeAsync(),
   }
 }
