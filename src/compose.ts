@@ -17,12 +17,7 @@ import { ApiError } from './core/errors.ts'
 import { deploymentFor, type Model } from './core/catalog.ts'
 import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
-import { localModels, type FetchEvents } from './embedded/service/local-models.ts'
-import { engineQuestions } from './dialects/engine-questions.ts'
-import { engineSet } from './engines/engine-set.ts'
-import { failureCounts } from './engines/failure-counts.ts'
-import { serverActivities } from './engines/server-activity.ts'
-import { openUpstream } from './engines/upstream.ts'
+import type { FetchEvents } from './embedded/service/local-models.ts'
 import { localFiles } from './files/local.ts'
 import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
@@ -33,17 +28,18 @@ import { measureAudio } from './media/audio/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
-import type { Reloads } from './ports/changes.ts'
 import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { listenForCommands } from './command-socket.ts'
 import { publishService, withdrawService } from './running-service.ts'
-import { coordinationEvents, fetchEvents, spendEvents, upstreamEvents } from './service-log.ts'
+import { coordinationEvents, fetchEvents, spendEvents } from './service-log.ts'
 import { openSpendControl } from './spend-control.ts'
 import { systemClock } from './system-clock.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
 import { liveSettings } from './live-settings.ts'
+import { openEngines } from './open-engines.ts'
+import { openReloading } from './reloading.ts'
 import { metricsOfAll } from './workers/metrics.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
@@ -143,32 +139,9 @@ async function assemble(
     }),
     (it) => it.close(),
   )
-  const engineFailures = failureCounts()
-  const local = opened.adopt(
-    localModels({
-      directory: config.modelsDir,
-      environment: config.environment,
-      log: ({ runtime, level, message }) => log[level]({ runtime }, message),
-    }),
-    (it) => it.close(),
-  )
   const lanes = await openLaneSettings(store, changes)
-  const surroundings = {
-    events: upstreamEvents(telemetry, engineFailures),
-    servers: serverActivities(),
-    drained: lanes.drained,
-  }
-  const engines = opened.adopt(
-    engineSet((description) =>
-      description.kind === 'embedded'
-        ? local.engine(description.model, (socketPath) =>
-            // Its host only starts with the first call, so there may be nothing to watch.
-            openUpstream({ ...description, urls: [`unix:${socketPath}`] }, surroundings, {}),
-          )
-        : openUpstream(description, surroundings, engineQuestions(description)),
-    ),
-    (it) => it.close(),
-  )
+  const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
+  const { local } = engines
   telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
   const watched = [...new Set([config.file, config.catalog.file])].flatMap((file) => (file ? [watchFile(file)] : []))
   const catalogSource = { file: config.catalog.file, read: () => lanes.applied(config.catalog.read()) }
@@ -234,19 +207,7 @@ async function assemble(
       log.warn({ reason: error.message }, 'an unfinished adjustment note or invoice is left for the next start'),
     )
 
-  const reloads: Reloads = {
-    async accounts() {
-      const unreached = await Promise.all((['accounts', 'keys', 'prices'] as const).map((it) => changes.announce(it)))
-      return [...new Set(unreached.flat())]
-    },
-    async catalog({ force }) {
-      // The announcement reads the file once more, and finds that nothing is lost by now.
-      if (force) await catalog.reload({ force })
-      const unreached = await changes.announce('catalog')
-      takeSettings(config.reread())
-      return { models: catalog.models().length, unreached }
-    },
-  }
+  const reloads = openReloading({ config, settings, catalog, changes, log })
   withdrawService(dataDir)
   opened.defer(() => withdrawService(dataDir))
   const commands = await listenForCommands(dataDir, {
@@ -280,7 +241,7 @@ async function assemble(
     catalogSource,
     lanes,
     engines: () =>
-      [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engineFailures.of(address.url) })),
+      [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
     downloads: downloads.list,
     limits: settings,
     coordination,
@@ -344,25 +305,12 @@ async function assemble(
     log.info({ models: catalog.models().length }, 'catalog reloaded')
     fetchMissing()
   })
-  for (const file of watched) opened.defer(file.onChange(reloadCatalog))
+  for (const file of watched) opened.defer(file.onChange(reloads.files))
   fetchMissing()
 
   function fetchMissing(): void {
     const missing = modelsToFetch(catalog.models(), config.file === undefined)
     local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
-  }
-
-  function takeSettings(next: Config): void {
-    const { taken, needRestart } = settings.take(next)
-    if (taken.includes('log.level')) log.level = next.logLevel
-    if (taken.length > 0) log.info({ settings: taken }, 'settings changed')
-    if (needRestart.length > 0) log.warn({ settings: needRestart }, 'changed settings that need a restart')
-  }
-
-  function reloadCatalog(): void {
-    reloads
-      .catalog({ force: false })
-      .catch((error: Error) => log.error({ reason: error.message }, 'catalog not reloaded; keeping the old one'))
   }
 
   return {
@@ -378,7 +326,7 @@ async function assemble(
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,
     drained: draining.finished,
-    reloadCatalog,
+    reloadCatalog: reloads.files,
   }
 }
 

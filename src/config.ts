@@ -4,7 +4,8 @@ import { totalmem } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
-import { defaultCatalog } from './embedded/service/default-catalog.ts'
+import { catalogSource } from './config-catalog.ts'
+import { filesFrom, type FilesConfig } from './config-storage.ts'
 import { parseAbn } from './core/money/abn.ts'
 import {
   COORDINATION,
@@ -90,26 +91,6 @@ export interface Config {
   /** Reads the file again, with the same options and variables. */
   reread(): Config
 }
-
-type FilesConfig =
-  | {
-      readonly kind: 'local'
-      /** undefined means the address of the public listener. */
-      readonly publicUrl: string | undefined
-      readonly linkTtlSeconds: number
-      readonly maxBytes: number
-    }
-  | {
-      readonly kind: 's3'
-      readonly endpoint: string
-      readonly bucket: string
-      readonly region: string
-      readonly accessKey: string
-      readonly secretKey: string
-      readonly prefix: string
-      readonly publicUrl: string | undefined
-      readonly linkTtlSeconds: number
-    }
 
 /** Options of the command line. */
 export interface Overrides {
@@ -234,77 +215,6 @@ function requestMemory(maxBodyBytes = MAX_BODY_BYTES): number {
   const machine = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   const allowed = Math.min(machine / 4, getHeapStatistics().heap_size_limit / 2)
   return Math.max(Math.floor(allowed), leastRequestMemory(maxBodyBytes))
-}
-
-/** `opened`: what is in the file, if there is one. */
-function catalogSource(
-  file: string | undefined,
-  opened: { readonly text: string; readonly yaml: CheckedYaml<FileContent> } | undefined,
-  base: string,
-  secrets: Secrets,
-): CatalogSource {
-  const { catalog } = opened?.yaml.data ?? {}
-  if (catalog !== undefined) {
-    const catalogFile = resolve(base, catalog)
-    const parse = whenChanged((text) => parseCatalog(text, catalogFile, secrets))
-    return { file: catalogFile, read: () => parse(readFileSync(catalogFile, 'utf8')) }
-  }
-  if (file === undefined) {
-    return { file: undefined, read: () => parseCatalog(defaultCatalog(), 'the default catalog', secrets) }
-  }
-  let unread = opened
-  const parse = whenChanged((text) => {
-    const yaml = unread?.text === text ? unread.yaml : readConfigFile(file, text)
-    unread = undefined
-    const models = toModels(yaml.data.models, yaml, secrets)
-    yaml.requireCorrect()
-    return models
-  })
-  return { file, read: () => parse(readFileSync(file, 'utf8')) }
-}
-
-/** Parsing a thousand models takes a large part of a start, which reads them to check them and to serve them. */
-function whenChanged<Result>(parse: (text: string) => Result): (text: string) => Result {
-  let last: { readonly text: string; readonly result: Result } | undefined
-  return (text) => {
-    if (last?.text !== text) last = { text, result: parse(text) }
-    return last.result
-  }
-}
-
-function filesFrom(yaml: CheckedYaml<FileContent>, host: string, secrets: Secrets): FilesConfig | undefined {
-  const { files } = yaml.data
-  if (!files) return undefined
-  const publicUrl = files.public_url
-  const linkTtlSeconds = files.link_ttl_seconds ?? 3600
-  if (files.kind === 'local') {
-    if (publicUrl === undefined && (host === '0.0.0.0' || host === '::')) {
-      yaml.mistake(
-        ['files', 'public_url'],
-        `is required when the service listens on every address (${host}): links need a host name`,
-      )
-      yaml.requireCorrect()
-    }
-    return { kind: 'local', publicUrl, linkTtlSeconds, maxBytes: files.max_bytes ?? 10 * 1024 ** 3 }
-  }
-  const secret = (key: 'access_key_env' | 'secret_key_env'): string => {
-    const value = secrets(files[key])
-    if (value === undefined) yaml.mistake(['files', key], `the environment variable ${files[key]} is not set`)
-    return value ?? ''
-  }
-  const [accessKey, secretKey] = [secret('access_key_env'), secret('secret_key_env')]
-  yaml.requireCorrect()
-  return {
-    kind: 's3',
-    endpoint: files.endpoint,
-    bucket: files.bucket,
-    region: files.region,
-    accessKey,
-    secretKey,
-    prefix: files.prefix ?? '',
-    publicUrl,
-    linkTtlSeconds,
-  }
 }
 
 function sellerFrom(seller: NonNullable<FileContent['seller']>): Seller {

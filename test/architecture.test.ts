@@ -196,11 +196,38 @@ const rules: readonly Rule[] = [
   { part: 'version.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config-file.ts', may: ['core', 'catalog/file.ts'] },
-  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'config-file.ts', 'embedded/service/default-catalog.ts'] },
+  {
+    part: 'config-catalog.ts',
+    may: ['core', 'catalog/file.ts', 'config-file.ts', 'embedded/service/default-catalog.ts'],
+    packages: ['node:fs', 'node:path'],
+  },
+  { part: 'config-storage.ts', may: ['core', 'catalog/file.ts', 'config-file.ts'], packages: [] },
+  { part: 'config.ts', may: ['core', 'catalog/file.ts', 'config-catalog.ts', 'config-file.ts', 'config-storage.ts'] },
   // The part of compose.ts that brings a catalog into force.
   {
     part: 'catalog-in-force.ts',
     may: [...below, 'catalog', 'embedded/service', 'dialects/listed-parameters.ts'],
+  },
+  // The part of compose.ts that opens what the catalog names.
+  {
+    part: 'open-engines.ts',
+    may: [
+      'catalog/lane-settings.ts',
+      'config.ts',
+      // What engines are asked besides their work. Endpoints know the rest.
+      'dialects/engine-questions.ts',
+      'embedded/service',
+      'engines',
+      'service-log.ts',
+      'telemetry',
+    ],
+    packages: [],
+  },
+  // The part of compose.ts that takes changes in.
+  {
+    part: 'reloading.ts',
+    may: ['ports', 'catalog/catalog.ts', 'config.ts', 'live-settings.ts'],
+    packages: ['pino'],
   },
   // The part of compose.ts that opens the store, and the ledger in front of it.
   {
@@ -242,7 +269,7 @@ const rules: readonly Rule[] = [
     may: [
       ...below,
       'spend-control.ts',
-      ...adapters.filter((part) => part !== 'store'),
+      ...adapters.filter((part) => part !== 'store' && part !== 'engines'),
       'bookkeeping.ts',
       'service-log.ts',
       ...shared,
@@ -252,9 +279,9 @@ const rules: readonly Rule[] = [
       'http/admin/admin-api.ts',
       'http/admin/replicas.ts',
       'pipeline',
-      // What engines are asked besides their work. Endpoints know the rest.
-      'dialects/engine-questions.ts',
       'catalog-in-force.ts',
+      'open-engines.ts',
+      'reloading.ts',
       'config.ts',
       'command-socket.ts',
       'coordination.ts',

@@ -2,7 +2,7 @@ import type { Deployment, EngineDescription } from '../core/catalog.ts'
 import type { Engine, EngineAddressState } from '../ports/engine.ts'
 
 /** The engines of all deployments. */
-interface EngineSet {
+export interface EngineSet {
   of(deployment: Deployment): Engine | undefined
   /** The addresses of all engines, by lane. */
   addresses(): Iterable<readonly [lane: string, address: EngineAddressState]>

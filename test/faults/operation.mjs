@@ -30,7 +30,7 @@ export default [
   },
   {
     name: 'config-links-without-a-host-name',
-    file: 'src/config.ts',
+    file: 'src/config-storage.ts',
     find: "(host === '0.0.0.0' || host === '::')",
     replace: "host === '0.0.0.0'",
     tests: ['unit/files-config', 'unit/config'],

@@ -1,0 +1,50 @@
+import type { Logger } from 'pino'
+import type { Catalog } from './catalog/catalog.ts'
+import type { Config } from './config.ts'
+import type { LiveSettings } from './live-settings.ts'
+import type { ChangeFeed, Reloads } from './ports/changes.ts'
+
+/** How changes from outside reach a running service: by a command, or in a file. A part of compose.ts. */
+export interface Reloading extends Reloads {
+  /** Reads weir.yaml and the catalog again. A mistake in them is logged, and what was in force stays. */
+  files(): void
+}
+
+export function openReloading(parts: {
+  readonly config: Pick<Config, 'reread'>
+  readonly settings: LiveSettings
+  readonly catalog: Pick<Catalog, 'models' | 'reload'>
+  readonly changes: ChangeFeed
+  readonly log: Logger
+}): Reloading {
+  const { config, settings, catalog, changes, log } = parts
+  const reloads: Reloads = {
+    async accounts() {
+      const unreached = await Promise.all((['accounts', 'keys', 'prices'] as const).map((it) => changes.announce(it)))
+      return [...new Set(unreached.flat())]
+    },
+    async catalog({ force }) {
+      // The announcement reads the file once more, and finds that nothing is lost by now.
+      if (force) await catalog.reload({ force })
+      const unreached = await changes.announce('catalog')
+      takeSettings(config.reread())
+      return { models: catalog.models().length, unreached }
+    },
+  }
+
+  function takeSettings(next: Config): void {
+    const { taken, needRestart } = settings.take(next)
+    if (taken.includes('log.level')) log.level = next.logLevel
+    if (taken.length > 0) log.info({ settings: taken }, 'settings changed')
+    if (needRestart.length > 0) log.warn({ settings: needRestart }, 'changed settings that need a restart')
+  }
+
+  return {
+    ...reloads,
+    files() {
+      reloads
+        .catalog({ force: false })
+        .catch((error: Error) => log.error({ reason: error.message }, 'catalog not reloaded; keeping the old one'))
+    },
+  }
+}
