@@ -8,6 +8,7 @@ const benches = {
   embeddings: 'embeddings.ts',
   admission: 'admission.ts',
   'admission-redis': 'admission-redis.ts',
+  ledger: 'ledger.ts',
   tokens: 'tokens.ts',
   held: 'held.ts',
   growth: 'growth.ts',

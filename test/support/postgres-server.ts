@@ -10,6 +10,8 @@ import { eventually } from './waiting.ts'
 /** A real PostgreSQL on loopback, with a cluster of its own and settings that make it fast rather than durable. */
 export interface PostgresServer {
   readonly port: number
+  /** Of its first process, the parent of the others. */
+  readonly pid: number
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>
   /** Ends it at once, as a crash would. Everything that was committed is there after the next start. */
@@ -74,6 +76,9 @@ export async function startPostgres(): Promise<PostgresServer> {
   await start()
   return {
     port,
+    get pid() {
+      return child?.pid ?? 0
+    },
     start,
     kill,
     async createDatabase() {

@@ -1,4 +1,4 @@
-import type { ClientBase } from 'pg'
+import type { Client } from 'pg'
 import { withoutPassword } from '../../core/address-without-password.ts'
 import type { Database, Lock, Row, Statement, Transaction } from '../database.ts'
 import { postgresDialect } from '../fragments.ts'
@@ -6,7 +6,7 @@ import { openConnections, type ConnectionsOptions } from './connections.ts'
 import { isAway } from './failures.ts'
 import { lockCall } from './locks.ts'
 import { migrate } from './migrate.ts'
-import { callsOf } from './statements.ts'
+import { callsOf, type Call } from './statements.ts'
 
 /** A PostgreSQL that several replicas share. */
 export interface PostgresDatabase extends Database {
@@ -16,7 +16,7 @@ export interface PostgresDatabase extends Database {
 
 /** Opens the database and brings its tables up to date. Rejects when it cannot be reached. */
 export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>): Promise<PostgresDatabase> {
-  const prepare = (client: ClientBase): Promise<void> => migrate(client, withoutPassword(options.url))
+  const prepare = (client: Client): Promise<void> => migrate(client, withoutPassword(options.url))
   const connections = await openConnections({ ...options, prepare })
   return {
     dialect: postgresDialect,
@@ -26,17 +26,15 @@ export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>)
   }
 }
 
-async function run(client: ClientBase, transaction: Transaction): Promise<readonly (readonly Row[])[]> {
+async function run(client: Client, transaction: Transaction): Promise<readonly (readonly Row[])[]> {
   const { access, statements } = transaction
   // A statement alone is a transaction of its own.
-  if (access === 'read' && statements.length === 1) return [await rowsOf(client, statements[0]!)]
+  if (access === 'read' && statements.length === 1) return [await ask(client, callsOf(statements[0]!)[0]!)]
+  const calls = statements.map(callsOf)
   try {
     // A lock may not be had, which leaves a transaction behind, too.
     await client.query(access === 'read' ? BEGIN_READING : beginWriting(transaction.locks))
-    const results: (readonly Row[])[] = []
-    for (const statement of statements) results.push(await rowsOf(client, statement))
-    await client.query('COMMIT')
-    return results
+    return await finish(client, statements, calls)
   } catch (error) {
     // On a connection that is of no use any more, PostgreSQL does so by itself.
     if (!isAway(error)) await client.query('ROLLBACK')
@@ -62,11 +60,27 @@ function beginWriting(locks: readonly Lock[]): string {
   ].join('; ')
 }
 
-async function rowsOf(client: ClientBase, statement: Statement): Promise<readonly Row[]> {
-  let rows: readonly Row[] = []
-  for (const { text, values } of callsOf(statement)) {
-    const result = await client.query<Row>(text, [...values])
-    if (statement.returns === 'rows') rows = result.rows
-  }
-  return rows
+/**
+ * Sends everything at once, and waits once. A transaction is already open, so if a statement fails, PostgreSQL refuses those
+ * behind it, and takes the commit for a rollback: the first failure is the cause.
+ */
+async function finish(
+  client: Client,
+  statements: readonly Statement[],
+  calls: readonly (readonly Call[])[],
+): Promise<readonly (readonly Row[])[]> {
+  const { stream } = client.connection
+  stream.cork()
+  const sent = calls.map((ofStatement) => Promise.all(ofStatement.map((call) => ask(client, call))))
+  const committed = client.query('COMMIT')
+  stream.uncork()
+  const answers = await Promise.allSettled([...sent, committed])
+  const failed = answers.find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+  const results = await Promise.all(sent)
+  return statements.map(({ returns }, index) => (returns === 'rows' ? (results[index]?.at(-1) ?? []) : []))
+}
+
+async function ask(client: Client, { text, values }: Call): Promise<readonly Row[]> {
+  return (await client.query<Row>(text, [...values])).rows
 }

@@ -48,6 +48,7 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
     max: connectionsMax,
     types: valueTypes,
     application_name: 'weir',
+    pipeline: true,
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: IDLE_MS,
