@@ -25,8 +25,9 @@ async function live(): Promise<void> {
     await new Promise<void>((resolve) => {
       replica.admission.enter(lane, 1, (decision, ticket) => {
         if (decision.kind !== 'admitted') return void setTimeout(resolve, 20)
+        const admittedAt = Date.now()
         const work = connect(Number(port), '127.0.0.1', () => {
-          work.write(`${process.pid}\n`)
+          work.write(`${process.pid} ${admittedAt}\n`)
           setTimeout(() => work.end(), 5 + Math.random() * 20)
         })
         work.on('error', () => {})
