@@ -14,7 +14,7 @@ const isVerbose = process.argv.includes('--verbose')
 
 const files = modelFiles(modelsDirectory, { environment: process.env })
 for (const slug of [...chatModels, ...speechModels]) await files.pull(slug)
-const weir = await startWeir(JSON.parse(defaultCatalog()) as object, modelsDirectory)
+const weir = await startWeir(JSON.parse(defaultCatalog()) as object, { modelsDirectory })
 
 async function ask(path: string, body: string | FormData): Promise<string> {
   const type: Record<string, string> = typeof body === 'string' ? { 'content-type': 'application/json' } : {}

@@ -6,6 +6,8 @@ import { join, resolve } from 'node:path'
 /** `weir serve` in its own process, on loopback, with an empty data directory. */
 export interface WeirProcess {
   readonly origin: string
+  /** The operator's listener. */
+  readonly operator: string
   readonly key: string
   readonly pid: number
   readonly dataDir: string
@@ -16,12 +18,19 @@ export interface WeirProcess {
   stop(): Promise<void>
 }
 
+/** What another run left in a folder is served as it is. */
+export interface BenchFolders {
+  readonly modelsDirectory?: string | undefined
+  /** A folder that is kept when the service has stopped. */
+  readonly kept?: string | undefined
+}
+
 /**
  * `config` is merged into weir.yaml. Weir listens on free ports, runs with the Node options of the bench, and uses the
  * embedded models in `modelsDirectory`.
  */
-export async function startWeir(config: object, modelsDirectory?: string): Promise<WeirProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'))
+export async function startWeir(config: object, { modelsDirectory, kept }: BenchFolders = {}): Promise<WeirProcess> {
+  const folder = kept ?? mkdtempSync(join(tmpdir(), 'weir-bench-'))
   const file = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
   if (modelsDirectory !== undefined) {
@@ -31,10 +40,10 @@ export async function startWeir(config: object, modelsDirectory?: string): Promi
   const server = { port: 0, admin_port: 0, drain_ms: 0 }
   const rateLimit = { requests_per_minute: 100_000_000 }
   writeFileSync(file, JSON.stringify({ server, data_dir: dataDir, rate_limit: rateLimit, ...config }))
-  return startIn(folder, dataDir)
+  return startIn(folder, dataDir, kept !== undefined)
 }
 
-async function startIn(folder: string, dataDir: string, knownKey?: string): Promise<WeirProcess> {
+async function startIn(folder: string, dataDir: string, isKept: boolean): Promise<WeirProcess> {
   const main = new URL('../src/main.ts', import.meta.url).pathname
   const log = join(folder, 'weir.log')
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
@@ -45,7 +54,8 @@ async function startIn(folder: string, dataDir: string, knownKey?: string): Prom
   const kill = (): void => void child.kill()
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))
-  const { origin, key = knownKey ?? '' } = await greeting(child, log)
+  const { url: origin, operator } = await greeting(child, log)
+  const key = readFileSync(join(dataDir, 'first-api-key'), 'utf8').trim()
   const readyMs = performance.now() - startedAt
   async function ended(): Promise<void> {
     const over = new Promise((resolve) => child.once('exit', resolve))
@@ -54,6 +64,7 @@ async function startIn(folder: string, dataDir: string, knownKey?: string): Prom
   }
   return {
     origin,
+    operator,
     key,
     pid: child.pid ?? 0,
     dataDir,
@@ -61,23 +72,21 @@ async function startIn(folder: string, dataDir: string, knownKey?: string): Prom
     async restarted(whileStopped) {
       await ended()
       whileStopped()
-      return startIn(folder, dataDir, key)
+      return startIn(folder, dataDir, isKept)
     },
     async stop() {
       await ended()
-      rmSync(folder, { recursive: true, force: true })
+      if (!isKept) rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** Reads the base address, and after the first start the first key, from the line that a start writes. */
-async function greeting(child: ChildProcess, logFile: string): Promise<{ origin: string; key?: string }> {
+/** Reads the addresses from the line that a start writes. */
+async function greeting(child: ChildProcess, logFile: string): Promise<{ url: string; operator: string }> {
   let text = ''
   for await (const chunk of child.stdout ?? []) {
     text += String(chunk)
-    if (!text.endsWith('\n')) continue
-    const { url: origin, first_api_key_file: file } = JSON.parse(text) as { url: string; first_api_key_file?: string }
-    return { origin, ...(file === undefined ? {} : { key: readFileSync(file, 'utf8').trim() }) }
+    if (text.endsWith('\n')) return JSON.parse(text) as { url: string; operator: string }
   }
   throw new Error(`Weir did not start:\n${readFileSync(logFile, 'utf8')}`)
 }

@@ -14,7 +14,7 @@ const benches = {
   growth: 'growth.ts',
   overload: 'overload.ts',
   uploads: 'uploads.ts',
-  usage: 'usage.ts',
+  'console-rows': 'console-rows.ts',
   fleet: 'fleet.ts',
   embedded: 'embedded-engine.ts',
   quality: 'model-quality.ts',

@@ -41,17 +41,15 @@ export async function usageOverview(
     store.usageOverTime(query),
     store.largestGroups({ ...query, limit: GROUPS_SHOWN }),
   ])
-  const own = await store.groupsOverTime({ ...query, groups: largest.map(({ group }) => group) })
-  const seriesOf = Map.groupBy(own, ({ group }) => group)
-  const groups = largest.map((sums) => ({
-    group: nameOf(sums.group),
-    ...sumsView(sums),
-    series: (seriesOf.get(sums.group) ?? []).map(({ at, requests, amount }) => ({
-      at,
-      requests,
-      amount: formatAud(amount),
-    })),
-  }))
+  const seriesOf = Map.groupBy(await store.groupsOverTime({ ...query, groups: largest }), ({ group }) => group)
+  const groups = largest.map((group) => {
+    const own = seriesOf.get(group) ?? []
+    return {
+      group: nameOf(group),
+      ...sumsView(added(own)),
+      series: own.map(({ at, requests, amount }) => ({ at, requests, amount: formatAud(amount) })),
+    }
+  })
   return {
     object: 'usage.report',
     unit: period.unit,
@@ -64,7 +62,7 @@ export async function usageOverview(
 
 export async function latencyOverview(
   store: ReportStore,
-  workspaceId: string | undefined,
+  workspaceId: string,
   asked: { readonly from: string; readonly to: string },
 ): Promise<object> {
   const { unit, from, to } = reportPeriod(asked)
@@ -116,7 +114,7 @@ export async function monthOverview(store: UsageStore, workspace: Workspace, now
 
 export async function requestList(
   store: ReportStore,
-  workspaceId: string | undefined,
+  workspaceId: string,
   { from, to, model, key, outcome, before, limit = 50 }: Static<typeof requestListQuery>,
 ): Promise<object> {
   const cursor = CURSOR.exec(before ?? '')

@@ -10,12 +10,11 @@ export interface ReportStore {
   /** The same for each of these groups. */
   groupsOverTime(query: TimeQuery & { readonly groups: readonly string[] }): Promise<readonly GroupTimeSums[]>
   /** The groups that cost most in a period, the most expensive first. */
-  largestGroups(query: Omit<TimeQuery, 'unit'> & { readonly limit: number }): Promise<readonly GroupSums[]>
+  largestGroups(query: Omit<TimeQuery, 'unit'> & { readonly limit: number }): Promise<readonly string[]>
 }
 
 export interface RecentQuery {
-  /** undefined: all workspaces. */
-  readonly workspaceId: string | undefined
+  readonly workspaceId: string
   readonly from: number
   readonly to: number
   readonly limit: number
@@ -42,6 +41,7 @@ export type ReportGrouping = 'model' | 'key' | 'workspace'
 
 /** Over [from, to), both on the hour, or at midnight in Sydney for days. */
 export interface TimeQuery {
+  /** undefined: all workspaces. */
   readonly workspaceId: string | undefined
   readonly from: number
   readonly to: number
@@ -54,8 +54,6 @@ export interface TimeSums extends UsageSums {
   readonly at: number
 }
 
-export interface GroupSums extends UsageSums {
+export interface GroupTimeSums extends TimeSums {
   readonly group: string
 }
-
-export interface GroupTimeSums extends TimeSums, GroupSums {}

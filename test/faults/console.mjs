@@ -64,6 +64,13 @@ export default [
     tests: ['http/console-api'],
   },
   {
+    name: 'console-requests-skip-the-last-row-that-a-page-looks-at',
+    file: 'src/store/queries/reports.ts',
+    find: "'(settled_at, request_id) >= (?, ?)'",
+    replace: "'(settled_at, request_id) > (?, ?)'",
+    tests: ['conformance/store'],
+  },
+  {
     name: 'audit-log-misses-refusals',
     file: 'src/accounts/recorded.ts',
     find: "await audit.endAudit(id, 'refused', null)",

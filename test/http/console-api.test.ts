@@ -147,6 +147,17 @@ describe('the API of the console', () => {
     }
   })
 
+  it("lists an operator's requests of one workspace at a time, since only those have an index", async () => {
+    const { data } = (await (await weir.admin('GET', '/admin/v1/requests?workspace=default')).json()) as {
+      data: unknown[]
+    }
+    assert.equal(data.length, 50)
+    for (const query of ['', '?workspace=', '?workspace=none']) {
+      const { status } = await weir.admin('GET', `/admin/v1/requests${query}`)
+      assert.ok(status === 400 || status === 404, query)
+    }
+  })
+
   it('keeps to its own workspace', async () => {
     await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
     const made = (await (await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })).json()) as {

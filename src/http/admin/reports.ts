@@ -24,7 +24,6 @@ export interface ReportsParts {
 const workspace = Type.Optional(Type.String({ description: 'The name or id of a workspace. Without it: all of them.' }))
 
 export function reportRoutes({ accounts, store }: ReportsParts): readonly OperatorRoute[] {
-  const idOf = (name: string | undefined): string | undefined => (name ? accounts.workspace(name).id : undefined)
   return [
     operatorRoute({
       method: 'GET',
@@ -41,7 +40,8 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
       errors: ['not_found', 'missing_required_parameter'],
       async answer({ exchange, query }) {
         const groupBy = query.group_by ?? 'workspace'
-        const report = await usageOverview(store, idOf(query.workspace), query, groupBy, (group) =>
+        const workspaceId = query.workspace ? accounts.workspace(query.workspace).id : undefined
+        const report = await usageOverview(store, workspaceId, query, groupBy, (group) =>
           groupBy === 'workspace' ? (accounts.workspaces().find(({ id }) => id === group)?.name ?? group) : group,
         )
         exchange.sendJson(JSON.stringify(report))
@@ -60,7 +60,7 @@ export function reportRoutes({ accounts, store }: ReportsParts): readonly Operat
       response: jsonResponse(requestListSchema, requestListExample),
       errors: ['not_found', 'missing_required_parameter'],
       answer: async ({ exchange, query }) =>
-        exchange.sendJson(JSON.stringify(await requestList(store, idOf(query.workspace), query))),
+        exchange.sendJson(JSON.stringify(await requestList(store, accounts.workspace(query.workspace).id, query))),
     }),
   ]
 }

@@ -1,8 +1,8 @@
-import type { ReportGrouping, ReportStore, RecentQuery, TimeQuery } from '../../ports/reports.ts'
+import type { RecentQuery, ReportGrouping, ReportStore, RowPlace, TimeQuery } from '../../ports/reports.ts'
 import { readRows, type Database, type Values } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
-import { sumColumns, toSums } from './usage.ts'
+import { SUM_NAMES, sumColumns, toSums } from './usage.ts'
 import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE, OF_ANY_WORKSPACE } from './usage-sums.ts'
 
 /** How many rows a page may look at before it is sent, even if few of them fit its filters. */
@@ -16,31 +16,32 @@ export function reportQueries(database: Database): ReportStore {
   return {
     async recentRequests(asked) {
       const { where, values } = rowsBefore(asked)
-      const newest = `FROM ledger WHERE ${where} ORDER BY settled_at DESC, request_id DESC`
-      const filters = filtersOf(asked)
+      const newestFirst = 'ORDER BY settled_at DESC, request_id DESC'
+      const [last] = await readRows(
+        database,
+        `SELECT settled_at, request_id FROM ledger WHERE ${where} ${newestFirst} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
+        ...values,
+      )
+      const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
+      const filters = filtersOf(asked, end)
       const found = await readRows(
         database,
-        `SELECT * FROM (SELECT ${ROW_COLUMNS.join(', ')} ${newest} LIMIT ${LOOKED_AT_MAX}) AS looked_at
-         WHERE ${[IS_REQUEST, ...filters.conditions].join(' AND ')} ORDER BY settled_at DESC, request_id DESC LIMIT ?`,
+        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger
+         WHERE ${[where, IS_VISIBLE, IS_REQUEST, ...filters.conditions].join(' AND ')} ${newestFirst} LIMIT ?`,
         ...values,
         ...filters.values,
         asked.limit + 1,
       )
       const rows = found.slice(0, asked.limit).map(toLedgerRow)
-      if (found.length > asked.limit) return { rows, next: rows.at(-1) }
-      const [last] = await readRows(
-        database,
-        `SELECT settled_at, request_id ${newest} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
-        ...values,
-      )
-      const next = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
-      return { rows, next }
+      return { rows, next: found.length > asked.limit ? rows.at(-1) : end }
     },
     async usageOverTime(asked) {
       const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
+      const ofEach = `SELECT workspace_id, ${time} AS at, ${sums} FROM ${table} WHERE ${where} GROUP BY workspace_id, ${time}`
       const rows = await readRows(
         database,
-        `SELECT ${time} AS at, ${sums} FROM ${table} WHERE ${where} GROUP BY ${time} ORDER BY ${time}`,
+        `SELECT at, ${SUM_NAMES.map((name) => `sum(${name}) AS ${name}`).join(', ')} FROM (${ofEach}) AS of_each
+         GROUP BY at ORDER BY at`,
         ...values,
       )
       return rows.map((row) => Object.assign(toSums(row), { at: Number(row['at']) }))
@@ -61,42 +62,39 @@ export function reportQueries(database: Database): ReportStore {
       const column = COLUMN_OF[asked.groupBy]
       const rows = await readRows(
         database,
-        `SELECT ${column} AS grouped, ${sums}, sum(amount_pico_aud / 1000000) AS cost FROM ${table} WHERE ${where}
+        `SELECT ${column} AS grouped, sum(amount_pico_aud / 1000000) AS cost FROM ${table} WHERE ${where}
          GROUP BY ${column} ORDER BY cost DESC, ${column} LIMIT ?`,
         ...values,
         asked.limit,
       )
-      return rows.map((row) => Object.assign(toSums(row), { group: String(row['grouped']) }))
+      return rows.map((row) => String(row['grouped']))
     },
   }
 }
 
+/** Every row that a page may look at, by the index alone. */
 function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: string; values: Values } {
-  const conditions = ['settled_at >= ?', IS_VISIBLE]
-  const values: (string | number)[] = [from]
-  if (before && before.settledAt < to) {
-    conditions.push('(settled_at, request_id) < (?, ?)')
-    values.push(before.settledAt, before.requestId)
-  } else {
-    conditions.push('settled_at < ?')
-    values.push(to)
+  const isBefore = before && before.settledAt < to
+  return {
+    where: `workspace_id = ? AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
+    values: [workspaceId, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
   }
-  if (workspaceId !== undefined) {
-    conditions.unshift('workspace_id = ?')
-    values.unshift(workspaceId)
-  }
-  return { where: conditions.join(' AND '), values }
 }
 
-function filtersOf({ model, keyId, onlyFailed }: RecentQuery): { conditions: readonly string[]; values: Values } {
-  const pairs: readonly (readonly [string, string | undefined])[] = [
-    ['model = ?', model],
-    ['key_id = ?', keyId],
-  ]
-  const given = pairs.filter(([, value]) => value !== undefined)
+/** `end`: the last row that the page may look at. */
+function filtersOf({ model, keyId, onlyFailed }: RecentQuery, end: RowPlace | undefined) {
   return {
-    conditions: [...given.map(([condition]) => condition), ...(onlyFailed ? ["outcome <> 'completed'"] : [])],
-    values: given.map(([, value]) => value ?? ''),
+    conditions: [
+      ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
+      ...(model === undefined ? [] : ['model = ?']),
+      ...(keyId === undefined ? [] : ['key_id = ?']),
+      ...(onlyFailed ? ["outcome <> 'completed'"] : []),
+    ],
+    values: [
+      ...(end === undefined ? [] : [end.settledAt, end.requestId]),
+      ...(model === undefined ? [] : [model]),
+      ...(keyId === undefined ? [] : [keyId]),
+    ],
   }
 }
 

@@ -112,12 +112,14 @@ export function usageQueries(database: Database): UsageStore {
   }
 }
 
+const PLAIN_SUMS = [...COUNTS, ...FIGURES.filter((column) => column !== 'amount_pico_aud')]
+/** What `sumColumns` selects. */
+export const SUM_NAMES = [...PLAIN_SUMS, 'amount_high', 'amount_low']
+
 /** A select list of all sums over a table of sums. */
 export function sumColumns({ sumOfAmounts }: SqlDialect): string {
-  const plain = [...COUNTS, ...FIGURES.filter((column) => column !== 'amount_pico_aud')]
-  return [...plain.map((column) => `coalesce(sum(${column}), 0) AS ${column}`), sumOfAmounts('amount_pico_aud')].join(
-    ', ',
-  )
+  const plain = PLAIN_SUMS.map((column) => `coalesce(sum(${column}), 0) AS ${column}`)
+  return [...plain, sumOfAmounts('amount_pico_aud')].join(', ')
 }
 
 /** Rows of the ledger in the shape of a table of sums. */
