@@ -42,19 +42,27 @@ const LINK_MS = 30 * 60_000
 const OWNED_MAX = 50
 const KEPT_MAX = 10_000
 
-export function openSessions<Subject>(clock: Clock): Sessions<Subject> {
+/** What has a limited number, and gives way by the hash of its secret. */
+export type KeptKind = 'session' | 'link'
+
+/** `gaveWay` hears of whatever had to make room before its time. */
+export function openSessions<Subject>(
+  clock: Clock,
+  gaveWay: (kind: KeptKind, hashOfSecret: string) => void = () => {},
+): Sessions<Subject> {
   // The oldest come first, because a Map keeps the order of insertion.
   const sessions = new Map<string, Kept<Subject>>()
   const links = new Map<string, Kept<Subject>>()
 
   function add(
-    kept: Map<string, Kept<Subject>>,
+    kind: KeptKind,
     bytes: number,
     subject: Subject,
     owner: string,
     ms: number,
   ): [secret: string, expiresAt: number] {
-    makeRoom(kept, owner, clock.now())
+    const kept = kind === 'session' ? sessions : links
+    for (const key of makeRoom(kept, owner, clock.now())) gaveWay(kind, key)
     const secret = randomBytes(bytes).toString('base64url')
     const expiresAt = clock.now() + ms
     kept.set(hash('sha256', secret), { subject, owner, expiresAt })
@@ -63,7 +71,7 @@ export function openSessions<Subject>(clock: Clock): Sessions<Subject> {
 
   return {
     open(subject, owner) {
-      const [token, expiresAt] = add(sessions, 32, subject, owner, SESSION_MS)
+      const [token, expiresAt] = add('session', 32, subject, owner, SESSION_MS)
       return { token, expiresAt }
     },
     find(token) {
@@ -77,7 +85,7 @@ export function openSessions<Subject>(clock: Clock): Sessions<Subject> {
     end: (token) => void sessions.delete(hash('sha256', token)),
     issueLink(subject, owner) {
       // 128 bits for half an hour, so that a link fits on a line of a terminal.
-      const [secret, expiresAt] = add(links, 16, subject, owner, LINK_MS)
+      const [secret, expiresAt] = add('link', 16, subject, owner, LINK_MS)
       return { secret, expiresAt }
     },
     redeem(secret) {
@@ -89,15 +97,18 @@ export function openSessions<Subject>(clock: Clock): Sessions<Subject> {
   }
 }
 
-/** Forgets what has expired, then the oldest of the owner, then the oldest of all. */
-function makeRoom<Subject>(kept: Map<string, Kept<Subject>>, owner: string, now: number): void {
+/** Forgets what has expired, then the oldest of the owner, then the oldest of all. Returns what had not expired. */
+function makeRoom<Subject>(kept: Map<string, Kept<Subject>>, owner: string, now: number): readonly string[] {
   const owned: string[] = []
   for (const [key, it] of kept) {
     if (it.expiresAt <= now) kept.delete(key)
     else if (it.owner === owner) owned.push(key)
   }
-  const oldestOwned = owned[0]
-  if (owned.length >= OWNED_MAX && oldestOwned !== undefined) kept.delete(oldestOwned)
+  const [oldestOwned] = owned
+  const isFullForOwner = owned.length >= OWNED_MAX && oldestOwned !== undefined
+  if (isFullForOwner) kept.delete(oldestOwned)
   const [oldest] = kept.keys()
-  if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest)
+  const isFull = kept.size >= KEPT_MAX && oldest !== undefined
+  if (isFull) kept.delete(oldest)
+  return [...(isFullForOwner ? [oldestOwned] : []), ...(isFull ? [oldest] : [])]
 }

@@ -4,7 +4,7 @@ import type { Caller } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { SharedValues } from '../ports/shared-values.ts'
 import type { Accounts, Identified } from './accounts.ts'
-import { openSessions, type Link, type OpenedSession } from './sessions.ts'
+import { openSessions, type KeptKind, type Link, type OpenedSession } from './sessions.ts'
 
 /** Members of workspaces who are signed in to the console. */
 export interface WorkspaceSessions {
@@ -37,11 +37,18 @@ interface Shared {
 
 /** `shared`: where other replicas find them, since the next request may come to another one. */
 export function workspaceSessions(accounts: Accounts, clock: Clock, shared?: SharedValues): WorkspaceSessions {
-  const sessions = openSessions<Subject>(clock)
+  const sessions = openSessions<Subject>(clock, (kind, hashOfSecret) => void unshare(kind, hashOfSecret))
+
+  /** While Redis is away, this replica alone forgets it. */
+  async function unshare(kind: KeptKind, hashOfSecret: string): Promise<void> {
+    await shared?.remove(placeOf(kind, hashOfSecret)).catch(() => {})
+  }
 
   /** Whoever cannot be told now is told by this replica alone. */
-  async function share(kind: 'session' | 'link', secret: string, it: Shared): Promise<void> {
-    await shared?.put(placeOf(kind, secret), JSON.stringify(it), it.expiresAt - clock.now()).catch(() => {})
+  async function share(kind: KeptKind, secret: string, it: Shared): Promise<void> {
+    await shared
+      ?.put(placeOf(kind, hash('sha256', secret)), JSON.stringify(it), it.expiresAt - clock.now())
+      .catch(() => {})
   }
 
   async function open(subject: Subject, owner: string): Promise<OpenedSession> {
@@ -80,7 +87,7 @@ export function workspaceSessions(accounts: Accounts, clock: Clock, shared?: Sha
 
   async function end(token: string): Promise<void> {
     sessions.end(token)
-    await shared?.remove(placeOf('session', token)).catch(() => {})
+    await unshare('session', hash('sha256', token))
   }
 
   return {
@@ -92,13 +99,13 @@ export function workspaceSessions(accounts: Accounts, clock: Clock, shared?: Sha
     },
     async signInWithLink(secret) {
       const known = sessions.redeem(secret)
-      const found = shared ? await lookUp(shared.take(placeOf('link', secret)), known) : known
+      const found = shared ? await lookUp(shared.take(placeOf('link', hash('sha256', secret))), known) : known
       return found && open(found.subject, found.owner)
     },
     find(token) {
       const known = sessions.find(token)
       if (!shared) return identified(token, known)
-      return lookUp(shared.get(placeOf('session', token)), known).then((it) => identified(token, it))
+      return lookUp(shared.get(placeOf('session', hash('sha256', token))), known).then((it) => identified(token, it))
     },
     end,
     issueLink(nameOrId) {
@@ -121,6 +128,6 @@ async function lookUp<Known>(stored: Promise<string | undefined>, known: Known):
   }
 }
 
-function placeOf(kind: 'session' | 'link', secret: string): string {
-  return `${kind} ${hash('sha256', secret)}`
+function placeOf(kind: KeptKind, hashOfSecret: string): string {
+  return `${kind} ${hashOfSecret}`
 }

@@ -162,6 +162,13 @@ export default [
     tests: ['unit/sessions'],
   },
   {
+    name: 'console-session-that-gave-way-lives-on-elsewhere',
+    file: 'src/accounts/sessions.ts',
+    find: 'for (const key of makeRoom(kept, owner, clock.now())) gaveWay(kind, key)',
+    replace: 'makeRoom(kept, owner, clock.now())',
+    tests: ['unit/sessions'],
+  },
+  {
     name: 'drain-cuts-off-a-new-connection',
     file: 'src/http/server.ts',
     find: 'if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',

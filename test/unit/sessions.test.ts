@@ -108,6 +108,22 @@ describe('sessions of a workspace at several replicas', () => {
     assert.equal(await other.signInWithLink(secret), undefined)
   })
 
+  it('give way to newer ones at all of them, and so do links', async () => {
+    const { values, stored } = sharedMap()
+    const [one, other] = [workspaceSessions(accounts, clock, values), workspaceSessions(accounts, clock, values)]
+    const { secret } = one.issueLink('acme')
+    const first = await one.signInWithKey('weir_key')
+    const second = await one.signInWithKey('weir_key')
+    for (let count = 0; count < 49; count += 1) await one.signInWithKey('weir_key')
+    for (let count = 0; count < 50; count += 1) one.issueLink('acme')
+    for (const replica of [one, other]) {
+      assert.equal(await replica.find(first?.token ?? ''), undefined)
+      assert.ok(await replica.find(second?.token ?? ''))
+      assert.equal(await replica.signInWithLink(secret), undefined)
+    }
+    assert.equal(stored.size, 100)
+  })
+
   it('go on where they began while Redis is away', async () => {
     const shared = sharedMap()
     const [one, other] = [1, 2].map(() => workspaceSessions(accounts, clock, shared.values))
