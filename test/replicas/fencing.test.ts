@@ -74,6 +74,38 @@ describe('a replica that is not who Redis thinks', () => {
     await replica.close()
   })
 
+  it('[Q1] does not serve a grant that was taken back before it was heard, and waits for the next', async () => {
+    const replica = testReplica(server.url)
+    const lane = `lane ${++lanes}`
+    const keys = laneKeys(lane)
+    const { acknowledge, leave } = laneScripts()
+    const { run } = replica.link
+    let takenBack: string | undefined
+    Object.assign(replica.link, {
+      async run(...call: Parameters<typeof run>) {
+        const [{ sha }, , [name, incarnation, id]] = call
+        // Redis gives up on the grant just before its replica takes it.
+        if (sha === acknowledge.sha && takenBack === undefined) {
+          takenBack = String(id)
+          await redis.eval(leave.lua, keys.length, ...keys, name!, incarnation!, takenBack)
+        }
+        return run(...call)
+      },
+    })
+    replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
+    await eventually('it has joined', () => replica.admission.state() === 'joined')
+    const first = replica.admission.enter(lane, 1, () => {})
+    const placesWhenAdmitted = new Promise((resolve) => {
+      replica.admission.enter(lane, 1, () => resolve(redis.hgetall(keys[4]!)))
+    })
+    await eventually('one waits', async () => (await redis.zcard(keys[1]!)) === 1)
+    first.leave()
+    const places = (await placesWhenAdmitted) as Record<string, string>
+    assert.deepEqual(Object.keys(places), [takenBack])
+    assert.match(places[takenBack ?? ''] ?? '', /^in_flight /)
+    await replica.close()
+  })
+
   it('[Q1] is not heard as an earlier incarnation', async () => {
     const replica = testReplica(server.url)
     const lane = `lane ${++lanes}`
