@@ -137,7 +137,7 @@ function listener(origin: string, credentials: Record<string, string>): Listener
 
   return {
     get: async (path) => (await (await ask(path)).body.json()) as never,
-    async time(path, until = 'answer', body = undefined) {
+    async time(path, until = 'answer', body) {
       const startedAtMs = performance.now()
       const response = await ask(path, body)
       if (until === 'first byte') {
