@@ -1,5 +1,6 @@
 import { LocationProvider, Route, Router } from 'preact-iso'
 import { isSignedOut } from '../shared/client.ts'
+import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
@@ -31,7 +32,7 @@ const pages = [
 ]
 
 export function App() {
-  if (isSignedIn.value === undefined) return null
+  if (isSignedIn.value === undefined) return <Opening />
   if (!isSignedIn.value || isSignedOut.value) {
     return (
       <SignIn

@@ -1,5 +1,6 @@
 import { LocationProvider, Route, Router, useLocation } from 'preact-iso'
 import { isSignedOut } from '../shared/client.ts'
+import { Opening } from '../shared/opening.tsx'
 import { Empty, PageHead } from '../shared/parts.tsx'
 import { Shell } from '../shared/shell.tsx'
 import { SignIn } from '../shared/sign-in.tsx'
@@ -24,7 +25,7 @@ const pages = [
 
 export function App() {
   const current = session.value
-  if (current === undefined) return null
+  if (current === undefined) return <Opening />
   return (
     <LocationProvider scope="/console">
       {current !== null && !isSignedOut.value ? (

@@ -57,6 +57,33 @@ describe('every page of the console', () => {
     await context.close()
   })
 
+  it('paints its frame before the script and the session are there', async () => {
+    const { page, context } = await stage.visitor()
+    const script = Promise.withResolvers<void>()
+    const session = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    await page.route('**/console/assets/*.js*', async (route) => {
+      await script.promise
+      await route.continue()
+    })
+    await page.route('**/console/api/session', async (route) => {
+      asked.resolve()
+      await session.promise
+      await route.continue()
+    })
+    await page.goto(`${stage.weir.service.url}/console`, { waitUntil: 'commit' })
+    await page.waitForFunction('performance.getEntriesByName("first-contentful-paint").length === 1')
+    const frame = await page.locator('#app').innerHTML()
+    assert.match(frame, /Weir/)
+    script.resolve()
+    await asked.promise
+    assert.equal(await page.locator('#app').innerHTML(), frame)
+    session.resolve()
+    await page.getByRole('heading', { name: 'Start', level: 1 }).waitFor()
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+
   it('says that it loads, why it failed, and that somebody may not see it, and tries again', async () => {
     const { page, context, go } = await stage.visitor()
     const address = '**/console/api/keys*'

@@ -20,6 +20,9 @@ const PAGE_HEADERS = {
   'Permissions-Policy': 'microphone=(self), camera=(), geolocation=()',
 }
 
+/** Painted before the script is there, which then draws the same (console/shared/opening.tsx). */
+const OPENING = '<div class="shell"><header class="side"><div class="brand">Weir</div></header></div>'
+
 const BUILT = new URL('../../../node_modules/.cache/weir-console/', import.meta.url)
 const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' } as const
 type Kind = keyof typeof types
@@ -44,7 +47,7 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
 <meta name="color-scheme" content="light dark"><title>${title}</title>
 <link rel="icon" href="data:,"><link rel="stylesheet" href="${address('css')}">
 <script type="module" src="${address('js')}"></script></head>
-<body><div id="app"></div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
+<body><div id="app">${OPENING}</div><noscript>The console needs JavaScript. The API does not: see /docs.</noscript></body></html>`
     exchange.send(200, 'text/html; charset=utf-8', page, PAGE_HEADERS)
   }
 

@@ -1,0 +1,13 @@
+/**
+ * The empty frame, until it is known who is signed in. src/http/console/console-page.ts sends the same with the page, so that it
+ * is painted before the script is there.
+ */
+export function Opening() {
+  return (
+    <div class="shell">
+      <header class="side">
+        <div class="brand">Weir</div>
+      </header>
+    </div>
+  )
+}
