@@ -26,7 +26,7 @@ const AUDIT_ENTRIES = 100_000
 export function fillLedger(dataDir: string, ledger: LargeLedger): void {
   const database = new DatabaseSync(join(dataDir, 'weir.db'))
   // Nobody needs the file if this is cut off.
-  database.exec('PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF')
+  database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF')
   database.exec('PRAGMA cache_size = -1000000; PRAGMA foreign_keys = ON')
   drawLots(database, ledger)
   database.exec('BEGIN')

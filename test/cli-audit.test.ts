@@ -40,6 +40,9 @@ describe('a command that changes something', () => {
     await run('invoice', 'issue', '--workspace', 'acme', '--period', '2001-01')
     await run('usage', 'correct', 'none', '--reason', 'a mistake')
     await run('reload')
+    await run('models', 'remove', 'weir/starter-vision')
+    await run('models', 'remove', 'qwen/qwen3-8b')
+    await run('models', 'list')
     await run('workspaces', 'show', 'acme')
 
     const { data } = (await (await weir.admin('GET', '/admin/v1/audit-log')).json()) as { data: Entry[] }
@@ -56,6 +59,8 @@ describe('a command that changes something', () => {
         ['issueInvoice', '', 'refused'],
         ['correctUsage', 'none', 'refused'],
         ['reloadCatalog', '', 'done'],
+        ['removeModel', 'weir/starter-vision', 'refused'],
+        ['removeModel', 'qwen/qwen3-8b', 'done'],
       ],
     )
     for (const { actor, request_id: request } of entries) {
@@ -69,6 +74,7 @@ describe('a command that changes something', () => {
     assert.ok((JSON.parse(entries[3]?.after ?? '') as { revoked: string }).revoked)
     const priced = JSON.parse(entries[5]?.after ?? '') as { pricing: { input_per_million: string } }
     assert.equal(priced.pricing.input_per_million, '0.10')
+    assert.deepEqual(JSON.parse(entries.at(-1)?.before ?? ''), { is_downloaded: false })
     assert.ok(!JSON.stringify(data).includes(key))
   })
 })

@@ -153,7 +153,7 @@ function optionsOf(
     scales: { x: { time: true }, y: { range: (_, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((it) => tickNames[unit].format(it * 1000)) },
-      { ...axis, size: roomForLabels, values: (_, ticks) => labelsOf(ticks.map(format)) },
+      { ...axis, size: roomForLabels, incrs: stepsOf(format), values: (_, ticks) => ticks.map(format) },
     ],
     series: [
       {},
@@ -169,9 +169,11 @@ function optionsOf(
   }
 }
 
-/** Steps that are too small for the format would repeat a label. */
-const labelsOf = (texts: readonly string[]): string[] =>
-  texts.map((text, index) => (text === texts[index - 1] ? '' : text))
+const steps = Array.from({ length: 22 }, (_, index) => [1, 2, 5].map((it) => it * 10 ** (index - 9))).flat()
+
+/** Steps that are too small for the format would repeat a label, such as half a request. */
+const stepsOf = (format: (value: number) => string): number[] =>
+  steps.filter((step) => format(step) !== format(0) && format(step) !== format(2 * step))
 
 /** As wide as its widest label: small amounts have many digits. */
 function roomForLabels(self: uPlot, labels: readonly string[] | null): number {

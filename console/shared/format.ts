@@ -1,6 +1,6 @@
 /** Figures as people read them, always with their unit. */
 
-const whole = new Intl.NumberFormat('en-AU')
+const whole = new Intl.NumberFormat('en-AU', { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat('en-AU', { notation: 'compact', maximumFractionDigits: 1 })
 
 export const count = (value: number): string => whole.format(value)
@@ -13,14 +13,25 @@ export function aud(amount: string | number): string {
   const value = Number(amount)
   const size = Math.abs(value)
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 4 : size >= 0.0001 ? 6 : 8
-  return `A$${value.toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: digits })}`
+  return dollars(value.toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: digits }))
 }
+
+/** A decimal as the books have it, with every digit. */
+export function exactAud(amount: string): string {
+  const [units = '', cents = '00'] = amount.split('.')
+  return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${cents}`)
+}
+
+const dollars = (digits: string): string => (digits.startsWith('-') ? `−A$${digits.slice(1)}` : `A$${digits}`)
 
 /** What single requests cost: with so many digits that a column of them lines up. */
 export function picoAud(amount: string): string {
   const value = Number(amount) / 1e12
   const digits = value === 0 || Math.abs(value) >= 1 ? 2 : 6
-  return `A$${value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: Math.max(digits, value < 1e-5 ? 8 : 0) })}`
+  const more = Math.abs(value) < 1e-5 ? 8 : 0
+  return dollars(
+    value.toLocaleString('en-AU', { minimumFractionDigits: digits, maximumFractionDigits: Math.max(digits, more) }),
+  )
 }
 
 export function milliseconds(value: number): string {

@@ -1,10 +1,12 @@
 import type { Operations } from '../generated/console-api.ts'
+import { date, exactAud } from './format.ts'
 import { Facts, Table } from './parts.tsx'
 
 /** An invoice with its lines. Each line leads to the rows it was made from. */
 export type Invoice = Operations['invoice']['answer']
 
-export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; hasRows?: boolean }) {
+/** A member sees the rows behind each line. Warnings are for the operator, who can do something about them. */
+export function InvoiceView({ of: invoice, isForMember = false }: { of: Invoice; isForMember?: boolean }) {
   return (
     <>
       <section class="panel" aria-label="About this document">
@@ -12,10 +14,12 @@ export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; has
           of={[
             ...(invoice.seller ? [['From', `${invoice.seller.name}, ABN ${invoice.seller.abn ?? '–'}`] as const] : []),
             ['To', `${invoice.buyer.name}${invoice.buyer.abn === null ? '' : `, ABN ${invoice.buyer.abn}`}`],
-            ['Issued', invoice.issued ?? 'not yet: this is a preview'],
-            ...(invoice.due === null ? [] : [['Due', invoice.due] as const]),
+            ['Issued', invoice.issued === null ? 'not yet: this is a preview' : date(invoice.issued)],
+            ...(invoice.due === null ? [] : [['Due', date(invoice.due)] as const]),
             ...(invoice.purchase_order === null ? [] : [['Purchase order', invoice.purchase_order] as const]),
-            ...(invoice.adjusts === null ? [] : [['Adjusts', invoice.adjusts] as const]),
+            ...(invoice.adjusts === null
+              ? []
+              : [['Adjusts', <a href={`/console/invoices/${invoice.adjusts}`}>{invoice.adjusts}</a>] as const]),
             ...(invoice.reason === null ? [] : [['Reason', invoice.reason] as const]),
           ]}
         />
@@ -27,9 +31,9 @@ export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; has
         columns={[
           { title: 'For', cell: ({ description }) => description },
           { title: 'Quantity', isNumber: true, cell: (line) => line.quantity_text },
-          { title: 'Rate', isNumber: true, cell: ({ rate, rate_per: per }) => `A$${rate} / ${per}` },
-          { title: 'Amount', isNumber: true, cell: ({ amount }) => `A$${amount}` },
-          ...(hasRows
+          { title: 'Rate', isNumber: true, cell: ({ rate, rate_per: per }) => `${exactAud(rate)} / ${per}` },
+          { title: 'Amount', isNumber: true, cell: ({ amount }) => exactAud(amount) },
+          ...(isForMember
             ? [
                 {
                   title: 'Requests',
@@ -48,18 +52,21 @@ export function InvoiceView({ of: invoice, hasRows = false }: { of: Invoice; has
       />
       <section class="panel" aria-label="Totals">
         <Facts
+          areAmounts
           of={[
-            ['Subtotal, excl. GST', `A$${invoice.subtotal}`],
-            ['GST', `A$${invoice.gst}`],
-            ['Total, incl. GST', <strong key="total">A${invoice.total}</strong>],
+            ['Subtotal, excl. GST', exactAud(invoice.subtotal)],
+            ['GST', exactAud(invoice.gst)],
+            ['Total, incl. GST', <strong key="total">{exactAud(invoice.total)}</strong>],
           ]}
         />
       </section>
-      {[...invoice.notices, ...invoice.warnings].map((text) => (
-        <p key={text} class="small soft">
-          {text}
-        </p>
-      ))}
+      <div class="stack tight">
+        {[...invoice.notices, ...(isForMember ? [] : invoice.warnings)].map((text) => (
+          <p key={text} class="small soft">
+            {text}
+          </p>
+        ))}
+      </div>
     </>
   )
 }

@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
 import type { Loaded } from './data.ts'
+import { time } from './format.ts'
 
 /** Small parts that every page is made of. */
 
@@ -107,9 +108,15 @@ export function Figures({ of }: { of: readonly (readonly [label: string, value: 
   )
 }
 
-export function Facts({ of }: { of: readonly (readonly [label: string, value: ComponentChildren])[] }) {
+export function Facts({
+  of,
+  areAmounts = false,
+}: {
+  of: readonly (readonly [label: string, value: ComponentChildren])[]
+  areAmounts?: boolean
+}) {
   return (
-    <dl class="facts">
+    <dl class={areAmounts ? 'facts amounts' : 'facts'}>
       {of.map(([label, value]) => (
         <>
           <dt>{label}</dt>
@@ -117,6 +124,15 @@ export function Facts({ of }: { of: readonly (readonly [label: string, value: Co
         </>
       ))}
     </dl>
+  )
+}
+
+/** A date and time, in one line. */
+export function Moment({ at }: { at: string }) {
+  return (
+    <time dateTime={at} class="unbroken">
+      {time(at)}
+    </time>
   )
 }
 

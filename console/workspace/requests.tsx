@@ -1,8 +1,8 @@
 import { useLocation } from 'preact-iso'
 import { useState } from 'preact/hooks'
-import { brief, milliseconds, picoAud, time } from '../shared/format.ts'
+import { brief, milliseconds, picoAud } from '../shared/format.ts'
 import { Paged, usePages } from '../shared/pages.tsx'
-import { Empty, State, Table } from '../shared/parts.tsx'
+import { Empty, Moment, State, Table } from '../shared/parts.tsx'
 import { api, type Answer } from './api.ts'
 
 /** Requests one by one: the newest, and one by its id. */
@@ -76,7 +76,11 @@ export function RequestsTable() {
 export const requestColumns = [
   {
     title: 'Settled',
-    cell: (row: RequestRow) => <a href={`/console/usage/${row.request_id}`}>{time(row.settled)}</a>,
+    cell: (row: RequestRow) => (
+      <a href={`/console/usage/${row.request_id}`}>
+        <Moment at={row.settled} />
+      </a>
+    ),
   },
   { title: 'Model', cell: (row: RequestRow) => <span class="name-cell">{row.model}</span> },
   { title: 'Outcome', cell: (row: RequestRow) => <OutcomeState of={row.outcome} /> },

@@ -76,6 +76,13 @@ export function requiredText(flags: Flags, name: string): string {
   return value
 }
 
+/** How many rows of a list to print at a time. */
+export function limitOf(flags: Flags): number {
+  const limit = text(flags, 'limit') ?? '1000'
+  if (/^\d{1,5}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 10_000) return Number(limit)
+  throw new UsageError('--limit must be a whole number from 1 to 10000')
+}
+
 export function overridesOf(flags: Flags): Overrides {
   return { config: text(flags, 'config'), data: text(flags, 'data'), port: text(flags, 'port') }
 }
@@ -132,7 +139,7 @@ export async function withBooks<Result>(
     const changes = memoryChanges()
     const accounts = await openAccounts(store, systemClock, changes)
     const prices = await openPriceBook(store, systemClock, changes)
-    const doer = { actor: `command by ${systemUser()} on ${hostname()}`, requestId: '' }
+    const doer = { actor: commandActor(), requestId: '' }
     const result = await work({
       config,
       store,
@@ -158,6 +165,9 @@ export function sayUnreached(replicas: readonly string[]): void {
     process.stderr.write(`weir: this replica did not answer, and takes the change in when it can: ${replica}\n`)
   }
 }
+
+/** Who the audit log says it was. */
+export const commandActor = (): string => `command by ${systemUser()} on ${hostname()}`
 
 /** An id may have no name, such as that of a container. */
 function systemUser(): string {

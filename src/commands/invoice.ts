@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { invoiceHtml } from '../billing/invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../billing/invoice-wording.ts'
+import { invoiceList } from '../billing/invoice-list.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
 import { monthSummary } from '../billing/month-summary.ts'
 import { openRowLinks } from '../billing/row-links.ts'
@@ -11,6 +12,7 @@ import { parseMonth, writtenDate, type Month } from '../core/money/sydney-time.t
 import type { Workspace } from '../ports/accounts.ts'
 import { systemClock } from '../system-clock.ts'
 import {
+  limitOf,
   parseFlags,
   print,
   requiredText,
@@ -47,7 +49,7 @@ weir invoice show    --workspace W --period YYYY-MM
 weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
                      (--request ID[,ID…] | --all | --amount AUD)
-weir invoice list    [--workspace W]
+weir invoice list    [--workspace W] [--limit N] [--before NUMBER]
 weir invoice revoke-links
 
 A period is a calendar month in Sydney. An issued invoice never changes;
@@ -56,6 +58,7 @@ invoice is credited with --all can be issued again, under a new number. An
 amount on a month that is not invoiced yet becomes a line of its invoice. Lines
 are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
 Each line links to its rows; "revoke-links" makes all links so far useless.
+"list" shows the newest documents first.
 docs/guides/invoices.md explains invoices.
 
   --workspace W      the workspace that is invoiced
@@ -64,6 +67,8 @@ docs/guides/invoices.md explains invoices.
   --all              credit everything that is left on the invoice
   --amount AUD       credit a free amount, excluding GST, such as 25.00
   --reason TEXT      why it is credited, printed on the document
+  --limit N          how many documents to list, 1 to 10000; by default 1000
+  --before NUMBER    go on behind the document with this number
   --pdf FILE         also write the document as a PDF
   --html FILE        also write the document as HTML`,
   async run(args) {
@@ -76,6 +81,8 @@ docs/guides/invoices.md explains invoices.
         request: 'string',
         all: 'boolean',
         amount: 'string',
+        limit: 'string',
+        before: 'string',
         pdf: 'string',
         html: 'string',
       },
@@ -95,9 +102,16 @@ docs/guides/invoices.md explains invoices.
         return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
       }
       if (action === 'list') {
-        const found = await invoicing.list(text(flags, 'workspace') === undefined ? undefined : workspace())
-        const data = await Promise.all(found.map((document) => links.linked(document)))
-        return print(flags, { object: 'list', data }, (view) => renderTable(data, LIST_COLUMNS, view))
+        const workspaceId = text(flags, 'workspace') === undefined ? undefined : workspace().id
+        const asked = { workspaceId, before: text(flags, 'before'), limit: limitOf(flags) }
+        const { documents, next } = await invoiceList(store, asked)
+        const data = await Promise.all(documents.map((document) => links.linked(document)))
+        return print(flags, { object: 'list', data, next }, (view) =>
+          [
+            renderTable(data, LIST_COLUMNS, view),
+            ...(next === null ? [] : [`\nThere are more documents: see them with --before ${next}.`]),
+          ].join('\n'),
+        )
       }
       const found =
         action === 'show' && number !== undefined

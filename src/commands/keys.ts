@@ -2,6 +2,7 @@ import { keyList, oneKey, type KeyList, type KeyView } from '../accounts/key-lis
 import { endOf } from '../accounts/views.ts'
 import { systemClock } from '../system-clock.ts'
 import {
+  limitOf,
   parseFlags,
   print,
   refuseMore,
@@ -10,7 +11,6 @@ import {
   UsageError,
   withBooks,
   type Command,
-  type Flags,
 } from './command.ts'
 import { renderFields, renderTable, type Column } from './terminal/table.ts'
 import { dayText, minuteText, ZONE } from './terminal/times.ts'
@@ -98,12 +98,6 @@ reached an engine.
         throw new UsageError('choose an action: create, list or revoke')
     }
   },
-}
-
-function limitOf(flags: Flags): number {
-  const limit = text(flags, 'limit') ?? '1000'
-  if (/^\d{1,5}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 10_000) return Number(limit)
-  throw new UsageError('--limit must be a whole number from 1 to 10000')
 }
 
 export function keysText(

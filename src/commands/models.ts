@@ -2,6 +2,7 @@ import { listPrices } from '../catalog/price-book.ts'
 import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
 import { isDumbTerminal } from '../config.ts'
+import { hasLedger } from '../store/open.ts'
 import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
 import type { ModelPrices } from '../core/money/image-prices.ts'
 import {
@@ -11,6 +12,7 @@ import {
   print,
   refuseMore,
   UsageError,
+  withBooks,
   type Command,
   type Flags,
 } from './command.ts'
@@ -43,7 +45,14 @@ uses the model as soon as it is complete. "remove" deletes its files.`,
     if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
     const known = findModel(slug)
     if (!known) throw new UsageError(`the embedded engine does not know "${slug}"; see weir models list`)
-    return action === 'pull' ? pull(flags, files, known.catalog.id) : remove(flags, files, known.catalog.id)
+    const id = known.catalog.id
+    const act = (): Promise<void> => (action === 'pull' ? pull(flags, files, id) : remove(flags, files, id))
+    // Models may be there before the first start makes a ledger.
+    if (!hasLedger(config)) return act()
+    const state = (): object => ({ is_downloaded: files.isPresent(id) })
+    return withBooks(flags, { changes: false }, ({ record }) =>
+      record({ action: `${action}Model`, subject: id, body: undefined, state }, act),
+    )
   },
 }
 

@@ -1,6 +1,6 @@
 import { restoreBackup } from '../store/sqlite/restore.ts'
 import { systemClock } from '../system-clock.ts'
-import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from './command.ts'
+import { commandActor, parseFlags, print, sqliteConfigOf, UsageError, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
 import { secondText, ZONE } from './terminal/times.ts'
 
@@ -20,7 +20,13 @@ date; a backup of a newer version of Weir is refused.
     if (file === undefined || file === '') throw new UsageError('give the backup to restore: weir restore FILE')
     const { dataDir } = sqliteConfigOf(flags, 'restore it with pg_restore')
     const force = flags.values['force'] === true
-    const { description, replaced } = restoreBackup({ file, dataDir, force, now: systemClock.now() })
+    const { description, replaced } = restoreBackup({
+      file,
+      dataDir,
+      force,
+      now: systemClock.now(),
+      actor: commandActor(),
+    })
     const { created, schema, rows } = description
     const ledgerRows = rows['ledger'] ?? 0
     print(

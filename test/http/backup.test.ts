@@ -65,7 +65,8 @@ async function usedDirectory(t: TestContext): Promise<{ folder: string; dataDir:
 const take = (dataDir: string, file: string, force = false): Promise<MadeBackup> =>
   takeBackup({ dataDir, file, force, now: NOW, progress() {} })
 
-const restore = (file: string, dataDir: string, force = false) => restoreBackup({ file, dataDir, force, now: NOW })
+const restore = (file: string, dataDir: string, force = false) =>
+  restoreBackup({ file, dataDir, force, now: NOW, actor: 'a test' })
 
 async function assertBooksAgree(dataDir: string, rows: number): Promise<void> {
   const store = await openStore({ dataDir, exclusive: true })
@@ -423,6 +424,20 @@ describe('weir restore', () => {
       ['before-restore-2026-11-16T02-03-04-005Z', 'models', 'operator-token', 'weir.db'],
     )
     await assertBooksAgree(dataDir, 40)
+  })
+
+  it('is in the audit log of what it restored', async (t) => {
+    const { dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    restore(file, dataDir, true)
+    const store = await openStore({ dataDir, exclusive: true })
+    const [entry, ...more] = await store.auditLog({ limit: 10 })
+    await store.close()
+    assert.deepEqual(
+      [entry?.at, entry?.actor, entry?.action, entry?.subject, entry?.outcome, more],
+      [NOW, 'a test', 'restoreBackup', 'weir.backup', 'done', []],
+    )
+    assert.deepEqual(JSON.parse(entry?.request ?? ''), { created: new Date(NOW).toISOString() })
   })
 
   it('refuses while a service runs on the directory', async (t) => {

@@ -71,6 +71,7 @@ describe('weir invoice', () => {
     assert.deepEqual((await run('invoice', 'list', '--workspace', 'default')).json(), {
       object: 'list',
       data: [issued],
+      next: null,
     })
     // Each line links to its rows.
     for (const { rows } of issued.lines) {
@@ -101,6 +102,17 @@ describe('weir invoice', () => {
   it('credits, and weir reconcile still finds nothing wrong', async () => {
     const note = (await run('invoice', 'credit', ...month, '--reason', 'A test', '--request', 'copy-1,copy-2')).json()
     assert.deepEqual([note['number'], note['adjusts'], note['ledger_rows']], ['ADJ-000001', 'INV-000001', 2])
+    const page = async (...args: string[]) =>
+      (await run('invoice', 'list', '--limit', '1', ...args)).json<{
+        data: { number: string }[]
+        next: string | null
+      }>()
+    const newest = await page()
+    assert.deepEqual([newest.data.map(({ number }) => number), newest.next], [['ADJ-000001'], 'ADJ-000001'])
+    const older = await page('--before', 'ADJ-000001', '--workspace', 'default')
+    assert.deepEqual([older.data.map(({ number }) => number), older.next], [['INV-000001'], null])
+    assert.match((await run('invoice', 'list', '--before', 'INV-9')).stderr, /'before' must be the 'next' value/)
+    assert.match((await run('invoice', 'list', '--limit', '0')).stderr, /--limit must be a whole number/)
     const row = (await weir.ledger()).find(({ requestId }) => !requestId.includes('copy'))
     assert.equal((await run('usage', 'correct', row!.requestId, '--reason', 'A test')).code, 0)
     const proof = (await run('reconcile')).json()

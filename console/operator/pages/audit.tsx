@@ -1,6 +1,5 @@
-import { time } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
-import { Empty, PageHead, State, Table } from '../../shared/parts.tsx'
+import { Empty, Moment, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
 /** Who did what, with what it was before and after. */
@@ -15,7 +14,7 @@ export function AuditPage() {
     <>
       <PageHead
         title="Audit log"
-        about="Every change through this console, the operator API or a command. It cannot be changed."
+        about="Every change through this console, the API or a command. It cannot be edited."
       />
       <Paged of={pages}>
         {(entries) =>
@@ -31,7 +30,7 @@ export function AuditPage() {
 }
 
 const columns = [
-  { title: 'When', cell: ({ at }: Entry) => time(at) },
+  { title: 'When', cell: ({ at }: Entry) => <Moment at={at} /> },
   { title: 'Who', cell: ({ actor }: Entry) => <span class="name-cell">{actor}</span> },
   { title: 'What', cell: ({ action }: Entry) => <code class="small">{action}</code> },
   { title: 'On', cell: ({ subject }: Entry) => <span class="name-cell">{subject || '–'}</span> },

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
 import type { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
-import { count, sydneyDate } from '../../shared/format.ts'
+import { count, date, exactAud, sydneyDate } from '../../shared/format.ts'
 import { InvoiceView } from '../../shared/invoice.tsx'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
@@ -57,9 +57,9 @@ export function InvoicesPage() {
                 { title: 'Kind', cell: ({ title }) => title },
                 { title: 'Workspace', cell: ({ workspace }) => workspace },
                 { title: 'Month', cell: ({ period }) => period },
-                { title: 'Issued', cell: ({ issued }) => issued },
+                { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
                 { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
-                { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => `A$${total}` },
+                { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
               ]}
             />
           )
@@ -148,7 +148,7 @@ function Credit({ of: { workspace, period }, close }: { of: Document; close: () 
       const note = await api('creditInvoice', {
         body: { workspace, period, reason, ...(amount === '' ? { all: true } : { amount }) },
       })
-      setSaid(['', `${note.title} ${note.number ?? ''}: A$${note.total}.`])
+      setSaid(['', `${note.title} ${note.number ?? ''}: ${exactAud(note.total)}.`])
     } catch (error) {
       setSaid(['bad', (error as Failure).message])
     }

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import { count, date } from '../../shared/format.ts'
+import { count, date, exactAud } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Dialog, Empty, Field, PageHead, Table } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
@@ -49,7 +49,8 @@ export function WorkspacesPage() {
                 {
                   title: 'Spend limit / month',
                   isNumber: true,
-                  cell: (it) => (it.spend_limit === null ? 'none' : `A$${it.spend_limit} ${it.spend_limit_kind ?? ''}`),
+                  cell: (it) =>
+                    it.spend_limit === null ? 'none' : `${exactAud(it.spend_limit)} ${it.spend_limit_kind ?? ''}`,
                 },
                 { title: 'Buyer', cell: ({ buyer }) => buyer.name ?? '–' },
                 { title: 'Created', cell: ({ created }) => date(created) },

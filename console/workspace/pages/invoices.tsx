@@ -2,7 +2,7 @@ import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
 import { send } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
-import { count } from '../../shared/format.ts'
+import { count, date, exactAud } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
@@ -30,10 +30,10 @@ export function InvoicesPage() {
                 { title: 'Number', cell: ({ number }) => <a href={`/console/invoices/${number}`}>{number}</a> },
                 { title: 'Kind', cell: ({ title }) => title },
                 { title: 'Month', cell: ({ period }) => period },
-                { title: 'Issued', cell: ({ issued }) => issued },
-                { title: 'Due', cell: ({ due }) => due ?? '–' },
+                { title: 'Issued', cell: ({ issued }) => (issued === null ? '–' : date(issued)) },
+                { title: 'Due', cell: ({ due }) => (due === null ? '–' : date(due)) },
                 { title: 'Requests', isNumber: true, cell: ({ requests }) => count(requests) },
-                { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => `A$${total}` },
+                { title: 'Total incl. GST', isNumber: true, cell: ({ total }) => exactAud(total) },
                 {
                   title: 'Document',
                   cell: ({ number }) => (
@@ -62,13 +62,13 @@ export function InvoicePage() {
           <>
             <PageHead
               title={`${invoice.title} ${invoice.number ?? ''}`}
-              about={`${invoice.period_from} to ${invoice.period_to}`}
+              about={`${date(invoice.period_from)} to ${date(invoice.period_to)}`}
             >
               <a class="button" href={`/console/api/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
                 PDF
               </a>
             </PageHead>
-            <InvoiceView of={invoice} hasRows />
+            <InvoiceView of={invoice} isForMember />
           </>
         )}
       </Ready>

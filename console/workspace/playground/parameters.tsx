@@ -14,7 +14,7 @@ interface NumberSetting {
 
 /** Every model takes max_tokens; the others are shown if this model supports them. */
 const numbers: readonly NumberSetting[] = [
-  { name: 'max_tokens', title: 'Longest answer, in tokens', min: 1, step: 1 },
+  { name: 'max_tokens', title: 'Answer, tokens', min: 1, step: 1 },
   { name: 'temperature', title: 'Temperature', min: 0, max: 2, step: 0.1 },
   { name: 'top_p', title: 'Top p', min: 0, max: 1, step: 0.05 },
   { name: 'top_k', title: 'Top k', min: 1, step: 1 },

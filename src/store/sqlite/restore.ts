@@ -9,7 +9,8 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { JOURNAL_FOLDER, segmentName } from '../../core/journal/segment-names.ts'
 import { openUnchanging, syncFolder } from './backup.ts'
 import { checkedDescription, chunksOf, KEPT_FILES, segmentsIn, type BackupDescription } from './backup-file.ts'
@@ -24,6 +25,8 @@ export interface RestoreOptions {
   /** Allows a data directory that has been used. */
   readonly force: boolean
   readonly now: number
+  /** Who the audit log says it was. */
+  readonly actor: string
 }
 
 export interface Restored {
@@ -42,7 +45,7 @@ const DATABASE_FIRST = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`]
  * Puts a backup in the place of a data directory. Nothing is deleted: what was there moves into a folder beside the
  * restored files. The backup is checked twice before that: the file, and then the database it became.
  */
-export function restoreBackup({ file, dataDir, force, now }: RestoreOptions): Restored {
+export function restoreBackup({ file, dataDir, force, now, actor }: RestoreOptions): Restored {
   const description = checkedDescription(file)
   const lock = lockForService(dataDir)
   try {
@@ -55,7 +58,7 @@ export function restoreBackup({ file, dataDir, force, now }: RestoreOptions): Re
     }
     const stamp = new Date(now).toISOString().replaceAll(/[:.]/g, '-')
     const staged = join(dataDir, `restoring-${stamp}`)
-    stage(staged, file, description)
+    stage(staged, file, description, { at: now, actor })
     const replaced = present.length === 0 ? undefined : join(dataDir, `before-restore-${stamp}`)
     if (replaced !== undefined) moveAside(dataDir, replaced, present)
     for (const name of [...readdirSync(staged).filter((it) => it !== DATABASE), DATABASE]) {
@@ -78,7 +81,7 @@ function contentOf(dataDir: string): readonly string[] {
 const isKept = (name: string): boolean => KEPT_FILES.some((kept) => kept === name)
 
 /** Writes the restored files into a folder of their own, and checks the database there. */
-function stage(folder: string, file: string, description: BackupDescription): void {
+function stage(folder: string, file: string, description: BackupDescription, by: { at: number; actor: string }): void {
   try {
     mkdirSync(folder, { mode: 0o700 })
     copyPart(file, 0, description.database.bytes, join(folder, DATABASE))
@@ -87,6 +90,7 @@ function stage(folder: string, file: string, description: BackupDescription): vo
       if (isKept(name)) writeFileSync(join(folder, name), content, { mode: 0o600, flush: true })
     }
     check(join(folder, DATABASE), file, description)
+    record(join(folder, DATABASE), file, description, by)
     syncFolder(folder)
   } catch (error) {
     rmSync(folder, { recursive: true, force: true })
@@ -124,6 +128,26 @@ function check(databaseFile: string, file: string, { rows }: BackupDescription):
       'ERR_BACKUP_DAMAGED',
       `${file} is damaged (${fault ?? 'rows are missing'}): use another copy or another backup`,
     )
+  } finally {
+    database.close()
+  }
+}
+
+/** The restored database says that it was restored, unless it is from before there was an audit log. */
+function record(
+  databaseFile: string,
+  file: string,
+  { created }: BackupDescription,
+  { at, actor }: { at: number; actor: string },
+): void {
+  const database = new DatabaseSync(databaseFile)
+  try {
+    const hasLog = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_log'").get()
+    if (!hasLog) return
+    database
+      .prepare(`INSERT INTO audit_log (at, actor, request_id, action, subject, request, outcome)
+        VALUES (?, ?, '', 'restoreBackup', ?, ?, 'done')`)
+      .run(at, actor, basename(file), JSON.stringify({ created }))
   } finally {
     database.close()
   }
