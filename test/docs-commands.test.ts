@@ -84,7 +84,8 @@ describe('the commands in the documentation', () => {
     const acme = workspaces.find(({ name }) => name === 'acme')
     const list = prices.find((price) => price.model === model['id'])
     assert.ok(acme && list)
-    const priceVersion = await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from }, list.id)
+    const earlier = { ...list, effectiveFrom: lastMonth.from, latest: list.id }
+    const [priceVersion] = await store.addPriceVersions([earlier])
     assert.ok(priceVersion)
     const at = lastMonth.from + 10 * 86_400_000
     const usage = { inputTokens: 1_000_000, outputTokens: 0, amount: 200_000_000_000n }

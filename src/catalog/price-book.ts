@@ -21,7 +21,7 @@ import {
 import type { PriceVersion } from '../ports/accounts.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
-import type { AccountStore } from '../ports/store.ts'
+import type { AccountStore, NewPriceVersion } from '../ports/store.ts'
 
 /** The current prices: the catalog's, and those of workspaces that have their own. The history stays in the store. */
 export interface PriceBook {
@@ -47,6 +47,13 @@ export function listPrices({ rates, imagePrices }: Model): ModelPrices {
 
 /** The current version for each kind of image, and under '' for everything else. */
 type Versions = ReadonlyMap<string, PriceVersion>
+
+/** The prices that a model should have. */
+interface Wanted {
+  readonly model: string
+  readonly workspaceId: string | null
+  readonly lists: PricesByKind
+}
 
 export async function openPriceBook(store: AccountStore, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
   let current = new Map<string, Versions>()
@@ -94,28 +101,34 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     return { version: version.id, rates: ratesOf(version) }
   }
 
-  /** False when somebody else has added another version after `last`. */
-  async function add(
+  /** The versions that are missing before a model has these prices; those that are gone end. */
+  function changesTo({ model, workspaceId, lists }: Wanted): readonly NewPriceVersion[] {
+    const before = current.get(address(model, workspaceId))
+    return writingOrder(lists, before).flatMap((kind) => {
+      const [last, prices] = [before?.get(kind), lists.get(kind) ?? null]
+      if (samePrices(last?.prices ?? null, prices)) return []
+      return [newVersion(pricedName(model, kind), workspaceId, prices, last)]
+    })
+  }
+
+  function newVersion(
     name: string,
     workspaceId: string | null,
     prices: PriceList | null,
     last: PriceVersion | undefined,
-  ): Promise<boolean> {
-    const version = { model: name, workspaceId, prices, effectiveFrom: clock.now() }
-    return (await store.addPriceVersion(version, last?.id ?? 0)) !== undefined
+  ): NewPriceVersion {
+    return { model: name, workspaceId, prices, effectiveFrom: clock.now(), latest: last?.id ?? 0 }
   }
 
-  /** Stores new versions of prices that changed, and ends those that are gone. */
-  async function replace(model: string, workspaceId: string | null, lists: PricesByKind): Promise<void> {
-    const before = current.get(address(model, workspaceId))
-    for (const kind of writingOrder(lists, before)) {
-      const [last, next] = [before?.get(kind), lists.get(kind) ?? null]
-      if (samePrices(last?.prices ?? null, next)) continue
-      if (await add(pricedName(model, kind), workspaceId, next, last)) continue
-      // Replicas that read the same catalog add the same prices: most likely there is nothing left to do.
-      await reload()
-      return replace(model, workspaceId, lists)
-    }
+  /** Stores what is missing, all together: a first start has a price for every model. */
+  async function replace(wanted: readonly Wanted[]): Promise<void> {
+    const missing = wanted.flatMap(changesTo)
+    if (missing.length === 0) return
+    const added = await store.addPriceVersions(missing)
+    if (!added.includes(undefined)) return
+    // Replicas that read the same catalog add the same prices: most likely there is nothing left to do.
+    await reload()
+    return replace(wanted)
   }
 
   /** A reserved lane's hourly price starts, changes and ends with its entry in the catalog. */
@@ -125,13 +138,19 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
       const rate = perHour === undefined ? undefined : parseAud(perHour)
       if (rate !== undefined) reserved.set(lane, formatAud(rate))
     }
-    for (const [lane, perHour] of reserved) await replace(lane, null, new Map([['', { per_hour: perHour }]]))
-    for (const versions of current.values()) {
+    await replace(
+      [...reserved].map(([lane, perHour]) => ({
+        model: lane,
+        workspaceId: null,
+        lists: new Map([['', { per_hour: perHour }]]),
+      })),
+    )
+    const ended = [...current.values()].flatMap((versions) => {
       const version = versions.get('')
-      if (version?.prices?.per_hour !== undefined && !reserved.has(version.model)) {
-        await add(version.model, null, null, version)
-      }
-    }
+      const isOver = version?.prices?.per_hour !== undefined && !reserved.has(version.model)
+      return isOver ? [newVersion(version.model, null, null, version)] : []
+    })
+    await store.addPriceVersions(ended)
   }
 
   /**
@@ -139,10 +158,12 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
    * with today's time: otherwise rows would be older than their price.
    */
   async function repeatFuturePrices(): Promise<void> {
-    const future = [...current.values()].flatMap((versions) => [...versions.values()])
-    for (const version of future) {
-      if (version.effectiveFrom > clock.now()) await add(version.model, version.workspaceId, version.prices, version)
-    }
+    const future = [...current.values()]
+      .flatMap((versions) => [...versions.values()])
+      .filter(({ effectiveFrom }) => effectiveFrom > clock.now())
+    await store.addPriceVersions(
+      future.map((version) => newVersion(version.model, version.workspaceId, version.prices, version)),
+    )
   }
 
   changes.subscribe('prices', reload)
@@ -157,12 +178,13 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     firstPricedAt: (model) => firstAt.get(model.id) ?? 0,
     async syncListPrices(models) {
       await repeatFuturePrices()
-      for (const model of models) await replace(model.id, null, checked(listPrices(model)))
+      await replace(models.map((it) => ({ model: it.id, workspaceId: null, lists: checked(listPrices(it)) })))
       await syncReservations(models)
       await changes.announce('prices')
     },
     async setWorkspacePrice(model, workspaceId, prices) {
-      await replace(model.id, workspaceId, prices ? checked({ ...listPrices(model), ...prices }) : new Map())
+      const lists = prices ? checked({ ...listPrices(model), ...prices }) : new Map<string, PriceList>()
+      await replace([{ model: model.id, workspaceId, lists }])
       await changes.announce('prices')
     },
     workspacePrices(workspaceId) {

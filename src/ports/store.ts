@@ -41,8 +41,10 @@ export interface AccountStore {
   setSpendLimit(workspaceId: string, limit: SpendLimit | null): Promise<void>
   setBuyer(workspaceId: string, buyer: Buyer): Promise<void>
   /**
-   * Adds a version if the latest one of this model and workspace has the id `latest`; 0 stands for none. Returns the id of
-   * the new version, which the store chooses; undefined when somebody else has added one meanwhile.
+   * Adds each version if the latest one of its model and workspace has the id `latest`; 0 stands for none. Returns the ids of
+   * the new versions, which the store chooses; undefined for one that somebody else has added meanwhile.
    */
-  addPriceVersion(version: Omit<PriceVersion, 'id'>, latest: number): Promise<number | undefined>
+  addPriceVersions(versions: readonly NewPriceVersion[]): Promise<readonly (number | undefined)[]>
 }
+
+export type NewPriceVersion = Omit<PriceVersion, 'id'> & { readonly latest: number }

@@ -305,12 +305,17 @@ for (const adapter of storeAdapters) {
       it('numbers price versions as they come, and adds none to a price that somebody else has changed', async () => {
         const workspaceId = await newWorkspace()
         const version = { model: 'meta/priced', workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3 }
-        const first = await store.addPriceVersion(version, 0)
+        const [first] = await store.addPriceVersions([{ ...version, latest: 0 }])
         assert.ok(first)
-        const own = await other.addPriceVersion({ ...version, workspaceId, prices: null }, 0)
+        const [own] = await other.addPriceVersions([{ ...version, workspaceId, prices: null, latest: 0 }])
         assert.ok(own && own > first)
-        assert.equal(await store.addPriceVersion(version, 0), undefined)
-        assert.equal(await store.addPriceVersion({ ...version, workspaceId }, first), undefined)
+        assert.deepEqual(
+          await store.addPriceVersions([
+            { ...version, latest: 0 },
+            { ...version, workspaceId, latest: first },
+          ]),
+          [undefined, undefined],
+        )
         const prices = await store.priceVersions()
         assert.deepEqual(
           prices.filter(({ model }) => model === 'meta/priced'),
@@ -320,11 +325,28 @@ for (const adapter of storeAdapters) {
           ],
         )
         const many = await Promise.all(
-          Array.from({ length: 40 }, (_, index) => (index % 2 ? store : other).addPriceVersion(version, first)),
+          Array.from({ length: 40 }, (_, index) =>
+            (index % 2 ? store : other).addPriceVersions([{ ...version, latest: first }]),
+          ),
         )
-        const [second, ...more] = many.filter((id) => id !== undefined)
+        const [second, ...more] = many.flat().filter((id) => id !== undefined)
         assert.ok(second && second > own)
         assert.deepEqual(more, [])
+      })
+
+      it('adds many price versions together, and leaves out those that somebody else has changed', async () => {
+        const version = { workspaceId: null, prices: { per_image: '0.04' }, effectiveFrom: 3, latest: 0 }
+        const many = Array.from({ length: 1200 }, (_, index) => ({ ...version, model: `meta/many-${index}` }))
+        await store.addPriceVersions([many[700]!])
+        const ids = await store.addPriceVersions(many)
+        assert.deepEqual(
+          ids.flatMap((id, index) => (id === undefined ? [index] : [])),
+          [700],
+        )
+        const prices = await store.priceVersions()
+        const stored = prices.filter(({ model }) => model.startsWith('meta/many-'))
+        assert.equal(stored.length, 1200)
+        assert.equal(stored.find(({ id }) => id === ids[1199])?.model, 'meta/many-1199')
       })
     })
 

@@ -272,15 +272,22 @@ export default [
   {
     name: 'prices-unchanged-price-gets-a-version',
     file: 'src/catalog/price-book.ts',
-    find: 'if (samePrices(last?.prices ?? null, next)) continue',
+    find: 'if (samePrices(last?.prices ?? null, prices)) return []',
     replace: '',
     tests: ['unit/price-book'],
   },
   {
+    name: 'prices-of-another-replica-not-read',
+    file: 'src/catalog/price-book.ts',
+    find: 'if (!added.includes(undefined)) return\n',
+    replace: 'if (added.length > 0) return\n',
+    tests: ['unit/price-book', 'replicas/prices'],
+  },
+  {
     name: 'prices-reserved-lane-never-ends',
     file: 'src/catalog/price-book.ts',
-    find: '!reserved.has(version.model)) {',
-    replace: 'reserved.has(version.model)) {',
+    find: '&& !reserved.has(version.model)',
+    replace: '&& reserved.has(version.model)',
     tests: ['unit/reserved-capacity'],
   },
   {

@@ -54,7 +54,7 @@ export async function testBooks(now: number): Promise<TestBooks> {
     async price(model, list, at, workspaceId) {
       const version = { model, workspaceId: workspaceId ?? null, prices: list, effectiveFrom: at }
       const last = prices.findLast((it) => it.model === model && it.workspaceId === version.workspaceId)
-      const id = await store.addPriceVersion(version, last?.id ?? 0)
+      const [id] = await store.addPriceVersions([{ ...version, latest: last?.id ?? 0 }])
       prices = await store.priceVersions()
       return id!
     },

@@ -12,12 +12,12 @@ export async function copyToLastMonth(weir: TestWeir, copies: number): Promise<v
   // Today's price is younger than the copies, so they get a price of their own time.
   const prices = await store.priceVersions()
   const list = prices.find(({ model }) => model === 'meta/test-8b')!
-  const version = (await store.addPriceVersion({ ...list, effectiveFrom: lastMonth.from }, list.id))!
+  const [version] = await store.addPriceVersions([{ ...list, effectiveFrom: lastMonth.from, latest: list.id }])
   const at = lastMonth.to - 1
   const rows = Array.from({ length: copies }, (_, index) => ({
     ...row!,
     requestId: `copy-${index}`,
-    priceVersion: version,
+    priceVersion: version!,
     startedAt: at,
     settledAt: at,
   }))

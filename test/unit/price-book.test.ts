@@ -7,7 +7,7 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import type { Model } from '../../src/core/catalog.ts'
 import { imageKind, type ModelPrices } from '../../src/core/money/image-prices.ts'
 import type { PriceVersion } from '../../src/ports/accounts.ts'
-import type { Store } from '../../src/ports/store.ts'
+import type { NewPriceVersion, Store } from '../../src/ports/store.ts'
 
 function catalogOf(pricing: ModelPrices, id = 'meta/a'): Model[] {
   const entry = { id, categories: ['llm'], context_length: 10, pricing, dedicated: [{ workspace: 'acme' }] }
@@ -22,10 +22,13 @@ async function emptyBook() {
   let afterEach: (() => Promise<unknown>) | undefined
   const store = {
     priceVersions: async () => [...versions],
-    async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
-      versions.push({ ...version, id: versions.length + 1 })
-      await afterEach?.()
-      return versions.length
+    async addPriceVersions(added: readonly NewPriceVersion[]) {
+      const ids: number[] = []
+      for (const { latest: _, ...version } of added) {
+        ids.push(versions.push({ ...version, id: versions.length + 1 }))
+        await afterEach?.()
+      }
+      return ids
     },
   } as unknown as Store
   let now = 1000

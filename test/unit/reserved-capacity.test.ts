@@ -7,7 +7,7 @@ import { memoryChanges } from '../../src/changes/memory.ts'
 import type { Model } from '../../src/core/catalog.ts'
 import { parseMonth, type Month } from '../../src/core/money/sydney-time.ts'
 import type { PriceVersion, Workspace } from '../../src/ports/accounts.ts'
-import type { Store } from '../../src/ports/store.ts'
+import type { NewPriceVersion, Store } from '../../src/ports/store.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -22,10 +22,8 @@ async function emptyBook() {
   const versions: PriceVersion[] = []
   const store = {
     priceVersions: async () => [...versions],
-    async addPriceVersion(version: Omit<PriceVersion, 'id'>) {
-      versions.push({ ...version, id: versions.length + 1 })
-      return versions.length
-    },
+    addPriceVersions: async (added: readonly NewPriceVersion[]) =>
+      added.map(({ latest: _, ...version }) => versions.push({ ...version, id: versions.length + 1 })),
   } as unknown as Store
   const clock = { ms: 0, now: () => clock.ms, monotonic: () => 0 }
   return { book: await openPriceBook(store, clock, memoryChanges()), versions, clock }

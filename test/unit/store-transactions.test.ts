@@ -87,9 +87,9 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
   createKey: [['keys'], () => store.createKey(key)],
   revokeKey: [['keys'], () => store.revokeKey('a', 1)],
-  addPriceVersion: [
+  addPriceVersions: [
     ['prices'],
-    () => store.addPriceVersion({ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1 }, 0),
+    () => store.addPriceVersions([{ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1, latest: 0 }]),
   ],
   addRows: [['usage_sums'], () => store.addRows([row], { segment: 1, offset: 2 })],
   setAside: [[], () => store.setAside(row, 'refused', 1)],

@@ -6,6 +6,8 @@ import { query, readRows, writeOne, type Database, type Row } from '../database.
 const ADD_PRICE = `INSERT INTO price_versions (model, workspace_id, prices, effective_from) SELECT ?, ?, ?, ?
   WHERE ? = (SELECT coalesce(max(id), 0) FROM price_versions WHERE model = ? AND coalesce(workspace_id, '') = ?)
   RETURNING id`
+/** More in one transaction would hold the ledger up. */
+const PRICES_AT_ONCE = 500
 
 export function accountQueries(database: Database): AccountStore {
   return {
@@ -42,14 +44,19 @@ export function accountQueries(database: Database): AccountStore {
         purchaseOrder,
         id,
       ),
-    async addPriceVersion({ model, workspaceId, prices, effectiveFrom }, latest) {
-      const values = [model, workspaceId, prices && JSON.stringify(prices), effectiveFrom]
-      const [added] = await database.transact({
-        access: 'write',
-        locks: ['prices'],
-        statements: [query(ADD_PRICE, ...values, latest, model, workspaceId ?? '')],
-      })
-      return added?.[0] && Number(added[0]['id'])
+    async addPriceVersions(versions) {
+      const ids: (number | undefined)[] = []
+      for (let from = 0; from < versions.length; from += PRICES_AT_ONCE) {
+        const statements = versions
+          .slice(from, from + PRICES_AT_ONCE)
+          .map(({ model, workspaceId, prices, effectiveFrom, latest }) => {
+            const values = [model, workspaceId, prices && JSON.stringify(prices), effectiveFrom]
+            return query(ADD_PRICE, ...values, latest, model, workspaceId ?? '')
+          })
+        const added = await database.transact({ access: 'write', locks: ['prices'], statements })
+        ids.push(...added.map(([row]) => row && Number(row['id'])))
+      }
+      return ids
     },
   }
 }
