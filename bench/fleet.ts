@@ -2,8 +2,8 @@
  * How engines share calls: throughput, cache hits and time to first token of a simulated fleet under each way of choosing
  * an address. It is a simulation with fixed seeds, so it prints the same table on every machine.
  *
- * npm run bench -- fleet [held-out] [LOAD]: with held-out, loads that no constant was chosen by: the same with other seeds,
- * and others.
+ * npm run bench -- fleet [held-out] [SEED] [LOAD]: with held-out, loads that no constant was chosen by: the same with other
+ * seeds, and others. A seed that nobody has tried yet shows what is luck.
  */
 import { play, type Fleet, type Result } from '../test/simulation/fleet/fleet.ts'
 import * as held from '../test/simulation/fleet/held-out-loads.ts'
@@ -42,8 +42,10 @@ const others: readonly Kind[] = [
   (size, seed) => held.quiet(seed + 15, size * 100),
 ]
 
-const isHeldOut = process.argv[2] === 'held-out'
-const only = process.argv[isHeldOut ? 3 : 2]
+const args = process.argv.slice(2)
+const isHeldOut = args[0] === 'held-out'
+const seed = Number(args.find((arg) => /^\d+$/.test(arg)) ?? (isHeldOut ? 100 : 0))
+const only = args.find((arg) => arg !== 'held-out' && !/^\d+$/.test(arg))
 const shown: readonly PolicyName[] = isHeldOut ? ['least busy', 'prefix', 'oracle'] : policyNames
 const heads = [...shown.map((name) => name[0]!.toUpperCase() + name.slice(1)), 'Hits of oracle', 'Rate of least busy']
 console.log(`| Load | Engines | Replicas | ${heads.join(' | ')} |`)
@@ -51,8 +53,8 @@ console.log(`| --- | --: | --: | ${heads.map(() => '--:').join(' | ')} |`)
 for (const kind of isHeldOut ? [...usual, ...others] : usual) {
   if (only !== undefined && kind(1, 0).name !== only) continue
   for (const { engines, replicas } of fleets) {
-    const load = kind(Math.max(engines, replicas), isHeldOut ? 100 : 0)
-    const fleet: Fleet = { engines, replicas, cacheTokens: 200_000, seed: isHeldOut ? 77 : 9 }
+    const load = kind(Math.max(engines, replicas), seed)
+    const fleet: Fleet = { engines, replicas, cacheTokens: 200_000, seed: seed + 9 }
     const results = new Map(shown.map((policy) => [policy, play(load, policy, fleet)]))
     const [busy, prefix, oracle] = (['least busy', 'prefix', 'oracle'] as const).map((policy) => results.get(policy)!)
     const cells = [

@@ -8,6 +8,20 @@ export default [
     tests: ['unit/warm-prefixes', 'simulation/fleet/fleet'],
   },
   {
+    name: 'prefix-copied-by-chance',
+    file: 'src/core/prefix/choose.ts',
+    find: 'Math.min(best.load - idlest.load, usualLoad(state, best) - usualLoad(state, idlest))',
+    replace: 'best.load - idlest.load',
+    tests: ['unit/warm-prefixes'],
+  },
+  {
+    name: 'prefix-replicas-disagree-by-chance',
+    file: 'src/core/prefix/choose.ts',
+    find: '(knowsMost(prompt, best) ? 1 : Math.max(1, chance))',
+    replace: '1',
+    tests: ['unit/warm-prefixes'],
+  },
+  {
     name: 'prefix-beginning-evicted-first',
     file: 'src/core/prefix/warm-prefixes.ts',
     find: 'for (let block = prompt.keys.length - 1; block >= 0; block--) {',

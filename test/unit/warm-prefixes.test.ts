@@ -87,6 +87,26 @@ describe('the address for a prompt', () => {
     assert.ok(Math.min(...loads) > 8, `every address took part: ${loads.join()}`)
   })
 
+  it('stays where it is warm if another one is idle only now and then', () => {
+    const state = warmPrefixes(names.slice(0, 2), CAPACITY)
+    const home = send(state, promptOf(prose(8000, 7)), [0, 0])
+    for (let request = 0; request < 400; request++) {
+      const loads = [3, 3]
+      loads[home]! += request % 2 === 0 ? 2 : -2
+      assert.equal(send(state, promptOf(prose(8000, 7) + `question ${request}`), loads), home, `request ${request}`)
+    }
+  })
+
+  it('is the same for replicas that do not know a prefix, although their own calls differ by chance', () => {
+    const busy = [8, 8, 8, 8]
+    for (let seed = 1; seed <= 20; seed++) {
+      const prompt = promptOf(prose(3000, seed))
+      const { index } = choose(warmPrefixes(names, CAPACITY), prompt, busy)!
+      const more = busy.map((load, at) => (at === index ? load + 3 : load - 1))
+      assert.equal(choose(warmPrefixes(names, CAPACITY), prompt, more)?.index, index)
+    }
+  })
+
   it('is the least busy one if the prompt has no blocks', () => {
     const empty: Prompt = { keys: [], ends: [], characters: 10, opening: 0, previous: 0 }
     assert.equal(choose(warmPrefixes(names, CAPACITY), empty, [3, 2, 0, 1])?.index, 2)

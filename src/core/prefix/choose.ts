@@ -48,7 +48,8 @@ export function choose(
   const best = leastOf(open, ({ work }) => work)
   const idlest = leastOf(open, ({ load }) => load)
   if (!best || !idlest) return undefined
-  const extraCalls = best.load - idlest.load
+  // One look may find a difference by chance. One that has lasted is there because the idle address lacks what is asked for.
+  const extraCalls = Math.min(best.load - idlest.load, usualLoad(state, best) - usualLoad(state, idlest))
   let debt: Choice['debt']
   if (idlest.depth < best.depth && extraCalls > 0) {
     // As in the ski rental problem: waiting at a busy address has cost as much by now as reading the prefix once more.
@@ -57,16 +58,18 @@ export function choose(
     const price = (charactersIn(prompt, best.depth) - charactersIn(prompt, idlest.depth)) * (idlest.load + 1)
     const isDue = owed >= price
     debt = { key, characters: isDue ? 0 : owed }
-    if (isDue) return { index: idlest.index, depth: idlest.depth, deepest, debt, isDivided: false }
+    if (isDue) return { index: idlest.index, depth: idlest.depth, deepest, debt, isDivided: false, loads }
   }
   // This replica knows nothing of the turn before.
   const isDivided = best.depth < prompt.previous
-  // Where hardly a prompt begins like an earlier one, nothing is gained by agreeing on an address.
-  const tolerance = Math.max(LOAD_TOLERANCE, average + 1 - best.load) * Math.min(1, state.recurrence * 2)
+  // Another replica may know a prefix that this one does not, so it is worth more to agree on its address.
+  const usualMost = average + (knowsMost(prompt, best) ? 1 : Math.max(1, chance))
+  // Where hardly a prompt begins like an earlier one, nothing is gained by agreeing.
+  const tolerance = Math.max(LOAD_TOLERANCE, usualMost - best.load) * Math.min(1, state.recurrence * 2)
   // It is worth more to find that turn than to have less company.
   const free = isDivided ? open : open.filter(({ load }) => load <= best.load + tolerance)
   const { index, depth } = prompt.previous > 0 && !isDivided ? best : agreedOn(state, prompt, free, best)
-  return { index, depth, deepest, debt, isDivided }
+  return { index, depth, deepest, debt, isDivided, loads }
 }
 
 /** An address that may get the prompt. */
@@ -84,12 +87,21 @@ function agreedOn(state: WarmPrefixes, prompt: Prompt, free: readonly Open[], be
   const isDivided = previous > 0 || state.divided.has(keys[0] ?? -1)
   // Behind a known prefix, it is the conversation that should stay at one address. A prefix that is new goes to one
   // address, whatever follows it.
-  const isKnown = charactersIn(prompt, Math.min(best.depth, opening)) >= charactersIn(prompt, opening) * MOST
-  const key = keys[isDivided || isKnown ? opening - 1 : best.depth]
+  const key = keys[isDivided || knowsMost(prompt, best) ? opening - 1 : best.depth]
   if (key === undefined) return best
   const candidates = isDivided ? free : free.filter(({ depth }) => depth === best.depth)
   const hash = spread(key / 2 ** 20)
   return leastOf(candidates, ({ index }) => spread(hash ^ state.addresses[index]!.hash)) ?? best
+}
+
+/** Whether an address has most of what the conversation began with. */
+function knowsMost(prompt: Prompt, { depth }: Open): boolean {
+  const { opening } = prompt
+  return charactersIn(prompt, Math.min(depth, opening)) >= charactersIn(prompt, opening) * MOST
+}
+
+function usualLoad(state: WarmPrefixes, { index }: Open): number {
+  return state.addresses[index]!.usualLoad
 }
 
 function workAt(prompt: Prompt, depth: number): number {

@@ -22,6 +22,8 @@ interface WarmAddress {
    * that it follows, so it is dropped before them too, and what is left of a prompt is its beginning.
    */
   readonly blocks: Map<number, number>
+  /** The calls in flight when the latest prompts came, as an average. */
+  usualLoad: number
   /** Whether its engine has ever said that something was cached. Not every engine does. */
   isTelling: boolean
   /** How often in a row nothing was cached of a prompt that should have been. */
@@ -50,12 +52,16 @@ export interface Choice {
   readonly debt: { readonly key: number; readonly characters: number } | undefined
   /** Another replica has sent the turn before. */
   readonly isDivided: boolean
+  /** The calls in flight at each address; undefined: not to be used. */
+  readonly loads: readonly (number | undefined)[]
 }
 
 /** Beyond this, blocks are forgotten however large the caches are. A block takes about 100 bytes here. */
 const MAX_BLOCKS = 1_000_000
 /** About this many prompts say how often a beginning recurs. */
 const PROMPTS_REMEMBERED = 50
+/** About this many prompts say how busy an address usually is. */
+const LOADS_REMEMBERED = 100
 /** Prefixes with debts, and divided conversations. */
 const MAX_NOTES = 10_000
 /** The cache of an engine that was restarted is empty. One surprise may be a prompt that was evicted. */
@@ -70,6 +76,7 @@ export function warmPrefixes(names: readonly string[], capacity: number): WarmPr
       capacity,
       held: 0,
       blocks: new Map(),
+      usualLoad: 0,
       isTelling: false,
       surprises: 0,
     })),
@@ -94,8 +101,9 @@ export function saltedPrompt({ blocks, characters, opening, previous }: PromptBl
 }
 
 /** Remembers that an address is sent a prompt. */
-export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided }: Choice, prompt: Prompt): void {
+export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided, loads }: Choice, prompt: Prompt): void {
   state.recurrence += ((deepest > 0 ? 1 : 0) - state.recurrence) / PROMPTS_REMEMBERED
+  for (const [at, it] of state.addresses.entries()) it.usualLoad += ((loads[at] ?? 0) - it.usualLoad) / LOADS_REMEMBERED
   const address = state.addresses[index]
   const first = prompt.keys[0]
   if (!address || first === undefined) return
