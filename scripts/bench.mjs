@@ -12,6 +12,7 @@ const benches = {
   tokens: 'tokens.ts',
   held: 'held.ts',
   growth: 'growth.ts',
+  start: 'start.ts',
   overload: 'overload.ts',
   uploads: 'uploads.ts',
   'console-rows': 'console-rows.ts',
