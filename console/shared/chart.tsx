@@ -163,11 +163,15 @@ function optionsOf(
         width: 2,
         dash: [...(dashes[index] ?? [])],
         spanGaps: false,
-        points: { show: lines[index]?.values.filter((it) => it !== null).length === 1 },
+        points: { show: isSinglePoint },
       })),
     ],
   }
 }
+
+/** A line through one point would not be seen. More come while the page is open. */
+const isSinglePoint = (self: uPlot, series: number): boolean =>
+  [...(self.data[series] ?? [])].filter((it) => it !== null).length === 1
 
 const steps = Array.from({ length: 22 }, (_, index) => [1, 2, 5].map((it) => it * 10 ** (index - 9))).flat()
 

@@ -69,8 +69,7 @@ export function KeysPage<Key extends KeyRow>({
                   title: 'Key',
                   cell: (key) => (
                     <>
-                      {key.name ?? <span class="soft">no name</span>}
-                      {mark?.(key)}
+                      {key.name ?? <span class="soft">no name</span>} {mark?.(key)}
                       <br />
                       <code class="small soft">{key.id}</code>
                     </>

@@ -119,17 +119,23 @@ export function InvoicePage() {
   const [isCrediting, setCrediting] = useState(false)
   return (
     <>
-      <PageHead title={number}>
-        <a class="button" href={`/admin/v1/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
-          PDF
-        </a>
-        <button type="button" onClick={() => setCrediting(true)}>
-          Credit
-        </button>
-      </PageHead>
+      {loaded.state === 'ready' ? null : <PageHead title={number} />}
       <Ready of={loaded}>
         {(document) => (
           <>
+            <PageHead
+              title={`${document.title} ${number}`}
+              about={`${document.workspace}, ${date(document.period_from)} to ${date(document.period_to)}`}
+            >
+              <a class="button" href={`/admin/v1/invoices/${number}?format=pdf`} target="_blank" rel="noreferrer">
+                PDF
+              </a>
+              {document.adjusts === null ? (
+                <button type="button" onClick={() => setCrediting(true)}>
+                  Credit
+                </button>
+              ) : null}
+            </PageHead>
             <InvoiceView of={document} />
             {isCrediting ? <Credit of={document} close={() => setCrediting(false)} /> : null}
           </>

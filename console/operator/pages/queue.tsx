@@ -56,7 +56,7 @@ export function QueuePage() {
               summary={
                 now.wait_ms_p95 === null
                   ? 'Nobody was admitted in the last five minutes.'
-                  : `Half of the requests waited ${milliseconds(now.wait_ms_p50 ?? 0)} or less, 95 of 100 ${milliseconds(now.wait_ms_p95)}.`
+                  : `Half of the requests waited up to ${milliseconds(now.wait_ms_p50 ?? 0)}, 95 of 100 up to ${milliseconds(now.wait_ms_p95)}.`
               }
               times={times}
               unit="second"

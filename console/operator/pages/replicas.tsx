@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { lookAgain } from '../../shared/live.ts'
-import { bytes, count, milliseconds, time } from '../../shared/format.ts'
-import { PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
+import { bytes, count, milliseconds } from '../../shared/format.ts'
+import { Moment, PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { live } from '../live.ts'
 
@@ -39,8 +39,8 @@ export function ReplicasPage() {
                   title: 'Replica',
                   cell: ({ name }) => (
                     <>
-                      <code class="small">{name}</code>
-                      {name === here ? <span class="chip beside">answers this page</span> : null}
+                      <code class="small">{name}</code>{' '}
+                      {name === here ? <span class="chip">answers this page</span> : null}
                     </>
                   ),
                 },
@@ -50,7 +50,7 @@ export function ReplicasPage() {
                     draining ? <State is="warn">Draining</State> : <State is="good">Serving</State>,
                 },
                 { title: 'Version', cell: ({ version }) => version },
-                { title: 'Since', cell: ({ started_at: at }) => time(at) },
+                { title: 'Since', cell: ({ started_at: at }) => <Moment at={at} /> },
                 { title: 'In flight', isNumber: true, cell: (it) => count(it.in_flight_requests) },
                 { title: 'Waiting', isNumber: true, cell: (it) => count(it.queue_depth) },
                 {

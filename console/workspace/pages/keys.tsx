@@ -12,7 +12,7 @@ export function KeysPage() {
     <Keys
       about="Give each program a key of its own, so that you see what it uses and can revoke it alone."
       pages={pages}
-      mark={(key) => (key.is_current ? <span class="chip accent beside">this session</span> : null)}
+      mark={(key) => (key.is_current ? <span class="chip accent">this session</span> : null)}
       columns={[
         { title: 'Requests this month', isNumber: true, cell: ({ requests }) => count(requests) },
         { title: 'Tokens', isNumber: true, cell: (key) => brief(key.input_tokens + key.output_tokens) },

@@ -15,14 +15,16 @@ export function reportQueries(database: Database): ReportStore {
   const { selectTexts } = database.dialect
   return {
     async recentRequests(asked) {
-      const { where, values } = rowsBefore(asked)
       const newestFirst = 'ORDER BY settled_at DESC, request_id DESC'
+      const all = rowsBefore(asked)
       const [last] = await readRows(
         database,
-        `SELECT settled_at, request_id FROM ledger WHERE ${where} ${newestFirst} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
-        ...values,
+        `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${newestFirst} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
+        ...all.values,
       )
       const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
+      // The index takes one lower bound alone, and goes on to the first row of all with a bound that it does not take.
+      const { where, values } = rowsBefore(end ? { ...asked, from: end.settledAt } : asked)
       const filters = filtersOf(asked, end)
       const found = await readRows(
         database,
