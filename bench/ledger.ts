@@ -3,14 +3,14 @@
  * sends batches of 100 rows (500 requests a second) or 1,000, and in PostgreSQL itself. It starts its own PostgreSQL on
  * loopback, with fsync off: a disk takes time, but no CPU time.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LedgerStore } from '../src/ports/ledger.ts'
 import { openStoreHere } from '../src/store/open.ts'
 import { sampleRow } from '../test/support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../test/support/postgres-server.ts'
-import { cpuMicroseconds, median } from './measuring.ts'
+import { childrenOf, cpuMicroseconds, median } from './measuring.ts'
 
 const ROWS = 20_000
 const WARM_UP_ROWS = 20_000
@@ -63,14 +63,5 @@ async function add(store: LedgerStore, batch: number, count: number): Promise<vo
 
 /** Of all its processes. */
 function databaseMicros({ pid }: PostgresServer): number {
-  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
-  return children.reduce((sum, child) => sum + cpuMicroseconds(Number(child)), 0)
-}
-
-function parentOf(pid: string): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1])
-  } catch {
-    return 0
-  }
+  return childrenOf(pid).reduce((sum, child) => sum + cpuMicroseconds(child), 0)
 }

@@ -19,17 +19,22 @@ export interface WeirProcess {
 }
 
 /** What another run left in a folder is served as it is. */
-export interface BenchFolders {
+export interface BenchOptions {
   readonly modelsDirectory?: string | undefined
   /** A folder that is kept when the service has stopped. */
   readonly kept?: string | undefined
+  /** How many processes serve. Then `pid` is of the one that starts them. */
+  readonly workers?: number
 }
 
 /**
  * `config` is merged into weir.yaml. Weir listens on free ports, runs with the Node options of the bench, and uses the
  * embedded models in `modelsDirectory`.
  */
-export async function startWeir(config: object, { modelsDirectory, kept }: BenchFolders = {}): Promise<WeirProcess> {
+export async function startWeir(
+  config: object,
+  { modelsDirectory, kept, workers }: BenchOptions = {},
+): Promise<WeirProcess> {
   const folder = kept ?? mkdtempSync(join(tmpdir(), 'weir-bench-'))
   const file = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')
@@ -40,14 +45,20 @@ export async function startWeir(config: object, { modelsDirectory, kept }: Bench
   const server = { port: 0, admin_port: 0, drain_ms: 0 }
   const rateLimit = { requests_per_minute: 100_000_000 }
   writeFileSync(file, JSON.stringify({ server, data_dir: dataDir, rate_limit: rateLimit, ...config }))
-  return startIn(folder, dataDir, kept !== undefined)
+  return startIn(folder, dataDir, { isKept: kept !== undefined, workers })
 }
 
-async function startIn(folder: string, dataDir: string, isKept: boolean): Promise<WeirProcess> {
+interface Start {
+  readonly isKept: boolean
+  readonly workers: number | undefined
+}
+
+async function startIn(folder: string, dataDir: string, start: Start): Promise<WeirProcess> {
   const main = new URL('../src/main.ts', import.meta.url).pathname
   const log = join(folder, 'weir.log')
   const stdio = ['ignore', 'pipe', openSync(log, 'w')] as const
-  const args = [...process.execArgv, main, 'serve', '--config', join(folder, 'weir.yaml')]
+  const workers = start.workers === undefined ? [] : ['--workers', String(start.workers)]
+  const args = [...process.execArgv, main, 'serve', '--config', join(folder, 'weir.yaml'), ...workers]
   const startedAt = performance.now()
   const child = spawn(process.execPath, args, { stdio: [...stdio] })
   // A failed bench must not leave a service running.
@@ -72,11 +83,11 @@ async function startIn(folder: string, dataDir: string, isKept: boolean): Promis
     async restarted(whileStopped) {
       await ended()
       whileStopped()
-      return startIn(folder, dataDir, isKept)
+      return startIn(folder, dataDir, start)
     },
     async stop() {
       await ended()
-      if (!isKept) rmSync(folder, { recursive: true, force: true })
+      if (!start.isKept) rmSync(folder, { recursive: true, force: true })
     },
   }
 }

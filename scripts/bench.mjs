@@ -9,6 +9,7 @@ const benches = {
   admission: 'admission.ts',
   'admission-redis': 'admission-redis.ts',
   ledger: 'ledger.ts',
+  workers: 'workers.ts',
   tokens: 'tokens.ts',
   held: 'held.ts',
   growth: 'growth.ts',

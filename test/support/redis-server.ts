@@ -11,6 +11,7 @@ import { eventually } from './waiting.ts'
 export interface RedisServer {
   readonly url: string
   readonly port: number
+  readonly pid: number
   /** Faster than the port. */
   readonly socket: string
   /** Ends the process at once, as a crash would. */
@@ -64,6 +65,9 @@ export async function startRedis(): Promise<RedisServer> {
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
+    get pid() {
+      return child?.pid ?? 0
+    },
     socket,
     start,
     kill,
