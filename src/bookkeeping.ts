@@ -21,8 +21,8 @@ export interface Bookkeeping {
   readonly ledger: Ledger
   /** Whose journal this process writes, and whose it found here and delivered; undefined: nobody else writes to the store. */
   readonly journal: { readonly owner: string; readonly predecessor: string } | undefined
-  /** Whether requests can be recorded. */
-  isReady(): boolean
+  /** `isReady`: whether requests can be recorded. */
+  readiness(): { readonly isReady: boolean; readonly isDatabaseUp: boolean }
   close(): Promise<void>
 }
 
@@ -69,8 +69,12 @@ export async function openBookkeeping(
     books: settledReads(reader, ledger),
     ledger,
     journal: owner && { owner: owner.next, predecessor: owner.earlier },
-    // While PostgreSQL is away, the journal takes the rows. Another SQLite will not come.
-    isReady: () => ledger.status().healthy && (databaseUrl !== undefined || (store.isUp() && reader.isUp())),
+    readiness() {
+      const { healthy, isStoreFailing } = ledger.status()
+      const isOpen = store.isUp() && reader.isUp()
+      // While PostgreSQL is away, the journal takes the rows. Another SQLite will not come.
+      return { isReady: healthy && (databaseUrl !== undefined || isOpen), isDatabaseUp: isOpen && !isStoreFailing }
+    },
     close: () => everything.disposeAsync(),
   }
 }

@@ -182,7 +182,7 @@ async function assemble(
   const readiness = () => {
     const addresses = [...engines.addresses()].map(([, { isUp }]) => isUp)
     return {
-      isReady: bookkeeping.isReady(),
+      ...bookkeeping.readiness(),
       engines: { up: addresses.filter((isUp) => isUp).length, down: addresses.filter((isUp) => !isUp).length },
       coordination: coordination.state(),
       isDraining: draining.isOn(),

@@ -8,6 +8,7 @@ import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import type { CoordinationState } from './ports/coordination.ts'
 import { isServiceRunning } from './store/sqlite/service-lock.ts'
+import { mergedCacheUse } from './workers/cache-use.ts'
 import { serviceDirectories } from './workers/directories.ts'
 
 /**
@@ -144,16 +145,14 @@ export async function contradictedCountsOf(dataDir: string): Promise<readonly Co
 
 /** How much of its input was cached, by key and model, since the running service started; undefined when none is running. */
 export async function cacheUseOf(dataDir: string): Promise<readonly CacheUseEntry[] | undefined> {
-  const socket = findService(dataDir)?.socket
-  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/cache-use')
-  return (answered as { readonly entries?: readonly CacheUseEntry[] } | undefined)?.entries
+  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => ask(socket, 'GET', '/cache-use')))
+  const entries = answers.flatMap((it) => (it as { entries?: readonly CacheUseEntry[] } | undefined)?.entries ?? [])
+  return answers.some((it) => it !== undefined) ? mergedCacheUse(entries) : undefined
 }
 
 /** The replicas, as the running service knows them; undefined when none is running. */
 export async function replicasOf(dataDir: string): Promise<ReplicaListing | undefined> {
-  const socket = findService(dataDir)?.socket
-  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/replicas')
-  return answered as ReplicaListing | undefined
+  return (await askAny(dataDir, 'GET', '/replicas')) as ReplicaListing | undefined
 }
 
 /** Undefined when no service is running. */
@@ -161,9 +160,7 @@ export async function drainReplica(
   dataDir: string,
   name: string,
 ): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
-  const socket = findService(dataDir)?.socket
-  const answered =
-    socket === undefined ? undefined : await ask(socket, 'POST', `/drain?name=${encodeURIComponent(name)}`)
+  const answered = await askAny(dataDir, 'POST', `/drain?name=${encodeURIComponent(name)}`)
   return answered as { asked: true } | { error: string } | undefined
 }
 
@@ -173,8 +170,7 @@ interface CountsAnswer {
 
 /** The settings that the running service goes by; undefined when none is running. */
 export async function settingsInForce(dataDir: string): Promise<readonly Setting[] | undefined> {
-  const socket = findService(dataDir)?.socket
-  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/settings')
+  const answered = await askAny(dataDir, 'GET', '/settings')
   return (answered as { settings?: readonly Setting[] } | undefined)?.settings
 }
 
@@ -210,6 +206,15 @@ async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: stri
 /** It has a code, so that it is shown in one line, without a hint to --debug. */
 function failure(message: string): Error {
   return Object.assign(new Error(message), { code: 'ERR_SERVICE' })
+}
+
+/** The first answer of the service or one of its workers, since one of them may be starting or leaving; undefined when none answers. */
+async function askAny(dataDir: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
+  for (const { socket } of findServices(dataDir)) {
+    const answered = await ask(socket, method, path)
+    if (answered !== undefined) return answered
+  }
+  return undefined
 }
 
 /** undefined when nobody is listening. */

@@ -158,9 +158,11 @@ const rules: readonly Rule[] = [
       'ports/contradicted-counts.ts',
       'ports/coordination.ts',
       'store/sqlite/service-lock.ts',
+      'workers/cache-use.ts',
       'workers/directories.ts',
     ],
   },
+  { part: 'workers/cache-use.ts', may: ['ports/cache-use.ts'] },
   { part: 'workers/directories.ts', may: [], packages: ['node:fs', 'node:path'] },
   // Several replicas as processes of one machine.
   {
@@ -318,6 +320,7 @@ const rules: readonly Rule[] = [
       'compose.ts',
       'config.ts',
       'workers',
+      'workers/directories.ts',
       'running-service.ts',
       'system-clock.ts',
       'version.ts',

@@ -8,11 +8,13 @@ import { parseMonth } from '../src/core/money/sydney-time.ts'
 import { journalFiles } from '../src/ledger/journal-files.ts'
 import { openJournal } from '../src/ledger/journal.ts'
 import type { Store } from '../src/ports/store.ts'
+import { deliverLeftJournals } from '../src/commands/left-journals.ts'
 import { journalFolder } from '../src/settled-books.ts'
 import { openMove } from '../src/store/move.ts'
 import { openStore } from '../src/store/open.ts'
 import { takeServiceLock } from '../src/store/sqlite/service-lock.ts'
 import { systemClock } from '../src/system-clock.ts'
+import { workerDirectory } from '../src/workers/directories.ts'
 import { testBooks } from './support/books.ts'
 import { cli } from './support/cli.ts'
 import { sampleIntent, sampleRow } from './support/ledger-samples.ts'
@@ -31,6 +33,18 @@ describe('weir migrate and weir journal ship', () => {
     await server.remove()
     rmSync(folder, { recursive: true, force: true })
   })
+
+  /** What a service leaves that is killed. */
+  async function leaveJournal(dataDir: string, rows: readonly string[], open: readonly string[] = []): Promise<void> {
+    mkdirSync(dataDir, { recursive: true })
+    const files = journalFiles(journalFolder(dataDir))
+    const journal = openJournal({ files, firstSegment: 1, clock: systemClock, grew() {} })
+    await journal.prepare()
+    for (const id of open) journal.note(sampleIntent(id))
+    await Promise.all(rows.map((id) => journal.settle(sampleRow(id))))
+    await journal.flush()
+    journal.close()
+  }
 
   /** Books with everything in them: rows of two months, an invoice, a note, an operator's entries. */
   async function filledBooks() {
@@ -160,18 +174,42 @@ describe('weir migrate and weir journal ship', () => {
     }
   })
 
+  it('is not needed for workers that there are no more: a start delivers what they left, unless they run', async () => {
+    const databaseUrl = await server.createDatabase()
+    const dataDir = join(folder, 'fewer')
+    for (const number of [1, 2, 3, 4]) {
+      await leaveJournal(workerDirectory(dataDir, number), [`of ${number}`, `more of ${number}`], [`open of ${number}`])
+    }
+    await leaveJournal(dataDir, ['of a service without workers'])
+    const lock = takeServiceLock(workerDirectory(dataDir, 4))
+    try {
+      const delivered = await deliverLeftJournals(dataDir, databaseUrl, 1)
+      const [alone, second, third, fourth] = delivered
+      assert.deepEqual(alone, { directory: dataDir, rows: 1, interrupted: 0, damaged: 0 })
+      const found = { rows: 2, interrupted: 1, damaged: 0 }
+      assert.deepEqual(second, { directory: workerDirectory(dataDir, 2), ...found })
+      assert.deepEqual(third, { directory: workerDirectory(dataDir, 3), ...found })
+      assert.match(fourth && 'failure' in fourth ? fourth.failure : '', /another service is running on \S+worker-4/)
+      assert.equal(delivered.length, 4, 'the first one is for the worker that runs there')
+    } finally {
+      lock.close()
+    }
+    const again = await deliverLeftJournals(dataDir, databaseUrl, 1)
+    assert.deepEqual(
+      again.map(({ directory }) => directory),
+      [workerDirectory(dataDir, 4)],
+    )
+    const store = await openStore({ dataDir, databaseUrl, exclusive: false })
+    const rows = await store.usage({ workspaceId: 'ws_1', ...always, limit: 100 })
+    await store.close()
+    assert.equal(rows.length, 10, 'three of each worker, and one')
+  })
+
   it('ships the journal of a service that will not start again, once, and settles what was open at nothing', async () => {
     const databaseUrl = await server.createDatabase()
     const environment = { WEIR_DATABASE_URL: databaseUrl }
     const dataDir = join(folder, 'dead')
-    mkdirSync(dataDir)
-    const files = journalFiles(journalFolder(dataDir))
-    const journal = openJournal({ files, firstSegment: 1, clock: systemClock, grew() {} })
-    await journal.prepare()
-    journal.note(sampleIntent('open'))
-    await Promise.all(['a', 'b'].map((id) => journal.settle(sampleRow(id))))
-    await journal.flush()
-    journal.close()
+    await leaveJournal(dataDir, ['a', 'b'], ['open'])
 
     const ship = () => cli(['journal', 'ship', dataDir, '--json'], { environment })
     const lock = takeServiceLock(dataDir)

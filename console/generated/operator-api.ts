@@ -932,7 +932,12 @@ export interface Operations {
     path: {}
     query: {}
     body: undefined
-    answer: { status: 'ready'; engines: { up: number; down: number }; coordination: 'alone' | 'joined' | 'apart' }
+    answer: {
+      status: 'ready'
+      engines: { up: number; down: number }
+      coordination: 'alone' | 'joined' | 'apart'
+      database: 'up' | 'away'
+    }
   }
 }
 

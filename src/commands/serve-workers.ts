@@ -2,6 +2,7 @@ import { ConfigError } from '../core/checked-yaml.ts'
 import type { Config } from '../config.ts'
 import { startWorkers } from '../workers/supervise.ts'
 import { CommandFailed, UsageError } from './command.ts'
+import { deliverLeftJournals } from './left-journals.ts'
 import { stopSignal } from './stop-signal.ts'
 
 const WORKERS_MAX = 256
@@ -14,9 +15,19 @@ export function workersOf(text: string | undefined): number | undefined {
   return count
 }
 
+/** What workers share. */
+export interface SharedBooks {
+  readonly dataDir: string
+  readonly databaseUrl: string
+}
+
 /** Workers are replicas, so they need what replicas share. */
-export function requireShared({ redisUrl, databaseUrl }: Pick<Config, 'redisUrl' | 'databaseUrl'>): void {
-  if (redisUrl !== undefined && databaseUrl !== undefined) return
+export function requireShared({
+  redisUrl,
+  databaseUrl,
+  dataDir,
+}: Pick<Config, 'redisUrl' | 'databaseUrl' | 'dataDir'>): SharedBooks {
+  if (redisUrl !== undefined && databaseUrl !== undefined) return { dataDir, databaseUrl }
   const missing = [
     ...(redisUrl === undefined ? ['Redis (coordination, or WEIR_REDIS_URL)'] : []),
     ...(databaseUrl === undefined ? ['PostgreSQL (database, or WEIR_DATABASE_URL)'] : []),
@@ -29,7 +40,7 @@ export function requireShared({ redisUrl, databaseUrl }: Pick<Config, 'redisUrl'
 }
 
 /** Runs the workers until a signal comes. They write to the same output. */
-export async function runWorkers(count: number, args: readonly string[]): Promise<void> {
+export async function runWorkers(count: number, shared: SharedBooks, args: readonly string[]): Promise<void> {
   const workers = startWorkers({
     count,
     // This program itself.
@@ -37,8 +48,7 @@ export async function runWorkers(count: number, args: readonly string[]): Promis
     args: ['serve', ...args],
     events: {
       ended(worker, how, againInMs) {
-        const line = { level: 40, time: new Date().toISOString(), worker, how, again_in_ms: againInMs }
-        process.stderr.write(`${JSON.stringify({ ...line, msg: 'a worker has ended; another takes its place' })}\n`)
+        log(40, { worker, how, again_in_ms: againInMs }, 'a worker has ended; another takes its place')
       },
     },
   })
@@ -48,5 +58,20 @@ export async function runWorkers(count: number, args: readonly string[]): Promis
     throw new CommandFailed(message)
   })
   await Promise.race([started, signalled])
+  const delivered = deliver(shared, count)
   await workers.stop((await signalled).name)
+  await delivered
+}
+
+/** The workers serve meanwhile. */
+async function deliver({ dataDir, databaseUrl }: SharedBooks, count: number): Promise<void> {
+  for (const { directory, ...left } of await deliverLeftJournals(dataDir, databaseUrl, count)) {
+    if ('failure' in left) {
+      log(40, { directory, reason: left.failure }, `its journal is not delivered: run weir journal ship ${directory}`)
+    } else log(30, { directory, ...left }, 'delivered the journal of a directory that no worker uses any more')
+  }
+}
+
+function log(level: 30 | 40, details: object, msg: string): void {
+  process.stderr.write(`${JSON.stringify({ level, time: new Date().toISOString(), ...details, msg })}\n`)
 }

@@ -33,10 +33,7 @@ first-api-key in the data directory.
     const place = workerPlace(text(flags, 'worker'))
     if (flags.values['worker'] !== undefined && !place) throw new UsageError('--worker is what --workers starts')
     const configured = checkedConfig(flags)
-    if (workers !== undefined) {
-      requireShared(configured)
-      return runWorkers(workers, sameArgs(flags))
-    }
+    if (workers !== undefined) return runWorkers(workers, requireShared(configured), sameArgs(flags))
     const config = place ? workerConfig(configured, place) : configured
     const display = startDisplay(process, { isJson: flags.values['json'] === true })
     try {

@@ -8,6 +8,8 @@ export interface Readiness {
   /** How many addresses of engines answer, and how many do not. */
   readonly engines: { readonly up: number; readonly down: number }
   readonly coordination: CoordinationState
+  /** False while PostgreSQL does not answer. The journal takes the rows, within its bound. */
+  readonly isDatabaseUp: boolean
   /** It was asked to leave: newcomers are refused, and what runs is finished. */
   readonly isDraining: boolean
 }
@@ -25,7 +27,7 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
     openRoute(
       '/readyz',
       (exchange) => {
-        const { isReady, engines, coordination, isDraining } = readiness()
+        const { isReady, engines, coordination, isDatabaseUp, isDraining } = readiness()
         if (isDraining) {
           throw new ApiError('service_unavailable', 'The service is not ready: it is draining, and leaves soon.')
         }
@@ -33,7 +35,9 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
           throw new ApiError('service_unavailable', 'The service is not ready: Redis does not answer.')
         }
         if (!isReady) throw new ApiError('service_unavailable', 'The service is not ready.')
-        exchange.sendJson(JSON.stringify({ status: 'ready', engines, coordination }))
+        exchange.sendJson(
+          JSON.stringify({ status: 'ready', engines, coordination, database: isDatabaseUp ? 'up' : 'away' }),
+        )
       },
       {
         id: 'readiness',
@@ -42,14 +46,16 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
           'Answers 503 during a shutdown or a drain, while usage cannot be recorded, and while Redis has been silent for so ' +
           'long that this replica must not serve. Counts the engines that are up and down: a service whose engines ' +
           'are down is still ready to say so to its callers. `coordination` is `alone` without Redis, `joined` with ' +
-          'it, and `apart` while this replica serves its share without it.',
+          'it, and `apart` while this replica serves its share without it. `database` is `away` while PostgreSQL does not ' +
+          'answer: requests go on, and their rows are kept until it is back.',
         response: jsonResponse(
           Type.Object({
             status: Type.Literal('ready'),
             engines: Type.Object({ up: Type.Integer({ minimum: 0 }), down: Type.Integer({ minimum: 0 }) }),
             coordination: Type.Enum(['alone', 'joined', 'apart']),
+            database: Type.Enum(['up', 'away']),
           }),
-          { status: 'ready', engines: { up: 3, down: 0 }, coordination: 'alone' },
+          { status: 'ready', engines: { up: 3, down: 0 }, coordination: 'alone', database: 'up' },
         ),
         errors: ['request_timeout', 'service_unavailable'],
       },

@@ -71,8 +71,9 @@ export function journalLedger(
     },
     status() {
       const { failure, waiting, lagMs } = journal.status()
-      const { bytes, lagMs: journalLagMs } = projector.status()
-      return { healthy: !failure && !isFull() && !isAlone(), waiting, lagMs, journalBytes: bytes, journalLagMs }
+      const { bytes: journalBytes, lagMs: journalLagMs, isFailing: isStoreFailing } = projector.status()
+      const healthy = !failure && !isFull() && !isAlone()
+      return { healthy, waiting, lagMs, journalBytes, journalLagMs, isStoreFailing }
     },
     async flush() {
       await journal.flush()

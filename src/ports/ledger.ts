@@ -26,6 +26,8 @@ export interface LedgerStatus {
   /** Bytes of the journal that are not in the store yet, and how long the oldest of them have waited. */
   readonly journalBytes: number
   readonly journalLagMs: number
+  /** The store did not take the last rows that it was given. */
+  readonly isStoreFailing: boolean
 }
 
 /**

@@ -376,7 +376,12 @@ describe('engines: health and timeouts', { concurrency: true }, () => {
       [503, 'model_unavailable', 'model', '10', 'server_error'],
     )
     const readiness = await (await weir.call(`${weir.adminUrl}/readyz`, { key: null })).json()
-    assert.deepEqual(readiness, { status: 'ready', engines: { up: 0, down: 1 }, coordination: 'alone' })
+    assert.deepEqual(readiness, {
+      status: 'ready',
+      engines: { up: 0, down: 1 },
+      coordination: 'alone',
+      database: 'up',
+    })
     const up = `weir_engine_up{lane="meta/test-8b",address="${url}"}`
     assert.match(await (await weir.admin('GET', '/metrics')).text(), new RegExp(`^${RegExp.escape(up)} 0$`, 'm'))
     const rows = (await weir.ledger()).length

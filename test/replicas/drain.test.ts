@@ -132,6 +132,9 @@ describe('the replicas of a service', () => {
     assert.equal(late.headers.get('connection'), 'close')
     const lateRefusal = await refusalOf(late)
     assert.deepEqual([lateRefusal.status, lateRefusal.retryAfter], [503, '2'])
+    const authorization = `Bearer ${leaving.key}`
+    const models = await refusalOf(await fetch(`${leaving.base}/models`, { headers: { authorization } }))
+    assert.deepEqual([models.status, models.message], [503, 'This replica is draining. Try again.'])
     assert.match((await refusalOf(await ready(leaving))).message, /draining/)
     assert.equal((await fetch(leaving.base.replace('/api/v1', '/healthz'))).status, 200)
     assert.equal((await ready(staying)).status, 200)

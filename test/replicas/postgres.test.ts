@@ -61,8 +61,14 @@ describe('several services on one PostgreSQL', () => {
   const idsInLedger = async (): Promise<readonly string[]> =>
     (await services[0]!.ledger()).map(({ requestId }) => requestId)
 
-  const isReady = async ({ base }: WeirProcess): Promise<boolean> =>
-    (await fetch(base.replace('/api/v1', '/readyz'))).ok
+  /** What a service that is ready says of the database. */
+  const databaseOf = async ({ base }: WeirProcess): Promise<string> => {
+    const response = await fetch(base.replace('/api/v1', '/readyz'))
+    assert.equal(response.status, 200)
+    return ((await response.json()) as { database: string }).database
+  }
+  const allSay = async (state: string): Promise<boolean> =>
+    (await Promise.all(services.map(databaseOf))).every((it) => it === state)
 
   it('start at the same time, and make one set of tables, one workspace and one price', async () => {
     assert.match(key, /^weir_\w+$/, 'one of them made the first key')
@@ -101,7 +107,7 @@ describe('several services on one PostgreSQL', () => {
     const before = new Set(await idsInLedger())
     await postgres.kill()
     const ids = await Promise.all([...services, ...services, ...services].map((service) => idOf(ask(service))))
-    assert.deepEqual(await Promise.all(services.map(isReady)), [true, true, true])
+    await eventually('all are ready, and say that the database is away', () => allSay('away'))
     await eventually('the log tells', () =>
       services.every((service) => service.log().includes('the database takes no rows')),
     )
@@ -119,6 +125,7 @@ describe('several services on one PostgreSQL', () => {
     await eventually('the log tells that it is over', () =>
       services.every((service) => service.log().includes('the database takes rows again')),
     )
+    await eventually('the database is up', () => allSay('up'))
   })
 
   it('refuse to start without the database, in one line that says what to do and shows no password', async () => {

@@ -5,9 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { stringify } from 'yaml'
+import { journalFiles } from '../../src/ledger/journal-files.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
 import { borrowKey } from '../../src/running-service.ts'
+import { journalFolder } from '../../src/settled-books.ts'
+import { systemClock } from '../../src/system-clock.ts'
+import { workerDirectory } from '../../src/workers/directories.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -27,6 +33,15 @@ function pidOf(name: string): number {
 }
 
 const WORKERS = 3
+
+/** What a worker leaves that is killed. */
+async function leaveJournal(dataDir: string): Promise<void> {
+  const files = journalFiles(journalFolder(dataDir))
+  const journal = openJournal({ files, firstSegment: 1, clock: systemClock, grew() {} })
+  await journal.prepare()
+  await journal.settle(sampleRow('left', { workspaceId: 'another' }))
+  journal.close()
+}
 
 describe('weir serve --workers', () => {
   let redis: RedisServer
@@ -56,6 +71,7 @@ describe('weir serve --workers', () => {
       },
     })
     writeFileSync(join(folder, 'weir.yaml'), stringify(config))
+    await leaveJournal(workerDirectory(join(folder, 'data'), WORKERS + 1))
     child = startCli(
       ['serve', '--workers', String(WORKERS), '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')],
       {},
@@ -107,6 +123,12 @@ describe('weir serve --workers', () => {
     return data.length
   }
 
+  it('delivers what an earlier worker left that there is no more', async () => {
+    await eventually('it is delivered', () => log().includes('delivered the journal of a directory'))
+    const left = journalFolder(workerDirectory(join(folder, 'data'), WORKERS + 1))
+    assert.deepEqual(readdirSync(left), ['owner'])
+  })
+
   it('shares one port, one key and one ledger among the workers, each with a directory of its own', async () => {
     const answers = await Promise.all(
       Array.from({ length: 60 }, async () => {
@@ -117,7 +139,7 @@ describe('weir serve --workers', () => {
     )
     assert.deepEqual(new Set(answers), new Set([200]))
     const folders = readdirSync(join(folder, 'data')).filter((name) => name.startsWith('worker-'))
-    assert.deepEqual(folders.toSorted(), ['worker-1', 'worker-2', 'worker-3'])
+    assert.deepEqual(folders.toSorted(), ['worker-1', 'worker-2', 'worker-3', 'worker-4'])
     assert.equal(await settledRequests(), 60)
   })
 

@@ -22,6 +22,7 @@ import type { Reloads } from '../../src/ports/changes.ts'
 import {
   askService,
   borrowKey,
+  cacheUseOf,
   drainReplica,
   findService,
   publishService,
@@ -241,6 +242,25 @@ describe('a command', () => {
     assert.deepEqual(asked, ['drain one'])
     assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
     assert.equal(await replicasOf(emptyFolder(t)), undefined)
+  })
+
+  it('is answered by any of its workers, whichever is being replaced', async (t) => {
+    const dataDir = emptyFolder(t)
+    const [first, second] = [workerDirectory(dataDir, 1), workerDirectory(dataDir, 2)]
+    for (const directory of [first, second]) mkdirSync(directory)
+    // The successor of the first holds its lock, and has not replaced its note yet.
+    const killed = await runPublished(t, first)
+    const note = readFileSync(join(first, 'service.json'))
+    await killed.stop()
+    writeFileSync(join(first, 'service.json'), note)
+    const lock = takeServiceLock(first)
+    t.after(() => lock.close())
+    const { asked } = await runPublished(t, second)
+    assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
+    assert.deepEqual(await drainReplica(dataDir, 'one'), { asked: true })
+    assert.equal((await settingsInForce(dataDir))?.length, 1)
+    assert.deepEqual(await cacheUseOf(dataDir), [])
+    assert.deepEqual(asked, ['drain one'])
   })
 
   it('makes it read the catalog again, by force only if asked to', async (t) => {

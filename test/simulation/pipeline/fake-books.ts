@@ -102,7 +102,7 @@ export function fakeLedger(
         })
       })
     },
-    status: () => ({ healthy: true, waiting: 0, lagMs: 0, journalBytes: 0, journalLagMs: 0 }),
+    status: () => ({ healthy: true, waiting: 0, lagMs: 0, journalBytes: 0, journalLagMs: 0, isStoreFailing: false }),
     readable: () => Promise.resolve(),
     flush: () => Promise.resolve(),
   }

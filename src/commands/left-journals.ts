@@ -1,0 +1,36 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { segmentsAmong } from '../core/journal/segment-names.ts'
+import { journalFolder, shipJournal, type LeftBehind } from '../settled-books.ts'
+import { hasLedger } from '../store/open.ts'
+import { serviceDirectories, workerDirectory } from '../workers/directories.ts'
+
+/** What became of a journal that no worker will open again. */
+export type Delivery = { readonly directory: string } & (LeftBehind | { readonly failure: string })
+
+/**
+ * Delivers the journals of directories that none of these workers uses: there were more of them when the service crashed, or
+ * it had none. A directory whose service runs is left alone; its lock says so.
+ */
+export async function deliverLeftJournals(
+  dataDir: string,
+  databaseUrl: string,
+  workers: number,
+): Promise<readonly Delivery[]> {
+  const inUse = new Set(Array.from({ length: workers }, (_, index) => workerDirectory(dataDir, index + 1)))
+  const deliveries: Delivery[] = []
+  const left = serviceDirectories(dataDir).filter((directory) => !inUse.has(directory) && hasJournal(directory))
+  // A journal beside an SQLite ledger belongs to it.
+  for (const directory of left.filter((it) => !hasLedger({ dataDir: it }))) {
+    try {
+      deliveries.push({ directory, ...(await shipJournal(directory, databaseUrl)) })
+    } catch (error) {
+      deliveries.push({ directory, failure: (error as Error).message })
+    }
+  }
+  return deliveries
+}
+
+function hasJournal(directory: string): boolean {
+  const folder = journalFolder(directory)
+  return existsSync(folder) && segmentsAmong(readdirSync(folder)).length > 0
+}
