@@ -121,7 +121,12 @@ export async function simulateSpending(
     const witness = pick(replicas.filter((it) => it.isJoined))
     if (!witness) return
     const doAllComeBack = replicas.every((it) => it.isJoined) && below(2) === 0
-    if (!doAllComeBack) await look()
+    if (!doAllComeBack) {
+      await look()
+      // Others may have been given something by the last calls.
+      witness.beat()
+      await witness.deliverAll()
+    }
     for (const replica of replicas) await replica.cut()
     await redis.flushall()
     await loadScripts()
