@@ -23,7 +23,9 @@ async function emptyBook() {
   const store = {
     priceVersions: async () => [...versions],
     addPriceVersions: async (added: readonly NewPriceVersion[]) =>
-      added.map(({ latest: _, ...version }) => versions.push({ ...version, id: versions.length + 1 })),
+      added.map(({ model, workspaceId, prices, effectiveFrom }) =>
+        versions.push({ model, workspaceId, prices, effectiveFrom, id: versions.length + 1 }),
+      ),
   } as unknown as Store
   const clock = { ms: 0, now: () => clock.ms, monotonic: () => 0 }
   return { book: await openPriceBook(store, clock, memoryChanges()), versions, clock }

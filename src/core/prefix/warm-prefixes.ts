@@ -9,6 +9,8 @@ export interface WarmPrefixes {
   readonly divided: Set<number>
   /** The share of the latest prompts that began like an earlier one. */
   recurrence: number
+  /** How many prompts the usual loads are an average of. */
+  loadsSeen: number
 }
 
 /** What one address was sent, as far as its cache may still have it. */
@@ -84,6 +86,7 @@ export function warmPrefixes(names: readonly string[], capacity: number): WarmPr
     divided: new Set(),
     // As long as nothing is known, replicas should agree.
     recurrence: 1,
+    loadsSeen: 0,
   }
 }
 
@@ -103,7 +106,8 @@ export function saltedPrompt({ blocks, characters, opening, previous }: PromptBl
 /** Remembers that an address is sent a prompt. */
 export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided, loads }: Choice, prompt: Prompt): void {
   state.recurrence += ((deepest > 0 ? 1 : 0) - state.recurrence) / PROMPTS_REMEMBERED
-  for (const [at, it] of state.addresses.entries()) it.usualLoad += ((loads[at] ?? 0) - it.usualLoad) / LOADS_REMEMBERED
+  state.loadsSeen = Math.min(state.loadsSeen + 1, LOADS_REMEMBERED)
+  for (const [at, it] of state.addresses.entries()) it.usualLoad += ((loads[at] ?? 0) - it.usualLoad) / state.loadsSeen
   const address = state.addresses[index]
   const first = prompt.keys[0]
   if (!address || first === undefined) return
