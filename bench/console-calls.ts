@@ -49,6 +49,7 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
     ['export of a year, first byte', `/api/v1/usage?${since(365)}&format=csv`, 'first byte'],
     ['invoices', '/console/api/invoices'],
     ['one invoice', `/console/api/invoices/${invoices[0]?.number}`],
+    ['API: rows of a model that has none, a year', `/api/v1/usage?${since(365)}&model=none`],
     ['rows of a line of an invoice', `/api/v1/usage?${since(60)}&model=${encodeURIComponent(model)}&limit=100`],
   ]
   const operatorPaths: typeof memberPaths = [

@@ -530,6 +530,38 @@ for (const adapter of storeAdapters) {
         assert.equal((await ids({ creditNote: '' })).length, 9)
         assert.deepEqual(await ids({ creditNote: 'ADJ-1' }), [])
       })
+
+      it('of one model are found page by page, wherever a page begins and ends', async () => {
+        const workspaceId = await newWorkspace()
+        const rows = Array.from({ length: 120 }, (_, index) =>
+          sampleRow(`sparse-${String(index).padStart(3, '0')}`, {
+            workspaceId,
+            // Some hours have many rows, some one, some none; several rows are of one moment.
+            settledAt: october.from + Math.floor(index / 40) * 50 * HOUR_MS + Math.floor(index / 2) * 7 * 60_000,
+            model: index % 5 ? 'meta/common' : 'meta/rare',
+            priceVersion: index % 2,
+          }),
+        )
+        await settle(store, ...rows)
+        for (const model of ['meta/common', 'meta/rare', 'meta/none']) {
+          for (const limit of [1, 2, 3, 10, 500]) {
+            for (const from of [0, october.from + 20 * 60_000, october.from + 51 * HOUR_MS]) {
+              const asked = { workspaceId, model, limit, from, to: october.from + 101 * HOUR_MS, priceVersions: [0] }
+              const found: LedgerRow[] = []
+              for (let page: readonly LedgerRow[] = []; ;) {
+                page = await other.usage({ ...asked, after: found.at(-1) })
+                found.push(...page)
+                if (page.length < limit) break
+              }
+              const expected = rows.filter(
+                (row) =>
+                  row.model === model && row.priceVersion === 0 && row.settledAt >= from && row.settledAt < asked.to,
+              )
+              assert.deepEqual(found, expected, `${model}, ${limit} from ${from}`)
+            }
+          }
+        }
+      })
     })
 
     describe('sums', () => {

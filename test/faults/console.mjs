@@ -71,6 +71,13 @@ export default [
     tests: ['conformance/store'],
   },
   {
+    name: 'rows-of-a-model-end-before-the-page-is-full',
+    file: 'src/store/queries/usage-rows.ts',
+    find: 'if (Number(hour) > firstHour) counted += Number(rows)',
+    replace: 'counted += Number(rows)',
+    tests: ['conformance/store'],
+  },
+  {
     name: 'audit-log-misses-refusals',
     file: 'src/accounts/recorded.ts',
     find: "await audit.endAudit(id, 'refused', null)",

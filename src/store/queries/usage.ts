@@ -1,10 +1,11 @@
 import { CREDIT } from '../../core/money/ledger.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Grouping, PricedSums, UsageSums } from '../../core/money/usage-sums.ts'
-import type { SumsQuery, UsageQuery, UsageStore } from '../../ports/usage.ts'
+import type { SumsQuery, UsageStore } from '../../ports/usage.ts'
 import { readRows, type Database, type Row, type Values } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
+import { usageRows } from './usage-rows.ts'
 import {
   COUNTS,
   DAYS,
@@ -43,10 +44,7 @@ export function usageQueries(database: Database): UsageStore {
   }
 
   return {
-    async usage(asked) {
-      const { sql, values } = rowsQuery(asked)
-      return (await readRows(database, sql, ...values)).map(toLedgerRow)
-    },
+    usage: (asked) => usageRows(database, asked),
     async usageRow(requestId) {
       const [row] = await readRows(
         database,
@@ -130,34 +128,6 @@ export function rowsAsSums(columns: readonly string[], where: string, name: stri
     `CASE WHEN ${IS_REQUEST} AND estimated = 1 THEN 1 ELSE 0 END AS estimated_requests`,
   ]
   return `(SELECT ${[...columns, ...FIGURES, ...counts].join(', ')} FROM ledger WHERE ${where}) AS ${name}`
-}
-
-function rowsQuery(asked: UsageQuery): { sql: string; values: Values } {
-  const { workspaceId, from, to, limit, after, model, priceVersions, creditNote } = asked
-  const conditions = ['workspace_id = ?', 'settled_at < ?', IS_VISIBLE]
-  const values: (string | number)[] = [workspaceId, to]
-  if (after && after.settledAt >= from) {
-    conditions.push('(settled_at, request_id) > (?, ?)')
-    values.push(after.settledAt, after.requestId)
-  } else {
-    conditions.push('settled_at >= ?')
-    values.push(from)
-  }
-  if (model !== undefined) {
-    conditions.push('model = ?')
-    values.push(model)
-  }
-  if (priceVersions !== undefined) {
-    conditions.push(`price_version IN (${priceVersions.map(() => '?').join(', ')})`)
-    values.push(...priceVersions)
-  }
-  if (creditNote !== undefined) {
-    conditions.push('credit_note = ?')
-    values.push(creditNote)
-  }
-  const sql = `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')}
-    ORDER BY settled_at, request_id LIMIT ?`
-  return { sql, values: [...values, limit] }
 }
 
 /** A part of a period, and the table of sums that covers it. */
