@@ -12,6 +12,8 @@ export interface PostgresServer {
   readonly port: number
   /** Of its first process, the parent of the others. */
   readonly pid: number
+  /** The file of its certificate, which it has signed itself. */
+  readonly certificate: string
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>
   /** Ends it at once, as a crash would. Everything that was committed is there after the next start. */
@@ -24,19 +26,23 @@ export interface PostgresServer {
 
 const FAST = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', 'jit=off', 'max_connections=100']
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** With `tls`, it has a certificate for this host name or address. */
+export async function startPostgres({ tls }: { readonly tls?: string } = {}): Promise<PostgresServer> {
   const programs = programsFolder()
   const account = unprivilegedAccount()
   // The folder for temporary files may be one that only root can enter.
   const folder = mkdtempSync(join(account ? '/tmp' : tmpdir(), 'weir-postgres-'))
   if (account) chownSync(folder, account.uid, account.gid)
   const data = join(folder, 'data')
+  const certificate = join(folder, 'server.crt')
+  const key = join(folder, 'server.key')
   const port = await freePort()
   let child: ChildProcess | undefined
   let databases = 0
 
   async function start(): Promise<void> {
-    const settings = [...FAST, 'unix_socket_directories=', 'listen_addresses=127.0.0.1', `port=${port}`]
+    const encryption = tls === undefined ? [] : ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`]
+    const settings = [...FAST, ...encryption, 'unix_socket_directories=', 'listen_addresses=127.0.0.1', `port=${port}`]
     const options = ['-D', data, ...settings.flatMap((it) => ['-c', it])]
     const started = spawn(join(programs, 'postgres'), options, { stdio: 'ignore', cwd: folder, ...account })
     child = started
@@ -73,9 +79,19 @@ export async function startPostgres(): Promise<PostgresServer> {
     cwd: folder,
     ...account,
   })
+  if (tls !== undefined) {
+    const name = tls.includes('.') ? `IP:${tls}` : `DNS:${tls}`
+    const options = ['-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', `/CN=${tls}`]
+    execFileSync(
+      'openssl',
+      ['req', '-x509', ...options, '-addext', `subjectAltName=${name}`, '-keyout', key, '-out', certificate],
+      { stdio: 'ignore', cwd: folder, ...account },
+    )
+  }
   await start()
   return {
     port,
+    certificate,
     get pid() {
       return child?.pid ?? 0
     },

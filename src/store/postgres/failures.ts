@@ -62,6 +62,16 @@ function adviceFor(error: Error): { readonly code: string; readonly text: string
     }
   }
   if (!isAway(error)) return undefined
+  const { code = '', path } = error as NodeJS.ErrnoException
+  if (/CERT|SIGNATURE/.test(code)) {
+    return {
+      code: 'ERR_DATABASE_CERTIFICATE',
+      text: `the certificate of PostgreSQL is not trusted (${error.message}): add sslrootcert=FILE with the certificate of its authority to the address, or correct its host`,
+    }
+  }
+  if (code === 'ENOENT' && path !== undefined) {
+    return { code: 'ERR_DATABASE_FILE', text: `${path} does not exist: correct sslrootcert, sslcert or sslkey` }
+  }
   return {
     code: 'ERR_DATABASE_AWAY',
     text: `PostgreSQL does not answer (${reasonOf(error)}): start it, or correct database or WEIR_DATABASE_URL`,
