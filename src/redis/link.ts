@@ -20,8 +20,8 @@ export interface RedisLink {
   membership(): Membership | undefined
   /** How many replicas there were when Redis was last heard. */
   replicas(): number
-  /** Until when it is certain that no other replica was given what this one may serve on its own; on the clock that never jumps. */
-  provenUntilMs(): number
+  /** Since when and until when it is certain that no other replica was given what this one may serve on its own; on the clock that never jumps. */
+  proven(): { readonly sinceMs: number; readonly untilMs: number }
   close(): Promise<void>
 }
 
@@ -78,7 +78,7 @@ export function openLink(options: LinkOptions): RedisLink {
   let runId = ''
   let isClosed = false
   // At the start, callers wait for the first connection. This replica has no share yet.
-  let provenUntilMs = clock.monotonic() + leaseMs
+  let proven = { sinceMs: clock.monotonic(), untilMs: clock.monotonic() + leaseMs }
   let reason = 'not connected yet'
 
   const settings = {
@@ -111,8 +111,10 @@ export function openLink(options: LinkOptions): RedisLink {
   })
   let cancelBeat = clock.after(beatMs, beat)
 
-  function prove(sinceMs: number): void {
-    provenUntilMs = Math.max(provenUntilMs, sinceMs + leaseMs)
+  /** After a gap, others may have been given what this replica had: what is proven begins anew. */
+  function prove(atMs: number): void {
+    const sinceMs = atMs < proven.untilMs ? proven.sinceMs : atMs
+    proven = { sinceMs, untilMs: Math.max(proven.untilMs, atMs + leaseMs) }
   }
 
   /** Ends both connections, whatever the other side does; they are made again at once. */
@@ -207,7 +209,7 @@ export function openLink(options: LinkOptions): RedisLink {
     publish: (channel, message) => answers.expect(commands.publish(channel, message)),
     membership: () => membership,
     replicas: () => replicas,
-    provenUntilMs: () => provenUntilMs,
+    proven: () => proven,
     async close() {
       isClosed = true
       cancelBeat()

@@ -24,9 +24,23 @@ export default [
   {
     name: 'redis-unproven-replica-serves-on',
     file: 'src/admission/redis/share.ts',
-    find: 'return clock.monotonic() < provenUntilMs - link.leaseMs * LEASE_MARGIN',
-    replace: 'return provenUntilMs > 0',
+    find: 'return clock.monotonic() < provenUntilMs() - link.leaseMs * LEASE_MARGIN',
+    replace: 'return provenUntilMs() > 0',
     tests: ['replicas/redis-away', 'replicas/admission'],
+  },
+  {
+    name: 'redis-share-of-a-sleeper-is-served',
+    file: 'src/admission/redis/share.ts',
+    find: 'apartSinceMs < leaseEndsAtMs',
+    replace: 'apartSinceMs < Infinity',
+    tests: ['unit/redis-share'],
+  },
+  {
+    name: 'redis-share-comes-back-after-a-silence',
+    file: 'src/admission/redis/share.ts',
+    find: 'sinceMs <= apartSinceMs ? untilMs : -Infinity',
+    replace: 'sinceMs < Infinity ? untilMs : -Infinity',
+    tests: ['unit/redis-share'],
   },
   {
     name: 'redis-join-forgets-what-is-in-flight',

@@ -20,9 +20,14 @@ export function openShare(link: RedisLink, clock: AlarmClock) {
   let share = NOTHING
   let apartSinceMs = clock.monotonic()
 
+  /** A proof with a gap proves nothing: others were given the share meanwhile. */
+  function provenUntilMs(): number {
+    const { sinceMs, untilMs } = link.proven()
+    return Math.max(leaseEndsAtMs, sinceMs <= apartSinceMs ? untilMs : -Infinity)
+  }
+
   function isProven(): boolean {
-    const provenUntilMs = Math.max(leaseEndsAtMs, link.provenUntilMs())
-    return clock.monotonic() < provenUntilMs - link.leaseMs * LEASE_MARGIN
+    return clock.monotonic() < provenUntilMs() - link.leaseMs * LEASE_MARGIN
   }
 
   return {
@@ -44,14 +49,18 @@ export function openShare(link: RedisLink, clock: AlarmClock) {
       promised = { requests: Math.max(0, promised.requests - 1), tokens: Math.max(0, promised.tokens - cost) }
     },
 
-    /** From now on this replica is on its own: with what it has in flight, and what it was promised. */
+    /** From now on this replica is on its own: with what it has in flight, and what it was promised, unless its lease has ended. */
     keep(running: Promised): void {
-      share = { requests: running.requests + promised.requests, tokens: running.tokens + promised.tokens }
       apartSinceMs = clock.monotonic()
+      share =
+        apartSinceMs < leaseEndsAtMs
+          ? { requests: running.requests + promised.requests, tokens: running.tokens + promised.tokens }
+          : NOTHING
     },
 
-    /** What is left of the share beside what is in flight is promised again. */
+    /** What is left of the share beside what is in flight is promised again, if nobody else can have it. */
     returnTo(running: Promised): void {
+      if (clock.monotonic() >= provenUntilMs()) share = NOTHING
       promised = {
         requests: Math.max(0, share.requests - running.requests),
         tokens: Math.max(0, share.tokens - running.tokens),

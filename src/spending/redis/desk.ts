@@ -177,7 +177,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
 
   /** Without Redis: what is settled below its hold makes room for others. All of it still counts in Redis. */
   function fitsShare(amount: PicoAud): boolean {
-    const isProven = clock.monotonic() < link.provenUntilMs() - link.leaseMs * LEASE_MARGIN
+    const isProven = clock.monotonic() < link.proven().untilMs - link.leaseMs * LEASE_MARGIN
     return isProven && held + counts.ever() + amount <= reserved
   }
 

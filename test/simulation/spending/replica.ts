@@ -100,7 +100,7 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
       publish: async () => {},
       membership: () => membership,
       replicas: () => 4,
-      provenUntilMs: () => provenUntilMs,
+      proven: () => ({ sinceMs: 0, untilMs: provenUntilMs }),
       close: async () => {},
     }
     const sumOf = (from: number): PicoAud => machine.database.get(from) ?? 0n
