@@ -81,7 +81,7 @@ function withKeys(count: number): Promise<Seen> {
   })
 }
 
-/** The rows are copies of one that was served. */
+/** The rows are copies of one that was served. They count as summed: a service sums rows as it adds them. */
 function withRows(count: number): Promise<Seen> {
   return served([benchModel(engineUrl, limits, 'bench/model-0')], (database) => {
     if (count === 0) return
@@ -90,6 +90,7 @@ function withRows(count: number): Promise<Seen> {
     const values = columns.map((name) => (name === 'request_id' ? "request_id || '-' || number" : name))
     database.exec(`WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ${count})
       INSERT INTO ledger (${columns.join(', ')}) SELECT ${values.join(', ')} FROM (SELECT * FROM ledger LIMIT 1), numbers`)
+    database.exec('UPDATE usage_summed SET position = (SELECT max(position) FROM ledger)')
   })
 }
 
@@ -99,9 +100,10 @@ async function served(models: readonly object[], fill: (database: DatabaseSync) 
   await send(first, 1)
   const weir = await first.restarted(() => {
     const database = new DatabaseSync(join(first.dataDir, 'weir.db'))
-    database.exec('PRAGMA synchronous = OFF; BEGIN')
+    // Nobody needs the file if this is cut off.
+    database.exec('PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN')
     fill(database)
-    database.exec('COMMIT')
+    database.exec('COMMIT; PRAGMA journal_mode = WAL')
     database.close()
   })
   try {
