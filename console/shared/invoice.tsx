@@ -30,7 +30,7 @@ export function InvoiceView({ of: invoice, isForMember = false }: { of: Invoice;
         keyOf={({ index }) => String(index)}
         columns={[
           { title: 'For', cell: ({ description }) => description },
-          { title: 'Quantity', isNumber: true, cell: (line) => line.quantity_text },
+          { title: 'Quantity', isNumber: true, cell: (line) => line.quantity_text.replace(/^-/, '−') },
           { title: 'Rate', isNumber: true, cell: ({ rate, rate_per: per }) => `${exactAud(rate)} / ${per}` },
           { title: 'Amount', isNumber: true, cell: ({ amount }) => exactAud(amount) },
           ...(isForMember

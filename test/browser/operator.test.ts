@@ -130,6 +130,8 @@ describe('the console of the operator', () => {
     await entry.getByText('console ').waitFor()
     await entry.getByText('spend_limit').first().click()
     await entry.getByText('"250.00"').first().waitFor()
+    // It had no name before it was created.
+    await page.getByRole('row').filter({ hasText: 'createWorkspace' }).getByRole('cell', { name: 'acme' }).waitFor()
     await assertAccessible(page)
   })
 

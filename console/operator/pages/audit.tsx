@@ -33,7 +33,7 @@ const columns = [
   { title: 'When', cell: ({ at }: Entry) => <Moment at={at} /> },
   { title: 'Who', cell: ({ actor }: Entry) => <span class="name-cell">{actor}</span> },
   { title: 'What', cell: ({ action }: Entry) => <code class="small">{action}</code> },
-  { title: 'On', cell: ({ subject }: Entry) => <span class="name-cell">{subject || '–'}</span> },
+  { title: 'On', cell: (entry: Entry) => <span class="name-cell">{subjectOf(entry) || '–'}</span> },
   {
     title: 'Outcome',
     cell: ({ outcome }: Entry) => (
@@ -42,6 +42,14 @@ const columns = [
   },
   { title: 'Changed', cell: (entry: Entry) => <Changed of={entry} /> },
 ]
+
+/** What did not exist before, such as a new key, is named by what was asked for. */
+function subjectOf({ subject, request }: Entry): string {
+  if (subject !== '' || request === null) return subject
+  const asked = fieldsOf(request)
+  const names = ['workspace', 'name', 'period'].map((name) => asked[name])
+  return names.filter((it) => typeof it === 'string').join(' ')
+}
 
 function Changed({ of: { request, before, after } }: { of: Entry }) {
   const fields = differences(before, after)
