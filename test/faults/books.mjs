@@ -281,7 +281,7 @@ export default [
     file: 'src/catalog/price-book.ts',
     find: 'if (!added.includes(undefined)) return\n',
     replace: 'if (added.length > 0) return\n',
-    tests: ['unit/price-book', 'replicas/prices'],
+    tests: ['unit/price-book'],
   },
   {
     name: 'prices-reserved-lane-never-ends',

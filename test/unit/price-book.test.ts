@@ -23,9 +23,12 @@ async function emptyBook() {
   const store = {
     priceVersions: async () => [...versions],
     async addPriceVersions(added: readonly NewPriceVersion[]) {
-      const ids: number[] = []
-      for (const { latest: _, ...version } of added) {
-        ids.push(versions.push({ ...version, id: versions.length + 1 }))
+      const ids: (number | undefined)[] = []
+      for (const { latest, ...version } of added) {
+        const isSame = (it: PriceVersion): boolean =>
+          it.model === version.model && it.workspaceId === version.workspaceId
+        const isLatest = (versions.findLast(isSame)?.id ?? 0) === latest
+        ids.push(isLatest ? versions.push({ ...version, id: versions.length + 1 }) : undefined)
         await afterEach?.()
       }
       return ids
@@ -43,6 +46,21 @@ const expensive = { input_per_million: '2.00', output_per_million: '4.00' }
 const cheap = { input_per_million: '0.20', output_per_million: '0.40' }
 
 describe('the price book', () => {
+  it('has each price once if replicas store it at the same time, and the one that was later reads it', async () => {
+    const { book, again, versions } = await emptyBook()
+    const other = await again()
+    await other.syncListPrices(catalogOf(cheap))
+    await book.syncListPrices(catalogOf(expensive))
+    assert.deepEqual(
+      versions.map(({ prices }) => prices?.input_per_million),
+      ['0.20', '2.00'],
+    )
+    const [model] = catalogOf(expensive)
+    assert.equal(book.priceFor(model!, 'ws_1').version, 2)
+    await book.syncListPrices(catalogOf(expensive))
+    assert.equal(versions.length, 2)
+  })
+
   it('[M6] adds a price version only when the price changes', async () => {
     const { book, versions } = await emptyBook()
     await book.syncListPrices(catalogOf(expensive))
