@@ -1,7 +1,7 @@
 // npm run bench [-- NAME]: runs one benchmark or all of them. They only measure; none of them can fail a build.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { ensureInstalled, root, runtime, runtimeFlags } from './bootstrap.mjs'
+import { ensureInstalled, root, runtime, runtimeEnvironment, runtimeFlags } from './bootstrap.mjs'
 
 const benches = {
   http: 'http/run.ts',
@@ -29,8 +29,9 @@ if (chosen !== undefined && !(chosen in benches)) {
   process.exit(2)
 }
 for (const name of chosen ? [chosen] : Object.keys(benches)) {
-  // Weir and what it is compared with both run with the V8 options of `npm start`.
+  // Weir and what it is compared with both run with the V8 options and the compile cache of `npm start`.
   const { status } = spawnSync(runtime(), [...runtimeFlags, join(root, 'bench', benches[name]), ...args], {
+    env: runtimeEnvironment,
     stdio: 'inherit',
   })
   if (status !== 0) process.exit(status ?? 1)

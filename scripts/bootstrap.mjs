@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /** The compile cache saves memory and start-up time. Node skips it when the directory is not writable. */
-const runtimeEnvironment = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'), ...process.env }
+export const runtimeEnvironment = { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'weir'), ...process.env }
 
 const readJson = (file) => JSON.parse(readFileSync(file, 'utf8'))
 
