@@ -18,11 +18,9 @@ export async function deliverLeftJournals(
 ): Promise<readonly Delivery[]> {
   const inUse = new Set(Array.from({ length: workers }, (_, index) => workerDirectory(dataDir, index + 1)))
   const deliveries: Delivery[] = []
-  const left = serviceDirectories(dataDir).filter((directory) => !inUse.has(directory) && hasJournal(directory))
-  // A journal beside an SQLite ledger belongs to it.
-  for (const directory of left.filter((it) => !hasLedger({ dataDir: it }))) {
+  for (const directory of serviceDirectories(dataDir).filter((it) => !inUse.has(it))) {
     try {
-      deliveries.push({ directory, ...(await shipJournal(directory, databaseUrl)) })
+      if (isLeft(directory)) deliveries.push({ directory, ...(await shipJournal(directory, databaseUrl)) })
     } catch (error) {
       deliveries.push({ directory, failure: (error as Error).message })
     }
@@ -30,7 +28,9 @@ export async function deliverLeftJournals(
   return deliveries
 }
 
-function hasJournal(directory: string): boolean {
+function isLeft(directory: string): boolean {
   const folder = journalFolder(directory)
-  return existsSync(folder) && segmentsAmong(readdirSync(folder)).length > 0
+  const hasRows = existsSync(folder) && segmentsAmong(readdirSync(folder)).length > 0
+  // A journal beside an SQLite ledger belongs to it.
+  return hasRows && !hasLedger({ dataDir: directory })
 }
