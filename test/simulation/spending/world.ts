@@ -122,6 +122,8 @@ export async function simulateSpending(
     if (!witness) return
     const doAllComeBack = replicas.every((it) => it.isJoined) && below(2) === 0
     if (!doAllComeBack) {
+      // Whoever never served the workspace has not heard of anybody.
+      arrive(witness)
       await look()
       // Others may have been given something by the last calls.
       witness.beat()
