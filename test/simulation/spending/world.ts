@@ -122,8 +122,8 @@ export async function simulateSpending(
     if (!witness) return
     const doAllComeBack = replicas.every((it) => it.isJoined) && below(2) === 0
     if (!doAllComeBack) {
-      // Whoever never served the workspace has not heard of anybody.
-      arrive(witness)
+      // Whoever never served the workspace has not heard of anybody. And what Redis had earlier is less than there is now.
+      for (const replica of replicas) arrive(replica)
       await look()
       // Others may have been given something by the last calls.
       witness.beat()
@@ -240,7 +240,8 @@ export async function simulateSpending(
       if (!replica.isAlive) await replica.restart()
       if (!replica.isJoined) replica.join(membership())
     }
-    for (const ms of [KEPT_MS / 2, KEPT_MS / 2, ...Array.from({ length: 8 }, () => 10_000)]) {
+    // A replica that is gone counts for as long as anybody tells of it, and as long again after that.
+    for (const ms of [...Array.from({ length: 4 }, () => KEPT_MS / 2), ...Array.from({ length: 8 }, () => 10_000)]) {
       await pass(ms)
       // Whoever is not used does not look.
       for (const replica of replicas) void replica.arrive(1n)
