@@ -10,32 +10,49 @@ export interface Deadlines {
 interface Deadline {
   readonly at: number
   readonly due: () => void
+  before: Deadline | undefined
+  after: Deadline | undefined
 }
 
 export function deadlines(ms: number, now = (): number => performance.now()): Deadlines {
-  const waiting = new Set<Deadline>()
+  // A linked list, not a Set: a Set that grows and shrinks leaves tables behind that hold the calls of their time, and
+  // once such a table is old, the collector takes those calls for alive and copies them.
+  let first: Deadline | undefined
+  let last: Deadline | undefined
   let timer: NodeJS.Timeout | undefined
+
+  function remove(deadline: Deadline): void {
+    const { before, after } = deadline
+    if (before) before.after = after
+    else if (first === deadline) first = after
+    else return
+    if (after) after.before = before
+    else last = before
+    deadline.before = deadline.after = undefined
+  }
 
   function look(): void {
     timer = undefined
-    for (const deadline of waiting) {
+    for (let deadline = first; deadline; deadline = first) {
       const left = deadline.at - now()
       if (left > 0) {
         timer = setTimeout(look, Math.ceil(left)).unref()
         return
       }
-      waiting.delete(deadline)
+      remove(deadline)
       deadline.due()
     }
   }
 
   return {
     set(due) {
-      const deadline = { at: now() + ms, due }
-      waiting.add(deadline)
+      const deadline: Deadline = { at: now() + ms, due, before: last, after: undefined }
+      if (last) last.after = deadline
+      else first = deadline
+      last = deadline
       // It stays when its deadline is cancelled. If others have been set since, it looks for the first of them.
       timer ??= setTimeout(look, ms).unref()
-      return () => void waiting.delete(deadline)
+      return () => remove(deadline)
     },
   }
 }
