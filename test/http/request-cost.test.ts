@@ -21,8 +21,9 @@ import { modelEntry } from '../support/weir.ts'
 const TIMES_MOST = 5
 /** The text of a body, and the strings in it. */
 const COPIES_MOST = 2.5
+/** Bytes of a request that are copied to where only a full collection frees them. */
+const PROMOTED_MOST = 2000
 const WARM_REQUESTS = 400
-const AT_A_TIME = 8
 
 const SAMPLER = new URL('../support/sample-allocations.mjs', import.meta.url).href
 const file = (path: string): string => new URL(`../../${path}`, import.meta.url).pathname
@@ -72,7 +73,9 @@ describe('the cost of a request, next to a bare proxy', () => {
     const config = join(folder, 'weir.yaml')
     const server = { port: 0, admin_port: 0, drain_ms: 0 }
     const rateLimit = { requests_per_minute: 1_000_000 }
-    const models = [modelEntry([url], { context_length: 131_072 })]
+    const limits = { token_budget: 1_000_000, max_concurrent_requests: 64, max_queue_depth: 64, max_wait_ms: 60_000 }
+    const serverless = { engine: { kind: 'openai', urls: [url], model: 'engine-name' }, limits }
+    const models = [modelEntry([url], { context_length: 131_072, serverless })]
     writeFileSync(config, stringify({ server, data_dir: join(folder, 'data'), rate_limit: rateLimit, models }))
     const child = measured('src/main.ts', ['serve', '--config', config])
     const stdout = collect(child.stdout)
@@ -94,13 +97,14 @@ describe('the cost of a request, next to a bare proxy', () => {
     return { child, origin: `http://127.0.0.1:${port}`, path: '/', headers: { 'content-type': 'application/json' } }
   }
 
-  /** Bytes allocated for each request, once the code is warm. */
-  async function allocated(
+  /** Bytes for each request, once the code is warm. */
+  async function bytesOf(
     { child, origin, path, headers }: Measured,
     body: string,
     requests: number,
-  ): Promise<number> {
-    const pool = new Pool(origin, { connections: AT_A_TIME })
+    atATime = 8,
+  ): Promise<{ readonly allocated: number; readonly promoted: number }> {
+    const pool = new Pool(origin, { connections: atATime })
     async function send(count: number): Promise<void> {
       let left = count
       const caller = async (): Promise<void> => {
@@ -110,16 +114,16 @@ describe('the cost of a request, next to a bare proxy', () => {
           assert.equal(response.statusCode, 200, text)
         }
       }
-      await Promise.all(Array.from({ length: AT_A_TIME }, caller))
+      await Promise.all(Array.from({ length: atATime }, caller))
     }
     await send(WARM_REQUESTS)
     child.send('start')
     await once(child, 'message')
     await send(requests)
     child.send('stop')
-    const [bytes] = (await once(child, 'message')) as [number]
+    const [bytes] = (await once(child, 'message')) as [{ allocated: number; promoted: number }]
     await pool.close()
-    return bytes / requests
+    return { allocated: bytes.allocated / requests, promoted: bytes.promoted / requests }
   }
 
   const chatOf = (bytes: number): string => {
@@ -128,8 +132,8 @@ describe('the cost of a request, next to a bare proxy', () => {
   }
 
   it('is no more than a few times as much for a chat of 1 KB', async () => {
-    const least = await allocated(bare, chatOf(1000), 400)
-    const own = await allocated(weir, chatOf(1000), 400)
+    const { allocated: least } = await bytesOf(bare, chatOf(1000), 400)
+    const { allocated: own } = await bytesOf(weir, chatOf(1000), 400)
     const found = `${Math.round(own)} bytes a request, ${(own / least).toFixed(2)} times the ${Math.round(least)} of a bare proxy`
     assert.ok(least > 1000 && own > least, `nothing was measured: ${found}`)
     assert.ok(own / least <= TIMES_MOST, `${found}; at most ${TIMES_MOST} times are allowed`)
@@ -137,16 +141,22 @@ describe('the cost of a request, next to a bare proxy', () => {
 
   it('grows with the body by its text and by the strings in it, and by no other copy', async () => {
     const [small, large] = [chatOf(1000), chatOf(100_000)]
-    const grown = (await allocated(weir, large, 100)) - (await allocated(weir, small, 400))
+    const grown = (await bytesOf(weir, large, 100)).allocated - (await bytesOf(weir, small, 400)).allocated
     const copies = grown / (large.length - small.length)
     assert.ok(copies > 1, `nothing was measured: ${copies.toFixed(2)} copies`)
     assert.ok(copies <= COPIES_MOST, `${copies.toFixed(2)} copies of a body; at most ${COPIES_MOST} are allowed`)
+  })
+
+  it('is forgotten when it is over, and does not stay reachable from what the collector takes for long-lived', async () => {
+    const { allocated, promoted } = await bytesOf(weir, chatOf(1000), 6000, 64)
+    assert.ok(allocated > 1000, 'nothing was measured')
+    assert.ok(promoted <= PROMOTED_MOST, `${promoted.toFixed(0)} bytes a request; at most ${PROMOTED_MOST} are allowed`)
   })
 })
 
 function measured(program: string, args: readonly string[]): ChildProcess {
   return fork(file(program), args, {
-    execArgv: ['--max-semi-space-size=8', '--import', SAMPLER],
+    execArgv: ['--max-semi-space-size=16', '--import', SAMPLER],
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
   })
 }
