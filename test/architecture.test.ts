@@ -71,7 +71,6 @@ const rules: readonly Rule[] = [
       'store/database.ts',
       'store/queries',
       'store/postgres/client.ts',
-      'store/postgres/connections.ts',
       'store/postgres/moves.ts',
       'store/sqlite/client.ts',
       'store/sqlite/in-this-thread.ts',

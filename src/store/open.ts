@@ -4,7 +4,6 @@ import { withoutPassword } from '../core/address-without-password.ts'
 import type { Store } from '../ports/store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
 import { openPostgres } from './postgres/client.ts'
-import { openConnections } from './postgres/connections.ts'
 import { refuseUnfinishedMove } from './postgres/moves.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
@@ -22,6 +21,7 @@ import { openSqliteHere } from './sqlite/in-this-thread.ts'
 import { lockForService } from './sqlite/open-database.ts'
 
 export type { DatabaseEvents }
+export { requireAnswer } from './postgres/client.ts'
 
 /** Which database is behind a store: PostgreSQL at an address, or SQLite in the data directory. */
 export interface DatabaseChoice {
@@ -58,12 +58,6 @@ export async function openStoreHere({ dataDir, databaseUrl, exclusive, owner }: 
   if (databaseUrl !== undefined) return openOnPostgres(databaseUrl, { dataDir, exclusive, owner })
   const database = openSqliteHere({ dataDir, exclusive })
   return storeOn(database, owner ?? database.directoryId)
-}
-
-/** Rejects when PostgreSQL cannot be reached. Changes nothing there. */
-export async function requireAnswer(url: string): Promise<void> {
-  const connections = await openConnections({ url, connectionsMax: 1, prepare: async () => {} })
-  await connections.close()
 }
 
 /** The data directory still has the journal, so it belongs to one service here, too. */

@@ -9,7 +9,7 @@ import type { KeyQuery } from '../../src/ports/keys.ts'
 import type { Store } from '../../src/ports/store.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
-import { storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
+import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 import type { ApiKey } from '../../src/ports/accounts.ts'
 
 /** What every store promises, whatever database is behind it. */
@@ -59,7 +59,7 @@ function issued(workspaceId: string, sequence: number, changes: Partial<IssuedIn
   }
 }
 
-for (const adapter of storeAdapters) {
+for (const adapter of [...storeAdapters, ...pooledAdapters]) {
   const keyOf = (workspaceId: string): ApiKey => ({
     id: 'key',
     workspaceId,

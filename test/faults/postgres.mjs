@@ -36,6 +36,13 @@ export default [
     tests: ['unit/postgres'],
   },
   {
+    name: 'postgres-limits-of-time-dropped-unnoticed',
+    file: 'src/store/postgres/fit.ts',
+    find: '  requireLimits(server, address)\n',
+    replace: '',
+    tests: ['unit/postgres'],
+  },
+  {
     name: 'postgres-away-and-never-back',
     file: 'src/store/postgres/connections.ts',
     find: '    lookAgain()\n  }\n',

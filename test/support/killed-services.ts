@@ -6,6 +6,7 @@ import { journalFolder } from '../../src/settled-books.ts'
 import { stageConfig } from './chat-stage.ts'
 import { cli } from './cli.ts'
 import { askOnce, check, type Received } from './killed-service.ts'
+import { limitWaits, startPgBouncer, type PgBouncerOptions } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
 import { startRedis } from './redis-server.ts'
 import { scriptedEngine } from './scripted-engine.ts'
@@ -16,15 +17,19 @@ const CALLERS = 12
 
 /**
  * Kills three services on one PostgreSQL and one Redis, and PostgreSQL itself, again and again under load, and checks the books
- * afterwards. Returns how many answers callers received.
+ * afterwards. Returns how many answers callers received. With `pooling`, the services reach PostgreSQL through PgBouncer.
  */
-export async function killServicesAndPostgres(rounds: number): Promise<number> {
+export async function killServicesAndPostgres(rounds: number, pooling?: PgBouncerOptions): Promise<number> {
   await using opened = new AsyncDisposableStack()
   const postgres = opened.adopt(await startPostgres(), (it) => it.remove())
   const redis = opened.adopt(await startRedis(), (it) => it.remove())
   const engine = opened.adopt(await scriptedEngine(), (it) => it.close())
   engine.script = { tokens: ['a', 'b', 'c', 'd'], tokenMs: 2, promptTokens: 17, continuousUsage: true }
-  const databaseUrl = await postgres.createDatabase()
+  let databaseUrl = await postgres.createDatabase()
+  if (pooling) {
+    const pooler = opened.adopt(await startPgBouncer(postgres, pooling), (it) => it.remove())
+    databaseUrl = pooler.behind(await limitWaits(databaseUrl))
+  }
   const config = stageConfig([engine.url], {
     limits: { max_concurrent_requests: 64 },
     config: { coordination: redis.url },

@@ -121,13 +121,13 @@ function programsFolder(): string {
 }
 
 /** PostgreSQL refuses to run as root, so root runs it as the account that its package makes. */
-function unprivilegedAccount(): { readonly uid: number; readonly gid: number } | undefined {
+export function unprivilegedAccount(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const idOf = (flag: string): number => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -6,6 +6,7 @@ import { Client } from 'pg'
 import type { Store } from '../../src/ports/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { lockCall } from '../../src/store/postgres/locks.ts'
+import { limitWaits, startPgBouncer, withoutPgBouncer } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
 
 /** A kind of database that the store can have behind it. */
@@ -55,32 +56,50 @@ const sqlite: StoreAdapter = {
 const postgres: StoreAdapter = {
   name: 'PostgreSQL',
   async create() {
-    const dataDir = mkdtempSync(join(tmpdir(), 'weir-store-'))
     const server = await startPostgres()
-    const databaseUrl = await server.createDatabase()
-    const stores: Store[] = []
-    const hold = async (...statements: string[]) => {
-      const client = new Client(databaseUrl)
-      await client.connect()
-      for (const sql of statements) await client.query(sql)
-      return () => client.end()
-    }
-    return {
-      async open(owner = 'owner') {
-        const store = await openStore({ dataDir, databaseUrl, exclusive: false, owner })
-        stores.push(store)
-        return store
-      },
-      holdWriter: () =>
-        hold('BEGIN', lockCall('invoices'), lockCall('keys'), lockCall('prices'), lockCall('usage_sums')),
-      holdReader: () => hold('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM ledger'),
-      async remove() {
-        await Promise.all(stores.map((store) => store.close()))
-        await server.remove()
-        rmSync(dataDir, { recursive: true, force: true })
-      },
-    }
+    return postgresDatabase(await server.createDatabase(), server.remove)
   },
 }
 
+/** Its clients share few connections, and their transactions take turns. */
+const pgBouncer: StoreAdapter = {
+  name: 'PostgreSQL behind PgBouncer',
+  async create() {
+    const server = await startPostgres()
+    const pooler = await startPgBouncer(server, { mode: 'transaction', connections: 4 })
+    const databaseUrl = await limitWaits(await server.createDatabase())
+    return postgresDatabase(pooler.behind(databaseUrl), async () => {
+      await pooler.remove()
+      await server.remove()
+    })
+  },
+}
+
+function postgresDatabase(databaseUrl: string, removeServers: () => Promise<void>): TestDatabase {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-store-'))
+  const stores: Store[] = []
+  const hold = async (...statements: string[]) => {
+    const client = new Client(databaseUrl)
+    await client.connect()
+    for (const sql of statements) await client.query(sql)
+    return () => client.end()
+  }
+  return {
+    async open(owner = 'owner') {
+      const store = await openStore({ dataDir, databaseUrl, exclusive: false, owner })
+      stores.push(store)
+      return store
+    },
+    holdWriter: () => hold('BEGIN', lockCall('invoices'), lockCall('keys'), lockCall('prices'), lockCall('usage_sums')),
+    holdReader: () => hold('BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT count(*) FROM ledger'),
+    async remove() {
+      await Promise.all(stores.map((store) => store.close()))
+      await removeServers()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
 export const storeAdapters: readonly StoreAdapter[] = [sqlite, postgres]
+/** Where PgBouncer is installed. */
+export const pooledAdapters: readonly StoreAdapter[] = withoutPgBouncer === false ? [pgBouncer] : []

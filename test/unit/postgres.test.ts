@@ -9,7 +9,9 @@ import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
+import { requireFit } from '../../src/store/postgres/fit.ts'
 import { readStep, steps } from '../../src/store/postgres/migrate.ts'
+import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
@@ -174,6 +176,25 @@ describe('PostgreSQL behind the store', () => {
       assert.equal(error.code, code, error.message)
       assert.match(error.message, message)
       assert.ok(!error.message.includes('never-shown') && !error.message.includes('\n'))
+    }
+  })
+
+  it('is refused without limits of time, which a pooler in front of it may have dropped', async () => {
+    const client = new Client(url)
+    await client.connect()
+    try {
+      await assert.rejects(requireFit(client, 'address'), {
+        code: 'ERR_DATABASE_POOLER',
+        message: /^address: the pooler/,
+      })
+      for (const [name, ms] of Object.entries(timeLimits)) await client.query(`SET ${name} = ${ms}`)
+      await requireFit(client, 'address')
+      await client.query('SET lock_timeout = 0')
+      await assert.rejects(requireFit(client, 'address'), {
+        message: /run ALTER ROLE weir SET lock_timeout = '4s'; then/,
+      })
+    } finally {
+      await client.end()
     }
   })
 

@@ -4,6 +4,7 @@ import type { Database, Lock, Row, Statement, Transaction } from '../database.ts
 import { postgresDialect } from '../fragments.ts'
 import { openConnections, type ConnectionsOptions } from './connections.ts'
 import { isAway } from './failures.ts'
+import { requireFit } from './fit.ts'
 import { lockCall } from './locks.ts'
 import { migrate } from './migrate.ts'
 import { callsOf, type Call } from './statements.ts'
@@ -24,6 +25,13 @@ export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>)
     transact: (transaction) => connections.use((client) => run(client, transaction)),
     close: connections.close,
   }
+}
+
+/** Rejects when PostgreSQL cannot be reached, or Weir cannot work with it. Changes nothing there. */
+export async function requireAnswer(url: string): Promise<void> {
+  const prepare = (client: Client): Promise<void> => requireFit(client, withoutPassword(url))
+  const connections = await openConnections({ url, connectionsMax: 1, prepare })
+  await connections.close()
 }
 
 async function run(client: Client, transaction: Transaction): Promise<readonly (readonly Row[])[]> {

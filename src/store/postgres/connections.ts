@@ -2,6 +2,7 @@ import { Pool, types, type CustomTypesConfig, type PoolClient } from 'pg'
 import { withoutPassword } from '../../core/address-without-password.ts'
 import type { DatabaseEvents } from '../database.ts'
 import { databaseFailure, explained, isAway } from './failures.ts'
+import { timeLimits } from './time-limits.ts'
 
 /** A bounded number of connections to one PostgreSQL. */
 export interface Connections {
@@ -23,13 +24,8 @@ export interface ConnectionsOptions {
 /** How long a new connection may take, and how long somebody waits for a free one. */
 const CONNECT_MS = 5000
 const IDLE_MS = 60_000
-const STATEMENT_MS = 60_000
 /** Longer than PostgreSQL's own limit: then it is the connection that does not answer. */
-const ANSWER_MS = STATEMENT_MS + 5000
-/** How long a write waits for another replica. */
-const LOCK_MS = 4000
-/** A replica that stands still in the middle of a transaction must not keep its locks. */
-const STANDSTILL_MS = 10_000
+const ANSWER_MS = timeLimits.statement_timeout + 5000
 const WAITING_MAX = 1000
 const LOOK_MS = 500
 
@@ -52,10 +48,8 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: IDLE_MS,
-    statement_timeout: STATEMENT_MS,
-    lock_timeout: LOCK_MS,
     query_timeout: ANSWER_MS,
-    idle_in_transaction_session_timeout: STANDSTILL_MS,
+    ...timeLimits,
   })
   let isUp = false
   let isClosed = false

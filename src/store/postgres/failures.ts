@@ -1,4 +1,5 @@
 import { RefusedWrite } from '../../core/refused-write.ts'
+import { timeLimitNames } from './time-limits.ts'
 
 /** What an error of PostgreSQL means, by its SQLSTATE; or of the connection to it, which has none. */
 
@@ -58,7 +59,20 @@ function adviceFor(error: Error): { readonly code: string; readonly text: string
   if (state === '53300') {
     return {
       code: 'ERR_DATABASE_FULL',
-      text: `${error.message}: raise max_connections of PostgreSQL (a service needs up to 10)`,
+      text: `${error.message}: raise max_connections of PostgreSQL (a service needs up to 12)`,
+    }
+  }
+  // PgBouncer says everything with this state, also that PostgreSQL is away.
+  if (state === '08P01' && error.message.includes('startup parameter')) {
+    return {
+      code: 'ERR_DATABASE_POOLER',
+      text: `${error.message}: add ${timeLimitNames.join(', ')} to ignore_startup_parameters of PgBouncer`,
+    }
+  }
+  if (state === '08P01' && error.message.includes('statement pooling')) {
+    return {
+      code: 'ERR_DATABASE_POOLER',
+      text: `${error.message}: set pool_mode of PgBouncer to transaction or session`,
     }
   }
   if (!isAway(error)) return undefined

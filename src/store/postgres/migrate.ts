@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { ClientBase } from 'pg'
 import { databaseFailure } from './failures.ts'
+import { requireFit } from './fit.ts'
 import { lockCall } from './locks.ts'
 
 /**
@@ -11,8 +12,6 @@ export const steps = ['0001-first-tables.sql', '0002-moved-from.sql', '0003-invo
 
 export const readStep = (step: string): string =>
   readFileSync(new URL(`../migrations/postgres/${step}`, import.meta.url), 'utf8')
-
-const OLDEST_SERVER = 150_000
 
 /** Takes the steps that are missing, in one transaction. Replicas that start at once wait for each other. */
 export async function migrate(client: ClientBase, address: string): Promise<void> {
@@ -31,22 +30,6 @@ export async function migrate(client: ClientBase, address: string): Promise<void
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {})
     throw error
-  }
-}
-
-async function requireFit(client: ClientBase, address: string): Promise<void> {
-  const { rows } = await client.query<{ version: string; encoding: string }>(
-    "SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding",
-  )
-  const [{ version, encoding } = { version: '0', encoding: '' }] = rows
-  if (Number(version) < OLDEST_SERVER) {
-    throw databaseFailure('ERR_DATABASE_OLD', `${address}: Weir needs PostgreSQL 15 or later`)
-  }
-  if (encoding !== 'UTF8') {
-    throw databaseFailure(
-      'ERR_DATABASE_ENCODING',
-      `${address}: the database has the encoding ${encoding}; create it with createdb --encoding=UTF8 --template=template0`,
-    )
   }
 }
 
