@@ -34,6 +34,11 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
     ['usage by key, 90 days', `/console/api/reports/usage?${since(89)}&group_by=key`],
     ['usage by key, 400 days', `/console/api/reports/usage?${since(399)}&group_by=key`],
     ['times and failures, 90 days', `/console/api/reports/latency?${since(89)}`],
+    ['times and failures by key, 7 days', `/console/api/reports/latency?${since(6)}&group_by=key`],
+    [
+      'times and failures of a model by key, 90 days',
+      `/console/api/reports/latency?${since(89)}&group_by=key&model=${encodeURIComponent(model)}`,
+    ],
     ['month, pace and forecast', '/console/api/reports/month'],
     ['requests, first page', '/console/api/requests?limit=25'],
     ['requests, half a year back', `/console/api/requests?limit=25&before=${halfAYearBack}`],

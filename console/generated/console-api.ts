@@ -75,7 +75,7 @@ export interface Operations {
   }
   usageReport: {
     path: {}
-    query: { from: string; to: string; group_by?: 'model' | 'key' }
+    query: { from: string; to: string; model?: string; key?: string; group_by?: 'model' | 'key' }
     body: undefined
     answer: {
       object: 'usage.report'
@@ -115,13 +115,13 @@ export interface Operations {
   }
   latencyReport: {
     path: {}
-    query: { from: string; to: string }
+    query: { from: string; to: string; model?: string; key?: string; group_by?: 'model' | 'key' }
     body: undefined
     answer: {
       object: 'latency.report'
       unit: 'hour' | 'day'
       requests: number
-      since: string | null
+      of_requests: number
       is_complete: boolean
       buckets: readonly {
         at: number
@@ -130,6 +130,18 @@ export interface Operations {
         queue_wait_ms: { p50: number | null; p95: number | null }
         first_token_ms: { p50: number | null; p95: number | null }
         duration_ms: { p50: number | null; p95: number | null }
+      }[]
+      groups: readonly {
+        group: string
+        requests: number
+        buckets: readonly {
+          at: number
+          requests: number
+          failed: number
+          queue_wait_ms: { p50: number | null; p95: number | null }
+          first_token_ms: { p50: number | null; p95: number | null }
+          duration_ms: { p50: number | null; p95: number | null }
+        }[]
       }[]
     }
   }

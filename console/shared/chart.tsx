@@ -163,15 +163,18 @@ function optionsOf(
         width: 2,
         dash: [...(dashes[index] ?? [])],
         spanGaps: false,
-        points: { show: isSinglePoint },
+        points: { show: true, filter: alonePoints },
       })),
     ],
   }
 }
 
-/** A line through one point would not be seen. More come while the page is open. */
-const isSinglePoint = (self: uPlot, series: number): boolean =>
-  [...(self.data[series] ?? [])].filter((it) => it !== null).length === 1
+/** A line through one point would not be seen, so a point without neighbours is drawn itself. */
+function alonePoints(self: uPlot, series: number): number[] {
+  const values = self.data[series] ?? []
+  const isMissing = (index: number): boolean => (values[index] ?? null) === null
+  return [...values.keys()].filter((index) => !isMissing(index) && isMissing(index - 1) && isMissing(index + 1))
+}
 
 const steps = Array.from({ length: 22 }, (_, index) => [1, 2, 5].map((it) => it * 10 ** (index - 9))).flat()
 

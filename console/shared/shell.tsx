@@ -32,7 +32,11 @@ export function Shell({
     bar.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
     window.scrollTo(0, 0)
   }, [path])
-  const isCurrent = (page: string): boolean => path === page || (page !== '/console' && path.startsWith(`${page}/`))
+  // The root is the first page, whatever its own address is.
+  const isCurrent = (page: string): boolean =>
+    path === '/console'
+      ? page === pages[0]?.path
+      : path === page || (page !== '/console' && path.startsWith(`${page}/`))
   return (
     <div class="shell">
       <a class="skip" href="#content">

@@ -1,6 +1,6 @@
-import type { LedgerRow } from '../core/money/ledger.ts'
+import type { SampledRequest } from '../ports/reports.ts'
 
-/** How long requests took, by hour or day, from the newest rows of a period. */
+/** How long requests took, by hour or day. */
 export interface LatencyBucket {
   readonly at: number
   readonly requests: number
@@ -16,7 +16,10 @@ export interface Percentiles {
   readonly p95: number | null
 }
 
-export function latencyBuckets(rows: readonly LedgerRow[], startOf: (at: number) => number): readonly LatencyBucket[] {
+export function latencyBuckets(
+  rows: readonly SampledRequest[],
+  startOf: (at: number) => number,
+): readonly LatencyBucket[] {
   const byTime = Map.groupBy(rows, ({ settledAt }) => startOf(settledAt))
   return [...byTime]
     .sort(([one], [other]) => one - other)

@@ -23,6 +23,11 @@ export const periodQuery = {
   to: Type.String({ description: 'The last day in Sydney.', example: '2026-11-16' }),
 }
 
+export const usageFilterQuery = {
+  model: Type.Optional(Type.String({ description: 'Only this model.' })),
+  key: Type.Optional(Type.String({ description: 'Only the key with this id.' })),
+}
+
 export const usageReportSchema = Type.Object({
   object: Type.Literal('usage.report'),
   unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.' }),
@@ -66,40 +71,52 @@ export const usageReportExample = {
 
 const percentiles = Type.Object({ p50: nullable(Type.Integer()), p95: nullable(Type.Integer()) })
 
+const latencyBuckets = Type.Array(
+  Type.Object({
+    at,
+    requests: Type.Integer(),
+    failed: Type.Integer(),
+    queue_wait_ms: percentiles,
+    first_token_ms: percentiles,
+    duration_ms: percentiles,
+  }),
+  { description: 'Times without requests are left out.' },
+)
+
 export const latencyReportSchema = Type.Object({
   object: Type.Literal('latency.report'),
   unit: Type.Enum(['hour', 'day']),
-  requests: Type.Integer({ description: 'How many requests it was made from: the newest of the period.' }),
-  since: nullable(Type.String(), 'The oldest of them.'),
-  is_complete: Type.Boolean({ description: 'Whether these are all requests of the period.' }),
-  buckets: Type.Array(
+  requests: Type.Integer({ description: 'How many requests it was made from, spread over the period.' }),
+  of_requests: Type.Integer({ description: 'How many requests the period has.' }),
+  is_complete: Type.Boolean({ description: 'Whether it was made from all of them.' }),
+  buckets: latencyBuckets,
+  groups: Type.Array(
     Type.Object({
-      at,
+      group: Type.String({ description: 'A model, or the id of a key.' }),
       requests: Type.Integer(),
-      failed: Type.Integer(),
-      queue_wait_ms: percentiles,
-      first_token_ms: percentiles,
-      duration_ms: percentiles,
+      buckets: latencyBuckets,
     }),
+    { description: 'Those that cost most, as in the report of usage.' },
   ),
 })
+
+const latencyBucketExample = {
+  at: 1795000000000,
+  requests: 12,
+  failed: 1,
+  queue_wait_ms: { p50: 0, p95: 120 },
+  first_token_ms: { p50: 180, p95: 400 },
+  duration_ms: { p50: 640, p95: 1900 },
+}
 
 export const latencyReportExample = {
   object: 'latency.report',
   unit: 'day',
   requests: 12,
-  since: '2026-11-15T22:04:05.000Z',
+  of_requests: 12,
   is_complete: true,
-  buckets: [
-    {
-      at: 1795000000000,
-      requests: 12,
-      failed: 1,
-      queue_wait_ms: { p50: 0, p95: 120 },
-      first_token_ms: { p50: 180, p95: 400 },
-      duration_ms: { p50: 640, p95: 1900 },
-    },
-  ],
+  buckets: [latencyBucketExample],
+  groups: [{ group: usageRowExample.model, requests: 12, buckets: [latencyBucketExample] }],
 }
 
 export const monthReportSchema = Type.Object({
@@ -141,8 +158,7 @@ export const requestListExample = { object: 'list', data: [usageRowExample], nex
 export const requestListQuery = Type.Object({
   from: Type.Optional(Type.String({ description: 'The first day in Sydney.' })),
   to: Type.Optional(Type.String({ description: 'The last day in Sydney.' })),
-  model: Type.Optional(Type.String({ description: 'Only this model.' })),
-  key: Type.Optional(Type.String({ description: 'Only the key with this id.' })),
+  ...usageFilterQuery,
   outcome: Type.Optional(Type.Enum(['failed'], { description: 'failed: only requests that did not complete.' })),
   before: Type.Optional(Type.String({ description: "The 'next' of the previous page." })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),

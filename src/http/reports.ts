@@ -1,42 +1,32 @@
 import type { Static } from 'typebox'
 import { periodOf, usageView } from '../accounts/views.ts'
-import { latencyBuckets } from '../billing/latency-report.ts'
 import { ApiError } from '../core/errors.ts'
 import { formatAud } from '../core/money/money.ts'
 import { paceOf } from '../core/money/pace.ts'
-import { sydneyDay, sydneyMonth } from '../core/money/sydney-time.ts'
+import { sydneyMonth } from '../core/money/sydney-time.ts'
 import type { UsageSums } from '../core/money/usage-sums.ts'
 import type { Workspace } from '../ports/accounts.ts'
-import type { ReportGrouping, ReportStore, TimeQuery } from '../ports/reports.ts'
+import type { ReportGrouping, ReportStore } from '../ports/reports.ts'
 import type { UsageStore } from '../ports/usage.ts'
+import { filterOf, GROUPS_SHOWN, reportPeriod, timesIn, type AskedFilter, type AskedPeriod } from './report-period.ts'
 import type { requestListQuery } from './report-schema.ts'
 
 /** The reports behind the pages of both consoles. */
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-const HOURS_UP_TO_MS = 3 * DAY_MS
-const PERIOD_MS_MAX = 400 * DAY_MS
-const GROUPS_SHOWN = 6
-const SAMPLE_ROWS = 1000
 const RECENT_DAYS = 7
 const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
-
-interface Period {
-  readonly from: number
-  readonly to: number
-  readonly unit: TimeQuery['unit']
-}
 
 export async function usageOverview(
   store: ReportStore,
   workspaceId: string | undefined,
-  asked: { readonly from: string; readonly to: string },
+  asked: AskedPeriod & AskedFilter,
   groupBy: ReportGrouping,
   nameOf: (group: string) => string = (group) => group,
 ): Promise<object> {
   const period = reportPeriod(asked)
-  const query = { workspaceId, ...period, groupBy }
+  const query = { workspaceId, ...period, ...filterOf(asked), groupBy }
   const [series, largest] = await Promise.all([
     store.usageOverTime(query),
     store.largestGroups({ ...query, limit: GROUPS_SHOWN }),
@@ -57,31 +47,6 @@ export async function usageOverview(
     total: sumsView(added(series)),
     series: series.map((it) => ({ at: it.at, ...sumsView(it) })),
     groups,
-  }
-}
-
-export async function latencyOverview(
-  store: ReportStore,
-  workspaceId: string,
-  asked: { readonly from: string; readonly to: string },
-): Promise<object> {
-  const { unit, from, to } = reportPeriod(asked)
-  const { rows, next } = await store.recentRequests({ workspaceId, from, to, limit: SAMPLE_ROWS })
-  const startOf = unit === 'hour' ? (at: number) => at - (at % HOUR_MS) : sydneyDay
-  return {
-    object: 'latency.report',
-    unit,
-    requests: rows.length,
-    since: timeOf(rows.at(-1)?.settledAt),
-    is_complete: next === undefined,
-    buckets: latencyBuckets(rows, startOf).map((it) => ({
-      at: it.at,
-      requests: it.requests,
-      failed: it.failed,
-      queue_wait_ms: it.queueWaitMs,
-      first_token_ms: it.firstTokenMs,
-      duration_ms: it.durationMs,
-    })),
   }
 }
 
@@ -126,33 +91,10 @@ export async function requestList(
     ...periodOf({ from, to }),
     limit,
     before: cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined,
-    model: model || undefined,
-    keyId: key || undefined,
+    ...filterOf({ model, key }),
     onlyFailed: outcome === 'failed',
   })
   return { object: 'list', data: rows.map(usageView), next: next ? `${next.settledAt}_${next.requestId}` : null }
-}
-
-/** Whole days in Sydney. */
-function reportPeriod(asked: { readonly from: string; readonly to: string }): Period {
-  for (const name of ['from', 'to'] as const) {
-    if (!/^\d{4}-\d{2}-\d{2}$/.test(asked[name])) {
-      throw new ApiError('invalid_value', `'${name}' must be a date such as 2026-11-16.`, { param: name })
-    }
-  }
-  const { from, to } = periodOf(asked)
-  if (to <= from || to - from > PERIOD_MS_MAX) {
-    throw new ApiError('invalid_value', "'to' must be the same day as 'from' or up to 400 days later.", { param: 'to' })
-  }
-  return { from, to, unit: to - from <= HOURS_UP_TO_MS ? 'hour' : 'day' }
-}
-
-function timesIn({ from, to, unit }: Period): readonly number[] {
-  const times: number[] = []
-  // A day has 23 to 25 hours.
-  const after = (at: number): number => (unit === 'hour' ? at + HOUR_MS : sydneyDay(at + 26 * HOUR_MS))
-  for (let at = from; at < to; at = after(at)) times.push(at)
-  return times
 }
 
 function added(all: readonly UsageSums[]): UsageSums {

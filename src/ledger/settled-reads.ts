@@ -20,6 +20,7 @@ export function settledReads<Reads extends UsageStore & ReportStore & InvoiceSto
   return {
     ...store,
     recentRequests: afterwards(store.recentRequests),
+    sampledRequests: afterwards(store.sampledRequests),
     usageOverTime: afterwards(store.usageOverTime),
     groupsOverTime: afterwards(store.groupsOverTime),
     largestGroups: afterwards(store.largestGroups),

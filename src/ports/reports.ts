@@ -5,6 +5,8 @@ import type { UsageSums } from '../core/money/usage-sums.ts'
 export interface ReportStore {
   /** One page of requests settled in [from, to), the newest first. Looks at a limited number of rows. */
   recentRequests(query: RecentQuery): Promise<RecentPage>
+  /** Requests from all over a period: the newest of each of its spans. Looks at a limited number of rows of each. */
+  sampledRequests(query: SampleQuery): Promise<readonly SampledRequest[]>
   /** Sums by hour or day, in the order of time. */
   usageOverTime(query: TimeQuery): Promise<readonly TimeSums[]>
   /** The same for each of these groups. */
@@ -13,15 +15,13 @@ export interface ReportStore {
   largestGroups(query: Omit<TimeQuery, 'unit'> & { readonly limit: number }): Promise<readonly string[]>
 }
 
-export interface RecentQuery {
+export interface RecentQuery extends UsageFilter {
   readonly workspaceId: string
   readonly from: number
   readonly to: number
   readonly limit: number
   /** Only what was settled before this row. */
   readonly before?: RowPlace | undefined
-  readonly model?: string | undefined
-  readonly keyId?: string | undefined
   /** Only requests that did not complete. */
   readonly onlyFailed?: boolean | undefined
 }
@@ -37,10 +37,30 @@ export interface RecentPage {
   readonly next: RowPlace | undefined
 }
 
+/** How long a request took, and whether it failed. */
+export type SampledRequest = Pick<
+  LedgerRow,
+  'model' | 'keyId' | 'outcome' | 'queueWaitMs' | 'firstTokenMs' | 'durationMs' | 'settledAt'
+>
+
+export interface SampleQuery extends UsageFilter {
+  readonly workspaceId: string
+  /** Each is [from, to). */
+  readonly spans: readonly { readonly from: number; readonly to: number }[]
+  /** How many rows of each span are looked at, before the filter. */
+  readonly rowsOfEach: number
+}
+
+/** Only this model, only this key. */
+export interface UsageFilter {
+  readonly model?: string | undefined
+  readonly keyId?: string | undefined
+}
+
 export type ReportGrouping = 'model' | 'key' | 'workspace'
 
 /** Over [from, to), both on the hour, or at midnight in Sydney for days. */
-export interface TimeQuery {
+export interface TimeQuery extends UsageFilter {
   /** undefined: all workspaces. */
   readonly workspaceId: string | undefined
   readonly from: number

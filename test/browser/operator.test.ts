@@ -36,6 +36,18 @@ describe('the console of the operator', () => {
     await page.getByRole('heading', { name: 'Queues' }).waitFor()
   })
 
+  it('marks the page that is shown in the navigation, also at the root', async () => {
+    const marked = page.getByRole('navigation').locator('[aria-current=page]')
+    for (const [path, title] of [
+      ['', 'Queues'],
+      ['/queues/meta/test-8b', 'Queues'],
+      ['/audit', 'Audit log'],
+    ] as const) {
+      await go(path)
+      assert.deepEqual(await marked.allTextContents(), [title], path)
+    }
+  })
+
   it('shows the queues live, and simulates other limits', async () => {
     const held = Promise.withResolvers<void>()
     stage.engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }

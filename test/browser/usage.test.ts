@@ -36,9 +36,27 @@ describe('the usage page', () => {
     await assertAccessible(page)
     await page.getByRole('button', { name: 'Show numbers' }).first().click()
     await page.getByRole('columnheader', { name: 'Time in Sydney' }).waitFor()
+    await page.getByText('From all 3,000 requests of this period.').waitFor()
+    for (const title of ['First token', 'Whole request', 'Queue wait', 'Failed']) {
+      const chart = page.getByRole('region', { name: title, exact: true })
+      await chart.locator('canvas').waitFor()
+      await chart.getByRole('button', { name: 'Show numbers' }).click()
+      for (const model of ['meta/test-8b', 'baai/embed', 'all']) {
+        await chart.getByRole('columnheader', { name: model, exact: true }).waitFor()
+      }
+    }
+    await page.getByText('131 of these 3,000 requests did not complete.').waitFor()
+    await page.getByRole('button', { name: 'Median' }).click()
+    await page.getByText('Half of the requests take no longer.').first().waitFor()
     await page.getByRole('button', { name: 'By key' }).click()
     await page.waitForURL(/by=key/)
     await page.getByRole('row').filter({ hasText: 'key_' }).first().waitFor()
+    await page.getByLabel('Only one model').selectOption('baai/embed')
+    await page.waitForURL(/model=baai/)
+    await page.getByText(/From all [1-9]\d\d requests of this period\./).waitFor()
+    await page.reload()
+    await page.getByText(/From all [1-9]\d\d requests of this period\./).waitFor()
+    await assertAccessible(page)
     await page.getByRole('button', { name: 'Today' }).click()
     await page.waitForURL(/days=1/)
     await page.reload()

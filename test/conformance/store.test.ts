@@ -1117,6 +1117,65 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await other.largestGroups({ ...asked, groupBy: 'key', limit: 1 }), ['key_2'])
       })
 
+      it('are about one model or one key alone, if that is asked', async () => {
+        const { workspaceId } = await reported()
+        const asked = {
+          workspaceId,
+          from: october.from,
+          to: october.to,
+          groupBy: 'key' as const,
+          unit: 'hour' as const,
+        }
+        const hours = async (filter: object) =>
+          (await other.usageOverTime({ ...asked, ...filter })).map(({ at }) => (at - october.from) / HOUR_MS)
+        assert.deepEqual(await hours({ model: 'meta/b' }), [1, 3, 5])
+        assert.deepEqual(await hours({ model: 'meta/b', keyId: 'key_1' }), [1, 3])
+        assert.deepEqual(await hours({ model: 'none' }), [])
+        assert.deepEqual(await other.largestGroups({ ...asked, model: 'meta/b', limit: 5 }), ['key_2', 'key_1'])
+        const series = await other.groupsOverTime({ ...asked, groups: ['key_1', 'key_2'], model: 'meta/A' })
+        assert.deepEqual(
+          series.map(({ group, amount }) => [group, amount]),
+          [
+            ['key_1', 0n],
+            ['key_1', 2_000_000n],
+            ['key_2', 4_000_000n],
+          ],
+        )
+      })
+
+      it('have a sample from all over a period: the newest requests of each span', async () => {
+        const { workspaceId } = await reported()
+        // Neither reserved capacity nor the requests of others are in it.
+        await settle(
+          store,
+          sampleRow(`${workspaceId} capacity`, {
+            workspaceId,
+            settledAt: october.from + 5.5 * HOUR_MS,
+            capacityMs: HOUR_MS,
+          }),
+          sampleRow('of another workspace', { workspaceId: await newWorkspace(), settledAt: october.from + HOUR_MS }),
+        )
+        const span = (from: number, to: number) => ({
+          from: october.from + from * HOUR_MS,
+          to: october.from + to * HOUR_MS,
+        })
+        const asked = { workspaceId, spans: [span(0, 3), span(3, 6), span(6, 9)], rowsOfEach: 2 }
+        const hours = async (more: object) =>
+          (await other.sampledRequests({ ...asked, ...more })).map(
+            ({ settledAt }) => (settledAt - october.from) / HOUR_MS,
+          )
+        assert.deepEqual(await hours({}), [2, 1, 5], 'the capacity was looked at')
+        assert.deepEqual(await hours({ rowsOfEach: 10 }), [2, 1, 0, 5, 4, 3])
+        assert.deepEqual(await hours({ model: 'meta/b' }), [1, 5])
+        assert.deepEqual(await hours({ rowsOfEach: 10, model: 'meta/b', keyId: 'key_1' }), [1, 3])
+        assert.deepEqual(await hours({ spans: [] }), [])
+        const [failed] = await other.sampledRequests({ ...asked, spans: [span(2, 3)] })
+        assert.deepEqual(
+          [failed?.model, failed?.keyId, failed?.outcome, typeof failed?.durationMs],
+          ['meta/A', 'key_1', 'engine_failed', 'number'],
+        )
+      })
+
       it('look at 5,000 rows for a page, and say where to go on', async () => {
         const workspaceId = await newWorkspace()
         const idOf = (index: number): string => `${workspaceId} ${String(index).padStart(5, '0')}`

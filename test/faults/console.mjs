@@ -71,6 +71,20 @@ export default [
     tests: ['conformance/store'],
   },
   {
+    name: 'console-times-are-of-the-last-day-alone',
+    file: 'src/http/latency-overview.ts',
+    find: 'return times.flatMap(',
+    replace: 'return times.slice(-1).flatMap(',
+    tests: ['http/console-api'],
+  },
+  {
+    name: 'console-times-are-of-every-model',
+    file: 'src/store/queries/reports.ts',
+    find: 'const filter = usageFilter({ model, keyId })',
+    replace: 'const filter = usageFilter({ keyId })',
+    tests: ['conformance/store'],
+  },
+  {
     name: 'rows-of-a-model-end-before-the-page-is-full',
     file: 'src/store/queries/usage-rows.ts',
     find: 'if (Number(hour) > firstHour) counted += Number(rows)',

@@ -55,6 +55,23 @@ function ask(path: string, method = 'GET', body?: object, as = cookie): Promise<
   })
 }
 
+interface Latency {
+  readonly requests: number
+  readonly of_requests: number
+  readonly is_complete: boolean
+  readonly buckets: readonly LatencyBucket[]
+  readonly groups: readonly { group: string; requests: number; buckets: readonly LatencyBucket[] }[]
+}
+
+interface LatencyBucket {
+  readonly requests: number
+  readonly failed: number
+  readonly first_token_ms: { p50: number; p95: number }
+  readonly duration_ms: { p50: number; p95: number }
+}
+
+const sumOf = (all: readonly { requests: number }[]): number => all.reduce((total, it) => total + it.requests, 0)
+
 describe('the API of the console', () => {
   it('has a document of its own, and answers as it says', async () => {
     assertWellFormed(document)
@@ -108,6 +125,69 @@ describe('the API of the console', () => {
       assert.equal(report.unit, 'day')
       assert.deepEqual([report.total.requests, sum(report.series), sum(report.groups)], [300, 300, 300])
       for (const it of report.groups) assert.equal(sum(it.series), it.requests)
+    }
+  })
+
+  it('has times and failures from all over a period, by model and by key, also of one alone', async () => {
+    const from = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' }).format(Date.now() - 5 * 86_400_000)
+    const report = async (more: string, as = cookie) =>
+      (await (await ask(`/reports/latency?from=${from}&to=${today}${more}`, 'GET', undefined, as)).json()) as Latency
+    const whole = await report('')
+    assert.deepEqual([whole.requests, whole.of_requests, whole.is_complete], [300, 300, true])
+    // Each day of the sample, and each model: nothing is counted twice or lost.
+    assert.equal(sumOf(whole.buckets), 300)
+    assert.equal(sumOf(whole.groups), 300)
+    assert.deepEqual(whole.groups.map(({ group }) => group).toSorted(), [
+      'art/images',
+      'baai/embed',
+      'meta/test-8b',
+      'meta/vision',
+    ])
+    for (const { requests, buckets } of whole.groups) assert.equal(sumOf(buckets), requests)
+    const failed = whole.buckets.reduce((sum, it) => sum + it.failed, 0)
+    const failedOf = whole.groups.flatMap(({ buckets }) => buckets).reduce((sum, it) => sum + it.failed, 0)
+    assert.deepEqual([failed, failedOf], [14, 14], 'every 23rd')
+    const [bucket] = whole.groups[0]?.buckets ?? []
+    assert.ok(bucket && bucket.duration_ms.p95 >= bucket.duration_ms.p50 && bucket.first_token_ms.p50 > 0)
+
+    const one = await report('&group_by=key&model=baai/embed')
+    const ofModel = whole.groups.find(({ group }) => group === 'baai/embed')?.requests
+    assert.deepEqual([one.requests, one.of_requests, sumOf(one.groups)], [ofModel, ofModel, ofModel])
+    const usage = (await (
+      await ask(`/reports/usage?from=${from}&to=${today}&group_by=key&model=baai/embed`)
+    ).json()) as { total: { requests: number }; groups: { group: string }[] }
+    assert.equal(usage.total.requests, ofModel)
+    assert.deepEqual(
+      usage.groups.map(({ group }) => group),
+      one.groups.map(({ group }) => group),
+      'in the same order',
+    )
+    assert.equal((await report(`&key=${one.groups[0]?.group}`)).requests, 300, 'one key made all of them')
+    assert.equal((await report('&key=none')).requests, 0)
+  })
+
+  it('samples every day of a period that has more requests than it looks at, and says so', async () => {
+    const busy = await startWeir({ models: [modelEntry([engine.url])] })
+    try {
+      await addPastUsage(busy, { days: 6, rows: 12_000 })
+      const session = await fetch(`${busy.service.url}/console/api/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+        body: JSON.stringify({ key: busy.key }),
+      })
+      const own = { cookie: (session.headers.get('set-cookie') ?? '').split(';')[0] ?? '' }
+      const from = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' }).format(
+        Date.now() - 5 * 86_400_000,
+      )
+      const url = `${busy.service.url}/console/api/reports/latency?from=${from}&to=${today}`
+      const report = (await (await fetch(url, { headers: own })).json()) as Latency
+      assert.equal(report.is_complete, false)
+      assert.ok(report.requests <= 5000 && report.requests > 2500, `${report.requests}`)
+      assert.ok(report.of_requests > 9000, `${report.of_requests}`)
+      assert.equal(report.buckets.length, 6, 'every day')
+      for (const { requests } of report.buckets.slice(0, -1)) assert.ok(requests > 500, `${requests}`)
+    } finally {
+      await busy.stop()
     }
   })
 

@@ -7,6 +7,7 @@ import { turn } from './hand-clock.ts'
 /** Everything that reads rows of the ledger, or sums of them. */
 const READS = [
   'recentRequests',
+  'sampledRequests',
   'usageOverTime',
   'groupsOverTime',
   'largestGroups',

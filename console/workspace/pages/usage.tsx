@@ -1,17 +1,16 @@
 import { useLocation } from 'preact-iso'
 import { CacheSection } from '../../shared/cache-use.tsx'
-import { Chart } from '../../shared/chart.tsx'
 import { useData } from '../../shared/data.ts'
 import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../../shared/format.ts'
 import { Empty, Figures, Meter, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { RequestsTable, RequestSearch } from '../requests.tsx'
+import { TimesAndFailures, UsageCharts } from '../usage-charts.tsx'
 
-/** What the workspace used and what it cost. The period and the grouping are in the address. */
+/** What the workspace used and what it cost. The period, the grouping and the filter are in the address. */
 
 type Report = Answer<'usageReport'>
-type Latency = Answer<'latencyReport'>
 type Group = 'model' | 'key'
 
 const DAY_MS = 86_400_000
@@ -27,22 +26,37 @@ export function UsagePage() {
   const { query, route } = useLocation()
   const days = (periods.some(([it]) => it === query['days']) ? query['days'] : '30') as Days
   const group: Group = query['by'] === 'key' ? 'key' : 'model'
+  /** By model, those of one key may be shown alone; by key, those of one model. */
+  const filter: Group = group === 'model' ? 'key' : 'model'
+  const only = query[filter] ?? ''
   const show = (changes: Record<string, string>): void =>
-    route(`/console/usage?${new URLSearchParams({ days, by: group, ...changes }).toString()}`, true)
+    route(`/console/usage?${new URLSearchParams({ days, by: group, [filter]: only, ...changes }).toString()}`, true)
   const to = sydneyDate(Date.now())
   const from = sydneyDate(Date.now() - (Number(days) - 1) * DAY_MS)
   const month = useData((signal) => api('monthReport', { signal }))
   const usage = useData(
     async (signal) => {
-      const [report, latency, keys] = await Promise.all([
-        api('usageReport', { query: { from, to, group_by: group }, signal }),
-        api('latencyReport', { query: { from, to }, signal }),
-        api('keys', { signal }),
+      const asked = { from, to, group_by: group, ...(only === '' ? {} : { [filter]: only }) }
+      const [report, latency] = await Promise.all([
+        api('usageReport', { query: asked, signal }),
+        api('latencyReport', { query: asked, signal }),
       ])
-      return { report, latency, names: new Map(keys.data.map(({ id, name }) => [id, name ?? id])) }
+      return { report, latency, group }
     },
-    [days, group],
+    [days, group, only],
   )
+  const known = useData(async (signal) => {
+    const [keys, models] = await Promise.all([
+      api('keys', { query: { limit: 500 }, signal }),
+      api('models', { signal }),
+    ])
+    return {
+      key: keys.data.map(({ id, name }) => [id, name ?? id] as const),
+      model: models.data.map(({ id }) => [id, id] as const),
+    }
+  })
+  const names: ReadonlyMap<string, string> = new Map(known.state === 'ready' ? known.data.key : [])
+  const nameOf = (id: string): string => names.get(id) ?? id
   return (
     <>
       <PageHead title="Usage" about="Amounts are in Australian dollars and exclude GST. Days are days in Sydney.">
@@ -58,14 +72,20 @@ export function UsagePage() {
             ['model', 'By model'],
             ['key', 'By key'],
           ]}
-          choose={(next) => show({ by: next })}
+          choose={(next) => route(`/console/usage?${new URLSearchParams({ days, by: next }).toString()}`, true)}
+        />
+        <Only
+          of={filter}
+          value={only}
+          options={known.state === 'ready' ? known.data[filter] : []}
+          choose={(next) => show({ [filter]: next })}
         />
         <a class="button" href={`/api/v1/usage?from=${from}&to=${to}&format=csv`} download="usage.csv">
           Export CSV
         </a>
       </div>
       <Ready of={usage}>
-        {({ report, latency, names }) =>
+        {({ report, latency, group: shown }) =>
           report.total.requests === 0 ? (
             <Empty title="Nothing was used in this period">
               <a href="/console/playground">Try a model</a>
@@ -73,12 +93,9 @@ export function UsagePage() {
           ) : (
             <>
               <Totals report={report} />
-              <Charts
-                report={report}
-                latency={latency}
-                nameOf={(id) => (group === 'key' ? (names.get(id) ?? id) : id)}
-              />
-              <Groups report={report} group={group} nameOf={(id) => names.get(id) ?? id} />
+              <UsageCharts report={report} nameOf={nameOf} />
+              <Groups report={report} group={shown} nameOf={nameOf} />
+              <TimesAndFailures report={report} latency={latency} nameOf={nameOf} />
             </>
           )
         }
@@ -88,7 +105,7 @@ export function UsagePage() {
         columns={[
           {
             title: 'Key',
-            cell: ({ key }) => (usage.state === 'ready' ? (usage.data.names.get(key) ?? key) : key),
+            cell: ({ key }) => nameOf(key),
           },
         ]}
       />
@@ -97,6 +114,37 @@ export function UsagePage() {
         <RequestsTable />
       </section>
     </>
+  )
+}
+
+/** What the charts are about: all, or one model or key alone. */
+function Only({
+  of,
+  value,
+  options,
+  choose,
+}: {
+  of: Group
+  value: string
+  options: readonly (readonly [id: string, name: string])[]
+  choose: (id: string) => void
+}) {
+  const isListed = value === '' || options.some(([id]) => id === value)
+  return (
+    <select
+      aria-label={of === 'key' ? 'Only one key' : 'Only one model'}
+      class="choice"
+      value={value}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      <option value="">{of === 'key' ? 'All keys' : 'All models'}</option>
+      {isListed ? null : <option value={value}>{value}</option>}
+      {options.map(([id, name]) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
   )
 }
 
@@ -158,73 +206,6 @@ function Totals({ report: { total } }: { report: Report }) {
         ...(total.audio_ms > 0 ? [['Audio', milliseconds(total.audio_ms)] as const] : []),
       ]}
     />
-  )
-}
-
-function Charts({ report, latency, nameOf }: { report: Report; latency: Latency; nameOf: (id: string) => string }) {
-  const { times, unit } = report
-  const along = <Point extends { at: number }>(points: readonly Point[], pick: (point: Point) => number | null) => {
-    const byTime = new Map(points.map((point) => [point.at, pick(point)]))
-    return times.map((at) => byTime.get(at) ?? null)
-  }
-  const filled = (values: readonly (number | null)[]): readonly number[] => values.map((it) => it ?? 0)
-  const costs = report.groups.map(({ group, series }) => ({
-    title: nameOf(group),
-    values: filled(along(series, ({ amount }) => Number(amount))),
-  }))
-  const shown = costs.map(({ values }) => values)
-  const all = filled(along(report.series, ({ amount }) => Number(amount)))
-  const others = all.map((value, index) => Math.max(0, value - shown.reduce((sum, it) => sum + (it[index] ?? 0), 0)))
-  const hasOthers = others.some((it) => it > 1e-12)
-  const failed = latency.buckets.reduce((sum, it) => sum + it.failed, 0)
-  const sample = latency.is_complete ? '' : ` From the newest ${count(latency.requests)} requests.`
-  const first = report.groups[0]
-  return (
-    <div class="charts">
-      <Chart
-        title="Cost"
-        summary={`${aud(report.total.amount)} in all${first ? `; most for ${nameOf(first.group)}, ${aud(first.amount)}` : ''}.`}
-        times={times}
-        unit={unit}
-        format={aud}
-        lines={[...costs, ...(hasOthers ? [{ title: 'others', values: others }] : [])]}
-      />
-      <Chart
-        title="Tokens"
-        summary={`${count(report.total.input_tokens)} in, ${count(report.total.cached_input_tokens)} of them cached; ${count(report.total.output_tokens)} out.`}
-        times={times}
-        unit={unit}
-        format={brief}
-        lines={[
-          { title: 'input', values: filled(along(report.series, (it) => it.input_tokens)) },
-          { title: 'output', values: filled(along(report.series, (it) => it.output_tokens)) },
-          { title: 'cached', values: filled(along(report.series, (it) => it.cached_input_tokens)) },
-        ]}
-      />
-      <Chart
-        title="Requests"
-        summary={`${count(report.total.requests)} requests; ${count(failed)} of the newest ${count(latency.requests)} failed.`}
-        times={times}
-        unit={unit}
-        format={brief}
-        lines={[
-          { title: 'requests', values: filled(along(report.series, (it) => it.requests)) },
-          { title: 'failed', values: along(latency.buckets, (it) => it.failed) },
-        ]}
-      />
-      <Chart
-        title="First token and queue wait"
-        summary={`95 of 100 requests take no longer than the upper lines.${sample}`}
-        times={times}
-        unit={unit}
-        format={milliseconds}
-        lines={[
-          { title: 'first token, median', values: along(latency.buckets, (it) => it.first_token_ms.p50) },
-          { title: 'first token, 95 %', values: along(latency.buckets, (it) => it.first_token_ms.p95) },
-          { title: 'queue wait, 95 %', values: along(latency.buckets, (it) => it.queue_wait_ms.p95) },
-        ]}
-      />
-    </div>
   )
 }
 

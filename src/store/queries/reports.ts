@@ -1,5 +1,14 @@
-import type { RecentQuery, ReportGrouping, ReportStore, RowPlace, TimeQuery } from '../../ports/reports.ts'
-import { readRows, type Database, type Values } from '../database.ts'
+import type {
+  RecentQuery,
+  ReportGrouping,
+  ReportStore,
+  RowPlace,
+  SampledRequest,
+  TimeQuery,
+  UsageFilter,
+} from '../../ports/reports.ts'
+import type { Outcome } from '../../core/money/ledger.ts'
+import { query, readRows, type Database, type Row, type Values } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
 import { SUM_NAMES, sumColumns, toSums } from './usage.ts'
@@ -9,6 +18,9 @@ import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE, OF_ANY_WORKSPACE } from './usage-s
 const LOOKED_AT_MAX = 5000
 
 const COLUMN_OF: Readonly<Record<ReportGrouping, string>> = { model: 'model', key: 'key_id', workspace: 'workspace_id' }
+
+/** What a sampled request is made of. */
+const SAMPLED = ['model', 'key_id', 'outcome', 'queue_wait_ms', 'first_token_ms', 'duration_ms', 'settled_at'] as const
 
 export function reportQueries(database: Database): ReportStore {
   const sums = sumColumns(database.dialect)
@@ -36,6 +48,24 @@ export function reportQueries(database: Database): ReportStore {
       )
       const rows = found.slice(0, asked.limit).map(toLedgerRow)
       return { rows, next: found.length > asked.limit ? rows.at(-1) : end }
+    },
+    async sampledRequests({ workspaceId, spans, rowsOfEach, model, keyId }) {
+      const filter = usageFilter({ model, keyId })
+      const found = await database.transact({
+        access: 'read',
+        statements: spans.map(({ from, to }) =>
+          query(
+            `SELECT ${SAMPLED.join(', ')} FROM (
+               SELECT ${[...SAMPLED, 'corrects', 'capacity_ms', 'endpoint', 'credit_note'].join(', ')} FROM ledger
+               WHERE workspace_id = ? AND settled_at >= ? AND settled_at < ?
+               ORDER BY settled_at DESC, request_id DESC LIMIT ?) AS newest
+             WHERE ${[IS_VISIBLE, IS_REQUEST, ...filter.conditions].join(' AND ')}`,
+            ...[workspaceId, from, to, rowsOfEach],
+            ...filter.values,
+          ),
+        ),
+      })
+      return found.flat().map(toSampled)
     },
     async usageOverTime(asked) {
       const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
@@ -74,6 +104,18 @@ export function reportQueries(database: Database): ReportStore {
   }
 }
 
+function toSampled(row: Row): SampledRequest {
+  return {
+    model: String(row['model']),
+    keyId: String(row['key_id']),
+    outcome: String(row['outcome']) as Outcome,
+    queueWaitMs: Number(row['queue_wait_ms']),
+    firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),
+    durationMs: Number(row['duration_ms']),
+    settledAt: Number(row['settled_at']),
+  }
+}
+
 /** Every row that a page may look at, by the index alone. */
 function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: string; values: Values } {
   const isBefore = before && before.settledAt < to
@@ -84,34 +126,46 @@ function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: st
 }
 
 /** `end`: the last row that the page may look at. */
-function filtersOf({ model, keyId, onlyFailed }: RecentQuery, end: RowPlace | undefined) {
+function filtersOf({ onlyFailed, ...asked }: RecentQuery, end: RowPlace | undefined) {
+  const { conditions, values } = usageFilter(asked)
   return {
     conditions: [
       ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
-      ...(model === undefined ? [] : ['model = ?']),
-      ...(keyId === undefined ? [] : ['key_id = ?']),
+      ...conditions,
       ...(onlyFailed ? ["outcome <> 'completed'"] : []),
     ],
-    values: [
-      ...(end === undefined ? [] : [end.settledAt, end.requestId]),
-      ...(model === undefined ? [] : [model]),
-      ...(keyId === undefined ? [] : [keyId]),
-    ],
+    values: [...(end === undefined ? [] : [end.settledAt, end.requestId]), ...values],
+  }
+}
+
+function usageFilter({ model, keyId }: UsageFilter): { conditions: readonly string[]; values: Values } {
+  return {
+    conditions: [...(model === undefined ? [] : ['model = ?']), ...(keyId === undefined ? [] : ['key_id = ?'])],
+    values: [...(model === undefined ? [] : [model]), ...(keyId === undefined ? [] : [keyId])],
   }
 }
 
 /** `groups`: only these. */
 function sumsOf(
-  { workspaceId, from, to, groupBy, groups }: Omit<TimeQuery, 'unit'> & { readonly groups?: readonly string[] },
+  {
+    workspaceId,
+    from,
+    to,
+    groupBy,
+    groups,
+    ...asked
+  }: Omit<TimeQuery, 'unit'> & { readonly groups?: readonly string[] },
   unit: TimeQuery['unit'],
   selectTexts: SqlDialect['selectTexts'],
 ) {
   const { table, time } = unit === 'hour' ? HOURS : DAYS
+  const filter = usageFilter(asked)
   const isOfAny = workspaceId === undefined && (groups === undefined || groupBy === 'model')
   const conditions = [
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),
     ...(isOfAny ? [OF_ANY_WORKSPACE] : []),
     ...(groups === undefined ? [] : [`${COLUMN_OF[groupBy]} IN (${selectTexts('?')})`]),
+    ...filter.conditions,
     `${time} >= ?`,
     `${time} < ?`,
     IS_VISIBLE,
@@ -119,6 +173,7 @@ function sumsOf(
   const given = [
     ...(workspaceId === undefined ? [] : [workspaceId]),
     ...(groups === undefined ? [] : [JSON.stringify(groups)]),
+    ...filter.values,
   ]
   return { table, time, where: conditions.join(' AND '), values: [...given, from, to] }
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../../ports/clock.ts'
 import type { ReportStore } from '../../../ports/reports.ts'
 import type { UsageStore } from '../../../ports/usage.ts'
 import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
+import { latencyOverview } from '../../latency-overview.ts'
 import {
   latencyReportExample,
   latencyReportSchema,
@@ -12,10 +13,11 @@ import {
   requestListExample,
   requestListQuery,
   requestListSchema,
+  usageFilterQuery,
   usageReportExample,
   usageReportSchema,
 } from '../../report-schema.ts'
-import { latencyOverview, monthOverview, requestList, usageOverview } from '../../reports.ts'
+import { monthOverview, requestList, usageOverview } from '../../reports.ts'
 import { jsonResponse } from '../../route.ts'
 
 /** What the workspace used, for its members. */
@@ -25,6 +27,12 @@ export interface ConsoleReportsParts {
   readonly clock: Clock
 }
 
+const groupedQuery = Type.Object({
+  ...periodQuery,
+  ...usageFilterQuery,
+  group_by: Type.Optional(Type.Enum(['model', 'key'], { description: 'model (default) or key.' })),
+})
+
 export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): readonly SessionRoute[] {
   return [
     sessionRoute({
@@ -33,10 +41,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       id: 'usageReport',
       summary: 'Usage over time',
       description: 'Requests, tokens and cost of a period by hour or day, and of the models or keys that cost most.',
-      query: Type.Object({
-        ...periodQuery,
-        group_by: Type.Optional(Type.Enum(['model', 'key'], { description: 'model (default) or key.' })),
-      }),
+      query: groupedQuery,
       response: jsonResponse(usageReportSchema, usageReportExample),
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
@@ -49,12 +54,17 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       path: '/reports/latency',
       id: 'latencyReport',
       summary: 'Times and failures',
-      description: 'How long the newest requests of a period waited and took, and how many failed.',
-      query: Type.Object(periodQuery),
+      description:
+        'How long requests of a period waited and took, and how many failed, by hour or day, and by model or key. Made from up to 5,000 requests, spread over the period: the newest of each of its parts.',
+      query: groupedQuery,
       response: jsonResponse(latencyReportSchema, latencyReportExample),
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
-        exchange.sendJson(JSON.stringify(await latencyOverview(books, caller.workspace.id, query))),
+        exchange.sendJson(
+          JSON.stringify(
+            await latencyOverview(books, caller.workspace.id, query, query.group_by ?? 'model', clock.now()),
+          ),
+        ),
     }),
     sessionRoute({
       method: 'GET',

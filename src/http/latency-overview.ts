@@ -1,0 +1,75 @@
+import { latencyBuckets, type LatencyBucket } from '../billing/latency-report.ts'
+import type { ReportStore } from '../ports/reports.ts'
+import {
+  endOf,
+  filterOf,
+  GROUPS_SHOWN,
+  reportPeriod,
+  startOf,
+  timesIn,
+  type AskedFilter,
+  type AskedPeriod,
+  type Period,
+} from './report-period.ts'
+
+/**
+ * How long requests took and how many failed, over time and by model or key. The sums have no times, so this comes from
+ * rows: from so many that it is quick over any number of them, spread over the whole period.
+ */
+
+const ROWS_MAX = 5000
+/** A day is sampled at several times of the day, where the period is short enough. */
+const SPANS = 100
+
+export async function latencyOverview(
+  store: ReportStore,
+  workspaceId: string,
+  asked: AskedPeriod & AskedFilter,
+  groupBy: 'model' | 'key',
+  now: number,
+): Promise<object> {
+  const period = reportPeriod(asked)
+  const spans = spansOf(period, now)
+  const query = { workspaceId, ...filterOf(asked) }
+  const [sums, largest, sampled] = await Promise.all([
+    store.usageOverTime({ ...query, ...period, groupBy }),
+    store.largestGroups({ ...query, ...period, groupBy, limit: GROUPS_SHOWN }),
+    store.sampledRequests({ ...query, spans, rowsOfEach: Math.floor(ROWS_MAX / Math.max(1, spans.length)) }),
+  ])
+  const members = Map.groupBy(sampled, ({ model, keyId }) => (groupBy === 'model' ? model : keyId))
+  const bucketsOf = (requests: typeof sampled) =>
+    latencyBuckets(requests, (at) => startOf(at, period.unit)).map(bucketView)
+  const all = sums.reduce((total, { requests }) => total + requests, 0)
+  return {
+    object: 'latency.report',
+    unit: period.unit,
+    requests: sampled.length,
+    of_requests: all,
+    is_complete: sampled.length >= all,
+    buckets: bucketsOf(sampled),
+    groups: largest.map((group) => {
+      const own = members.get(group) ?? []
+      return { group, requests: own.length, buckets: bucketsOf(own) }
+    }),
+  }
+}
+
+/** Parts of the hours or days that have begun, each as long as the others of its hour or day. */
+function spansOf(period: Period, now: number): readonly { readonly from: number; readonly to: number }[] {
+  const times = timesIn(period).filter((at) => at <= now)
+  const parts = Math.max(1, Math.floor(SPANS / times.length))
+  return times.flatMap((at) => {
+    const length = (endOf(at, period.unit) - at) / parts
+    const edge = (index: number): number => Math.round(at + index * length)
+    return Array.from({ length: parts }, (_, index) => ({ from: edge(index), to: edge(index + 1) }))
+  })
+}
+
+const bucketView = ({ at, requests, failed, queueWaitMs, firstTokenMs, durationMs }: LatencyBucket) => ({
+  at,
+  requests,
+  failed,
+  queue_wait_ms: queueWaitMs,
+  first_token_ms: firstTokenMs,
+  duration_ms: durationMs,
+})

@@ -1,0 +1,64 @@
+import { periodOf } from '../accounts/views.ts'
+import { ApiError } from '../core/errors.ts'
+import { sydneyDay } from '../core/money/sydney-time.ts'
+import type { TimeQuery, UsageFilter } from '../ports/reports.ts'
+
+/** What a report is about: whole days in Sydney, by hour or by day, and perhaps one model or key alone. */
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const HOURS_UP_TO_MS = 3 * DAY_MS
+const PERIOD_MS_MAX = 400 * DAY_MS
+
+/** How many models, keys or workspaces a report shows apart. */
+export const GROUPS_SHOWN = 6
+
+export interface AskedPeriod {
+  readonly from: string
+  readonly to: string
+}
+
+export interface AskedFilter {
+  readonly model?: string | undefined
+  readonly key?: string | undefined
+}
+
+export interface Period {
+  readonly from: number
+  readonly to: number
+  readonly unit: TimeQuery['unit']
+}
+
+export function reportPeriod(asked: AskedPeriod): Period {
+  for (const name of ['from', 'to'] as const) {
+    if (!/^\d{4}-\d{2}-\d{2}$/.test(asked[name])) {
+      throw new ApiError('invalid_value', `'${name}' must be a date such as 2026-11-16.`, { param: name })
+    }
+  }
+  const { from, to } = periodOf(asked)
+  if (to <= from || to - from > PERIOD_MS_MAX) {
+    throw new ApiError('invalid_value', "'to' must be the same day as 'from' or up to 400 days later.", { param: 'to' })
+  }
+  return { from, to, unit: to - from <= HOURS_UP_TO_MS ? 'hour' : 'day' }
+}
+
+/** Where the hour or the day of a time begins. */
+export const startOf = (at: number, unit: Period['unit']): number =>
+  unit === 'hour' ? at - (at % HOUR_MS) : sydneyDay(at)
+
+/** Where the next one begins. */
+export const endOf = (at: number, unit: Period['unit']): number =>
+  // A day has 23 to 25 hours.
+  unit === 'hour' ? at + HOUR_MS : sydneyDay(at + 26 * HOUR_MS)
+
+/** The beginning of every hour or day. */
+export function timesIn({ from, to, unit }: Period): readonly number[] {
+  const times: number[] = []
+  for (let at = from; at < to; at = endOf(at, unit)) times.push(at)
+  return times
+}
+
+export const filterOf = ({ model, key }: AskedFilter): UsageFilter => ({
+  model: model || undefined,
+  keyId: key || undefined,
+})
