@@ -23,6 +23,9 @@ function along<Point extends { at: number }>(
   return times.map((at) => byTime.get(at) ?? null)
 }
 
+const cachedShare = (of: Report['total']): number | null =>
+  of.input_tokens > 0 ? of.cached_input_tokens / of.input_tokens : null
+
 export function UsageCharts({ report, nameOf }: { report: Report; nameOf: (id: string) => string }) {
   const { times, unit, total, series, groups } = report
   /** A line for each of those that cost most, and one for all others. */
@@ -65,6 +68,14 @@ export function UsageCharts({ report, nameOf }: { report: Report; nameOf: (id: s
           { title: 'output', values: tokens((it) => it.output_tokens) },
           { title: 'cached', values: tokens((it) => it.cached_input_tokens) },
         ]}
+      />
+      <Chart
+        title="Cached share"
+        summary={`${percent(cachedShare(total) ?? 0)} of the input was cached.`}
+        times={times}
+        unit={unit}
+        format={percent}
+        lines={[{ title: 'cached share of the input', values: along(times, series, cachedShare) }]}
       />
     </div>
   )
