@@ -60,7 +60,10 @@ export function reportQueries(database: Database): ReportStore {
                WHERE workspace_id = ? AND settled_at >= ? AND settled_at < ?
                ORDER BY settled_at DESC, request_id DESC LIMIT ?) AS newest
              WHERE ${[IS_VISIBLE, IS_REQUEST, ...filter.conditions].join(' AND ')}`,
-            ...[workspaceId, from, to, rowsOfEach],
+            workspaceId,
+            from,
+            to,
+            rowsOfEach,
             ...filter.values,
           ),
         ),
