@@ -59,22 +59,11 @@ export function runtime() {
 }
 
 /**
- * A young generation that is no larger than needed: 10,000 waiting requests need less memory, and large answers that pass
- * through are freed without a full garbage collection. It is collected on the main thread alone: with so little to
- * collect, helping threads cost more than they save, about a tenth of the CPU of a small request.
- *
- * Code is compiled earlier than V8 would: it waits for thousands of calls, so that a service under load works with slow
- * code, and beside its own compiler, for its first ten seconds. Like this, it takes three: in seconds 2 to 6 a small
- * request costs 0.7 times as much. Much earlier than this, code is compiled for nothing and thrown away again.
+ * A young generation that is no larger than needed: large answers that pass through are freed without a full garbage
+ * collection. It is collected on the main thread alone: with so little to collect, helping threads cost more than they
+ * save, about a tenth of the CPU of a small request.
  */
-export const runtimeFlags = [
-  '--max-semi-space-size=16',
-  '--no-parallel-scavenge',
-  '--invocation-count-for-maglev=100',
-  '--invocation-count-for-turbofan=250',
-  '--minimum-invocations-after-ic-update=100',
-  '--concurrent-recompilation-queue-length=64',
-]
+export const runtimeFlags = ['--max-semi-space-size=16', '--no-parallel-scavenge']
 
 /** Whether this process already runs on that Node. */
 export function isRuntime() {

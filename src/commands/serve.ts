@@ -4,6 +4,7 @@ import { ConfigError } from '../core/checked-yaml.ts'
 import { primaryGone, sayRunning, workerConfig, workerPlace } from '../workers/worker.ts'
 import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from './command.ts'
 import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
+import { compileEarly } from './early-compilation.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
 import { stopSignal } from './stop-signal.ts'
 
@@ -46,6 +47,7 @@ first-api-key in the data directory.
 
 async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
   const service = await start(config, display)
+  compileEarly()
   // From before anybody reads that it runs.
   const signalled = config.worker === undefined ? stopSignal() : Promise.race([stopSignal(), primaryGone()])
   // The first worker speaks for all.
