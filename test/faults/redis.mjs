@@ -3,8 +3,15 @@ export default [
   {
     name: 'redis-grant-taken-without-asking',
     file: 'src/admission/redis/session.ts',
-    find: 'if (!isOurs) return joinAgain()',
+    find: 'if (!areOurs) return joinAgain()',
     replace: '',
+    tests: ['replicas/fencing'],
+  },
+  {
+    name: 'redis-grant-that-was-taken-back-is-confirmed-among-others',
+    file: 'src/admission/redis/acknowledge.lua',
+    find: 'all = 0',
+    replace: 'all = #ARGV > 3 and 1 or 0',
     tests: ['replicas/fencing'],
   },
   {

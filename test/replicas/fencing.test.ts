@@ -12,6 +12,12 @@ import { eventually } from '../support/waiting.ts'
 const source = new URL('../../src/admission/redis/', import.meta.url).href
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 4, maxQueueDepth: 100, maxWaitMs: 60_000 }
 
+/** The scripts, but the messages that they send are lost. */
+const silent = laneScripts((name) => {
+  const lua = luaBeside(source, name)
+  return name === 'outside' ? lua.replace('PUBLISH', 'ECHO').replace("'weir:told:' .. replica, ", '') : lua
+})
+
 describe('a replica that is not who Redis thinks', () => {
   let server: RedisServer
   let redis: Redis
@@ -62,10 +68,6 @@ describe('a replica that is not who Redis thinks', () => {
     replica.admission.enter(lane, 1, () => (admitted += 1))
     await eventually('one waits', async () => (await redis.zcard(laneKeys(lane)[1]!)) === 1)
     // The first gives its place back, and the message to the next is lost.
-    const silent = laneScripts((name) => {
-      const lua = luaBeside(source, name)
-      return name === 'outside' ? lua.replace('PUBLISH', 'ECHO').replace("'weir:told:' .. replica, ", '') : lua
-    })
     const keys = laneKeys(lane)
     const { incarnation } = replica.link.membership()!
     await redis.eval(silent.leave.lua, keys.length, ...keys, replica.name, incarnation, `${replica.name}.1`)
@@ -103,6 +105,38 @@ describe('a replica that is not who Redis thinks', () => {
     const places = (await placesWhenAdmitted) as Record<string, string>
     assert.deepEqual(Object.keys(places), [takenBack])
     assert.match(places[takenBack ?? ''] ?? '', /^in_flight /)
+    await replica.close()
+  })
+
+  it('[Q1] takes grants that it hears of together in one call, and none of them if one was taken back', async () => {
+    const replica = testReplica(server.url)
+    const lane = `lane ${++lanes}`
+    const keys = laneKeys(lane)
+    const { acknowledge, leave } = laneScripts()
+    const { run } = replica.link
+    const calls: { readonly ids: readonly unknown[]; readonly served: number }[] = []
+    let served = 0
+    Object.assign(replica.link, {
+      async run(...call: Parameters<typeof run>) {
+        const [{ sha }, , [name, incarnation, ...ids]] = call
+        if (sha === acknowledge.sha) {
+          calls.push({ ids, served })
+          if (calls.length === 1) await redis.eval(leave.lua, keys.length, ...keys, name!, incarnation!, ids.at(-1)!)
+        }
+        return run(...call)
+      },
+    })
+    replica.admission.setLanes(new Map([[lane, { ...limits, maxConcurrentRequests: 1 }]]))
+    await eventually('it has joined', () => replica.admission.state() === 'joined')
+    for (let caller = 0; caller < 3; caller += 1) replica.admission.enter(lane, 1, () => (served += 1))
+    await eventually('two wait', async () => (await redis.zcard(keys[1]!)) === 2)
+    // Both are granted without a message, so the next beat tells of both.
+    const { incarnation } = replica.link.membership()!
+    const wider = [1000, 3, 100, 60_000_000]
+    await redis.eval(silent.limits.lua, keys.length, ...keys, replica.name, incarnation, ...wider)
+    await eventually('all are served', () => served === 3)
+    assert.deepEqual(calls[0], { ids: [`${replica.name}.2`, `${replica.name}.3`], served: 1 })
+    assert.equal(calls[1]?.served, 1, 'nobody was served before it asked again')
     await replica.close()
   })
 

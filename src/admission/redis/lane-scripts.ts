@@ -47,7 +47,9 @@ export function remoteLane(link: RedisLink, lane: string) {
     name: keys[0] ?? '',
     enter: (member: Membership, id: string, cost: number) =>
       run(scripts.enter, member, id, cost) as Promise<EnterAnswer>,
-    acknowledge: async (member: Membership, id: string) => (await run(scripts.acknowledge, member, id)) === 1,
+    /** Whether all of them are its own. */
+    acknowledge: async (member: Membership, ids: readonly string[]) =>
+      (await run(scripts.acknowledge, member, ...ids)) === 1,
     leave: (member: Membership, id: string) => run(scripts.leave, member, id),
     limits: (member: Membership, limits: LaneLimits) => run(scripts.limits, member, ...limitValues(limits)),
     part: (member: Membership) => run(scripts.part, member),

@@ -20,6 +20,7 @@ export interface SessionParts {
 /** Redis decides about a replica's callers in one lane, until the session ends. Answers that come later change nothing. */
 export function openSession({ member, remote, room, share, clock, settled, joinAgain }: SessionParts) {
   let isOver = false
+  let heard: RemoteEntry[] = []
 
   function leave(id: string): void {
     remote.leave(member, id).catch(ignore)
@@ -43,17 +44,28 @@ export function openSession({ member, remote, room, share, clock, settled, joinA
     settled()
   }
 
-  /** A grant is taken only if Redis agrees that it still stands: this replica may have been asleep. */
+  /** Grants that are heard in one turn are acknowledged together: under load there are many. */
   function granted(id: string): void {
     const entry = room.find(id)
     if (!entry) return leave(id)
     if (!entry.isWaiting || entry.isAcknowledging) return
     entry.isAcknowledging = true
-    remote.acknowledge(member, id).then((isOurs) => {
+    if (heard.push(entry) === 1) queueMicrotask(acknowledge)
+  }
+
+  /** A grant is taken only if Redis agrees that it still stands: this replica may have been asleep. */
+  function acknowledge(): void {
+    // Whoever left in the same turn has told Redis so.
+    const entries = heard.filter(({ isWaiting }) => isWaiting)
+    heard = []
+    if (isOver || entries.length === 0) return
+    const ids = entries.map(({ id }) => id)
+    remote.acknowledge(member, ids).then((areOurs) => {
       if (isOver) return
-      entry.isAcknowledging = false
-      if (!isOurs) return joinAgain()
-      if (entry.isWaiting && hasLease()) admit(entry, clock.monotonic() - entry.arrivedAtMs)
+      for (const entry of entries) entry.isAcknowledging = false
+      if (!areOurs) return joinAgain()
+      if (!hasLease()) return
+      for (const entry of entries) if (entry.isWaiting) admit(entry, clock.monotonic() - entry.arrivedAtMs)
       settled()
     }, ignore)
   }
