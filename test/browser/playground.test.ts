@@ -53,6 +53,7 @@ describe('the playground of a chat model', () => {
     await page.getByRole('button', { name: 'Show code' }).click()
     const code = (await page.getByLabel('The request in curl').textContent()) ?? ''
     assert.ok(code.includes('"temperature": 0.5') && code.includes('Be brief.'))
+    assert.ok(!code.includes('The weir'), 'the answer was not in the request')
     await assertAccessible(page)
   })
 
@@ -82,7 +83,7 @@ describe('the playground of a chat model', () => {
     await page.getByText('Tools: this is not valid JSON').waitFor()
     await page.getByLabel('Tools').fill('')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByRole('log').getByText('The engine failed with status 500.').waitFor()
+    await page.getByRole('log').locator('.notice.bad').getByText('The engine failed with status 500.').waitFor()
     stage.engine.script = {}
   })
 

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { RequestCode } from '../../shared/request-code.tsx'
 import type { Model } from '../api.ts'
 import { streamChat, type ChatBody } from './chat-stream.ts'
+import { ImageInput } from './image-input.tsx'
 import { Outcome, type Measured } from './outcome.tsx'
 import { fieldsOf, ParameterForm, type Settings } from './parameters.tsx'
 
@@ -17,6 +18,8 @@ interface Turn {
   readonly measured: Signal<Measured | undefined>
   readonly failure: Signal<string | undefined>
 }
+
+const STOPPED = 'Stopped.'
 
 const turn = (role: Turn['role'], text = '', images: readonly string[] = []): Turn => ({
   role,
@@ -71,8 +74,9 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
 
   const current = (): ChatBody | undefined => {
     try {
-      const asked = draft.value === '' ? [] : [turn('user', draft.value, images.value)]
-      return bodyWith([...turns.value, ...asked])
+      // Without a draft it is the last request, which did not have its answer yet.
+      if (draft.value === '') return bodyWith(turns.value.slice(0, -1))
+      return bodyWith([...turns.value, turn('user', draft.value, images.value)])
     } catch {
       return undefined
     }
@@ -181,7 +185,7 @@ async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promi
       }
     }
   } catch (error) {
-    answer.failure.value = signal.aborted ? 'Stopped.' : (error as Error).message
+    answer.failure.value = signal.aborted ? STOPPED : (error as Error).message
   }
   if (requestId === '') return
   const durationMs = performance.now() - started
@@ -228,35 +232,11 @@ function TurnView({
           </code>
         </pre>
       ))}
-      {failure.value === undefined ? null : <p class="soft small">{failure.value}</p>}
+      {failure.value === undefined ? null : (
+        <p class={failure.value === STOPPED ? 'soft small' : 'notice bad'}>{failure.value}</p>
+      )}
       {measured.value === undefined ? null : <Outcome of={measured.value} />}
       <div ref={end} />
     </div>
   )
-}
-
-function ImageInput({ images }: { images: Signal<readonly string[]> }) {
-  async function attach(files: FileList | null): Promise<void> {
-    images.value = await Promise.all([...(files ?? [])].map(dataUrl))
-  }
-  return (
-    <label>
-      Images
-      <input
-        type="file"
-        accept="image/png,image/jpeg,image/webp,image/gif"
-        multiple
-        onChange={(event) => void attach(event.currentTarget.files)}
-      />
-    </label>
-  )
-}
-
-function dataUrl(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader()
-    reader.addEventListener('load', () => resolve(reader.result as string))
-    reader.addEventListener('error', () => reject(reader.error ?? new Error('The file cannot be read.')))
-    reader.readAsDataURL(file)
-  })
 }

@@ -46,9 +46,16 @@ export function Rerank({ model }: { model: Model }) {
           columns={[
             { title: 'Document', cell: ({ index }) => documents[index] ?? '' },
             { title: 'Score', isNumber: true, cell: ({ score }) => score.toFixed(4) },
-            { title: 'Now', isNumber: true, cell: ({ place }) => place + 1 },
             { title: 'Before', isNumber: true, cell: ({ index }) => index + 1 },
-            { title: 'Moved', isNumber: true, cell: ({ index, place }) => moved(index - place) },
+            {
+              title: 'Now',
+              isNumber: true,
+              cell: ({ index, place }) => (
+                <>
+                  <span class="soft small">{moved(index - place)}</span> {place + 1}
+                </>
+              ),
+            },
           ]}
         />
       )}
@@ -56,7 +63,7 @@ export function Rerank({ model }: { model: Model }) {
   )
 }
 
-const moved = (places: number): string => (places === 0 ? '–' : places > 0 ? `↑ ${places}` : `↓ ${-places}`)
+const moved = (places: number): string => (places === 0 ? '' : places > 0 ? `↑ ${places}` : `↓ ${-places}`)
 
 async function readRanked(response: Response): Promise<readonly Ranked[]> {
   const answer = (await response.json()) as Partial<Answer<'rerank'>> & Partial<Answer<'reranking'>>
