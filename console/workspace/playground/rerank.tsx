@@ -46,13 +46,14 @@ export function Rerank({ model }: { model: Model }) {
           columns={[
             { title: 'Document', cell: ({ index }) => documents[index] ?? '' },
             { title: 'Score', isNumber: true, cell: ({ score }) => score.toFixed(4) },
-            { title: 'Before', isNumber: true, cell: ({ index }) => index + 1 },
             {
               title: 'Now',
               isNumber: true,
               cell: ({ index, place }) => (
                 <>
-                  <span class="soft small">{moved(index - place)}</span> {place + 1}
+                  {place + 1}
+                  <br />
+                  <span class="soft small">{moved(index, place)}</span>
                 </>
               ),
             },
@@ -63,7 +64,11 @@ export function Rerank({ model }: { model: Model }) {
   )
 }
 
-const moved = (places: number): string => (places === 0 ? '' : places > 0 ? `↑ ${places}` : `↓ ${-places}`)
+/** Where a document was before, and how far it has moved. */
+function moved(index: number, place: number): string {
+  if (index === place) return 'as before'
+  return `${index > place ? '↑' : '↓'} ${Math.abs(index - place)} from ${index + 1}`
+}
 
 async function readRanked(response: Response): Promise<readonly Ranked[]> {
   const answer = (await response.json()) as Partial<Answer<'rerank'>> & Partial<Answer<'reranking'>>
