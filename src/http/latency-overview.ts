@@ -1,11 +1,11 @@
 import { latencyBuckets, type LatencyBucket } from '../billing/latency-report.ts'
-import type { ReportStore } from '../ports/reports.ts'
+import type { ReportStore, SampleQuery } from '../ports/reports.ts'
 import {
   endOf,
   filterOf,
   GROUPS_SHOWN,
   reportPeriod,
-  startOf,
+  startAmong,
   timesIn,
   type AskedFilter,
   type AskedPeriod,
@@ -29,7 +29,8 @@ export async function latencyOverview(
   now: number,
 ): Promise<object> {
   const period = reportPeriod(asked)
-  const spans = spansOf(period, now)
+  const times = timesIn(period)
+  const spans = spansOf(times, period.unit, now)
   const query = { workspaceId, ...filterOf(asked) }
   const [sums, largest, sampled] = await Promise.all([
     store.usageOverTime({ ...query, ...period, groupBy }),
@@ -38,7 +39,7 @@ export async function latencyOverview(
   ])
   const members = Map.groupBy(sampled, ({ model, keyId }) => (groupBy === 'model' ? model : keyId))
   const bucketsOf = (requests: typeof sampled) =>
-    latencyBuckets(requests, (at) => startOf(at, period.unit)).map(bucketView)
+    latencyBuckets(requests, (at) => startAmong(times, at)).map(bucketView)
   const all = sums.reduce((total, { requests }) => total + requests, 0)
   return {
     object: 'latency.report',
@@ -55,11 +56,11 @@ export async function latencyOverview(
 }
 
 /** Parts of the hours or days that have begun, each as long as the others of its hour or day. */
-function spansOf(period: Period, now: number): readonly { readonly from: number; readonly to: number }[] {
-  const times = timesIn(period).filter((at) => at <= now)
-  const parts = Math.max(1, Math.floor(SPANS / times.length))
-  return times.flatMap((at) => {
-    const length = (endOf(at, period.unit) - at) / parts
+function spansOf(times: readonly number[], unit: Period['unit'], now: number): SampleQuery['spans'] {
+  const begun = times.filter((at) => at <= now)
+  const parts = Math.max(1, Math.floor(SPANS / begun.length))
+  return begun.flatMap((at) => {
+    const length = (endOf(at, unit) - at) / parts
     const edge = (index: number): number => Math.round(at + index * length)
     return Array.from({ length: parts }, (_, index) => ({ from: edge(index), to: edge(index + 1) }))
   })

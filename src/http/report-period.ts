@@ -42,10 +42,6 @@ export function reportPeriod(asked: AskedPeriod): Period {
   return { from, to, unit: to - from <= HOURS_UP_TO_MS ? 'hour' : 'day' }
 }
 
-/** Where the hour or the day of a time begins. */
-export const startOf = (at: number, unit: Period['unit']): number =>
-  unit === 'hour' ? at - (at % HOUR_MS) : sydneyDay(at)
-
 /** Where the next one begins. */
 export const endOf = (at: number, unit: Period['unit']): number =>
   // A day has 23 to 25 hours.
@@ -56,6 +52,17 @@ export function timesIn({ from, to, unit }: Period): readonly number[] {
   const times: number[] = []
   for (let at = from; at < to; at = endOf(at, unit)) times.push(at)
   return times
+}
+
+/** The last of these times that is not after `at`. Much quicker than a look at the calendar for each of many rows. */
+export function startAmong(times: readonly number[], at: number): number {
+  let first = 0
+  for (let end = times.length; end - first > 1;) {
+    const middle = (first + end) >> 1
+    if ((times[middle] ?? 0) <= at) first = middle
+    else end = middle
+  }
+  return times[first] ?? at
 }
 
 export const filterOf = ({ model, key }: AskedFilter): UsageFilter => ({

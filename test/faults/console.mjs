@@ -73,8 +73,8 @@ export default [
   {
     name: 'console-times-are-of-the-last-day-alone',
     file: 'src/http/latency-overview.ts',
-    find: 'return times.flatMap(',
-    replace: 'return times.slice(-1).flatMap(',
+    find: 'return begun.flatMap(',
+    replace: 'return begun.slice(-1).flatMap(',
     tests: ['http/console-api'],
   },
   {
