@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LaneLimits } from '../../src/core/admission/lane.ts'
+import type { Ticket } from '../../src/ports/admission.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { settledEpoch, testReplica, type TestReplica } from '../support/redis-replica.ts'
 import { eventually } from '../support/waiting.ts'
@@ -16,6 +17,11 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
   const servedBy = new Map<TestReplica, number>()
   const over = new AbortController()
 
+  function begun(): void {
+    figures.atWork += 1
+    figures.worst = Math.max(figures.worst, figures.atWork)
+  }
+
   async function live(it: TestReplica): Promise<void> {
     while (!over.signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -24,8 +30,7 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
           figures.refused += 1
           return resolve()
         }
-        figures.atWork += 1
-        figures.worst = Math.max(figures.worst, figures.atWork)
+        begun()
         setTimeout(() => {
           figures.atWork -= 1
           figures.served += 1
@@ -42,6 +47,24 @@ function load(replicas: readonly TestReplica[], lane: string, callers: number) {
   return {
     figures,
     servedBy,
+    /** Resolves when every replica has one more at work; the returned function ends these. */
+    async hold(): Promise<() => void> {
+      const tickets = await Promise.all(
+        replicas.map((it) => {
+          const { promise, resolve } = Promise.withResolvers<Ticket>()
+          it.admission.enter(lane, 10, ({ kind }, ticket) => {
+            assert.equal(kind, 'admitted')
+            begun()
+            resolve(ticket)
+          })
+          return promise
+        }),
+      )
+      return () => {
+        figures.atWork -= tickets.length
+        for (const ticket of tickets) ticket.leave()
+      }
+    },
     async end() {
       over.abort()
       for (const { admission } of replicas) admission.close()
@@ -78,12 +101,15 @@ describe('while Redis is away', () => {
 
   for (const isEmpty of [true, false]) {
     it(`[Q1] all serve on within the whole, and it comes back ${isEmpty ? 'empty' : 'with old data'}`, async (t) => {
-      const { figures: seen, end } = load(replicas, lane, 40)
+      const { figures: seen, hold, end } = load(replicas, lane, 40)
       t.after(end)
       await eventually('requests are served', () => seen.served > 60)
       if (!isEmpty) await server.save()
+      // They go on with what they have in flight. Short requests may all be over before a busy machine hears of the loss.
+      const release = await hold()
       await server.kill()
       await allAre('apart')
+      release()
       const before = seen.served
       await eventually('requests are served without Redis', () => seen.served > before + 40)
       await server.start()
