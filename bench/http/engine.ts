@@ -34,4 +34,4 @@ const server = createServer((request, response) => {
     setImmediate(next)
   })
 })
-server.listen(Number(process.argv[2]), '127.0.0.1', () => process.send?.('ready'))
+server.listen({ port: Number(process.argv[2]), host: '127.0.0.1', backlog: 4096 }, () => process.send?.('ready'))

@@ -52,6 +52,12 @@ export interface ListenOptions {
 }
 
 /** A request may take as long as an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
+/**
+ * Connections that the operating system holds until this process takes them; it may allow fewer. With Node's 511, a burst
+ * of callers would be told to try again after a second.
+ */
+const WAITING_CONNECTIONS = 4096
+
 const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, isShared: false }
 
 export async function listen(
@@ -174,7 +180,7 @@ export async function listen(
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ port, host, exclusive: !isShared }, resolve)
+    server.listen({ port, host, exclusive: !isShared, backlog: WAITING_CONNECTIONS }, resolve)
   })
 
   function drain(): void {
