@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 /** How often V8 sees a function called before it compiles it, and how many functions may wait to be compiled. */
 export const EARLY_COMPILATION = {
   'invocation-count-for-maglev': 100,
-  'invocation-count-for-turbofan': 250,
+  'invocation-count-for-turbofan': 700,
   'minimum-invocations-after-ic-update': 100,
   'concurrent-recompilation-queue-length': 64,
 }
