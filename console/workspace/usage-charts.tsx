@@ -51,7 +51,7 @@ export function UsageCharts({ report, nameOf }: { report: Report; nameOf: (id: s
       />
       <Chart
         title="Requests"
-        summary={`${count(total.requests)} requests${first ? `; ${count(first.requests)} for ${nameOf(first.group)}` : ''}.`}
+        summary={`${count(total.requests)} in all${first ? `; ${count(first.requests)} for ${nameOf(first.group)}` : ''}.`}
         times={times}
         unit={unit}
         format={brief}
@@ -137,7 +137,7 @@ export function TimesAndFailures({
         ))}
         <Chart
           title="Failed"
-          summary={`${count(failed)} of these ${count(latency.requests)} requests did not complete. ${highest(failures, percent)}`}
+          summary={`${count(failed)} of these ${count(latency.requests)} did not complete. ${highest(failures, percent)}`}
           times={times}
           unit={unit}
           format={percent}
@@ -149,6 +149,7 @@ export function TimesAndFailures({
 }
 
 function sourceOf({ requests, of_requests, is_complete }: Latency): string {
+  if (of_requests === 1) return 'From the one request of this period.'
   if (is_complete) return `From all ${count(requests)} requests of this period.`
   return `From ${count(requests)} of the ${count(of_requests)} requests of this period, spread over it: the newest of each part.`
 }
