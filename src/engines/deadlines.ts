@@ -36,6 +36,8 @@ export function deadlines(ms: number, now = (): number => performance.now()): De
     for (let deadline = first; deadline; deadline = first) {
       const left = deadline.at - now()
       if (left > 0) {
+        // One that came due may have set another, and with it a timer that is later than this.
+        clearTimeout(timer)
         timer = setTimeout(look, Math.ceil(left)).unref()
         return
       }
