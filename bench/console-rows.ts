@@ -53,9 +53,10 @@ async function filled(empty: WeirProcess): Promise<WeirProcess> {
     const { id, name } = await ask<{ id: string; name: string }>('POST', '/workspaces', { name: `workspace-${index}` })
     workspaces.push({ id, name, keyIds: await keysOf(ask, name) })
   }
+  const { id: seldomKeyId } = await ask<{ id: string }>('POST', '/keys', { workspace: first.name, name: 'seldom' })
   // Sums are kept by the hour.
   const end = Math.floor(Date.now() / 3_600_000) * 3_600_000
-  const full = await empty.restarted(() => fillLedger(empty.dataDir, { rows, workspaces, models, end }))
+  const full = await empty.restarted(() => fillLedger(empty.dataDir, { rows, workspaces, models, seldomKeyId, end }))
   await issueInvoices(
     operator(full),
     workspaces.map(({ name }) => name),

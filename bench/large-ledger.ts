@@ -12,6 +12,8 @@ export interface LargeLedger {
   /** Who sends the requests, the busiest workspace first. The others follow with a half, a third, a quarter … of it. */
   readonly workspaces: readonly { readonly id: string; readonly keyIds: readonly string[] }[]
   readonly models: readonly string[]
+  /** Of the busiest workspace: a key that sends a request in a week, to a model that nobody else there asks for. */
+  readonly seldomKeyId: string
   readonly end: number
 }
 
@@ -19,6 +21,7 @@ const DAY_MS = 86_400_000
 const DAYS = 365
 /** Who sends the next request is drawn from so many lots. */
 const LOTS = 8192
+const SELDOM = 53
 const MODELS_OF_A_KEY = 3
 const DAYS_IN_A_TRANSACTION = 7
 const AUDIT_ENTRIES = 100_000
@@ -32,12 +35,13 @@ export function fillLedger(dataDir: string, ledger: LargeLedger): void {
   database.exec('BEGIN')
   const insert = database.prepare(INSERT)
   const addUp = addUpRows.map(({ sql }) => database.prepare(sql))
+  const seldom = Math.max(2, Math.floor(ledger.rows / SELDOM))
   const first = sydneyDay(ledger.end - DAYS * DAY_MS)
   let from = 0
   for (let day = first, days = 1; day < ledger.end; day = sydneyDay(day + DAY_MS * 1.1), days++) {
     const end = Math.min(sydneyDay(day + DAY_MS * 1.1), ledger.end)
     const to = Math.round((ledger.rows * (end - first)) / (ledger.end - first))
-    if (to > from) insert.run({ from, to, day, ms_per_row: (end - day) / (to - from), lots: LOTS })
+    if (to > from) insert.run({ from, to, day, ms_per_row: (end - day) / (to - from), lots: LOTS, seldom })
     from = to
     if (days % DAYS_IN_A_TRANSACTION > 0 && end < ledger.end) continue
     for (const statement of addUp) statement.run()
@@ -51,7 +55,7 @@ export function fillLedger(dataDir: string, ledger: LargeLedger): void {
 }
 
 /** Each key asks for a few models. */
-function drawLots(database: DatabaseSync, { workspaces, models }: LargeLedger): void {
+function drawLots(database: DatabaseSync, { workspaces, models, seldomKeyId }: LargeLedger): void {
   database.exec(`CREATE TEMP TABLE lots
     (lot INTEGER PRIMARY KEY, workspace_id TEXT, key_id TEXT, model TEXT, price_version INTEGER)`)
   const insert = database.prepare(`INSERT INTO lots SELECT ?, ?, ?, model, max(id) FROM price_versions WHERE model = ?`)
@@ -67,6 +71,7 @@ function drawLots(database: DatabaseSync, { workspaces, models }: LargeLedger): 
       insert.run(lot, id, keyIds[key] ?? '', models[model] ?? '')
     }
   })
+  insert.run(LOTS, workspaces[0]?.id ?? '', seldomKeyId, models.at(-1) ?? '')
 }
 
 /** Every request costs what bench/weir-process.ts asks for its tokens. */
@@ -85,7 +90,7 @@ const INSERT = `
     iif(n % 97 = 0, 'engine_failed', 'completed'), input * 200000 + output * 600000,
     iif(n % 9 = 0, n % 2000, 0), 40 + n % 300, took, settled_at, :day
   FROM sizes
-  JOIN lots ON lot = n * 7907 % :lots`
+  JOIN lots ON lot = iif(n % :seldom = 1, :lots, n * 7907 % :lots)`
 
 const AUDIT = `
   WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < :entries)

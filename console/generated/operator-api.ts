@@ -181,6 +181,7 @@ export interface Operations {
       limit?: number
       after?: string
       model?: string
+      key?: string
       price_versions?: string
       credit_note?: string
       format?: 'json' | 'csv' | 'jsonl'

@@ -39,20 +39,27 @@ export function OutcomeState({ of: outcome }: { of: string }) {
   return <State is={outcome === 'completed' ? 'good' : 'warn'}>{outcome.replaceAll('_', ' ')}</State>
 }
 
+/** Of one model or one key alone. */
+export interface RequestFilter {
+  readonly model?: string
+  readonly key?: string
+}
+
 /** The newest first, page by page. */
-export function RequestsTable() {
+export function RequestsTable({ filter }: { filter: RequestFilter }) {
   const [onlyFailed, setOnlyFailed] = useState(false)
   const pages = usePages(
     (before: string | undefined, signal) =>
       api('requests', {
         query: {
           limit: 25,
+          ...filter,
           ...(before === undefined ? {} : { before }),
           ...(onlyFailed ? { outcome: 'failed' as const } : {}),
         },
         signal,
       }),
-    [onlyFailed],
+    [onlyFailed, filter],
   )
   return (
     <>

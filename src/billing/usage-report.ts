@@ -34,6 +34,7 @@ export function rowsQuery(workspaceId: string, query: URLSearchParams): UsageQue
   const period = { from: query.get('from'), to: query.get('to') }
   return usageQuery(workspaceId, period, {
     model: query.get('model') ?? undefined,
+    keyId: query.get('key') ?? undefined,
     priceVersions: query.has('price_versions') ? versionsIn(query.get('price_versions') ?? '') : undefined,
     creditNote: query.get('credit_note') ?? undefined,
   })

@@ -16,7 +16,8 @@ import type { requestListQuery } from './report-schema.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const RECENT_DAYS = 7
-const CURSOR = /^(\d{1,15})_([\w:-]{1,100})$/
+/** The id is empty where a page ends between two hours. */
+const CURSOR = /^(\d{1,15})_([\w:-]{0,100})$/
 
 export async function usageOverview(
   store: ReportStore,

@@ -21,6 +21,7 @@ export function usageQuerySchema(groupings: readonly Grouping[]) {
     ),
     after: Type.Optional(text("The 'next' of the previous page.")),
     model: Type.Optional(text('Only rows of this model.')),
+    key: Type.Optional(text('Only rows of the key with this id.')),
     price_versions: Type.Optional(text('A comma list. Only rows at these price versions.')),
     credit_note: Type.Optional(text('Only rows of this adjustment note.')),
     format: Type.Optional(

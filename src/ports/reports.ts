@@ -28,6 +28,7 @@ export interface RecentQuery extends UsageFilter {
 
 export interface RowPlace {
   readonly settledAt: number
+  /** Empty: before every row of that moment. */
   readonly requestId: string
 }
 

@@ -1,15 +1,15 @@
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { GroupedSums, Grouping, PricedSums, UsageSums } from '../core/money/usage-sums.ts'
+import type { UsageFilter } from './reports.ts'
 
 /** Rows settled in [from, to), oldest first. */
-export interface UsageQuery {
+export interface UsageQuery extends UsageFilter {
   readonly workspaceId: string
   readonly from: number
   readonly to: number
   readonly limit: number
   /** Only the rows behind this one. */
   readonly after?: { readonly settledAt: number; readonly requestId: string } | undefined
-  readonly model?: string | undefined
   readonly priceVersions?: readonly number[] | undefined
   /** Only the rows of this adjustment note; '' for the rows that are in none. */
   readonly creditNote?: string | undefined

@@ -82,6 +82,28 @@ describe('the usage page', () => {
     await page.getByText('engine failed').first().waitFor()
   })
 
+  it('lists and exports the requests of one model or one key, if that is asked', async () => {
+    const { page, go } = visitor
+    await go('/usage?by=key&model=baai%2Fembed')
+    const requests = page.getByRole('region', { name: 'Requests' })
+    await requests.getByText('Of baai/embed alone.').waitFor()
+    await requests.getByRole('row').nth(25).waitFor()
+    const models = await requests.getByRole('row').locator('.name-cell').allTextContents()
+    assert.deepEqual([...new Set(models)], ['baai/embed'])
+    await requests.getByRole('button', { name: 'Older' }).click()
+    await page.getByLabel('Only one model').selectOption('')
+    await requests.getByText('meta/test-8b').first().waitFor()
+    assert.equal(await requests.getByRole('button', { name: 'Newer' }).isDisabled(), true, 'at the first page again')
+
+    await page.getByLabel('Only one model').selectOption('baai/embed')
+    const exported = page.getByRole('link', { name: 'Export CSV' })
+    await page.waitForURL(/model=baai/)
+    const path = (await exported.getAttribute('href')) ?? ''
+    const csv = await visitor.page.request.get(new URL(path, page.url()).href)
+    const [, ...lines] = (await csv.text()).trimEnd().split('\n')
+    assert.ok(lines.length > 100 && lines.every((line) => line.includes(',baai/embed,')), path)
+  })
+
   it('finds a request by its id, with its whole timeline', async () => {
     stage.engine.script = { tokens: ['Yes'] }
     const chat = await stage.weir.chat({ stream: true })

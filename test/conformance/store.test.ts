@@ -7,6 +7,7 @@ import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
 import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
 import type { KeyQuery } from '../../src/ports/keys.ts'
 import type { Store } from '../../src/ports/store.ts'
+import type { RowPlace, UsageFilter } from '../../src/ports/reports.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
@@ -26,6 +27,9 @@ const everyRow = (store: Store, workspaceId: string): Promise<readonly LedgerRow
   store.usage({ workspaceId, ...always, limit: 100_000 })
 
 const settle = (store: Store, ...rows: readonly LedgerRow[]): Promise<void> => store.addRows(rows)
+
+const fits = (row: LedgerRow, { model, keyId }: UsageFilter): boolean =>
+  (model === undefined || row.model === model) && (keyId === undefined || row.keyId === keyId)
 
 /** An invoice or a note for October. What it says does not matter to the store. */
 function issued(workspaceId: string, sequence: number, changes: Partial<IssuedInvoice> = {}): IssuedInvoice {
@@ -531,7 +535,7 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.deepEqual(await ids({ creditNote: 'ADJ-1' }), [])
       })
 
-      it('of one model are found page by page, wherever a page begins and ends', async () => {
+      it('of one model or key are found page by page, wherever a page begins and ends', async () => {
         const workspaceId = await newWorkspace()
         const rows = Array.from({ length: 120 }, (_, index) =>
           sampleRow(`sparse-${String(index).padStart(3, '0')}`, {
@@ -539,14 +543,29 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
             // Some hours have many rows, some one, some none; several rows are of one moment.
             settledAt: october.from + Math.floor(index / 40) * 50 * HOUR_MS + Math.floor(index / 2) * 7 * 60_000,
             model: index % 5 ? 'meta/common' : 'meta/rare',
+            keyId: index % 7 ? 'key_common' : 'key_rare',
             priceVersion: index % 2,
           }),
         )
         await settle(store, ...rows)
-        for (const model of ['meta/common', 'meta/rare', 'meta/none']) {
+        for (const filter of [
+          { model: 'meta/common' },
+          { model: 'meta/rare' },
+          { model: 'meta/none' },
+          { keyId: 'key_rare' },
+          { keyId: 'key_none' },
+          { model: 'meta/rare', keyId: 'key_common' },
+        ]) {
           for (const limit of [1, 2, 3, 10, 500]) {
             for (const from of [0, october.from + 20 * 60_000, october.from + 51 * HOUR_MS]) {
-              const asked = { workspaceId, model, limit, from, to: october.from + 101 * HOUR_MS, priceVersions: [0] }
+              const asked = {
+                workspaceId,
+                ...filter,
+                limit,
+                from,
+                to: october.from + 101 * HOUR_MS,
+                priceVersions: [0],
+              }
               const found: LedgerRow[] = []
               for (let page: readonly LedgerRow[] = []; ;) {
                 page = await other.usage({ ...asked, after: found.at(-1) })
@@ -555,9 +574,9 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
               }
               const expected = rows.filter(
                 (row) =>
-                  row.model === model && row.priceVersion === 0 && row.settledAt >= from && row.settledAt < asked.to,
+                  fits(row, filter) && row.priceVersion === 0 && row.settledAt >= from && row.settledAt < asked.to,
               )
-              assert.deepEqual(found, expected, `${model}, ${limit} from ${from}`)
+              assert.deepEqual(found, expected, `${JSON.stringify(filter)}, ${limit} from ${from}`)
             }
           }
         }
@@ -1197,6 +1216,65 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         assert.equal(first.next?.requestId, idOf(2))
         const second = await other.recentRequests({ ...asked, before: first.next })
         assert.deepEqual([second.rows.map(({ requestId }) => requestId), second.next], [[idOf(1)], undefined])
+      })
+    })
+
+    describe('the newest requests of one model or key', () => {
+      let workspaceId: string
+      let rows: readonly LedgerRow[]
+
+      before(async () => {
+        workspaceId = await newWorkspace()
+        // A few rows every other hour; then two hours that a page cannot both look at, and one that is too much for a page.
+        const few = Array.from({ length: 120 }, (_, index) => Math.floor(index / 2) * 2 * HOUR_MS)
+        const crowd = (hour: number, size: number): number[] =>
+          Array.from({ length: size }, (_, index) => hour * HOUR_MS + Math.floor(index / 3))
+        rows = [...few, ...crowd(130, 2600), ...crowd(131, 2600), ...crowd(200, 5100)].map((settledAt, index) => {
+          // Among many, those of an hour that were first.
+          const isEarly = index < 120 || settledAt % HOUR_MS < 5
+          return sampleRow(`${workspaceId} ${String(index).padStart(5, '0')}`, {
+            workspaceId,
+            settledAt: october.from + settledAt,
+            model: isEarly && index % 5 === 0 ? 'meta/rare' : 'meta/common',
+            keyId: isEarly && index % 7 === 0 ? 'key_rare' : 'key_common',
+            outcome: index < 120 && index % 10 === 0 ? 'engine_failed' : 'completed',
+          })
+        })
+        await settle(store, ...rows)
+      })
+
+      const filters: readonly (UsageFilter & { onlyFailed?: true; from?: number; to?: number })[] = [
+        { model: 'meta/rare' },
+        { keyId: 'key_rare' },
+        { model: 'meta/rare', keyId: 'key_rare' },
+        { model: 'meta/rare', onlyFailed: true },
+        { keyId: 'key_rare', from: october.from + 3.5 * HOUR_MS, to: october.from + 118 * HOUR_MS },
+        { model: 'meta/none' },
+      ]
+      for (const filter of filters) {
+        it(`are found page by page: ${JSON.stringify(filter)}`, async () => {
+          const expected = rows
+            .filter((row) => fits(row, filter) && !(filter.onlyFailed && row.outcome === 'completed'))
+            .filter(({ settledAt }) => settledAt >= (filter.from ?? 0) && settledAt < (filter.to ?? october.to))
+            .map(({ requestId }) => requestId)
+            .toReversed()
+          for (const limit of [1, 2, 7, 200]) {
+            const found: string[] = []
+            let before: RowPlace | undefined
+            let pages = 0
+            do {
+              const page = await other.recentRequests({ workspaceId, ...october, ...filter, limit, before })
+              found.push(...page.rows.map(({ requestId }) => requestId))
+              before = page.next
+            } while (before && ++pages < 100)
+            assert.deepEqual(found, expected, `${limit} at a time`)
+          }
+        })
+      }
+
+      it('come at once from hours that are far apart', async () => {
+        const asked = { workspaceId, ...october, to: october.from + 130 * HOUR_MS, limit: 10, model: 'meta/rare' }
+        assert.equal((await other.recentRequests(asked)).rows.length, 10)
       })
     })
 

@@ -2,16 +2,16 @@
 export default [
   {
     name: 'store-page-repeats-its-last-row',
-    file: 'src/store/queries/usage.ts',
-    find: "conditions.push('(settled_at, request_id) > (?, ?)')",
-    replace: "conditions.push('(settled_at, request_id) >= (?, ?)')",
+    file: 'src/store/queries/usage-rows.ts',
+    find: ', request_id) > (?, ?)`',
+    replace: ', request_id) >= (?, ?)`',
     tests: ['conformance/store', 'http/usage'],
   },
   {
     name: 'store-page-skips-rows-of-the-same-moment',
-    file: 'src/store/queries/usage.ts',
-    find: "conditions.push('(settled_at, request_id) > (?, ?)')\n    values.push(after.settledAt, after.requestId)",
-    replace: "conditions.push('settled_at > ?')\n    values.push(after.settledAt)",
+    file: 'src/store/queries/usage-rows.ts',
+    find: '`(${settledAt}, request_id) > (?, ?)`, values: [after.settledAt, after.requestId] }',
+    replace: '`${settledAt} > ?`, values: [after.settledAt] }',
     tests: ['conformance/store', 'http/usage'],
   },
   {

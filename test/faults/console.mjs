@@ -58,14 +58,14 @@ export default [
   },
   {
     name: 'console-requests-skip-a-row-between-pages',
-    file: 'src/store/queries/reports.ts',
+    file: 'src/store/queries/recent-requests.ts',
     find: 'asked.limit + 1,',
     replace: 'asked.limit,',
-    tests: ['http/console-api'],
+    tests: ['http/console-api', 'conformance/store'],
   },
   {
     name: 'console-requests-skip-the-last-row-that-a-page-looks-at',
-    file: 'src/store/queries/reports.ts',
+    file: 'src/store/queries/recent-requests.ts',
     find: "'(settled_at, request_id) >= (?, ?)'",
     replace: "'(settled_at, request_id) > (?, ?)'",
     tests: ['conformance/store'],
@@ -82,6 +82,13 @@ export default [
     file: 'src/store/queries/reports.ts',
     find: 'const filter = usageFilter({ model, keyId })',
     replace: 'const filter = usageFilter({ keyId })',
+    tests: ['conformance/store'],
+  },
+  {
+    name: 'console-requests-of-a-key-stay-at-an-hour',
+    file: 'src/store/queries/recent-requests.ts',
+    find: "before.settledAt + (before.requestId === '' ? 0 : 1)",
+    replace: 'before.settledAt + 1',
     tests: ['conformance/store'],
   },
   {

@@ -192,7 +192,7 @@ describe('the API of the console', () => {
   })
 
   it('pages through all requests, the newest first, each once', async () => {
-    const seen: { request_id: string; settled: string }[] = []
+    const seen: { request_id: string; settled: string; model: string }[] = []
     for (let before = ''; ;) {
       const page = (await (await ask(`/requests?limit=70&before=${before}`.replace(/&before=$/, ''))).json()) as {
         data: typeof seen
@@ -210,6 +210,18 @@ describe('the API of the console', () => {
         .toSorted()
         .toReversed(),
     )
+    const some: { model: string }[] = []
+    for (let next: string | null = ''; next !== null;) {
+      const before: string = next === '' ? '' : `&before=${next}`
+      const page = (await (await ask(`/requests?limit=20&model=baai/embed${before}`)).json()) as {
+        data: typeof some
+        next: string | null
+      }
+      some.push(...page.data)
+      next = page.next
+    }
+    assert.equal(some.length, seen.filter(({ model }) => model === 'baai/embed').length)
+    assert.ok(some.length > 20 && some.every(({ model }) => model === 'baai/embed'))
     const failed = (await (await ask('/requests?outcome=failed&limit=200')).json()) as { data: { outcome: string }[] }
     assert.ok(failed.data.length > 0 && failed.data.every(({ outcome }) => outcome !== 'completed'))
   })

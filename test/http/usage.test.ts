@@ -122,6 +122,12 @@ describe('GET /usage', () => {
       data.map((row) => row['request_id']),
       [ids[1], ids[4]],
     )
+    const keyId = String(data[0]?.['key_id'])
+    assert.equal((await usage(`?key=${keyId}`)).data.length, 5)
+    assert.equal((await usage(`?key=${keyId}&model=meta/other`)).data.length, 2)
+    assert.equal((await usage('?key=none')).data.length, 0)
+    const ofNoKey = await (await weir.call('/usage?format=csv&key=none')).text()
+    assert.equal(ofNoKey.trimEnd().split('\n').length, 1, 'the head alone')
     const version = String(data[0]?.['price_version'])
     assert.equal((await usage(`?price_versions=${version}`)).data.length, 2)
     const csv = await weir.call('/usage?format=csv&model=meta/other')

@@ -5,7 +5,7 @@ import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../.
 import { Empty, Figures, Meter, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
-import { RequestsTable, RequestSearch } from '../requests.tsx'
+import { RequestsTable, RequestSearch, type RequestFilter } from '../requests.tsx'
 import { TimesAndFailures, UsageCharts } from '../usage-charts.tsx'
 
 /** What the workspace used and what it cost. The period, the grouping and the filter are in the address. */
@@ -29,6 +29,7 @@ export function UsagePage() {
   /** By model, those of one key may be shown alone; by key, those of one model. */
   const filter: Group = group === 'model' ? 'key' : 'model'
   const only = query[filter] ?? ''
+  const shown: RequestFilter = only === '' ? {} : { [filter]: only }
   const show = (changes: Record<string, string>): void =>
     route(`/console/usage?${new URLSearchParams({ days, by: group, [filter]: only, ...changes }).toString()}`, true)
   const to = sydneyDate(Date.now())
@@ -36,7 +37,7 @@ export function UsagePage() {
   const month = useData((signal) => api('monthReport', { signal }))
   const usage = useData(
     async (signal) => {
-      const asked = { from, to, group_by: group, ...(only === '' ? {} : { [filter]: only }) }
+      const asked = { from, to, group_by: group, ...shown }
       const [report, latency] = await Promise.all([
         api('usageReport', { query: asked, signal }),
         api('latencyReport', { query: asked, signal }),
@@ -80,12 +81,16 @@ export function UsagePage() {
           options={known.state === 'ready' ? known.data[filter] : []}
           choose={(next) => show({ [filter]: next })}
         />
-        <a class="button" href={`/api/v1/usage?from=${from}&to=${to}&format=csv`} download="usage.csv">
+        <a
+          class="button"
+          href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
+          download="usage.csv"
+        >
           Export CSV
         </a>
       </div>
       <Ready of={usage}>
-        {({ report, latency, group: shown }) =>
+        {({ report, latency, group: grouped }) =>
           report.total.requests === 0 ? (
             <Empty title="Nothing was used in this period">
               <a href="/console/playground">Try a model</a>
@@ -94,7 +99,7 @@ export function UsagePage() {
             <>
               <Totals report={report} />
               <UsageCharts report={report} nameOf={nameOf} />
-              <Groups report={report} group={shown} nameOf={nameOf} />
+              <Groups report={report} group={grouped} nameOf={nameOf} />
               <TimesAndFailures report={report} latency={latency} nameOf={nameOf} />
             </>
           )
@@ -111,7 +116,8 @@ export function UsagePage() {
       />
       <section class="stack" aria-labelledby="requests">
         <h2 id="requests">Requests</h2>
-        <RequestsTable />
+        {only === '' ? null : <p class="small soft">Of {nameOf(only)} alone.</p>}
+        <RequestsTable filter={shown} />
       </section>
     </>
   )

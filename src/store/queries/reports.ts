@@ -1,21 +1,10 @@
-import type {
-  RecentQuery,
-  ReportGrouping,
-  ReportStore,
-  RowPlace,
-  SampledRequest,
-  TimeQuery,
-  UsageFilter,
-} from '../../ports/reports.ts'
+import type { ReportGrouping, ReportStore, SampledRequest, TimeQuery } from '../../ports/reports.ts'
 import type { Outcome } from '../../core/money/ledger.ts'
-import { query, readRows, type Database, type Row, type Values } from '../database.ts'
+import { query, readRows, type Database, type Row } from '../database.ts'
 import type { SqlDialect } from '../fragments.ts'
-import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
+import { recentRequests } from './recent-requests.ts'
 import { SUM_NAMES, sumColumns, toSums } from './usage.ts'
-import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE, OF_ANY_WORKSPACE } from './usage-sums.ts'
-
-/** How many rows a page may look at before it is sent, even if few of them fit its filters. */
-const LOOKED_AT_MAX = 5000
+import { DAYS, HOURS, IS_REQUEST, IS_VISIBLE, OF_ANY_WORKSPACE, usageFilter } from './usage-sums.ts'
 
 const COLUMN_OF: Readonly<Record<ReportGrouping, string>> = { model: 'model', key: 'key_id', workspace: 'workspace_id' }
 
@@ -26,29 +15,7 @@ export function reportQueries(database: Database): ReportStore {
   const sums = sumColumns(database.dialect)
   const { selectTexts } = database.dialect
   return {
-    async recentRequests(asked) {
-      const newestFirst = 'ORDER BY settled_at DESC, request_id DESC'
-      const all = rowsBefore(asked)
-      const [last] = await readRows(
-        database,
-        `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${newestFirst} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
-        ...all.values,
-      )
-      const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
-      // The index takes one lower bound alone, and goes on to the first row of all with a bound that it does not take.
-      const { where, values } = rowsBefore(end ? { ...asked, from: end.settledAt } : asked)
-      const filters = filtersOf(asked, end)
-      const found = await readRows(
-        database,
-        `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger
-         WHERE ${[where, IS_VISIBLE, IS_REQUEST, ...filters.conditions].join(' AND ')} ${newestFirst} LIMIT ?`,
-        ...values,
-        ...filters.values,
-        asked.limit + 1,
-      )
-      const rows = found.slice(0, asked.limit).map(toLedgerRow)
-      return { rows, next: found.length > asked.limit ? rows.at(-1) : end }
-    },
+    recentRequests: (asked) => recentRequests(database, asked),
     async sampledRequests({ workspaceId, spans, rowsOfEach, model, keyId }) {
       const filter = usageFilter({ model, keyId })
       const found = await database.transact({
@@ -116,35 +83,6 @@ function toSampled(row: Row): SampledRequest {
     firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),
     durationMs: Number(row['duration_ms']),
     settledAt: Number(row['settled_at']),
-  }
-}
-
-/** Every row that a page may look at, by the index alone. */
-function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: string; values: Values } {
-  const isBefore = before && before.settledAt < to
-  return {
-    where: `workspace_id = ? AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
-    values: [workspaceId, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
-  }
-}
-
-/** `end`: the last row that the page may look at. */
-function filtersOf({ onlyFailed, ...asked }: RecentQuery, end: RowPlace | undefined) {
-  const { conditions, values } = usageFilter(asked)
-  return {
-    conditions: [
-      ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
-      ...conditions,
-      ...(onlyFailed ? ["outcome <> 'completed'"] : []),
-    ],
-    values: [...(end === undefined ? [] : [end.settledAt, end.requestId]), ...values],
-  }
-}
-
-function usageFilter({ model, keyId }: UsageFilter): { conditions: readonly string[]; values: Values } {
-  return {
-    conditions: [...(model === undefined ? [] : ['model = ?']), ...(keyId === undefined ? [] : ['key_id = ?'])],
-    values: [...(model === undefined ? [] : [model]), ...(keyId === undefined ? [] : [keyId])],
   }
 }
 

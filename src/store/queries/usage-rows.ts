@@ -2,12 +2,12 @@ import type { LedgerRow } from '../../core/money/ledger.ts'
 import type { UsageQuery } from '../../ports/usage.ts'
 import { readRows, type Database, type Values } from '../database.ts'
 import { ROW_COLUMNS, toLedgerRow } from './ledger-rows.ts'
-import { IS_VISIBLE } from './usage-sums.ts'
+import { IS_VISIBLE, usageFilter } from './usage-sums.ts'
 
 /** Rows of a workspace in the order of time, a page at a time. */
 export async function usageRows(database: Database, asked: UsageQuery): Promise<readonly LedgerRow[]> {
-  const { model } = asked
-  const found = await (model === undefined ? rowsIn(database, asked) : rowsOfModel(database, { ...asked, model }))
+  const isOfSome = asked.model !== undefined || asked.keyId !== undefined
+  const found = await (isOfSome ? rowsInHours(database, asked) : rowsIn(database, asked))
   return found.map(toLedgerRow)
 }
 
@@ -30,19 +30,19 @@ function rowsIn(database: Database, asked: UsageQuery) {
 }
 
 /**
- * A model may have few rows among millions. The sums say in which hours it has any, and only those are searched: as many
- * as a page needs.
+ * A model or a key may have few rows among millions. The sums say in which hours it has any, and only those are searched:
+ * as many as a page needs.
  */
-async function rowsOfModel(database: Database, asked: UsageQuery & { readonly model: string }) {
-  const { workspaceId, to, after, from, model, limit } = asked
+async function rowsInHours(database: Database, asked: UsageQuery) {
+  const { workspaceId, to, after, from, limit } = asked
   const filters = filtersOf(asked)
-  const ofModel = ['workspace_id = ?', 'hour >= ?', 'hour < ?', 'model = ?', IS_VISIBLE, ...filters.conditions]
+  const summed = ['workspace_id = ?', 'hour >= ?', 'hour < ?', IS_VISIBLE, ...filters.conditions].join(' AND ')
   const start = Math.max(from, after?.settledAt ?? 0)
   const firstHour = start - (start % HOUR_MS)
-  const inHours = (end: number): Values => [workspaceId, firstHour, end, model, ...filters.values]
+  const inHours = (end: number): Values => [workspaceId, firstHour, end, ...filters.values]
   const hours = await readRows(
     database,
-    `SELECT hour, sum(row_count) AS row_count FROM usage_hours WHERE ${ofModel.join(' AND ')}
+    `SELECT hour, sum(row_count) AS row_count FROM usage_hours WHERE ${summed}
      GROUP BY hour ORDER BY hour LIMIT ?`,
     ...inHours(to),
     limit + 1,
@@ -63,20 +63,18 @@ async function rowsOfModel(database: Database, asked: UsageQuery & { readonly mo
     `settled_at < hours.hour + ${HOUR_MS}`,
     '+settled_at < ?',
     place.condition,
-    'model = ?',
     IS_VISIBLE,
     ...filters.conditions,
   ]
   return readRows(
     database,
     `SELECT ${ROW_COLUMNS.join(', ')}
-     FROM (SELECT DISTINCT hour FROM usage_hours WHERE ${ofModel.join(' AND ')}) AS hours CROSS JOIN ledger
+     FROM (SELECT DISTINCT hour FROM usage_hours WHERE ${summed}) AS hours CROSS JOIN ledger
      WHERE ${conditions.join(' AND ')} ${IN_ORDER}`,
     ...inHours(lastHour + 1),
     workspaceId,
     to,
     ...place.values,
-    model,
     ...filters.values,
     limit,
   )
@@ -90,12 +88,15 @@ function startOf({ from, after }: UsageQuery, settledAt: string): { condition: s
 }
 
 /** Of a row, and of the sum that it is in. */
-function filtersOf({ priceVersions, creditNote }: UsageQuery): { conditions: readonly string[]; values: Values } {
+function filtersOf(asked: UsageQuery): { conditions: readonly string[]; values: Values } {
+  const { priceVersions, creditNote } = asked
+  const filter = usageFilter(asked)
   return {
     conditions: [
+      ...filter.conditions,
       ...(priceVersions === undefined ? [] : [`price_version IN (${priceVersions.map(() => '?').join(', ')})`]),
       ...(creditNote === undefined ? [] : ['credit_note = ?']),
     ],
-    values: [...(priceVersions ?? []), ...(creditNote === undefined ? [] : [creditNote])],
+    values: [...filter.values, ...(priceVersions ?? []), ...(creditNote === undefined ? [] : [creditNote])],
   }
 }

@@ -1,4 +1,5 @@
-import { command, type Lock, type Statement, type Transaction } from '../database.ts'
+import type { UsageFilter } from '../../ports/reports.ts'
+import { command, type Lock, type Statement, type Transaction, type Values } from '../database.ts'
 
 /** The sums by hour and by day that are kept beside the ledger, and how new rows get into them. */
 
@@ -66,3 +67,11 @@ export function addingRows(statements: readonly Statement[], locks: readonly Loc
  * named, each is searched for the period, and nothing else is read.
  */
 export const OF_ANY_WORKSPACE = 'workspace_id IN (SELECT id FROM workspaces)'
+
+/** Of a row, and of the sum that it is in. */
+export function usageFilter({ model, keyId }: UsageFilter): { conditions: readonly string[]; values: Values } {
+  return {
+    conditions: [...(model === undefined ? [] : ['model = ?']), ...(keyId === undefined ? [] : ['key_id = ?'])],
+    values: [model, keyId].filter((value) => value !== undefined),
+  }
+}
