@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 /** Answers at once with the largest allowed batch of vectors, in base64 and in vLLM's format. */
 const VECTORS = 2048
@@ -20,4 +21,4 @@ const server = createServer((request, response) => {
     response.end(body)
   })
 })
-server.listen(Number(process.argv[2]), '127.0.0.1', () => process.send?.('ready'))
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))

@@ -8,7 +8,6 @@ import { startWeir } from './weir-process.ts'
  */
 const ROUNDS = 7
 const CONCURRENCY = 2
-const [enginePort, barePort] = [18_940, 18_941]
 const batches = Number(process.argv[2] ?? 40)
 const body = JSON.stringify({
   model: 'bench/embedder',
@@ -24,27 +23,27 @@ interface Target {
   readonly headers: Record<string, string>
 }
 
+const program = (name: string): URL => new URL(name, import.meta.url)
+const engine = await forked(program('embeddings-engine.ts'))
+const bare = await forked(program('http/bare-proxy.ts'), String(engine.port), '/v1/embeddings')
 const model = {
   id: 'bench/embedder',
   categories: ['embedding'],
   context_length: 8192,
   pricing: { input_per_million: '0.02' },
   serverless: {
-    engine: { kind: 'vllm', urls: [`http://127.0.0.1:${enginePort}/v1`], model: 'engine-name' },
+    engine: { kind: 'vllm', urls: [`http://127.0.0.1:${engine.port}/v1`], model: 'engine-name' },
     limits: { token_budget: 10_000_000, max_concurrent_requests: 100 },
   },
 }
-const program = (name: string): URL => new URL(name, import.meta.url)
-const engine = await forked(program('embeddings-engine.ts'), String(enginePort))
-const bare = await forked(program('http/bare-proxy.ts'), String(barePort), String(enginePort), '/v1/embeddings')
 const weir = await startWeir({ models: [model] })
 try {
   const plain = { 'content-type': 'application/json' }
   const targets: Target[] = [
     {
       name: 'bare proxy',
-      pid: bare.pid ?? 0,
-      pool: poolOf(`http://127.0.0.1:${barePort}`),
+      pid: bare.pid,
+      pool: poolOf(`http://127.0.0.1:${bare.port}`),
       path: '/v1/embeddings',
       headers: plain,
     },

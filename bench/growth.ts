@@ -22,13 +22,12 @@ const [maxModels, maxKeys, maxRows, maxQueue, maxStreams] = [1000, 10_000, 100_0
 const REQUESTS = 3000
 const ROUNDS = 3
 const AT_A_TIME = 32
-const ENGINE_PORT = 18_920
 /** What http/engine.ts sends. */
 const TOKENS_OF_A_STREAM = 64
-const engineUrl = `http://127.0.0.1:${ENGINE_PORT}/v1`
 const limits = { token_budget: 1_000_000_000, max_concurrent_requests: 20_000, max_queue_depth: 20_000 }
 
-const engine = await forked(new URL('http/engine.ts', import.meta.url), String(ENGINE_PORT))
+const engine = await forked(new URL('http/engine.ts', import.meta.url))
+const engineUrl = `http://127.0.0.1:${engine.port}/v1`
 try {
   if (maxModels > 0) await table('models', sizes(maxModels), 'ms to ready', withModels)
   if (maxKeys > 0) await table('keys', sizes(maxKeys), 'ms to ready', withKeys)

@@ -1,13 +1,21 @@
-import { fork, type ChildProcess } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Starts a program in its own process and waits until it is ready. It ends with the bench. */
-export async function forked(file: URL, ...args: string[]): Promise<ChildProcess> {
+/** A server in its own process, on a port that was free. */
+export interface ForkedServer {
+  readonly pid: number
+  readonly port: number
+  kill(): void
+}
+
+/** Starts a program and waits until it sends its port. It ends with the bench. */
+export async function forked(file: URL, ...args: string[]): Promise<ForkedServer> {
   const child = fork(file, args)
-  process.once('exit', () => child.kill())
-  await once(child, 'message')
-  return child
+  const kill = (): void => void child.kill()
+  process.once('exit', kill)
+  const [port] = (await once(child, 'message')) as [number]
+  return { pid: child.pid ?? 0, port, kill }
 }
 
 /** User and system time of a process. /proc counts in ticks of 10 ms. */

@@ -2,10 +2,9 @@
  * Measures how much a lane still completes when it gets ten times the requests it can serve, and how fast the rest is
  * refused. The baselines are the same service in the same run: first quiet, then exactly as busy as the lane allows.
  */
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
+import { forked } from './measuring.ts'
 import { benchModel, startWeir } from './weir-process.ts'
 
 const seconds = Number(process.argv[2] ?? 60)
@@ -28,12 +27,11 @@ interface Outcome {
   readonly endedAtMs: number
 }
 
-const engine = fork(new URL('slow-engine.ts', import.meta.url), [String(ENGINE_MS)])
-const [enginePort] = (await once(engine, 'message')) as [number]
+const engine = await forked(new URL('slow-engine.ts', import.meta.url), String(ENGINE_MS))
 const weir = await startWeir({
   log: { level: 'warn' },
   models: [
-    benchModel(`http://127.0.0.1:${enginePort}/v1`, {
+    benchModel(`http://127.0.0.1:${engine.port}/v1`, {
       token_budget: 1_000_000,
       max_concurrent_requests: LANE,
       max_queue_depth: DEPTH,

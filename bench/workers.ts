@@ -10,7 +10,6 @@ import { startRedis } from '../test/support/redis-server.ts'
 import { childrenOf, cpuMicroseconds, forked, median } from './measuring.ts'
 import { benchModel, startWeir, type WeirProcess } from './weir-process.ts'
 
-const ENGINE_PORT = 18_930
 const REQUESTS = 3000
 const ROUNDS = 5
 const AT_A_TIME = 64
@@ -24,7 +23,7 @@ interface Sample {
   readonly perSecond: number
 }
 
-const engine = await forked(new URL('http/engine.ts', import.meta.url), String(ENGINE_PORT))
+const engine = await forked(new URL('http/engine.ts', import.meta.url))
 const database = await startPostgres()
 const services: { readonly workers: number; readonly weir: WeirProcess; readonly redisPid: number }[] = []
 const over: (() => Promise<void>)[] = []
@@ -33,7 +32,7 @@ try {
     const redis = await startRedis()
     over.push(redis.remove)
     const models = [
-      benchModel(`http://127.0.0.1:${ENGINE_PORT}/v1`, { token_budget: 10_000_000, max_concurrent_requests: 1000 }),
+      benchModel(`http://127.0.0.1:${engine.port}/v1`, { token_budget: 10_000_000, max_concurrent_requests: 1000 }),
     ]
     const config = { models, coordination: redis.url, database: await database.createDatabase() }
     const weir = await startWeir(config, { workers })

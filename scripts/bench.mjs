@@ -1,5 +1,6 @@
-// npm run bench [-- NAME]: runs one benchmark or all of them. They only measure; none of them can fail a build.
+// npm run bench [-- NAME [ARGUMENTS]]: runs one benchmark or all of them. They only measure; none of them can fail a build.
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime, runtimeEnvironment, runtimeFlags } from './bootstrap.mjs'
 
@@ -22,12 +23,18 @@ const benches = {
   quality: 'model-quality.ts',
 }
 
-ensureInstalled({ development: true })
-const [chosen, ...args] = process.argv.slice(2)
+const given = process.argv.slice(2)
+const isForHelp = given.some((it) => it === '--help' || it === '-h')
+const [chosen, ...args] = given.filter((it) => !isForHelp || !it.startsWith('-'))
 if (chosen !== undefined && !(chosen in benches)) {
   console.error(`bench: there is no benchmark "${chosen}"; choose one of ${Object.keys(benches).join(', ')}`)
   process.exit(2)
 }
+if (isForHelp) {
+  console.log(chosen === undefined ? listOfAll() : helpOf(chosen))
+  process.exit(0)
+}
+ensureInstalled({ development: true })
 for (const name of chosen ? [chosen] : Object.keys(benches)) {
   // Weir and what it is compared with both run with the V8 options and the compile cache of `npm start`.
   const { status } = spawnSync(runtime(), [...runtimeFlags, join(root, 'bench', benches[name]), ...args], {
@@ -35,4 +42,19 @@ for (const name of chosen ? [chosen] : Object.keys(benches)) {
     stdio: 'inherit',
   })
   if (status !== 0) process.exit(status ?? 1)
+}
+
+function listOfAll() {
+  return `npm run bench [-- NAME [ARGUMENTS]]
+
+Runs one benchmark, or all of them, one after the other. They only measure.
+npm run bench -- NAME --help says what it measures, and its arguments.
+
+  ${Object.keys(benches).join('\n  ')}`
+}
+
+/** What the first comment of its file says. */
+function helpOf(name) {
+  const [, comment = ''] = /\/\*\*(.*?)\*\//s.exec(readFileSync(join(root, 'bench', benches[name]), 'utf8')) ?? []
+  return `npm run bench -- ${name}\n\n${comment.replaceAll(/^ *\* ?/gm, '').trim()}`
 }

@@ -1,11 +1,12 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { errors, Pool, type Dispatcher } from 'undici'
 
 /**
  * The least that a proxy can cost on this runtime: node:http in, undici out, and no parsing. It is minimal but correct:
  * it forwards headers both ways, aborts the engine when the caller disconnects, and respects backpressure.
  */
-const pool = new Pool(`http://127.0.0.1:${process.argv[3]}`, { headersTimeout: 0, bodyTimeout: 0 })
+const pool = new Pool(`http://127.0.0.1:${process.argv[2]}`, { headersTimeout: 0, bodyTimeout: 0 })
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'host', 'content-length'])
 
 const server = createServer((request, response) => {
@@ -19,7 +20,7 @@ const server = createServer((request, response) => {
   request.on('end', () => {
     const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
     pool.dispatch(
-      { method: 'POST', path: process.argv[4] ?? '/v1/chat/completions', headers: endToEnd(request.headers), body },
+      { method: 'POST', path: process.argv[3] ?? '/v1/chat/completions', headers: endToEnd(request.headers), body },
       {
         onRequestStart(it) {
           controller = it
@@ -47,4 +48,4 @@ function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return kept
 }
 
-server.listen(Number(process.argv[2]), '127.0.0.1', () => process.send?.('ready'))
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 /** The cheapest realistic engine: it reads the request and answers at once, so that the bench measures only the path. */
 const TOKENS = 64
@@ -34,4 +35,6 @@ const server = createServer((request, response) => {
     setImmediate(next)
   })
 })
-server.listen({ port: Number(process.argv[2]), host: '127.0.0.1', backlog: 4096 }, () => process.send?.('ready'))
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () =>
+  process.send?.((server.address() as AddressInfo).port),
+)

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../test/support/postgres-server.ts'
 
 /**
  * Other proxies in front of the same engine: nginx, Caddy and HAProxy where they are installed, which forward bytes and
@@ -45,13 +46,13 @@ const programs: Readonly<Record<string, (place: Place) => Program | undefined>> 
   Portkey: portkey,
 }
 
-/** They end with the bench, and take `firstPort` and the ports after it. */
-export async function otherProxies(enginePort: number, firstPort: number): Promise<readonly OtherProxy[]> {
+/** They end with the bench. */
+export async function otherProxies(enginePort: number): Promise<readonly OtherProxy[]> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-proxies-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const started: OtherProxy[] = []
-  for (const [index, [name, programAt]] of Object.entries(programs).entries()) {
-    const port = firstPort + index
+  for (const [name, programAt] of Object.entries(programs)) {
+    const port = await freePort()
     const program = programAt({ folder, port, enginePort })
     const pid = program && (await start(program, folder, port))
     if (!program || pid === undefined) {
@@ -71,6 +72,8 @@ async function start(
 ): Promise<number | undefined> {
   const child = spawn(command, args, { stdio: 'ignore', cwd: folder, env: { ...process.env, ...environment } })
   process.once('exit', () => child.kill())
+  // The bench does not wait for it.
+  child.unref()
   const state = { hasFailed: false }
   child.once('error', () => (state.hasFailed = true)).once('exit', () => (state.hasFailed = true))
   for (const until = performance.now() + READY_MS; performance.now() < until && !state.hasFailed; await sleep(50)) {

@@ -14,7 +14,6 @@ const ROUNDS = 5
 const RATE = 500
 const AT_A_TIME = 128
 type Pace = 'paced' | 'saturated'
-const [enginePort, barePort, firstOtherPort] = [18_910, 18_911, 18_912]
 const requests = Number(process.argv[2] ?? 2000)
 const memoryRequests = Number(process.argv[3] ?? 100_000)
 
@@ -27,11 +26,11 @@ interface Target {
 }
 
 const program = (name: string): URL => new URL(name, import.meta.url)
-const engine = await forked(program('engine.ts'), String(enginePort))
-const bare = await forked(program('bare-proxy.ts'), String(barePort), String(enginePort))
-const others = await otherProxies(enginePort, firstOtherPort)
+const engine = await forked(program('engine.ts'))
+const bare = await forked(program('bare-proxy.ts'), String(engine.port))
+const others = await otherProxies(engine.port)
 const limits = { token_budget: 10_000_000, max_concurrent_requests: 1000 }
-const weir = await startWeir({ models: [benchModel(`http://127.0.0.1:${enginePort}/v1`, limits)] })
+const weir = await startWeir({ models: [benchModel(`http://127.0.0.1:${engine.port}/v1`, limits)] })
 try {
   const plain = { 'content-type': 'application/json' }
   const target = (
@@ -49,8 +48,8 @@ try {
   })
   const path = '/v1/chat/completions'
   const targets: Target[] = [
-    target('direct engine', engine.pid, `http://127.0.0.1:${enginePort}`, path, plain),
-    target('bare proxy', bare.pid, `http://127.0.0.1:${barePort}`, path, plain),
+    target('direct engine', engine.pid, `http://127.0.0.1:${engine.port}`, path, plain),
+    target('bare proxy', bare.pid, `http://127.0.0.1:${bare.port}`, path, plain),
     ...others.map((it) => target(it.name, it.pid, it.origin, it.path, { ...plain, ...it.headers })),
     target('Weir', weir.pid, weir.origin, `/api${path}`, { ...plain, authorization: `Bearer ${weir.key}` }),
   ]
