@@ -128,11 +128,13 @@ function KeyState({ of: { revoked, expires_at: expires } }: { of: KeyRow }) {
 export interface KeyMaker {
   /** Fields of the form before the usual ones. */
   readonly fields?: ComponentChildren
+  /** Whether they are filled in. */
+  readonly isReady?: boolean
   /** Resolves with the key itself. */
   readonly make: (key: NewKey) => Promise<string>
 }
 
-function CreateKey({ fields, make, close }: KeyMaker & { readonly close: () => void }) {
+function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonly close: () => void }) {
   const [name, setName] = useState('')
   const [expires, setExpires] = useState('')
   const [made, setMade] = useState<string>()
@@ -177,7 +179,7 @@ function CreateKey({ fields, make, close }: KeyMaker & { readonly close: () => v
         </Field>
         <Problem of={action} />
         <div class="row">
-          <button type="submit" class="primary" disabled={name.trim() === '' || action.isRunning}>
+          <button type="submit" class="primary" disabled={!isReady || name.trim() === '' || action.isRunning}>
             Create
           </button>
           <button type="button" onClick={close}>

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Failure } from './client.ts'
+import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
 import { time } from './format.ts'
 
@@ -50,25 +50,27 @@ export function Loading() {
   )
 }
 
-export function Trouble({ failure, retry }: { failure: Failure; retry?: () => void }) {
+export function Trouble({ failure, retry }: { failure: Failure; retry: () => void }) {
+  const again = (
+    <button type="button" class="plain" onClick={retry}>
+      Try again
+    </button>
+  )
+  // Why is said above the page.
+  if (failure.code === 'unreachable') return <Empty title="This is not loaded yet">{again}</Empty>
   return (
     <div class="notice bad" role="alert">
       <strong>{failure.status === 403 ? 'You may not see this' : 'That did not work'}</strong>
-      {failure.message}{' '}
-      {retry === undefined ? null : (
-        <button type="button" class="plain" onClick={retry}>
-          Try again
-        </button>
-      )}
+      {failure.message} {again}
     </div>
   )
 }
 
-/** What follows the service live says so when it does not any more. */
+/** What follows the service live says so when it does not any more, unless that is said above the page. */
 export function Stale({ is }: { is: boolean }) {
   return (
     <div role="status">
-      {is ? (
+      {is && isReachable.value ? (
         <div class="notice warn">
           <strong>These figures are out of date</strong>The connection is lost. It is tried again by itself.
         </div>

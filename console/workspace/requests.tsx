@@ -27,6 +27,7 @@ export function RequestSearch() {
         class="request-id"
         aria-label="Find a request by its id"
         placeholder="Request id"
+        required
         spellcheck={false}
         autocomplete="off"
       />

@@ -90,6 +90,8 @@ describe('the models page', () => {
     await context.setOffline(true)
     await page.getByRole('link', { name: 'Test 8B' }).click()
     await page.getByText('The service cannot be reached', { exact: true }).waitFor()
+    await page.getByText('This is not loaded yet').waitFor()
+    assert.equal(await page.locator('.notice').count(), 1, 'it is said once')
     await context.setOffline(false)
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('heading', { name: 'Test 8B' }).waitFor()

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
+import { eventually } from '../support/waiting.ts'
 import { modelEntry } from '../support/weir.ts'
 
 /** What every page does while it waits, when it may not or cannot show anything, and how it is reached. */
@@ -72,7 +73,9 @@ describe('every page of the console', () => {
       await route.continue()
     })
     await page.goto(`${stage.weir.service.url}/console`, { waitUntil: 'commit' })
-    await page.waitForFunction('performance.getEntriesByName("first-contentful-paint").length === 1')
+    // The page forbids to evaluate text, which waitForFunction does.
+    const isPainted = 'performance.getEntriesByName("first-contentful-paint").length === 1'
+    await eventually('the first paint', async () => (await page.evaluate(isPainted)) === true)
     const frame = await page.locator('#app').innerHTML()
     assert.match(frame, /Weir/)
     script.resolve()

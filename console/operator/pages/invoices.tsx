@@ -1,7 +1,6 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import type { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count, date, exactAud, sydneyDate } from '../../shared/format.ts'
 import { InvoiceView } from '../../shared/invoice.tsx'
@@ -95,7 +94,9 @@ function Preview({ issued }: { issued: () => void }) {
         <Field label="Month">
           <input type="month" required value={period} onInput={(event) => setPeriod(event.currentTarget.value)} />
         </Field>
-        <button type="submit">Preview</button>
+        <button type="submit" disabled={workspace.trim() === '' || period === '' || action.isRunning}>
+          Preview
+        </button>
         {document !== undefined && document.number === null ? (
           <button
             type="button"
@@ -148,16 +149,13 @@ export function InvoicePage() {
 function Credit({ of: { workspace, period }, close }: { of: Document; close: () => void }) {
   const [amount, setAmount] = useState('')
   const [reason, setReason] = useState('')
-  const [said, setSaid] = useState<readonly [kind: string, text: string]>()
+  const [issued, setIssued] = useState<string>()
+  const action = useAction()
   async function credit(): Promise<void> {
-    try {
-      const note = await api('creditInvoice', {
-        body: { workspace, period, reason, ...(amount === '' ? { all: true } : { amount }) },
-      })
-      setSaid(['', `${note.title} ${note.number ?? ''}: ${exactAud(note.total)}.`])
-    } catch (error) {
-      setSaid(['bad', (error as Failure).message])
-    }
+    const note = await api('creditInvoice', {
+      body: { workspace, period, reason, ...(amount === '' ? { all: true } : { amount }) },
+    })
+    setIssued(`${note.title} ${note.number ?? ''}: ${exactAud(note.total)}.`)
   }
   return (
     <Dialog title={`Credit ${workspace}, ${period}`} close={close}>
@@ -165,7 +163,7 @@ function Credit({ of: { workspace, period }, close }: { of: Document; close: () 
         class="stack"
         onSubmit={(event) => {
           event.preventDefault()
-          void credit()
+          void action.run(credit)
         }}
       >
         <Field label="Amount in A$, excluding GST" hint="Empty: everything that is left of the invoice.">
@@ -174,9 +172,14 @@ function Credit({ of: { workspace, period }, close }: { of: Document; close: () 
         <Field label="Reason, printed on the note">
           <input required maxLength={1000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
         </Field>
-        <div role="status">{said === undefined ? null : <div class={`notice ${said[0]}`}>{said[1]}</div>}</div>
+        <Problem of={action} />
+        <div role="status">{issued === undefined ? null : <div class="notice">{issued}</div>}</div>
         <div class="row">
-          <button type="submit" class="primary" disabled={said?.[0] === ''}>
+          <button
+            type="submit"
+            class="primary"
+            disabled={reason.trim() === '' || action.isRunning || issued !== undefined}
+          >
             Issue the note
           </button>
           <button type="button" onClick={close}>

@@ -37,6 +37,7 @@ export function KeysPage() {
       ]}
       create={{
         fields: <WorkspaceField value={workspace} choose={setWorkspace} />,
+        isReady: workspace.trim() !== '',
         make: async (key) => (await api('createKey', { body: { workspace, ...key } })).key,
       }}
       revoke={{

@@ -1,7 +1,6 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
-import type { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { time } from '../../shared/format.ts'
 import { Copy, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
@@ -77,7 +76,8 @@ type Change = Parameters<typeof api<'changeWorkspace'>>[1]['body']
 
 function Settings({ of: workspace, changed }: { of: Workspace; changed: () => void }) {
   const { buyer } = workspace
-  const [said, setSaid] = useState<readonly [kind: string, text: string]>()
+  const [isSaved, setSaved] = useState(false)
+  const action = useAction()
   async function save(form: HTMLFormElement): Promise<void> {
     const text = (name: string): string | null =>
       (form.elements.namedItem(name) as HTMLInputElement).value.trim() || null
@@ -88,20 +88,18 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
       ...(limit === null ? {} : { spend_limit_kind: text('spend_limit_kind') as 'soft' | 'hard' }),
       buyer: { name: text('name'), abn: text('abn'), address: text('address'), purchase_order: text('purchase_order') },
     }
-    try {
-      await api('changeWorkspace', { path: { workspace: workspace.name }, body: change })
-      setSaid(['', 'Saved.'])
-      changed()
-    } catch (error) {
-      setSaid(['bad', (error as Failure).message])
-    }
+    setSaved(false)
+    await api('changeWorkspace', { path: { workspace: workspace.name }, body: change })
+    setSaved(true)
+    changed()
   }
   return (
     <form
       class="panel stack"
       onSubmit={(event) => {
         event.preventDefault()
-        void save(event.currentTarget)
+        const form = event.currentTarget
+        void action.run(() => save(form))
       }}
     >
       <h2>Limits and buyer</h2>
@@ -131,9 +129,10 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
           <input name="purchase_order" maxLength={1000} value={buyer.purchase_order ?? ''} />
         </Field>
       </div>
-      <div role="status">{said === undefined ? null : <div class={`notice ${said[0]}`}>{said[1]}</div>}</div>
+      <Problem of={action} />
+      <div role="status">{isSaved ? <div class="notice">Saved.</div> : null}</div>
       <div>
-        <button type="submit" class="primary">
+        <button type="submit" class="primary" disabled={action.isRunning}>
           Save
         </button>
       </div>
@@ -152,18 +151,23 @@ function Prices({
   models: readonly string[]
   changed: () => void
 }) {
+  const [hasPrice, setHasPrice] = useState(false)
   const action = useAction()
   const change = (act: () => Promise<unknown>): Promise<boolean> =>
     action.run(async () => {
       await act()
       changed()
     })
-  function set(form: HTMLFormElement): Promise<boolean> {
-    const text = (name: string): string => (form.elements.namedItem(name) as HTMLInputElement).value.trim()
-    const names = ['input_per_million', 'output_per_million'] as const
-    const body = Object.fromEntries(names.filter((name) => text(name) !== '').map((name) => [name, text(name)]))
-    return change(() => api('setWorkspacePrice', { path: { workspace, model: text('model') }, body }))
-  }
+  const textIn = (form: HTMLFormElement, name: string): string =>
+    (form.elements.namedItem(name) as HTMLInputElement).value.trim()
+  const pricesIn = (form: HTMLFormElement) =>
+    Object.fromEntries(
+      (['input_per_million', 'output_per_million'] as const)
+        .map((name) => [name, textIn(form, name)] as const)
+        .filter(([, price]) => price !== ''),
+    )
+  const set = (form: HTMLFormElement): Promise<boolean> =>
+    change(() => api('setWorkspacePrice', { path: { workspace, model: textIn(form, 'model') }, body: pricesIn(form) }))
   return (
     <section class="panel stack" aria-labelledby="prices">
       <h2 id="prices">Its own prices</h2>
@@ -195,6 +199,7 @@ function Prices({
       )}
       <form
         class="row end"
+        onInput={(event) => setHasPrice(Object.keys(pricesIn(event.currentTarget)).length > 0)}
         onSubmit={(event) => {
           event.preventDefault()
           void set(event.currentTarget)
@@ -215,7 +220,9 @@ function Prices({
         <Field label="Output, A$ / 1M tokens">
           <input name="output_per_million" inputMode="decimal" />
         </Field>
-        <button type="submit">Set the price</button>
+        <button type="submit" disabled={!hasPrice || action.isRunning}>
+          Set the price
+        </button>
       </form>
       <Problem of={action} />
     </section>

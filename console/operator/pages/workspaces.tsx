@@ -87,7 +87,7 @@ function CreateWorkspace({ close }: { close: () => void }) {
           void action.run(create)
         }}
       >
-        <Field label="Name">
+        <Field label="Name" hint="Letters, digits, spaces, “.”, “_” and “-”.">
           <input
             required
             maxLength={64}
@@ -98,7 +98,7 @@ function CreateWorkspace({ close }: { close: () => void }) {
         </Field>
         <Problem of={action} />
         <div class="row">
-          <button type="submit" class="primary">
+          <button type="submit" class="primary" disabled={name.trim() === '' || action.isRunning}>
             Create
           </button>
           <button type="button" onClick={close}>
