@@ -40,6 +40,7 @@ import { openDraining } from './draining.ts'
 import { liveSettings } from './live-settings.ts'
 import { openEngines } from './open-engines.ts'
 import { openReloading } from './reloading.ts'
+import { portOf } from './workers/handed-port.ts'
 import { metricsOfAll } from './workers/metrics.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
@@ -284,7 +285,7 @@ async function assemble(
     }),
     config.host,
     config.port,
-    { memory, isShared: true },
+    { memory, openPort: portOf(config.worker) },
   )
   if (config.worker !== undefined) leaveThePort = publicListener.drain
   opened.defer(async () => {

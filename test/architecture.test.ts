@@ -166,7 +166,14 @@ const rules: readonly Rule[] = [
   // Several replicas as processes of one machine.
   {
     part: 'workers',
-    may: ['config.ts', 'config-file.ts', 'running-service.ts', 'telemetry/merged-metrics.ts', 'workers/directories.ts'],
+    may: [
+      'config.ts',
+      'config-file.ts',
+      'http/port.ts',
+      'running-service.ts',
+      'telemetry/merged-metrics.ts',
+      'workers/directories.ts',
+    ],
   },
   {
     part: 'command-socket.ts',
@@ -291,6 +298,7 @@ const rules: readonly Rule[] = [
       'redis',
       'live-settings.ts',
       'running-service.ts',
+      'workers/handed-port.ts',
       'workers/metrics.ts',
       'system-clock.ts',
       'version.ts',

@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import { Exchange, type ResponseContext } from './exchange.ts'
+import { noticeVanished, openOwnPort, type OpenPort } from './port.ts'
 import { newRequestId } from './request-id.ts'
 
 /** What a listener serves. */
@@ -47,18 +48,12 @@ export interface ListenOptions {
   readonly stallMs: number
   /** What all requests together may hold in memory. */
   readonly memory: ByteBudget
-  /** Whether the workers of this machine share the port. */
-  readonly isShared: boolean
+  /** Workers of one machine share a port. */
+  readonly openPort: OpenPort
 }
 
 /** A request may take as long as an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
-/**
- * Connections that the operating system holds until this process takes them; it may allow fewer. With Node's 511, a burst
- * of callers would be told to try again after a second.
- */
-const WAITING_CONNECTIONS = 4096
-
-const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, isShared: false }
+const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, openPort: openOwnPort }
 
 export async function listen(
   application: Application,
@@ -66,7 +61,7 @@ export async function listen(
   port: number,
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
-  const { requestMs, lookMs, stallMs, memory, isShared } = { ...usual, memory: byteBudget(Infinity), ...options }
+  const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
   const exchanges = new Map<Socket, Set<Exchange>>()
   /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
   const readUpTo = new WeakMap<Socket, number>()
@@ -78,9 +73,7 @@ export async function listen(
   let idle: (() => void) | undefined
 
   const server = createServer({
-    // TCP itself then detects a peer that vanished silently, within about 15 s.
-    keepAlive: true,
-    keepAliveInitialDelay: 5000,
+    ...noticeVanished,
     headersTimeout: Math.min(20_000, requestMs),
     requestTimeout: requestMs,
     connectionsCheckingInterval: lookMs,
@@ -178,16 +171,12 @@ export async function listen(
     socket.end(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, host, exclusive: !isShared, backlog: WAITING_CONNECTIONS }, resolve)
-  })
+  const opened = await openPort(server, host, port)
 
   function drain(): void {
     if (draining) return
     draining = true
-    // http.Server.close() would cut off callers who have not read the end of their answer yet.
-    NetServer.prototype.close.call(server)
+    opened.close()
     for (const [socket, { size }] of exchanges) {
       if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()
     }
@@ -213,7 +202,7 @@ export async function listen(
   }
 
   return {
-    address: { host, port: (server.address() as AddressInfo).port },
+    address: { host, port: opened.port },
     drain,
     async close(ms) {
       const until = performance.now() + ms
@@ -227,7 +216,9 @@ export async function listen(
         await new Promise<void>((resolve) => (idle = resolve))
         clearTimeout(cut)
       }
-      await closed(server, exchanges, Math.max(LAST_BYTES_MS, until - performance.now()))
+      await closed(exchanges, Math.max(LAST_BYTES_MS, until - performance.now()))
+      // No connection is left. This only stops Node's timer that checks connections.
+      server.close()
     },
   }
 }
@@ -237,13 +228,11 @@ function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
 }
 
 /** Lets the last bytes leave, then cuts off callers who do not read them. */
-async function closed(server: Server, exchanges: ReadonlyMap<Socket, Set<unknown>>, ms: number): Promise<void> {
+async function closed(exchanges: ReadonlyMap<Socket, Set<unknown>>, ms: number): Promise<void> {
   for (const [socket, { size }] of exchanges) if (size === 0) socket.destroySoon()
   const cut = setTimeout(() => destroyAll(exchanges), ms)
-  await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+  await Promise.all([...exchanges.keys()].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
   clearTimeout(cut)
-  // No connection is left. This only stops Node's timer that checks connections.
-  server.close()
 }
 
 /** The error for a request that could not be read. */

@@ -1,9 +1,11 @@
-import cluster, { type Worker } from 'node:cluster'
+import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FromWorker } from './messages.ts'
+import { sharedPort } from './shared-port.ts'
 
 /**
- * Several replicas as processes of this machine, which accept connections from one listening socket.
+ * Several replicas as processes of this machine, which share a port.
  * docs/decisions/2026-11-16-workers.md says why.
  */
 export interface WorkersOptions {
@@ -35,16 +37,12 @@ const WAIT_MS_MAX = 30_000
 /** Whoever ran for so long did not fail at its start. */
 const STEADY_MS = 60_000
 
-/** What a worker sends when its service runs. */
-export const RUNNING = 'running'
-
 export function startWorkers({ count, program, args, events }: WorkersOptions): Workers {
-  const workers = new Map<number, Worker>()
+  const workers = new Map<number, ChildProcess>()
+  const port = sharedPort()
   const stopping = new AbortController()
   const firstRuns = Promise.withResolvers<void>()
   const lives: Promise<void>[] = []
-  // Every worker accepts from one listening socket, which outlives each of them.
-  cluster.schedulingPolicy = cluster.SCHED_NONE
 
   /** Keeps one worker running. Its successor works in the same directory, and so settles what it left. */
   async function keep(number: number): Promise<void> {
@@ -65,23 +63,23 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
 
   /** One process, from its start to its end. */
   async function live(number: number): Promise<{ code: number | null; how: string; hasRun: boolean }> {
-    cluster.setupPrimary({ exec: program, args: [...args, '--worker', `${number}/${count}`] })
-    const worker = cluster.fork()
+    const worker = fork(program, [...args, '--worker', `${number}/${count}`])
     let hasRun = false
     workers.set(number, worker)
-    worker.on('message', (message) => {
-      if (message !== RUNNING) return
+    port.serve(worker)
+    worker.on('message', ({ say }: FromWorker) => {
+      if (say !== 'running') return
       hasRun = true
       if (number === 1) firstRuns.resolve()
     })
-    // Without a listener, a message that cannot be sent to a dead worker would end this process.
+    // Without a listener, a signal that cannot be sent would end this process.
     worker.on('error', () => {})
     const [code, signal] = (await once(worker, 'exit')) as [number | null, NodeJS.Signals | null]
     workers.delete(number)
     return { code, how: signal ? `was ended by ${signal}` : `ended with status ${code}`, hasRun }
   }
 
-  const signal = (name: NodeJS.Signals): void => workers.forEach((worker) => worker.process.kill(name))
+  const signal = (name: NodeJS.Signals): void => workers.forEach((worker) => worker.kill(name))
 
   lives.push(keep(1))
   // The first one brings the database up to date before the others look at it.
@@ -91,9 +89,10 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
   return {
     started,
     signal,
-    reload: () => void workers.get(1)?.process.kill('SIGHUP'),
+    reload: () => void workers.get(1)?.kill('SIGHUP'),
     async stop(name) {
       stopping.abort()
+      port.close()
       signal(name)
       await Promise.all(lives)
     },

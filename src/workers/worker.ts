@@ -1,8 +1,7 @@
-import cluster from 'node:cluster'
 import { leastRequestMemory } from '../config-file.ts'
 import type { Config } from '../config.ts'
 import { workerDirectory } from './directories.ts'
-import { RUNNING } from './supervise.ts'
+import { sayToPrimary } from './handed-port.ts'
 
 /** What a worker process knows of itself. */
 export interface WorkerPlace {
@@ -13,7 +12,7 @@ export interface WorkerPlace {
 /** Reads `2/4`; undefined unless this process was started as a worker. */
 export function workerPlace(text: string | undefined): WorkerPlace | undefined {
   const [, number, count] = /^(\d+)\/(\d+)$/.exec(text ?? '') ?? []
-  return cluster.isWorker && number && count ? { number: Number(number), count: Number(count) } : undefined
+  return process.connected && number && count ? { number: Number(number), count: Number(count) } : undefined
 }
 
 /**
@@ -34,12 +33,9 @@ export function workerConfig(config: Config, { number, count }: WorkerPlace): Co
 
 /** Resolves when the process that started this worker has gone. */
 export function primaryGone(): Promise<void> {
-  const { worker } = cluster
-  // Otherwise Node would end the worker at once, in the middle of its requests.
-  if (worker) worker.exitedAfterDisconnect = true
   return new Promise((resolve) => process.once('disconnect', () => resolve()))
 }
 
 export function sayRunning(): void {
-  process.send?.(RUNNING)
+  sayToPrimary({ say: 'running' })
 }

@@ -15,6 +15,7 @@ import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, startNote, type CliResult } from '../support/cli.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { rawClient } from '../support/raw-client.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -141,6 +142,31 @@ describe('weir serve --workers', () => {
     const folders = readdirSync(join(folder, 'data')).filter((name) => name.startsWith('worker-'))
     assert.deepEqual(folders.toSorted(), ['worker-1', 'worker-2', 'worker-3', 'worker-4'])
     assert.equal(await settledRequests(), 60)
+  })
+
+  it('gives each worker as many of the connections that callers keep', async (t) => {
+    const served = async (): Promise<readonly number[]> => {
+      const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
+      const response = await fetch(`${note.operator}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+      const counts = [
+        ...(await response.text()).matchAll(/^weir_requests_total\{worker="(\d)",status="200"\} (\d+)$/gm),
+      ]
+      return counts.toSorted(([, one], [, other]) => Number(one) - Number(other)).map(([, , count]) => Number(count))
+    }
+    const before = await served()
+    const callers = await Promise.all(Array.from({ length: 66 }, () => rawClient(note.api)))
+    t.after(() => callers.forEach((caller) => caller.leave()))
+    for (const caller of callers) {
+      caller.send(`GET /api/v1/models HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer ${note.firstKey}\r\n\r\n`)
+    }
+    await Promise.all(callers.map((caller) => caller.sees('200 OK')))
+    const shares = (await served()).map((count, index) => count - (before[index] ?? 0))
+    // One that is not scheduled for a second would get fewer.
+    assert.ok(Math.max(...shares) - Math.min(...shares) <= 8, String(shares))
+    assert.equal(
+      shares.reduce((sum, share) => sum + share, 0),
+      66,
+    )
   })
 
   it('knows whoever signed in to the console, at whichever worker', async () => {

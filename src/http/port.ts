@@ -1,0 +1,33 @@
+import type { Server } from 'node:http'
+import { Server as NetServer, type AddressInfo } from 'node:net'
+
+/** Opens the way by which connections come to a server: it gets each of them as an event. */
+export type OpenPort = (server: Server, host: string, port: number) => Promise<OpenPortHandle>
+
+export interface OpenPortHandle {
+  readonly port: number
+  /** No more connections come. */
+  close(): void
+}
+
+/**
+ * Connections that the operating system holds until this process takes them; it may allow fewer. With Node's 511, a burst
+ * of callers would be told to try again after a second.
+ */
+export const WAITING_CONNECTIONS = 4096
+
+/** TCP itself then detects a peer that vanished silently, within about 15 s. */
+export const noticeVanished = { keepAlive: true, keepAliveInitialDelay: 5000 }
+
+/** A port of this process alone. */
+export const openOwnPort: OpenPort = async (server, host, port) => {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host, backlog: WAITING_CONNECTIONS }, resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    // http.Server.close() would cut off callers who have not read the end of their answer yet.
+    close: () => void NetServer.prototype.close.call(server),
+  }
+}

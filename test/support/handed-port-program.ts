@@ -1,0 +1,25 @@
+/** A worker that serves its own process id, and nothing else of Weir. Whoever asks for /held waits until it leaves. */
+import { once } from 'node:events'
+import { listen } from '../../src/http/server.ts'
+import { portOf } from '../../src/workers/handed-port.ts'
+
+const listener = await listen(
+  {
+    async answer(exchange) {
+      if (exchange.path === '/held') await once(exchange.request.socket, 'close')
+      else exchange.sendJson(JSON.stringify({ pid: process.pid }))
+    },
+    look: async () => undefined,
+    headers: () => ({}),
+    over() {},
+  },
+  process.argv[2] ?? '127.0.0.1',
+  Number(process.argv[3] ?? 0),
+  { openPort: portOf(1), requestMs: 500, lookMs: 50 },
+).catch((error: Error) => {
+  process.send?.({ failed: { ...error } })
+})
+process.once('SIGTERM', () => {
+  void listener?.close(600_000).then(() => process.disconnect())
+})
+if (listener) process.send?.({ ready: listener.address.port })
