@@ -61,6 +61,9 @@ export function sharedPort(silentMs = SILENT_MS): SharedPort {
             break
           case 'leaving':
             taker?.leave()
+            break
+          case 'running':
+          // That is for whoever starts the workers.
         }
       })
       // Unlike 'exit', it comes after the last message of the worker. Unlike 'disconnect', it comes with an offer on its way.

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { listen } from '../../src/http/server.ts'
 import { portOf } from '../../src/workers/handed-port.ts'
+import type { ListenFailure } from '../../src/workers/messages.ts'
 
 const listener = await listen(
   {
@@ -16,8 +17,8 @@ const listener = await listen(
   process.argv[2] ?? '127.0.0.1',
   Number(process.argv[3] ?? 0),
   { openPort: portOf(1), requestMs: 500, lookMs: 50 },
-).catch((error: Error) => {
-  process.send?.({ failed: { ...error } })
+).catch(({ code, syscall, address, port }: ListenFailure) => {
+  process.send?.({ failed: { code, syscall, address, port } })
 })
 process.once('SIGTERM', () => {
   void listener?.close(600_000).then(() => process.disconnect())

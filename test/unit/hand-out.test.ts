@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { handOut, type HandOut, type Taker } from '../../src/workers/hand-out.ts'
 import { simulationSeed } from '../simulation/seed.ts'
 
