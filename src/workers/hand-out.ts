@@ -7,7 +7,7 @@ export interface HandOut<Connection> {
   arrived(connection: Connection): void
   /** A worker takes connections from now on. */
   join(offer: Offer<Connection>): Taker
-  /** To be called about every second: finds workers that stand still. */
+  /** To be called again and again: finds workers that stand still. */
   look(nowMs: number): void
   /** Gives up every connection that no worker has taken. */
   close(): void

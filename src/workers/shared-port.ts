@@ -11,8 +11,11 @@ export interface SharedPort {
   close(): void
 }
 
-/** A worker that works answers within milliseconds. */
-const SILENT_MS = 1000
+/**
+ * A worker that works answers within milliseconds. On a machine with too much to do it may take longer, above all while it
+ * starts, and would have fewer connections than the others for as long as those are kept.
+ */
+const SILENT_MS = 3000
 /** Connections that no worker has taken yet; it takes some milliseconds for each. */
 const WAITING_MAX = 16_384
 

@@ -161,7 +161,7 @@ describe('weir serve --workers', () => {
     }
     await Promise.all(callers.map((caller) => caller.sees('200 OK')))
     const shares = (await served()).map((count, index) => count - (before[index] ?? 0))
-    // One that is not scheduled for a second would get fewer.
+    // One that is not scheduled for seconds would get fewer.
     assert.ok(Math.max(...shares) - Math.min(...shares) <= 8, String(shares))
     assert.equal(
       shares.reduce((sum, share) => sum + share, 0),
