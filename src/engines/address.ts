@@ -1,5 +1,8 @@
-import { Pool, type Dispatcher } from 'undici'
 import type { DrainedAddresses } from '../ports/engine.ts'
+import type { ServerPlace } from './connection.ts'
+import { openConnections, type Connections } from './connections.ts'
+import { ask, type Question, type QuestionAnswer } from './question.ts'
+import { commonLines, requestHead } from './request-head.ts'
 import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
 /** One address of an engine: its connections, how busy it is, and whether it answers. */
@@ -7,7 +10,11 @@ export interface EngineAddress {
   readonly url: string
   /** Prepended to the path of every call. */
   readonly prefix: string
-  readonly pool: Dispatcher
+  /** The lines that the head of every request has, after its first. */
+  readonly lines: string
+  readonly connections: Connections
+  /** Asks for something besides calls. `lines` are further headers. */
+  ask(path: string, lines: string, limits: Omit<Question, 'head'>): Promise<QuestionAnswer>
   inFlight: number
   healthy: boolean
   /** It gets no new calls; those that run may finish. */
@@ -16,14 +23,29 @@ export interface EngineAddress {
   close(): Promise<void>
 }
 
+/** Where a server is, and what is prepended to the paths of its operations. */
+export interface ParsedAddress {
+  readonly origin: string
+  readonly prefix: string
+  readonly place: ServerPlace
+}
+
 /** Accepts `unix:/run/engine.sock`, `unix:/run/engine.sock:/v1` and http(s) URLs. */
-export function parseAddress(url: string): { origin: string; prefix: string; socketPath?: string } {
+export function parseAddress(url: string): ParsedAddress {
   if (url.startsWith('unix:')) {
     const [socketPath = '', prefix = '/v1'] = url.slice('unix:'.length).split(':')
-    return { origin: 'http://localhost', prefix: trimSlash(prefix), socketPath }
+    const place = { host: 'localhost', port: 80, isSecure: false, socketPath }
+    return { origin: 'http://localhost', prefix: trimSlash(prefix), place }
   }
-  const { origin, pathname } = new URL(url)
-  return { origin, prefix: trimSlash(pathname) }
+  const { origin, pathname, protocol, hostname, port } = new URL(url)
+  const isSecure = protocol === 'https:'
+  const place = {
+    // The brackets around an IPv6 address belong to the URL.
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port) || (isSecure ? 443 : 80),
+    isSecure,
+  }
+  return { origin, prefix: trimSlash(pathname), place }
 }
 
 export function openAddress(
@@ -32,29 +54,24 @@ export function openAddress(
   servers: ServerActivities,
   drained: DrainedAddresses,
 ): EngineAddress {
-  const { origin, prefix, socketPath } = parseAddress(url)
-  const pool = new Pool(origin, {
-    ...(socketPath === undefined ? {} : { socketPath }),
-    connectTimeout: 5000,
-    // A call has one deadline for all of its addresses: see upstream-call.ts.
-    headersTimeout: 0,
-    bodyTimeout: idleTimeoutMs,
-    // Most engines run on uvicorn, which closes an idle connection after 5 s.
-    keepAliveTimeout: 4000,
-    allowH2: false,
-  })
-  const { activity, leave } = servers.join(socketPath ?? origin)
+  const { origin, prefix, place } = parseAddress(url)
+  const connections = openConnections(place, idleTimeoutMs)
+  const { activity, leave } = servers.join(place.socketPath ?? origin)
+  const lines = commonLines(new URL(origin).host)
   return {
     url,
     prefix,
-    pool,
+    lines,
+    connections,
     inFlight: 0,
     healthy: true,
     isDrained: () => drained.has(url),
     activity,
+    ask: (path, more, limits) =>
+      ask(connections, { head: requestHead('GET', pathAt({ prefix }, path), lines + more), ...limits }),
     async close() {
       leave()
-      await pool.close()
+      await connections.close()
     },
   }
 }

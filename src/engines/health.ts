@@ -1,9 +1,10 @@
-import { errors } from 'undici'
 import type { HealthCheck } from '../core/catalog.ts'
-import { pathAt, type EngineAddress } from './address.ts'
+import type { EngineAddress } from './address.ts'
+import { AnswerStalled } from './connection.ts'
 
 const INTERVAL_DOWN_MS = 1000
 const PROBE_TIMEOUT_MS = 5000
+const PROBE_BYTES_MAX = 65_536
 const FAILURES_UNTIL_DOWN = 2
 
 /** `unknown`: there is no telling, so nothing changes. */
@@ -18,7 +19,7 @@ type Verdict = 'alive' | 'down' | 'unknown'
 export function watchHealth(
   address: EngineAddress,
   check: HealthCheck,
-  headers: Record<string, string>,
+  lines: string,
   changed: (healthy: boolean) => void,
 ): () => void {
   const { activity } = address
@@ -51,7 +52,7 @@ export function watchHealth(
     const isTrusted = activity.inFlight > 0 && !activity.isInDoubt
     if (isTrusted && hasSpoken) return 'alive'
     if (isTrusted && !check.isCheap) return 'unknown'
-    const answer = await probe(address, check.path, headers)
+    const answer = await probe(address, check.path, lines)
     if (answer !== 'silent') return answer
     // It may be busy with a call that came before the probe.
     const isBusy = activity.inFlight > 0 || activity.signsOfLife > signsSeen
@@ -66,23 +67,11 @@ export function watchHealth(
 }
 
 /** Any status below 500 is a sign of life: not every server has the path, but one that answers 404 is there. */
-async function probe(
-  address: EngineAddress,
-  path: string,
-  headers: Record<string, string>,
-): Promise<'alive' | 'down' | 'silent'> {
+async function probe(address: EngineAddress, path: string, lines: string): Promise<'alive' | 'down' | 'silent'> {
   try {
-    const response = await address.pool.request({
-      method: 'GET',
-      path: pathAt(address, path),
-      headers,
-      headersTimeout: PROBE_TIMEOUT_MS,
-      bodyTimeout: PROBE_TIMEOUT_MS,
-    })
-    await response.body.dump({ limit: 65_536 })
-    return response.statusCode < 500 ? 'alive' : 'down'
+    const { status } = await address.ask(path, lines, { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_BYTES_MAX })
+    return status < 500 ? 'alive' : 'down'
   } catch (error) {
-    const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError
-    return isTimeout ? 'silent' : 'down'
+    return error instanceof AnswerStalled ? 'silent' : 'down'
   }
 }

@@ -1,5 +1,5 @@
 import type { CacheSizeQuestion } from '../core/catalog.ts'
-import { pathAt, type EngineAddress } from './address.ts'
+import type { EngineAddress } from './address.ts'
 
 /** A server that has just started may not know yet. */
 const ASK_AGAIN_MS = 30_000
@@ -17,7 +17,7 @@ export interface CacheWatch {
 export function watchCacheSize(
   address: EngineAddress,
   question: CacheSizeQuestion,
-  headers: Record<string, string>,
+  lines: string,
   reported: (tokens: number) => void,
 ): CacheWatch {
   const stopped = new AbortController()
@@ -25,7 +25,7 @@ export function watchCacheSize(
 
   async function ask(): Promise<void> {
     timer = undefined
-    const answer = await read(address, question.path, headers, stopped.signal).catch(() => undefined)
+    const answer = await read(address, question.path, lines, stopped.signal).catch(() => undefined)
     if (stopped.signal.aborted) return
     const tokens = answer === undefined ? undefined : question.read(answer)
     if (tokens === undefined) askAgain()
@@ -50,28 +50,10 @@ export function watchCacheSize(
 async function read(
   address: EngineAddress,
   path: string,
-  headers: Record<string, string>,
+  lines: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { statusCode, body } = await address.pool.request({
-    method: 'GET',
-    path: pathAt(address, path),
-    headers,
-    headersTimeout: ANSWER_MS,
-    bodyTimeout: ANSWER_MS,
-    signal,
-  })
-  if (statusCode !== 200) {
-    await body.dump({ limit: 65_536 })
-    return undefined
-  }
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    // Leaving the loop ends the connection.
-    if (bytes > ANSWER_BYTES_MAX) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
+  const limits = { timeoutMs: ANSWER_MS, maxBytes: ANSWER_BYTES_MAX, signal }
+  const { status, isWhole, body } = await address.ask(path, lines, limits)
+  return status === 200 && isWhole ? body : undefined
 }

@@ -1,11 +1,12 @@
-import type { Readable } from 'node:stream'
-import { errors, type Dispatcher } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
+import { AnswerStalled, type AnswerHandler } from './connection.ts'
+import type { Sending } from './connections.ts'
 import type { Deadlines } from './deadlines.ts'
 import { refusalFrom } from './refusal.ts'
+import { requestHead } from './request-head.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
 
@@ -15,7 +16,8 @@ const MAX_SENDS = 2
 /** Where the calls of one deployment go. */
 export interface Upstream {
   readonly balance: Balance
-  readonly headers: Readonly<Record<string, string>>
+  /** The headers that every call has, as lines. */
+  readonly lines: string
   /** From the start of a call to the headers of its answer, whichever addresses are tried. */
   readonly firstByte: Deadlines
   /** An address failed a call. The reason is for the log, never for the caller. */
@@ -30,7 +32,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   const tried = new Set<EngineAddress>()
   let chosen: Chosen | undefined
   let sends = 0
-  let controller: Dispatcher.DispatchController | undefined
+  let sending: Sending | undefined
   let isWithEngine = false
   let isPaused = false
   /** How the call ends when this side ends it. */
@@ -45,9 +47,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
 
   function stop(end: CallEnd): void {
     stopped ??= end
-    if (controller) controller.abort(new errors.RequestAbortedError())
-    // Still connecting: no engine has anything of the request, so there is nothing to wait for.
-    else finish(stopped)
+    sending?.abort(new Error('this side has ended the call'))
   }
 
   function timeOut(): void {
@@ -63,23 +63,14 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     chosen = next
     const { address } = next
     tried.add(address)
-    controller = undefined
     isWithEngine = false
     callStarts(address)
-    address.pool.dispatch(
-      {
-        method: 'POST',
-        path: pathAt(address, call.path),
-        headers: { ...upstream.headers, ...bodyHeaders(call) },
-        // undici asks an iterable for its next piece only after the socket has released the last one. Its
-        // types omit iterables.
-        body: Buffer.isBuffer(call.body) ? call.body : (call.body.open() as unknown as Readable),
-      },
-      attemptHandler(address),
-    )
+    const head = requestHead('POST', pathAt(address, call.path), address.lines + upstream.lines + bodyLines(call))
+    sending = address.connections.send({ head, body: call.body }, attemptHandler(address))
+    if (isPaused) sending.pause()
   }
 
-  function attemptHandler(address: EngineAddress): Dispatcher.DispatchHandler {
+  function attemptHandler(address: EngineAddress): AnswerHandler {
     let started = false
     let status = 0
     let refusal: Buffer[] = []
@@ -92,16 +83,11 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     }
 
     return {
-      // undici calls this when it has a connection and is about to write the request.
-      onRequestStart(it) {
-        if (stopped) return it.abort(new errors.RequestAbortedError())
-        controller = it
-        if (isPaused) it.pause()
+      sending() {
         isWithEngine = true
         sends++
       },
-      onResponseStart(_controller, statusCode, answerHeaders) {
-        if (statusCode < 200) return
+      head(statusCode, answerHeaders) {
         status = statusCode
         if (status >= 300) return
         started = true
@@ -109,15 +95,16 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         callSpeaks(address)
         call.receiver.start(answerHeaders)
       },
-      onResponseData(_controller, chunk) {
+      data(chunk) {
         if (started) {
           callSpeaks(address)
           return call.receiver.data(chunk)
         }
-        if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push(chunk)
+        if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push(Buffer.from(chunk))
         refusalBytes += chunk.length
       },
-      onResponseEnd() {
+      ended() {
+        sending = undefined
         callEnds(address, false)
         if (started) return finish({ kind: 'ended' })
         const body = Buffer.concat(refusal).toString('utf8', 0, MAX_REFUSAL_BYTES)
@@ -126,11 +113,12 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         if (isWorthAnother) fail(error, `status ${status}`, false)
         else finish({ kind: 'failed', error, started })
       },
-      onResponseError(_controller, cause) {
+      failed(cause) {
+        sending = undefined
         callEnds(address, stopped?.kind !== 'aborted' && !(cause instanceof ApiError))
         if (stopped) return finish(stopped)
         if (isConnectionLost(cause)) upstream.balance.forget(address)
-        fail(failureFrom(cause, started), cause.message, started || cause instanceof errors.BodyTimeoutError)
+        fail(failureFrom(cause, started), cause.message, started || cause instanceof AnswerStalled)
       },
     }
   }
@@ -143,23 +131,22 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     abort: () => stop({ kind: 'aborted' }),
     pause() {
       isPaused = true
-      controller?.pause()
+      sending?.pause()
     },
     resume() {
       isPaused = false
-      controller?.resume()
+      sending?.resume()
     },
   }
 }
 
-function bodyHeaders({ contentType, body }: EngineCall): Record<string, string> {
-  if (Buffer.isBuffer(body)) return { 'content-type': contentType }
-  return { 'content-type': contentType, 'content-length': String(body.length) }
+function bodyLines({ contentType, body }: EngineCall): string {
+  return `content-type: ${contentType}\r\ncontent-length: ${body.length}\r\n`
 }
 
 /** Nobody listens any more, or the server has broken off: it may have been restarted. */
 function isConnectionLost(cause: Error): boolean {
-  return !(cause instanceof ApiError) && !(cause instanceof errors.BodyTimeoutError)
+  return !(cause instanceof ApiError) && !(cause instanceof AnswerStalled)
 }
 
 function noAddress(): ApiError {
@@ -173,7 +160,7 @@ function timedOut(cause?: Error): ApiError {
 function failureFrom(cause: Error, started: boolean): ApiError {
   // Our own refusal: there was no room for the answer.
   if (cause instanceof ApiError) return cause
-  if (cause instanceof errors.BodyTimeoutError) return timedOut(cause)
+  if (cause instanceof AnswerStalled) return timedOut(cause)
   const message = started ? 'The engine broke off in the middle of its answer.' : 'The engine could not be reached.'
   return new ApiError('upstream_error', message, { cause })
 }

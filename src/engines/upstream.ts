@@ -4,6 +4,7 @@ import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { deadlines } from './deadlines.ts'
 import { watchHealth } from './health.ts'
+import { headerLines } from './request-head.ts'
 import { watchCacheSize } from './reported-cache.ts'
 import type { ServerActivities } from './server-activity.ts'
 import { runCall, type Upstream } from './upstream-call.ts'
@@ -38,11 +39,11 @@ export function openUpstream(
   const balance = isByPrefix
     ? byPrefix(addresses, description.cacheTokens ?? UNKNOWN_CACHE_TOKENS)
     : leastBusy(addresses)
-  const headers: Record<string, string> = {}
-  if (description.apiKey !== undefined) headers['authorization'] = `Bearer ${description.apiKey}`
+  const { apiKey } = description
+  const lines = headerLines(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` })
   const caches = cacheSize
     ? addresses.map((address, index) =>
-        watchCacheSize(address, cacheSize, headers, (tokens) => {
+        watchCacheSize(address, cacheSize, lines, (tokens) => {
           cacheTokens[index] = tokens
           balance.resize(address, tokens)
         }),
@@ -50,7 +51,7 @@ export function openUpstream(
     : []
   const unwatch = health
     ? addresses.map((address, index) =>
-        watchHealth(address, health, headers, (healthy) => {
+        watchHealth(address, health, lines, (healthy) => {
           if (healthy) caches[index]?.askAgain()
           else balance.forget(address)
           events.healthChanged(address.url, healthy)
@@ -59,7 +60,7 @@ export function openUpstream(
     : []
   const upstream: Upstream = {
     balance,
-    headers,
+    lines,
     firstByte: deadlines(firstByteTimeoutMs),
     callFailed: events.callFailed,
   }

@@ -31,11 +31,12 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
       data(chunk) {
         bytes += chunk.length
         if (bytes > MAX_ANSWER_BYTES) throw new RangeError('the engine answered with more than 256 MiB')
-        const piece = passThrough?.push(chunk)
+        const kept = Buffer.from(chunk)
+        const piece = passThrough?.push(kept)
         if (piece) sendOn(piece)
         else {
           reply.holdAnswer(bytes)
-          body.push(chunk)
+          body.push(kept)
         }
       },
     }

@@ -13,6 +13,7 @@ export interface EngineCall extends EngineRequest {
 export interface EngineReceiver {
   /** The engine has answered: from here on no other engine is asked. */
   start(headers: EngineHeaders): void
+  /** The bytes may be used until this returns. */
   data(chunk: Buffer): void
 }
 

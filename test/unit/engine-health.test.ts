@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { errors, type Dispatcher } from 'undici'
 import { engineKinds, type EngineDescription, type HealthCheck } from '../../src/core/catalog.ts'
 import { healthCheckOf } from '../../src/dialects/health-check.ts'
 import { callEnds, callSpeaks, callStarts, openAddress, type EngineAddress } from '../../src/engines/address.ts'
+import { AnswerStalled } from '../../src/engines/connection.ts'
+import type { Connections } from '../../src/engines/connections.ts'
 import { watchHealth } from '../../src/engines/health.ts'
 import { noActivity, serverActivities } from '../../src/engines/server-activity.ts'
 import { turn } from './hand-clock.ts'
 
 interface Probe {
   readonly path: string
-  readonly headers: Record<string, string>
+  readonly lines: string
 }
 
 /** What a probe gets: a status, or nothing at all. */
@@ -20,30 +21,29 @@ const costly: HealthCheck = { path: '/models', isCheap: false, intervalMs: 5000 
 const cheap: HealthCheck = { path: '//health', isCheap: true, intervalMs: 5000 }
 
 /** An address whose probes get the answer that is set. */
-function stage(t: TestContext, check = costly, headers: Record<string, string> = {}) {
+function stage(t: TestContext, check = costly, lines = '') {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const engine: { answer: Answer } = { answer: 200 }
   const probes: Probe[] = []
   const changes: boolean[] = []
-  const pool = {
-    async request(probe: Probe) {
-      probes.push(probe)
-      if (engine.answer === 'refused') throw new Error('nothing listens')
-      if (engine.answer === 'timeout') throw new errors.HeadersTimeoutError()
-      return { statusCode: engine.answer, body: { dump: async () => {} } }
-    },
-  }
   const address: EngineAddress = {
     url: 'http://engine/v1',
     prefix: '/v1',
-    pool: pool as unknown as Dispatcher,
+    lines: '',
+    connections: undefined as unknown as Connections,
+    async ask(path, more) {
+      probes.push({ path, lines: more })
+      if (engine.answer === 'refused') throw new Error('nothing listens')
+      if (engine.answer === 'timeout') throw new AnswerStalled('no answer in time')
+      return { status: engine.answer, isWhole: true, body: '' }
+    },
     inFlight: 0,
     healthy: true,
     isDrained: () => false,
     activity: noActivity(),
     close: () => Promise.resolve(),
   }
-  const stop = watchHealth(address, check, headers, (healthy) => changes.push(healthy))
+  const stop = watchHealth(address, check, lines, (healthy) => changes.push(healthy))
   t.after(stop)
 
   async function pass(ms: number): Promise<void> {
@@ -88,10 +88,10 @@ describe('the probes of an engine', () => {
   })
 
   it('carry the key, so that an engine that wants one does not refuse them', async (t) => {
-    const { probes } = stage(t, costly, { authorization: 'Bearer secret' })
+    const { probes } = stage(t, costly, 'authorization: Bearer secret\r\n')
     await turn()
-    assert.equal(probes[0]?.path, '/v1/models')
-    assert.equal(probes[0]?.headers['authorization'], 'Bearer secret')
+    assert.equal(probes[0]?.path, '/models')
+    assert.equal(probes[0]?.lines, 'authorization: Bearer secret\r\n')
   })
 
   it('come at the interval that was set, and sooner after a failure', async (t) => {
@@ -164,7 +164,7 @@ describe('an engine with calls in flight', () => {
     callStarts(address)
     for (let probe = 0; probe < 5; probe++) assert.equal(await next('timeout'), true)
     assert.equal(probes.length, 6)
-    assert.equal(probes[0]?.path, '/health')
+    assert.equal(probes[0]?.path, '//health')
     await next('refused')
     assert.equal(await next('refused'), false, 'nothing listens')
     assert.equal(await next(200), true)
@@ -201,14 +201,13 @@ describe('an engine with calls in flight', () => {
     const { address, engine, pass } = stage(t)
     await turn()
     engine.answer = 'timeout'
-    const { pool } = address
-    const request = pool.request.bind(pool)
+    const probe = address.ask
     // The call begins and ends while the server keeps the probe waiting.
-    pool.request = (options: Dispatcher.RequestOptions) => {
+    address.ask = (...question) => {
       callStarts(address)
       callSpeaks(address)
       callEnds(address, false)
-      return request(options)
+      return probe(...question)
     }
     await pass(30_000)
     assert.equal(address.healthy, true)

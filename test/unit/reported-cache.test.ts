@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it, type TestContext } from 'node:test'
-import type { Dispatcher } from 'undici'
 import type { EngineDescription, EngineKind } from '../../src/core/catalog.ts'
 import { cacheSizeQuestion } from '../../src/dialects/cache-size.ts'
 import type { EngineAddress } from '../../src/engines/address.ts'
+import type { Connections } from '../../src/engines/connections.ts'
 import { watchCacheSize } from '../../src/engines/reported-cache.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
 import { turn } from './hand-clock.ts'
@@ -49,23 +49,18 @@ describe('what a server says about the size of its cache', () => {
 /** An address that gives the answer that is set. */
 function stage(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const server: { answer: { status: number; body: string } | 'refused' } = { answer: 'refused' }
-  const asked: { path: string; headers: Record<string, string> }[] = []
-  const pool = {
-    async request({ path, headers }: { path: string; headers: Record<string, string> }) {
-      asked.push({ path, headers })
-      if (server.answer === 'refused') throw new Error('nothing listens')
-      const { status, body } = server.answer
-      async function* chunks() {
-        yield Buffer.from(body)
-      }
-      return { statusCode: status, body: Object.assign(chunks(), { dump: async () => {} }) }
-    },
-  }
+  const server: { answer: { status: number; body: string; isWhole?: boolean } | 'refused' } = { answer: 'refused' }
+  const asked: { path: string; lines: string }[] = []
   const address: EngineAddress = {
     url: 'http://engine/v1',
     prefix: '/v1',
-    pool: pool as unknown as Dispatcher,
+    lines: '',
+    connections: undefined as unknown as Connections,
+    async ask(path, lines) {
+      asked.push({ path, lines })
+      if (server.answer === 'refused') throw new Error('nothing listens')
+      return { isWhole: true, ...server.answer }
+    },
     inFlight: 0,
     healthy: true,
     isDrained: () => false,
@@ -73,9 +68,9 @@ function stage(t: TestContext) {
     close: () => Promise.resolve(),
   }
   const reported: number[] = []
-  const headers = { authorization: 'Bearer engine-key' }
+  const lines = 'authorization: Bearer engine-key\r\n'
   const question = cacheSizeQuestion(engineOf('llamacpp'))!
-  const watch = watchCacheSize(address, question, headers, (tokens) => reported.push(tokens))
+  const watch = watchCacheSize(address, question, lines, (tokens) => reported.push(tokens))
   t.after(watch.stop)
   const pass = async (ms: number): Promise<void> => {
     t.mock.timers.tick(ms)
@@ -89,7 +84,7 @@ describe('the question how large a cache is', () => {
     const { server, asked, reported, pass } = stage(t)
     await pass(0)
     await pass(29_999)
-    assert.deepEqual(asked, [{ path: '/props', headers: { authorization: 'Bearer engine-key' } }])
+    assert.deepEqual(asked, [{ path: '//props', lines: 'authorization: Bearer engine-key\r\n' }])
     server.answer = { status: 503, body: '{"error":{"message":"Loading model"}}' }
     await pass(1)
     assert.deepEqual([asked.length, reported], [2, []])
@@ -122,7 +117,7 @@ describe('the question how large a cache is', () => {
   it('takes no answer that is too long', async (t) => {
     const { server, asked, reported, pass } = stage(t)
     await pass(0)
-    server.answer = { status: 200, body: `${' '.repeat(4 * 1024 * 1024)}${fixture('llamacpp.json')}` }
+    server.answer = { status: 200, body: fixture('llamacpp.json'), isWhole: false }
     await pass(30_000)
     assert.deepEqual([asked.length, reported], [2, []])
   })

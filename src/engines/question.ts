@@ -1,0 +1,69 @@
+import { AnswerStalled } from './connection.ts'
+import type { Connections } from './connections.ts'
+
+/** What a server is asked besides its work. */
+export interface Question {
+  /** The request line and the headers. */
+  readonly head: string
+  /** From the request to the end of its answer. */
+  readonly timeoutMs: number
+  /** The rest of an answer that is longer is left unread. */
+  readonly maxBytes: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface QuestionAnswer {
+  readonly status: number
+  /** Whether the answer ends here. */
+  readonly isWhole: boolean
+  readonly body: string
+}
+
+/** Rejects with AnswerStalled if the server took the question and did not answer in time. */
+export function ask(
+  connections: Connections,
+  { head, timeoutMs, maxBytes, signal }: Question,
+): Promise<QuestionAnswer> {
+  return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined
+    let status = 0
+    let bytes = 0
+    const pieces: Buffer[] = []
+
+    function stop(): void {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', leave)
+    }
+    function leave(): void {
+      sending.abort(new Error('nobody waits for the answer any more'))
+    }
+    function answer(isWhole: boolean): void {
+      stop()
+      resolve({ status, isWhole, body: Buffer.concat(pieces).toString() })
+    }
+
+    const sending = connections.send(
+      { head, body: undefined },
+      {
+        sending() {
+          timer = setTimeout(() => sending.abort(new AnswerStalled('no answer in time')), timeoutMs).unref()
+        },
+        head(code) {
+          status = code
+        },
+        data(chunk) {
+          bytes += chunk.length
+          if (bytes <= maxBytes) return void pieces.push(Buffer.from(chunk))
+          answer(false)
+          sending.abort(new Error('the answer is too long'))
+        },
+        ended: () => answer(true),
+        failed(cause) {
+          stop()
+          reject(cause)
+        },
+      },
+    )
+    signal?.addEventListener('abort', leave)
+  })
+}
