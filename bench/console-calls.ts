@@ -21,9 +21,18 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
   const { data: newest } = await member.get<Page>('/console/api/requests?limit=25')
   const requestId = newest[0]?.request_id ?? ''
   const { data: keys } = await member.get<Page>('/console/api/keys')
+  const keyNamed = (name: string): string => keys.find((it) => it.name === name)?.id ?? ''
   const { data: invoices } = await member.get<Page>('/console/api/invoices')
   const model = newest[0]?.model ?? ''
   const halfAYearBack = `${Date.now() - 180 * DAY_MS}_x`
+  /** Who the reports are about: everybody, a model or key with many requests, or one with a request in a week. */
+  const filters = [
+    ['', ''],
+    [' of a model', `&group_by=key&model=${encodeURIComponent(model)}`],
+    [' of a key', `&key=${keyNamed('key 1')}`],
+    [' of a seldom key', `&key=${keyNamed('seldom')}`],
+    [' of a seldom model', `&group_by=key&model=${encodeURIComponent('bench/model-19')}`],
+  ] as const
 
   const memberPaths: readonly (readonly [name: string, path: string, until?: Awaited])[] = [
     ['session', '/console/api/session'],
@@ -33,18 +42,28 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
     ['usage by model, 90 days', `/console/api/reports/usage?${since(89)}`],
     ['usage by key, 90 days', `/console/api/reports/usage?${since(89)}&group_by=key`],
     ['usage by key, 400 days', `/console/api/reports/usage?${since(399)}&group_by=key`],
-    ['times and failures, 90 days', `/console/api/reports/latency?${since(89)}`],
-    ['times and failures by key, 7 days', `/console/api/reports/latency?${since(6)}&group_by=key`],
-    [
-      'times and failures of a model by key, 90 days',
-      `/console/api/reports/latency?${since(89)}&group_by=key&model=${encodeURIComponent(model)}`,
-    ],
+    ...filters.flatMap(([whose, filter]) =>
+      [1, 7, 30, 90, 400].map((days): [string, string] => [
+        `times and failures${whose}, ${daysText(days)}`,
+        `/console/api/reports/latency?${since(days - 1)}${filter}`,
+      ]),
+    ),
+    ['times and failures by key, 90 days', `/console/api/reports/latency?${since(89)}&group_by=key`],
+    ...filters
+      .slice(1)
+      .map(([whose, filter]): [string, string] => [
+        `usage${whose}, 90 days`,
+        `/console/api/reports/usage?${since(89)}${filter}`,
+      ]),
     ['month, pace and forecast', '/console/api/reports/month'],
     ['requests, first page', '/console/api/requests?limit=25'],
     ['requests, half a year back', `/console/api/requests?limit=25&before=${halfAYearBack}`],
     ['requests that failed', '/console/api/requests?limit=25&outcome=failed'],
     ['requests of a model', `/console/api/requests?limit=25&model=${encodeURIComponent(model)}`],
-    ['requests of a key', `/console/api/requests?limit=25&key=${keys.at(-2)?.id}`],
+    ['requests of a key', `/console/api/requests?limit=25&key=${keyNamed('key 1')}`],
+    ['requests of a seldom key', `/console/api/requests?limit=25&key=${keyNamed('seldom')}`],
+    ['requests of a seldom model', '/console/api/requests?limit=25&model=bench/model-19'],
+    ['failed requests of a model', `/console/api/requests?limit=25&outcome=failed&model=${encodeURIComponent(model)}`],
     ['requests of a model that has none', '/console/api/requests?limit=25&model=none'],
     ['one request by its id', `/api/v1/usage/${requestId}`],
     ['API: the latest 100 rows', `/api/v1/usage?from=${date(1)}&limit=100`],
@@ -52,6 +71,8 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
     ['API: the year by model', `/api/v1/usage?${since(365)}&group_by=model`],
     ['API: the year by key', `/api/v1/usage?${since(365)}&group_by=key`],
     ['export of a year, first byte', `/api/v1/usage?${since(365)}&format=csv`, 'first byte'],
+    ['export of a key, first byte', `/api/v1/usage?${since(89)}&format=csv&key=${keyNamed('key 1')}`, 'first byte'],
+    ['API: rows of a seldom key, 90 days', `/api/v1/usage?${since(89)}&key=${keyNamed('seldom')}`],
     ['invoices', '/console/api/invoices'],
     ['one invoice', `/console/api/invoices/${invoices[0]?.number}`],
     ['API: rows of a model that has none, a year', `/api/v1/usage?${since(365)}&model=none`],
@@ -63,7 +84,7 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
     ['valid keys of a workspace', '/admin/v1/keys?workspace=workspace-7&state=valid'],
     ...(['workspace', 'model', 'key'] as const).flatMap((group) =>
       [1, 7, 30, 90].map((days): [string, string] => [
-        `usage of all by ${group}, ${days === 1 ? 'today' : `${days} days`}`,
+        `usage of all by ${group}, ${daysText(days)}`,
         `/admin/v1/reports/usage?${since(days - 1)}&group_by=${group}`,
       ]),
     ),
@@ -105,9 +126,12 @@ export async function consoleCalls(weir: WeirProcess, operatorToken: string): Pr
   ]
 }
 
+const daysText = (days: number): string => (days === 1 ? 'today' : `${days} days`)
+
 interface Page {
   readonly data: readonly {
     readonly id: string
+    readonly name: string | null
     readonly request_id: string
     readonly model: string
     readonly number: string

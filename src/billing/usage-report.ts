@@ -2,7 +2,7 @@ import { periodOf, usageQuery, usageView } from '../accounts/views.ts'
 import { ApiError } from '../core/errors.ts'
 import { formatAud } from '../core/money/money.ts'
 import { sydneyDate } from '../core/money/sydney-time.ts'
-import { groupings, type GroupedSums, type Grouping, type UsageSums } from '../core/money/usage-sums.ts'
+import { added, groupings, type GroupedSums, type Grouping, type UsageSums } from '../core/money/usage-sums.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
 /** Usage as both APIs return it: pages of rows or of sums. */
@@ -87,9 +87,15 @@ async function* groupedReport(store: UsageStore, scope: ReportScope, query: URLS
     read: (count, from) => store.usageSums({ ...sumsQuery, limit: count, after: from }),
     cursorOf: ({ group }) => group,
   })
+  const sums: UsageSums[] = []
   yield `{"object":"list","group_by":"${groupBy}","data":[`
-  const next = yield* listed(pages, (it) => Object.assign({ [groupBy]: nameOf(it, groupBy, scope) }, sumsView(it)))
-  yield `],"total":${JSON.stringify(sumsView(await store.usageTotal(sumsQuery)))},${end(next && String(next.group))}`
+  const next = yield* listed(pages, (it) => {
+    sums.push(it)
+    return Object.assign({ [groupBy]: nameOf(it, groupBy, scope) }, sumsView(it))
+  })
+  // The total of some groups needs a look at all others.
+  const total = after === undefined && next === undefined ? added(sums) : await store.usageTotal(sumsQuery)
+  yield `],"total":${JSON.stringify(sumsView(total))},${end(next && String(next.group))}`
 }
 
 /** Reads up to `limit` entries, some at a time. Returns the last one if there are more. */

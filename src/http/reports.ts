@@ -4,7 +4,7 @@ import { ApiError } from '../core/errors.ts'
 import { formatAud } from '../core/money/money.ts'
 import { paceOf } from '../core/money/pace.ts'
 import { sydneyMonth } from '../core/money/sydney-time.ts'
-import type { UsageSums } from '../core/money/usage-sums.ts'
+import { added, type UsageSums } from '../core/money/usage-sums.ts'
 import type { Workspace } from '../ports/accounts.ts'
 import type { ReportGrouping, ReportStore } from '../ports/reports.ts'
 import type { UsageStore } from '../ports/usage.ts'
@@ -96,23 +96,6 @@ export async function requestList(
     onlyFailed: outcome === 'failed',
   })
   return { object: 'list', data: rows.map(usageView), next: next ? `${next.settledAt}_${next.requestId}` : null }
-}
-
-function added(all: readonly UsageSums[]): UsageSums {
-  const sum = (pick: (it: UsageSums) => bigint): bigint => all.reduce((total, it) => total + pick(it), 0n)
-  const count = (pick: (it: UsageSums) => number): number => all.reduce((total, it) => total + pick(it), 0)
-  return {
-    rows: count(({ rows }) => rows),
-    requests: count(({ requests }) => requests),
-    estimatedRequests: count(({ estimatedRequests }) => estimatedRequests),
-    inputTokens: sum(({ inputTokens }) => inputTokens),
-    cachedInputTokens: sum(({ cachedInputTokens }) => cachedInputTokens),
-    outputTokens: sum(({ outputTokens }) => outputTokens),
-    images: sum(({ images }) => images),
-    audioMs: sum(({ audioMs }) => audioMs),
-    capacityMs: sum(({ capacityMs }) => capacityMs),
-    amount: sum(({ amount }) => amount),
-  }
 }
 
 export function sumsView(sums: UsageSums) {

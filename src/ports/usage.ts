@@ -64,6 +64,8 @@ export interface ArrivalsQuery {
 /** What arrived, for the simulation of other limits. */
 export interface ArrivalStore {
   arrivals(query: ArrivalsQuery): Promise<readonly RecordedArrival[]>
+  /** Those that were admitted last, the newest first. */
+  newestArrivals(query: Omit<ArrivalsQuery, 'offset'>): Promise<readonly RecordedArrival[]>
 }
 
 export interface RecordedArrival {

@@ -1029,6 +1029,11 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
             outputTokens: index * 2,
           })),
         )
+        const newest = await other.newestArrivals({ ...asked, limit: 2 })
+        assert.deepEqual(
+          newest.map(({ inputTokens }) => inputTokens),
+          [2, 1],
+        )
         assert.deepEqual([first.length, second.length], [2, 1])
       })
     })

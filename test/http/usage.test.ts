@@ -107,6 +107,7 @@ describe('GET /usage', () => {
     assert.deepEqual([first.data.length, first.has_more, first.next], [1, true, 'meta/other'])
     const second = await usage(`?group_by=model&limit=1&after=${first.next}`)
     assert.deepEqual([second.data[0]?.['model'], second.has_more], ['meta/test-8b', false])
+    assert.deepEqual([first.total, second.total], [byModel.total, byModel.total], 'of all pages')
   })
 
   it('sums whole hours if the period is not made of whole days', async () => {

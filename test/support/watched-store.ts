@@ -23,7 +23,7 @@ export interface WatchedTransaction {
 }
 
 export interface WatchedStore {
-  readonly store: Omit<Store, 'arrivals' | 'isUp' | 'close'>
+  readonly store: Omit<Store, 'arrivals' | 'newestArrivals' | 'isUp' | 'close'>
   readonly transactions: readonly WatchedTransaction[]
 }
 

@@ -76,6 +76,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   linkSecret: () => store.linkSecret(),
   keysLastUsed: () => store.keysLastUsed(['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
+  newestArrivals: () => store.newestArrivals({ lane: 'a', ...period, limit: 1 }),
 }
 
 const key = { id: 'a', workspaceId, hash: 'a', name: null, createdAt: 1, expiresAt: null, revokedAt: null }

@@ -30,3 +30,21 @@ export interface GroupedSums extends UsageSums {
   /** The workspace id, model slug, key id, or Unix ms of midnight in Sydney. */
   readonly group: string | number
 }
+
+/** All of them together. */
+export function added(all: readonly UsageSums[]): UsageSums {
+  const sum = (pick: (it: UsageSums) => bigint): bigint => all.reduce((total, it) => total + pick(it), 0n)
+  const count = (pick: (it: UsageSums) => number): number => all.reduce((total, it) => total + pick(it), 0)
+  return {
+    rows: count(({ rows }) => rows),
+    requests: count(({ requests }) => requests),
+    estimatedRequests: count(({ estimatedRequests }) => estimatedRequests),
+    inputTokens: sum(({ inputTokens }) => inputTokens),
+    cachedInputTokens: sum(({ cachedInputTokens }) => cachedInputTokens),
+    outputTokens: sum(({ outputTokens }) => outputTokens),
+    images: sum(({ images }) => images),
+    audioMs: sum(({ audioMs }) => audioMs),
+    capacityMs: sum(({ capacityMs }) => capacityMs),
+    amount: sum(({ amount }) => amount),
+  }
+}

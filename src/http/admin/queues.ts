@@ -5,7 +5,7 @@ import type { LaneLimits } from '../../core/admission/lane.ts'
 import { simulateQueue, type QueueReport, type Spread } from '../../core/admission/queue-simulation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LiveFeed, Sample } from '../../ports/live.ts'
-import type { ArrivalStore, RecordedArrival } from '../../ports/usage.ts'
+import type { ArrivalStore } from '../../ports/usage.ts'
 import { nullable } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { deploymentAt, limitsExample, limitsIn, limitsView } from './lane-limits.ts'
@@ -129,7 +129,9 @@ async function simulated(
   { lane, limits, hours, tokens_per_second: tokensPerSecond }: Static<typeof simulationBody>,
 ): Promise<object> {
   const deployment = deploymentAt(catalog, lane)
-  const recorded = await newestArrivals(store, lane, now - hours * HOUR_MS, now)
+  const period = { from: now - hours * HOUR_MS, to: now }
+  const newest = await store.newestArrivals({ lane, ...period, limit: SIMULATED_MAX })
+  const recorded = newest.toSorted((one, other) => one.arrivedAt - other.arrivedAt)
   const from = recorded[0]?.arrivedAt ?? now
   const arrivals = recorded.map(({ arrivedAt, ...sizes }) => ({ atMs: arrivedAt - from, ...sizes }))
   const engine = { tokensPerSecond, prefillTokensPerSecond: tokensPerSecond * 40, slowdown: 0.02 }
@@ -139,21 +141,6 @@ async function simulated(
     current: run(deployment.limits),
     proposed: run(limitsIn(limits)),
   }
-}
-
-/** Narrows the period until few enough requests are in it. */
-async function newestArrivals(
-  store: ArrivalStore,
-  lane: string,
-  from: number,
-  to: number,
-): Promise<readonly RecordedArrival[]> {
-  const limit = SIMULATED_MAX + 1
-  const found = await store.arrivals({ lane, from, to, limit, offset: 0 })
-  if (found.length < limit || to - from <= 60_000) {
-    return found.slice(0, SIMULATED_MAX).toSorted((one, other) => one.arrivedAt - other.arrivedAt)
-  }
-  return newestArrivals(store, lane, from + Math.ceil((to - from) / 2), to)
 }
 
 function runView(report: QueueReport): object {

@@ -1,22 +1,29 @@
-import type { ArrivalStore } from '../../ports/usage.ts'
-import { readRows, type Database } from '../database.ts'
+import type { ArrivalStore, RecordedArrival } from '../../ports/usage.ts'
+import { readRows, type Database, type Row } from '../database.ts'
 import { IS_REQUEST } from './usage-sums.ts'
 
 // Nobody is admitted before arriving, so the bound on started_at is safe, and it lets the index find the rows.
 const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
-  WHERE lane = ? AND ${IS_REQUEST} AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?
-  ORDER BY started_at, request_id LIMIT ? OFFSET ?`
+  WHERE lane = ? AND ${IS_REQUEST} AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?`
 
 export function arrivalQueries(database: Database): ArrivalStore {
   return {
     async arrivals({ lane, from, to, limit, offset }) {
-      const rows = await readRows(database, ARRIVALS, lane, from, from, to, limit, offset)
-      return rows.map((row) => ({
-        arrivedAt: Number(row['arrived_at']),
-        inputTokens: Number(row['input_tokens']),
-        maxTokens: Number(row['max_tokens']),
-        outputTokens: Number(row['output_tokens']),
-      }))
+      const inOrder = `${ARRIVALS} ORDER BY started_at, request_id LIMIT ? OFFSET ?`
+      return (await readRows(database, inOrder, lane, from, from, to, limit, offset)).map(toArrival)
     },
+    async newestArrivals({ lane, from, to, limit }) {
+      const newestFirst = `${ARRIVALS} ORDER BY started_at DESC, request_id DESC LIMIT ?`
+      return (await readRows(database, newestFirst, lane, from, from, to, limit)).map(toArrival)
+    },
+  }
+}
+
+function toArrival(row: Row): RecordedArrival {
+  return {
+    arrivedAt: Number(row['arrived_at']),
+    inputTokens: Number(row['input_tokens']),
+    maxTokens: Number(row['max_tokens']),
+    outputTokens: Number(row['output_tokens']),
   }
 }
