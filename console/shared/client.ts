@@ -41,6 +41,8 @@ export class Failure extends Error {
 
 /** False while the service cannot be reached. */
 export const isReachable = signal(true)
+/** Counts how often it was tried again: a page then loads everything once more. */
+export const attempts = signal(0)
 /** Set when a request finds that nobody is signed in. */
 export const isSignedOut = signal(false)
 

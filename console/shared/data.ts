@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { Failure } from './client.ts'
+import { attempts, type Failure } from './client.ts'
 
 /** What a page shows while it loads, when it has its data, and when that failed. */
 export type Loaded<Data> =
@@ -7,13 +7,13 @@ export type Loaded<Data> =
   | { readonly state: 'ready'; readonly data: Data }
   | { readonly state: 'failed'; readonly failure: Failure }
 
-/** Loads again when a dependency changes or `reload` is called; what was loaded last stays visible meanwhile. */
+/** Loads again when a dependency changes, `reload` is called, or the service is tried again; what was loaded last stays visible meanwhile. */
 export function useData<Data>(
   load: (signal: AbortSignal) => Promise<Data>,
   dependencies: readonly unknown[] = [],
 ): Loaded<Data> & { readonly reload: () => void } {
   const [loaded, setLoaded] = useState<Loaded<Data>>({ state: 'loading' })
-  const [attempt, setAttempt] = useState(0)
+  const [reloads, setReloads] = useState(0)
   useEffect(() => {
     const controller = new AbortController()
     load(controller.signal).then(
@@ -23,7 +23,7 @@ export function useData<Data>(
       },
     )
     return () => controller.abort()
-  }, [...dependencies, attempt])
-  const reload = useCallback(() => setAttempt((it) => it + 1), [])
+  }, [...dependencies, reloads, attempts.value])
+  const reload = useCallback(() => setReloads((it) => it + 1), [])
   return { ...loaded, reload }
 }

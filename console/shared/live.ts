@@ -1,6 +1,6 @@
 import { signal, type ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { isReachable } from './client.ts'
+import { attempts, isReachable } from './client.ts'
 
 /** Changes every ten seconds while samples come: a page that shows more than they have then looks again. */
 export const lookAgain = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
@@ -43,6 +43,7 @@ export function liveStream<Sample extends { readonly at: number }>(
     source.addEventListener('sample', (event) => {
       const sample = JSON.parse((event as MessageEvent<string>).data) as Sample
       state.value = { samples: [...state.value.samples, sample].slice(-KEPT), isStale: false }
+      if (!isReachable.value) attempts.value++
       isReachable.value = true
       isLate()
     })

@@ -51,17 +51,15 @@ export function Loading() {
 }
 
 export function Trouble({ failure, retry }: { failure: Failure; retry: () => void }) {
-  const again = (
-    <button type="button" class="plain" onClick={retry}>
-      Try again
-    </button>
-  )
-  // Why is said above the page.
-  if (failure.code === 'unreachable') return <Empty title="This is not loaded yet">{again}</Empty>
+  // It is said above the page, once for everything on it.
+  if (failure.code === 'unreachable') return null
   return (
     <div class="notice bad" role="alert">
       <strong>{failure.status === 403 ? 'You may not see this' : 'That did not work'}</strong>
-      {failure.message} {again}
+      {failure.message}{' '}
+      <button type="button" class="plain" onClick={retry}>
+        Try again
+      </button>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useRef } from 'preact/hooks'
-import { isReachable } from './client.ts'
+import { attempts, isReachable } from './client.ts'
 
 export interface NavigationEntry {
   readonly path: string
@@ -58,7 +58,10 @@ export function Shell({
       <main id="content" ref={main} tabIndex={-1}>
         {isReachable.value ? null : (
           <div class="notice warn" role="status">
-            <strong>The service cannot be reached</strong>What you see may be out of date.
+            <strong>The service cannot be reached</strong>What you see may be out of date or missing.{' '}
+            <button type="button" class="plain" onClick={() => attempts.value++}>
+              Try again
+            </button>
           </div>
         )}
         {children}

@@ -58,7 +58,6 @@ describe('a page that follows the service', () => {
     await card.waitFor({ state: 'hidden' })
     assert.equal(await isOld.count(), 0)
     way.mend()
-    await page.getByRole('button', { name: 'Try again' }).click()
     await card.getByText('Idle').waitFor()
     way.cut()
     await isOld.waitFor()
