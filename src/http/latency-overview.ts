@@ -1,5 +1,5 @@
 import { latencyBuckets, type LatencyBucket } from '../billing/latency-report.ts'
-import type { ReportStore, SampleQuery } from '../ports/reports.ts'
+import type { ReportStore, SampleQuery, TimeSums } from '../ports/reports.ts'
 import {
   endOf,
   filterOf,
@@ -14,10 +14,13 @@ import {
 
 /**
  * How long requests took and how many failed, over time and by model or key. The sums have no times, so this comes from
- * rows: from so many that it is quick over any number of them, spread over the whole period.
+ * rows: from so many that it is quick over any number of them, spread over the whole period. If one model or key has few of
+ * them, the sums know in which hours.
  */
 
 const ROWS_MAX = 5000
+/** Where requests are few, so many hours are looked at. */
+const HOURS_MAX = 400
 /** A day is sampled at several times of the day, where the period is short enough. */
 const SPANS = 100
 
@@ -30,17 +33,18 @@ export async function latencyOverview(
 ): Promise<object> {
   const period = reportPeriod(asked)
   const times = timesIn(period)
-  const spans = spansOf(times, period.unit, now)
   const query = { workspaceId, ...filterOf(asked) }
-  const [sums, largest, sampled] = await Promise.all([
-    store.usageOverTime({ ...query, ...period, groupBy }),
+  const sums = (unit: Period['unit']) => store.usageOverTime({ ...query, ...period, groupBy, unit })
+  const all = (await sums(period.unit)).reduce((total, { requests }) => total + requests, 0)
+  const areFew = all <= ROWS_MAX && (query.model !== undefined || query.keyId !== undefined)
+  const spans = areFew ? hoursAmong(await sums('hour')) : spansOf(times, period.unit, now)
+  const [largest, sampled] = await Promise.all([
     store.largestGroups({ ...query, ...period, groupBy, limit: GROUPS_SHOWN }),
     store.sampledRequests({ ...query, spans, rowsOfEach: Math.floor(ROWS_MAX / Math.max(1, spans.length)) }),
   ])
   const members = Map.groupBy(sampled, ({ model, keyId }) => (groupBy === 'model' ? model : keyId))
   const bucketsOf = (requests: typeof sampled) =>
     latencyBuckets(requests, (at) => startAmong(times, at)).map(bucketView)
-  const all = sums.reduce((total, { requests }) => total + requests, 0)
   return {
     object: 'latency.report',
     unit: period.unit,
@@ -64,6 +68,15 @@ function spansOf(times: readonly number[], unit: Period['unit'], now: number): S
     const edge = (index: number): number => Math.round(at + index * length)
     return Array.from({ length: parts }, (_, index) => ({ from: edge(index), to: edge(index + 1) }))
   })
+}
+
+/** Hours that have requests: all of them, or some from all over the period. */
+function hoursAmong(sums: readonly TimeSums[]): SampleQuery['spans'] {
+  const used = sums.filter(({ requests }) => requests > 0)
+  const step = Math.max(1, used.length / HOURS_MAX)
+  return used
+    .filter((_, index) => Math.floor(index / step) > Math.floor((index - 1) / step))
+    .map(({ at }) => ({ from: at, to: endOf(at, 'hour') }))
 }
 
 const bucketView = ({ at, requests, failed, queueWaitMs, firstTokenMs, durationMs }: LatencyBucket) => ({

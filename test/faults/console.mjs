@@ -78,6 +78,13 @@ export default [
     tests: ['http/console-api'],
   },
   {
+    name: 'console-times-miss-the-few-requests-of-a-model',
+    file: 'src/http/latency-overview.ts',
+    find: 'areFew ? hoursAmong(',
+    replace: 'false ? hoursAmong(',
+    tests: ['http/console-api'],
+  },
+  {
     name: 'console-times-are-of-every-model',
     file: 'src/store/queries/reports.ts',
     find: 'const filter = usageFilter({ model, keyId })',

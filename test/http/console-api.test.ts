@@ -8,6 +8,8 @@ import {
   undocumented,
   type ApiDocument,
 } from '../support/openapi.ts'
+import { openStore } from '../../src/store/open.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { addPastUsage } from '../support/past-usage.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, withWeir, type TestWeir } from '../support/weir.ts'
@@ -186,6 +188,37 @@ describe('the API of the console', () => {
       assert.ok(report.of_requests > 9000, `${report.of_requests}`)
       assert.equal(report.buckets.length, 6, 'every day')
       for (const { requests } of report.buckets.slice(0, -1)) assert.ok(requests > 500, `${requests}`)
+    } finally {
+      await busy.stop()
+    }
+  })
+
+  it('finds the few requests of one model among many others', async () => {
+    const busy = await startWeir({ models: [modelEntry([engine.url])] })
+    try {
+      const store = await openStore({ dataDir: busy.dataDir, exclusive: false })
+      const [workspace] = await store.workspaces()
+      const workspaceId = workspace?.id ?? ''
+      // Each is followed by many others in its hour.
+      const hours = [20, 50, 90].map((back) => Math.floor(Date.now() / 3_600_000 - back) * 3_600_000)
+      const row = (hour: number, index: number, model: string) =>
+        sampleRow(`${model}-${hour}-${index}`, { workspaceId, model, settledAt: hour + index * 1000 })
+      const common = hours.flatMap((hour) => Array.from({ length: 500 }, (_, index) => row(hour, index + 10, 'common')))
+      await store.addRows([...common, ...hours.map((hour) => row(hour, 1, 'rare'))])
+      await store.close()
+      const session = await fetch(`${busy.service.url}/console/api/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+        body: JSON.stringify({ key: busy.key }),
+      })
+      const own = { cookie: (session.headers.get('set-cookie') ?? '').split(';')[0] ?? '' }
+      const dayOf = new Intl.DateTimeFormat('en-CA', { timeZone: 'Australia/Sydney' })
+      for (const days of [6, 90, 399]) {
+        const from = dayOf.format(Date.now() - days * 86_400_000)
+        const url = `${busy.service.url}/console/api/reports/latency?from=${from}&to=${today}&model=rare`
+        const report = (await (await fetch(url, { headers: own })).json()) as Latency
+        assert.deepEqual([report.requests, report.of_requests], [3, 3], `${days} days`)
+      }
     } finally {
       await busy.stop()
     }

@@ -55,7 +55,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       id: 'latencyReport',
       summary: 'Times and failures',
       description:
-        'How long requests of a period waited and took, and how many failed, by hour or day, and by model or key. Made from up to 5,000 requests, spread over the period: the newest of each of its parts.',
+        'How long requests of a period waited and took, and how many failed, by hour or day, and by model or key. Made from up to 5,000 rows, spread over the period: the newest of each of its parts, or of the hours in which a model or key has its few requests.',
       query: groupedQuery,
       response: jsonResponse(latencyReportSchema, latencyReportExample),
       errors: [],
