@@ -62,6 +62,8 @@ export interface Service {
   readonly failed: Promise<Error>
   /** Resolves when somebody asked this replica to leave, and its requests have finished. */
   readonly drained: Promise<void>
+  /** The requests that are over, since the start. */
+  requestCount(): number
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
   /** Lets running requests finish, then closes everything. Further calls wait for the first. */
@@ -327,6 +329,7 @@ async function assemble(
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,
     drained: draining.finished,
+    requestCount: telemetry.requestCount,
     reloadCatalog: reloads.files,
   }
 }

@@ -47,7 +47,7 @@ first-api-key in the data directory.
 
 async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
   const service = await start(config, display)
-  compileEarly()
+  const stopLooking = compileEarly(service.requestCount)
   // From before anybody reads that it runs.
   const signalled = config.worker === undefined ? stopSignal() : Promise.race([stopSignal(), primaryGone()])
   // The first worker speaks for all.
@@ -55,6 +55,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   if (config.worker !== undefined) sayRunning()
   process.on('SIGHUP', () => service.reloadCatalog())
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
+  stopLooking()
   await service.stop()
   if (failure) throw failure
 }
