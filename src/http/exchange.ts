@@ -11,6 +11,8 @@ import { readTarget } from './request-target.ts'
 
 /** Answers leave in pieces of this size, so that it can be seen whether the caller takes them. */
 const PIECE_BYTES = 65_536
+/** What the socket takes without saying that it is full. */
+const MAX_CHUNK = 16_384
 /** Callers without a valid key share the memory of one owner. */
 const STRANGERS = ''
 
@@ -34,6 +36,8 @@ export class Exchange implements Reply {
   #body: HeldBytes | undefined
   #answer: HeldBytes | undefined
   #rest: Rest | undefined
+  /** The head has been sent, with the first piece. */
+  #isBegun = false
   isGone = false
   isCut = false
   isOver = false
@@ -172,9 +176,25 @@ export class Exchange implements Reply {
 
   write(piece: string | Buffer): boolean {
     if (this.isGone || this.isOver) return true
+    if (typeof piece === 'string' && this.#writeChunk(piece)) return true
     const flowing = this.#response.write(piece, 'latin1')
     if (!flowing) this.#awaitReader(this.#response.writableLength)
     return flowing
+  }
+
+  /**
+   * Writes a chunk as one string, where node:http writes four pieces, which takes a tenth of the CPU of a token. Only where
+   * nothing waits to be sent, so that node:http need not know. Returns whether it did.
+   */
+  #writeChunk(text: string): boolean {
+    const { socket, chunkedEncoding } = this.#response
+    const isOpen = this.#isBegun
+    this.#isBegun = true
+    if (!isOpen || !chunkedEncoding || !socket || socket.writableLength > 0) return false
+    // An empty chunk would end the answer.
+    if (text === '' || text.length > MAX_CHUNK) return false
+    socket.write(`${text.length.toString(16)}\r\n${text}\r\n`, 'latin1')
+    return true
   }
 
   onDrain(callback: () => void): void {

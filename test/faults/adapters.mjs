@@ -211,6 +211,20 @@ export default [
     tests: ['http/chat', 'http/embeddings'],
   },
   {
+    name: 'stream-in-chunks-for-a-caller-that-does-not-know-them',
+    file: 'src/http/exchange.ts',
+    find: '!isOpen || !chunkedEncoding || ',
+    replace: '!isOpen || ',
+    tests: ['http/stream'],
+  },
+  {
+    name: 'stream-written-to-a-caller-that-does-not-read',
+    file: 'src/http/exchange.ts',
+    find: ' || socket.writableLength > 0) return false',
+    replace: ') return false',
+    tests: ['http/stream'],
+  },
+  {
     name: 'engine-refusal-of-weir-reaches-the-caller',
     file: 'src/engines/refusal.ts',
     find: '    case 400:\n    case 422:',

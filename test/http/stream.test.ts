@@ -743,3 +743,54 @@ describe('streaming: slow callers', () => {
     assert.equal((await stage.weir.ledger())[0]?.outcome, 'caller_left')
   })
 })
+
+describe('the bytes of a stream', () => {
+  const words = Array.from({ length: 50 }, (_, number) => says({ content: `word ${number} ` }))
+  const whole = [opening, ...words, says({}, 'stop'), usage, done]
+  /** The texts in an answer, in order. */
+  const textIn = (bytes: string): string => [...bytes.matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text).join('')
+  const said = Array.from({ length: 50 }, (_, number) => `word ${number} `).join('')
+
+  /** Takes chunks apart as the standard says, and nothing else. Returns what they hold and what comes after them. */
+  function dechunked(bytes: string): { text: string; rest: string } {
+    let text = ''
+    for (let at = 0; ;) {
+      const end = bytes.indexOf('\r\n', at)
+      assert.match(bytes.slice(at, end), /^[\da-f]+$/)
+      const size = Number.parseInt(bytes.slice(at, end), 16)
+      const data = bytes.slice(end + 2, end + 2 + size)
+      assert.equal(bytes.slice(end + 2 + size, end + 4 + size), '\r\n')
+      at = end + 4 + size
+      if (size === 0) return { text, rest: bytes.slice(at) }
+      text += data
+    }
+  }
+
+  it('are chunks, one after the other, also of requests that are sent before the answers are read', async () => {
+    speak(whole)
+    const client = await rawClient(weir.base)
+    client.send(rawChat(weir.key, { stream: true }).repeat(3))
+    await eventually('three answers have come', () => client.received.split('data: [DONE]').length === 4)
+    let rest = client.received
+    for (let answer = 0; answer < 3; answer++) {
+      const head = rest.slice(0, rest.indexOf('\r\n\r\n'))
+      assert.match(head, /^HTTP\/1\.1 200 .*\r\n.*transfer-encoding: chunked/is)
+      const { text, rest: after } = dechunked(rest.slice(head.length + 4))
+      assert.equal(textIn(text), said)
+      rest = after
+    }
+    assert.equal(rest, '')
+    client.leave()
+  })
+
+  it('come without chunks for a caller that does not know them', async () => {
+    speak(whole)
+    const client = await rawClient(weir.base)
+    client.send(rawChat(weir.key, { stream: true }).replace('HTTP/1.1', 'HTTP/1.0'))
+    await client.closed()
+    const [head = '', ...body] = client.received.split('\r\n\r\n')
+    assert.doesNotMatch(head, /transfer-encoding/i)
+    assert.doesNotMatch(body.join(''), /\r\n/)
+    assert.equal(textIn(body.join('')), said)
+  })
+})
