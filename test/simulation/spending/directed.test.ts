@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
+import { luaBeside, type Script } from '../../../src/redis/script.ts'
+import {
+  accountScripts,
+  remoteAccount,
+  scripts,
+  type Reservation,
+  type Told,
+} from '../../../src/spending/redis/account-scripts.ts'
+import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+
+/**
+ * What the simulation meets too rarely to be relied on: an exact order of events for each rule of the scripts, with what
+ * would be overdrawn without that rule. Each runs on the scripts as they are, and must fail on those without the rule.
+ */
+interface Story {
+  readonly name: string
+  readonly script: string
+  readonly find: string
+  readonly replace: string
+  tell(account: Account): Promise<void>
+}
+
+interface Account {
+  /** A replica says what it has, and what it wants. Returns the answer; undefined if it is not heard. */
+  say(replica: string, said?: Partial<Said>): Promise<Told | undefined>
+  /** The database's sum is read after an answer, and told. */
+  fold(answer: Told | undefined, base: bigint, month?: number): Promise<void>
+}
+
+interface Said {
+  readonly turn: number
+  readonly month: number
+  readonly held: bigint
+  readonly settled: bigint
+  readonly delivered: bigint
+  readonly want: bigint
+  readonly predecessor: string
+}
+
+const LIMIT = 100n
+const [MONTH, NEXT_MONTH] = [1_793_500_000_000, 1_796_100_000_000]
+const EPOCH = 'one'
+
+async function openAccount(redis: Redis, breakLua: (name: string, lua: string) => string): Promise<Account> {
+  const source = new URL('../../../src/spending/redis/', import.meta.url).href
+  const clock = "local function clock() return tonumber(redis.call('GET', 'simulated:now')) end"
+  const running = accountScripts((name) => (name === 'outside' ? clock : breakLua(name, luaBeside(source, name))))
+  await redis.flushall()
+  await redis.set('simulated:now', MONTH)
+  await redis.hset('weir:{replicas}', 'epoch', EPOCH, 'quiet_until', '0')
+  const member = { epoch: EPOCH, incarnation: 1, quietUntilMs: 0 }
+  const account = remoteAccount(
+    {
+      run(script: Script, keys, values) {
+        const { lua } = script === scripts.fold ? running.fold : running.reserve
+        return redis.eval(lua, keys.length, ...keys, ...values)
+      },
+    },
+    'ws',
+  )
+  const turns = new Map<string, number>()
+  return {
+    say(replica, said = {}) {
+      const turn = said.turn ?? (turns.get(replica) ?? 0) + 1
+      turns.set(replica, Math.max(turn, turns.get(replica) ?? 0))
+      const { month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n, predecessor = '' } = said
+      const reservation: Reservation = {
+        replica,
+        owner: `journal of ${replica}`,
+        predecessor,
+        turn,
+        month,
+        held,
+        counts: new Map([[month, { settled, delivered }]]),
+        wants: want > 0n ? [{ amount: want, limit: LIMIT }] : [],
+        limit: LIMIT,
+        known: {},
+      }
+      return account.reserve(member, reservation)
+    },
+    fold: (answer, base, month = MONTH) => account.fold(member, answer as Told, month, base),
+  }
+}
+
+const isHeld = (answer: Told | undefined): boolean | undefined => answer?.decisions?.[0]
+
+const stories: readonly Story[] = [
+  {
+    name: 'a sum that was read before a replica came back may lack what that one has brought into the database since',
+    script: 'reserve',
+    find: "if told[2] ~= '0' then forget_sums() end",
+    replace: '',
+    async tell({ say, fold }) {
+      await fold(await say('one'), 0n)
+      // The other one was cut off. It has settled 60, and all of that is in the database by now.
+      await say('other', { settled: 60n, delivered: 60n })
+      const asked = await say('one', { want: 100n })
+      assert.equal(isHeld(asked), undefined, 'the sum is read first')
+      await fold(asked, 60n)
+      assert.equal(isHeld(await say('one', { want: 41n })), false)
+      assert.equal(isHeld(await say('one', { want: 40n })), true)
+    },
+  },
+  {
+    name: 'a call that comes late does not take back what was held since',
+    script: 'reserve',
+    find: 'if me and me.turn >= said.turn then',
+    replace: 'if false then',
+    async tell({ say, fold }) {
+      await fold(await say('one'), 0n)
+      // Call 2 is on its way for long. The connection was cut, and call 3 came through the next one.
+      assert.equal(isHeld(await say('one', { turn: 3, want: 60n })), true)
+      await say('one', { turn: 2, want: 10n })
+      assert.equal(isHeld(await say('other', { want: 80n })), false)
+      assert.equal(isHeld(await say('other', { want: 40n })), true)
+    },
+  },
+  {
+    name: 'rows that reach the database after its sum was read are not in that sum',
+    script: 'fold',
+    find: 'if echo then count[2] = echo[2] end',
+    replace: 'if echo then count[2] = count[3] end',
+    async tell({ say, fold }) {
+      const asked = await say('one', { settled: 50n })
+      // The sum is read now: 0. Then the row arrives there, and the replica says so, before the sum is told.
+      await say('one', { settled: 50n, delivered: 50n })
+      await fold(asked, 0n)
+      assert.equal(isHeld(await say('other', { want: 51n })), false)
+      assert.equal(isHeld(await say('other', { want: 50n })), true)
+    },
+  },
+  {
+    name: 'a sum that was read before a journal arrived is not taken after it has',
+    script: 'fold',
+    find: 'account.generation ~= said.generation or ',
+    replace: '',
+    async tell({ say, fold }) {
+      await say('dead', { settled: 50n })
+      const asked = await say('one')
+      // The sum is read now: 0. Then the successor brings the journal into the database, so nobody counts it any more.
+      await say('successor', { predecessor: 'journal of dead' })
+      await fold(asked, 0n)
+      const again = await say('one', { want: 100n })
+      assert.equal(isHeld(again), undefined, 'the sum is read again')
+      await fold(again, 50n)
+      assert.equal(isHeld(await say('one', { want: 51n })), false)
+      assert.equal(isHeld(await say('one', { want: 50n })), true)
+    },
+  },
+  {
+    name: 'when the journal of a dead replica has arrived, the sum is read again',
+    script: 'reserve',
+    find: 'if is_counted then forget_sums() end',
+    replace: '',
+    async tell({ say, fold }) {
+      await fold(await say('dead', { settled: 50n }), 0n)
+      const asked = await say('successor', { predecessor: 'journal of dead', want: 100n })
+      assert.equal(isHeld(asked), undefined, 'the sum is read again')
+      await fold(asked, 50n)
+      assert.equal(isHeld(await say('successor', { predecessor: 'journal of dead', want: 51n })), false)
+      assert.equal(isHeld(await say('successor', { predecessor: 'journal of dead', want: 50n })), true)
+    },
+  },
+  {
+    name: 'a request must also fit into the next month, if a replica is there already',
+    script: 'reserve',
+    find: 'if tonumber(month) >= tonumber(said.month) then',
+    replace: 'if month == said.month then',
+    async tell({ say, fold }) {
+      await fold(await say('one'), 0n)
+      // The clock of the other one is ahead.
+      await fold(await say('ahead', { month: NEXT_MONTH, settled: 80n }), 0n, NEXT_MONTH)
+      const asked = await say('one', { want: 50n })
+      // Either month's sum may have to be read again.
+      for (const month of asked?.unread.keys() ?? []) await fold(asked, 0n, month)
+      assert.equal(isHeld(await say('one', { want: 50n })), false)
+      assert.equal(isHeld(await say('one', { want: 20n })), true)
+    },
+  },
+]
+
+describe('a rule of a hard spend limit over replicas', () => {
+  let server: RedisServer
+  let redis: Redis
+  before(async () => {
+    server = await startRedis()
+    redis = new Redis({ path: server.socket, protocol: 2 })
+  })
+  after(async () => {
+    redis.disconnect()
+    await server.remove()
+  })
+
+  for (const { name, script, find, replace, tell } of stories) {
+    it(name, async () => {
+      await tell(await openAccount(redis, (_name, lua) => lua))
+      const broken = await openAccount(redis, (file, lua) => {
+        if (file !== script) return lua
+        assert.equal(lua.split(find).length, 2, `the text to break occurs exactly once: ${find}`)
+        return lua.replace(find, () => replace)
+      })
+      await assert.rejects(tell(broken), assert.AssertionError, 'without the rule it is overdrawn')
+    })
+  }
+})
