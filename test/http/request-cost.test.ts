@@ -91,9 +91,8 @@ describe('the cost of a request, next to a bare proxy', () => {
   }
 
   async function startBare(enginePort: number): Promise<Measured> {
-    const port = await freePort()
-    const child = measured('bench/http/bare-proxy.ts', [String(port), String(enginePort)])
-    await once(child, 'message')
+    const child = measured('bench/http/bare-proxy.ts', [String(enginePort)])
+    const [port] = (await once(child, 'message')) as [number]
     return { child, origin: `http://127.0.0.1:${port}`, path: '/', headers: { 'content-type': 'application/json' } }
   }
 
@@ -159,12 +158,4 @@ function measured(program: string, args: readonly string[]): ChildProcess {
     execArgv: ['--max-semi-space-size=16', '--import', SAMPLER],
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -669,9 +669,12 @@ describe('streaming: slow callers', () => {
   }
 
   /** An engine that sends as much as it can, and counts it. */
-  function endless(bytes: number): { script: ScriptedEngine['script']; said(): number } {
+  function endless(
+    bytes: number,
+    pace: 'at once' | 'word by word' = 'at once',
+  ): { script: ScriptedEngine['script']; said(): number } {
     let said = 0
-    const word = says({ content: 'x'.repeat(32_000) })
+    const word = says({ content: 'x'.repeat(pace === 'at once' ? 32_000 : 8000) })
     return {
       said: () => said,
       script: {
@@ -685,6 +688,7 @@ describe('streaming: slow callers', () => {
             const awake = new Promise<void>((resolve) => (wake = resolve))
             said += word.length
             if (!response.write(word)) await awake
+            else if (pace === 'word by word') await turn()
           }
           response.end(says({}, 'stop') + done)
         },
@@ -727,6 +731,18 @@ describe('streaming: slow callers', () => {
     assert.ok(said() >= ALL)
     assert.ok(read > ALL)
     client.leave()
+  })
+
+  it('[E2] the engine is paused as well when it speaks word by word', async (t) => {
+    const { script, said } = endless(ALL, 'word by word')
+    const stage = await chatStage(t, { script, ...roomy })
+    const client = await rawClient(stage.weir.base)
+    client.socket.pause()
+    client.send(rawChat(stage.weir.key, endlessly))
+    await eventually('the engine speaks', () => said() > 0)
+    assert.ok((await stalled(said)) < HELD, `the engine has said ${said()} bytes to nobody`)
+    client.leave()
+    await within(5000, 'the engine hears of it', stage.engine.left(1))
   })
 
   it('[E2] a caller that leaves while the engine is paused ends the engine’s call', async (t) => {
