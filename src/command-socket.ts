@@ -136,8 +136,7 @@ async function listenInPrivate(server: Server, dataDir: string): Promise<string>
 }
 
 async function listenAt(server: Server, path: string): Promise<string> {
-  // In a worker of node:cluster, it would otherwise be listened to by another process.
-  server.listen({ path, exclusive: true })
+  server.listen(path)
   await once(server, 'listening')
   chmodSync(path, 0o600)
   return path

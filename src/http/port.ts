@@ -22,7 +22,8 @@ export const noticeVanished = { keepAlive: true, keepAliveInitialDelay: 5000 }
 /** A port of this process alone. */
 export const openOwnPort: OpenPort = async (server, host, port) => {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
+    // It stays: a connection that cannot be accepted must not end this process.
+    server.on('error', reject)
     server.listen({ port, host, backlog: WAITING_CONNECTIONS }, resolve)
   })
   return {

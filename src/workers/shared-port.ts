@@ -89,7 +89,8 @@ function open(host: string, port: number, backlog: number, arrived: (socket: Soc
     arrived(socket)
   })
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    // It stays: a connection that cannot be accepted must not end this process.
+    server.on('error', reject)
     server.listen({ host, port, backlog }, () => resolve(server))
   })
 }

@@ -89,6 +89,8 @@ describe('the port that workers share', () => {
       const kept = await callers(count)
       await answered(kept)
       assert.deepEqual(shares(kept), new Map(workers.map(({ pid }) => [pid, count / 2])))
+      // Limits of callers without a key depend on it.
+      for (const { received } of kept) assert.match(received, /"address":"127\.0\.0\.1"/)
     })
   }
 

@@ -52,6 +52,7 @@ describe('weir serve --workers', () => {
   let child: ChildProcess
   let over: Promise<number | NodeJS.Signals>
   let note: ReturnType<typeof startNote>
+  let key: string
   let log: () => string
 
   const weir = (...args: string[]): Promise<CliResult> =>
@@ -73,6 +74,11 @@ describe('weir serve --workers', () => {
     })
     writeFileSync(join(folder, 'weir.yaml'), stringify(config))
     await leaveJournal(workerDirectory(join(folder, 'data'), WORKERS + 1))
+    await start()
+    key = note.firstKey ?? ''
+  })
+
+  async function start(): Promise<void> {
     child = startCli(
       ['serve', '--workers', String(WORKERS), '--config', join(folder, 'weir.yaml'), '--data', join(folder, 'data')],
       {},
@@ -84,7 +90,8 @@ describe('weir serve --workers', () => {
     assert.equal(child.exitCode, null, log())
     note = startNote(stdout())
     await eventually('all workers have joined', async () => (await pids()).length === WORKERS, 60_000)
-  })
+  }
+
   after(async () => {
     if (child.exitCode === null) {
       for (const pid of await pids()) process.kill(pid, 'SIGKILL')
@@ -107,13 +114,13 @@ describe('weir serve --workers', () => {
       .toSorted((one, other) => one - other)
   }
 
-  const ask = (body: object = {}, key = note.firstKey): Promise<Response> =>
+  const ask = (body: object = {}, by = key): Promise<Response> =>
     fetch(`${note.api}/chat/completions`, {
       method: 'POST',
       // Every request has a connection of its own, so that each worker gets some.
       headers: {
         'content-type': 'application/json',
-        authorization: `Bearer ${key}`,
+        authorization: `Bearer ${by}`,
         connection: 'close',
       },
       body: JSON.stringify({ model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], ...body }),
@@ -157,7 +164,7 @@ describe('weir serve --workers', () => {
     const callers = await Promise.all(Array.from({ length: 66 }, () => rawClient(note.api)))
     t.after(() => callers.forEach((caller) => caller.leave()))
     for (const caller of callers) {
-      caller.send(`GET /api/v1/models HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer ${note.firstKey}\r\n\r\n`)
+      caller.send(`GET /api/v1/models HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer ${key}\r\n\r\n`)
     }
     await Promise.all(callers.map((caller) => caller.sees('200 OK')))
     const shares = (await served()).map((count, index) => count - (before[index] ?? 0))
@@ -176,7 +183,7 @@ describe('weir serve --workers', () => {
         headers: { 'content-type': 'application/json', 'x-weir-console': '1', connection: 'close', ...headers },
         ...(body && { body: JSON.stringify(body) }),
       })
-    const signedIn = await session('POST', {}, { key: note.firstKey })
+    const signedIn = await session('POST', {}, { key })
     assert.equal(signedIn.status, 200, await signedIn.text())
     const cookie = signedIn.headers.getSetCookie()[0]?.split(';', 1)[0] ?? ''
     const seen = await Promise.all(Array.from({ length: 30 }, async () => (await session('GET', { cookie })).status))
@@ -298,6 +305,14 @@ describe('weir serve --workers', () => {
     for (const status of statuses) assert.ok([200, 503].includes(status), `${status}`)
   })
 
+  it('says who has the port, if it is taken', async () => {
+    const { port } = new URL(note.api)
+    const elsewhere = ['--config', join(folder, 'weir.yaml'), '--data', join(folder, 'other'), '--port', port]
+    const { code, stderr } = await cli(['serve', '--workers', '2', ...elsewhere])
+    assert.equal(code, 1)
+    assert.match(stderr, new RegExp(`port ${port} on 127.0.0.1 is in use .*--port`))
+  })
+
   it('drains all of them on SIGTERM, and ends with status 0', async (t) => {
     const go = gate()
     t.after(go.open)
@@ -308,6 +323,28 @@ describe('weir serve --workers', () => {
     go.open()
     for (const text of await Promise.all(running)) assert.match(text, /\[DONE\]/)
     assert.equal(await within(60_000, 'it ends', over), 0)
+  })
+
+  it('if the process that started them is killed, they finish what runs, and end', async (t) => {
+    await start()
+    const workers = await pids()
+    const go = gate()
+    t.after(go.open)
+    engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: go.opened } }
+    const running = Array.from({ length: 9 }, async () => (await ask({ stream: true })).text())
+    await eventually('all run', () => engine.running === 9)
+    child.kill('SIGKILL')
+    await over
+    go.open()
+    for (const text of await Promise.all(running)) assert.match(text, /\[DONE\]/)
+    const isAlive = (pid: number): boolean => {
+      try {
+        return process.kill(pid, 0)
+      } catch {
+        return false
+      }
+    }
+    await eventually('they have ended', () => !workers.some(isAlive), 60_000)
   })
 })
 

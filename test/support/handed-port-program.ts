@@ -1,4 +1,4 @@
-/** A worker that serves its own process id, and nothing else of Weir. Whoever asks for /held waits until it leaves. */
+/** A worker that serves its own process id and the caller's address, and nothing else of Weir. Whoever asks for /held waits until it leaves. */
 import { once } from 'node:events'
 import { listen } from '../../src/http/server.ts'
 import { portOf } from '../../src/workers/handed-port.ts'
@@ -8,7 +8,7 @@ const listener = await listen(
   {
     async answer(exchange) {
       if (exchange.path === '/held') await once(exchange.request.socket, 'close')
-      else exchange.sendJson(JSON.stringify({ pid: process.pid }))
+      else exchange.sendJson(JSON.stringify({ pid: process.pid, address: exchange.address }))
     },
     look: async () => undefined,
     headers: () => ({}),
