@@ -3,15 +3,15 @@ export default [
   {
     name: 'store-page-repeats-its-last-row',
     file: 'src/store/queries/usage-rows.ts',
-    find: ', request_id) > (?, ?)`',
-    replace: ', request_id) >= (?, ?)`',
+    find: "'(settled_at, request_id) > (?, ?)'",
+    replace: "'(settled_at, request_id) >= (?, ?)'",
     tests: ['conformance/store', 'http/usage'],
   },
   {
     name: 'store-page-skips-rows-of-the-same-moment',
     file: 'src/store/queries/usage-rows.ts',
-    find: '`(${settledAt}, request_id) > (?, ?)`, values: [after.settledAt, after.requestId] }',
-    replace: '`${settledAt} > ?`, values: [after.settledAt] }',
+    find: "'(settled_at, request_id) > (?, ?)', values: [after.settledAt, after.requestId] }",
+    replace: "'settled_at > ?', values: [after.settledAt] }",
     tests: ['conformance/store', 'http/usage'],
   },
   {
