@@ -142,6 +142,29 @@ describe('the transactions of the store', () => {
     })
   }
 
+  it('rows of a model or key are read from the ledger alone, in hours that are named', async () => {
+    // With a join, PostgreSQL reads every row of a large ledger for a page.
+    const hours = [0, 1, 5].map((hour) => ({ hour: BigInt(hour * 3_600_000), row_count: 1n }))
+    const seen: Transaction[] = []
+    const { usage } = usageQueries({
+      ...database,
+      transact(transaction) {
+        seen.push(transaction)
+        const isOfHours = transaction.statements[0]?.sql.includes('FROM usage_hours')
+        return Promise.resolve(transaction.statements.map(() => (isOfHours ? hours : [])))
+      },
+    })
+    await usage({ workspaceId, from: 1000, to: 10 * 3_600_000, limit: 9, model: 'a' })
+    const statements = seen.at(-1)?.statements ?? []
+    assert.deepEqual(
+      statements.map(({ sql, runs }) => [/FROM ledger WHERE/.test(sql), runs[0]?.[2], runs[0]?.[1]]),
+      [
+        [true, 1000, 2 * 3_600_000],
+        [true, 5 * 3_600_000, 6 * 3_600_000],
+      ],
+    )
+  })
+
   it('are all looked at here', () => {
     const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ', 1).join())]
     assert.deepEqual([...new Set(seen)].toSorted(), Object.keys(store).toSorted())
