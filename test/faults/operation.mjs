@@ -52,8 +52,8 @@ export default [
   {
     name: 'compose-ready-without-a-ledger',
     file: 'src/bookkeeping.ts',
-    find: 'ledger.status().healthy && (databaseUrl',
-    replace: '(databaseUrl',
+    find: 'isReady: healthy && (databaseUrl',
+    replace: 'isReady: (databaseUrl',
     tests: ['http/ledger', 'http/start', 'http/shutdown'],
   },
   {
