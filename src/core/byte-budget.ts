@@ -19,33 +19,47 @@ export interface HeldBytes {
 }
 
 export function byteBudget(maxBytes: number): ByteBudget {
-  const share = maxBytes / 2
-  const byOwner = new Map<string, number>()
-  let total = 0
+  const totals: Totals = { maxBytes, all: 0, byOwner: new Map() }
+  return { held: () => totals.all, open: (owner) => new Held(totals, owner) }
+}
 
-  function open(owner: string): HeldBytes {
-    let own = 0
+interface Totals {
+  readonly maxBytes: number
+  all: number
+  readonly byOwner: Map<string, number>
+}
 
-    function keep(bytes: number): void {
-      const ofOwner = (byOwner.get(owner) ?? 0) + bytes - own
-      total += bytes - own
-      own = bytes
-      if (ofOwner === 0) byOwner.delete(owner)
-      else byOwner.set(owner, ofOwner)
-    }
+/** A class, because every waiting request has one. */
+class Held implements HeldBytes {
+  readonly #totals: Totals
+  readonly #owner: string
+  #own = 0
 
-    return {
-      hold(bytes) {
-        const more = bytes - own
-        if (more > 0 && (byOwner.get(owner) ?? 0) + more > share) return 'share'
-        if (more > 0 && total + more > maxBytes) return 'budget'
-        keep(bytes)
-        return undefined
-      },
-      keep,
-      release: () => keep(0),
-    }
+  constructor(totals: Totals, owner: string) {
+    this.#totals = totals
+    this.#owner = owner
   }
 
-  return { held: () => total, open }
+  hold(bytes: number): 'share' | 'budget' | undefined {
+    const { maxBytes, all, byOwner } = this.#totals
+    const more = bytes - this.#own
+    if (more > 0 && (byOwner.get(this.#owner) ?? 0) + more > maxBytes / 2) return 'share'
+    if (more > 0 && all + more > maxBytes) return 'budget'
+    this.keep(bytes)
+    return undefined
+  }
+
+  keep(bytes: number): void {
+    const { byOwner } = this.#totals
+    const more = bytes - this.#own
+    const ofOwner = (byOwner.get(this.#owner) ?? 0) + more
+    this.#totals.all += more
+    this.#own = bytes
+    if (ofOwner === 0) byOwner.delete(this.#owner)
+    else byOwner.set(this.#owner, ofOwner)
+  }
+
+  release(): void {
+    this.keep(0)
+  }
 }

@@ -27,7 +27,7 @@ export class Exchange implements Reply {
   readonly request: IncomingMessage
   readonly #response: ServerResponse
   readonly #listener: ExchangeListener
-  readonly #goneListeners = new Set<() => void>()
+  readonly #goneListeners: (() => void)[] = []
   #drained: (() => void) | undefined
   /** Runs while the caller takes nothing. */
   #stall: NodeJS.Timeout | undefined
@@ -81,16 +81,19 @@ export class Exchange implements Reply {
 
   onGone(listener: () => void): () => void {
     if (this.isGone) listener()
-    else this.#goneListeners.add(listener)
-    return () => this.#goneListeners.delete(listener)
+    else this.#goneListeners.push(listener)
+    return () => {
+      const place = this.#goneListeners.indexOf(listener)
+      if (place >= 0) this.#goneListeners.splice(place, 1)
+    }
   }
 
   /** The connection closed under the exchange. */
   leave(): void {
     if (this.isOver) return this.#allTaken()
     this.isGone = true
-    for (const listener of this.#goneListeners) listener()
-    this.#goneListeners.clear()
+    // One of them may take back another.
+    for (let next = this.#goneListeners.shift(); next; next = this.#goneListeners.shift()) next()
     this.isOver = true
     this.#listener.exchangeOver(this)
     this.#allTaken()

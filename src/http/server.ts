@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
-import { Exchange, type ResponseContext } from './exchange.ts'
+import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { noticeVanished, openOwnPort, type OpenPort } from './port.ts'
 import { newRequestId } from './request-id.ts'
 
@@ -62,7 +62,8 @@ export async function listen(
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
   const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
-  const exchanges = new Map<Socket, Set<Exchange>>()
+  /** Arrays, because nearly all have one exchange, and a Set takes three times the memory for that. */
+  const exchanges = new Map<Socket, Exchange[]>()
   /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
   const readUpTo = new WeakMap<Socket, number>()
   /** Connections that are being closed with an error. */
@@ -83,19 +84,20 @@ export async function listen(
     requireHostHeader: false,
   })
 
+  const listener: ExchangeListener = {
+    memory,
+    stallMs,
+    commonHeaders(exchange) {
+      const headers = application.headers(exchange)
+      return draining ? { ...headers, ...CLOSE_HEADER } : headers
+    },
+    exchangeOver: ({ request: { socket } }) => void readUpTo.set(socket, socket.bytesRead),
+    exchangeSent: forget,
+  }
+
   function receive(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request
-    const exchange = new Exchange(request, response, {
-      memory,
-      stallMs,
-      commonHeaders(it) {
-        const headers = application.headers(it)
-        return draining ? { ...headers, ...CLOSE_HEADER } : headers
-      },
-      exchangeOver: () => void readUpTo.set(socket, socket.bytesRead),
-      exchangeSent: (it) => forget(it, socket),
-    })
-    exchanges.get(socket)?.add(exchange)
+    const exchange = new Exchange(request, response, listener)
+    exchanges.get(request.socket)?.push(exchange)
     live++
     void serve(exchange)
   }
@@ -138,7 +140,7 @@ export async function listen(
 
   // Only the socket's 'close' event reaches pipelined requests, too.
   server.on('connection', (socket: Socket) => {
-    exchanges.set(socket, new Set())
+    exchanges.set(socket, [])
     socket.once('close', () => {
       const left = exchanges.get(socket)
       exchanges.delete(socket)
@@ -159,7 +161,7 @@ export async function listen(
 
   /** Answers a request that could not be read, and closes its connection. */
   async function refuse(refusal: ApiError, socket: Socket): Promise<void> {
-    const unanswered = [...(exchanges.get(socket) ?? [])].find((exchange) => !exchange.hasReplied)
+    const unanswered = exchanges.get(socket)?.find((exchange) => !exchange.hasReplied)
     if (unanswered && refusal.code === 'request_timeout') {
       // This tells whoever still waits for the body. Node does not touch a request that has been answered.
       socket.once('close', () => unanswered.request.destroy())
@@ -177,8 +179,8 @@ export async function listen(
     if (draining) return
     draining = true
     opened.close()
-    for (const [socket, { size }] of exchanges) {
-      if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()
+    for (const [socket, { length }] of exchanges) {
+      if (length === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()
     }
     setTimeout(() => {
       for (const socket of exchanges.keys()) if (isUnused(socket)) socket.destroySoon()
@@ -196,9 +198,12 @@ export async function listen(
   }
 
   /** While draining, the connection closes after its last response. */
-  function forget(exchange: Exchange, socket: Socket): void {
-    exchanges.get(socket)?.delete(exchange)
-    if (draining && exchanges.get(socket)?.size === 0) socket.destroySoon()
+  function forget(exchange: Exchange): void {
+    const { socket } = exchange.request
+    const ofSocket = exchanges.get(socket)
+    const place = ofSocket?.indexOf(exchange) ?? -1
+    if (place >= 0) ofSocket?.splice(place, 1)
+    if (draining && ofSocket?.length === 0) socket.destroySoon()
   }
 
   return {
@@ -228,8 +233,8 @@ function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
 }
 
 /** Lets the last bytes leave, then cuts off callers who do not read them. */
-async function closed(exchanges: ReadonlyMap<Socket, Set<unknown>>, ms: number): Promise<void> {
-  for (const [socket, { size }] of exchanges) if (size === 0) socket.destroySoon()
+async function closed(exchanges: ReadonlyMap<Socket, readonly unknown[]>, ms: number): Promise<void> {
+  for (const [socket, { length }] of exchanges) if (length === 0) socket.destroySoon()
   const cut = setTimeout(() => destroyAll(exchanges), ms)
   await Promise.all([...exchanges.keys()].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
   clearTimeout(cut)

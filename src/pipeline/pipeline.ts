@@ -21,18 +21,36 @@ export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<Reque
  * usable engine → hold spending → admit → note intent → engine → release → settle → reply.
  */
 export function createPipeline(parts: PipelineParts): Pipeline {
+  // One function, because each one that waits takes memory for every request in the queue.
   return async (job, caller, reply) => {
     const engine = usableEngine(job)
     const letGo = engine.retain()
+    let hold: SpendingHold | undefined
     try {
-      const hold = await parts.spending.hold(caller.workspace, maximumCharge(job, parts.priceOf(job, caller)))
+      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, parts.priceOf(job, caller)))
+      const { ticket, waitMs } = await admit(parts, job, reply)
+      const calls = engineCalls(engine, reply, promptOf(job, caller))
+      let answer: AnswerPath
       try {
-        return await serve(engine, hold, job, caller, reply)
+        // Read again, because it may have changed while the request waited.
+        const price = parts.priceOf(job, caller)
+        await hold.raise(maximumCharge(job, price))
+        const intent = noteIntent(job, caller, reply, price)
+        const admittedAt = parts.clock.monotonic()
+        answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })
+        await answer.takeFromEngine()
       } finally {
-        // Frees the hold of a request that came to no row.
-        hold.settle(0n)
+        // The one place that gives the lane's capacity back: as soon as the engine is done with the request.
+        calls.whenIdle(() => ticket.leave())
       }
+      const row = await answer.giveToCaller()
+      // The engine counts every call, and an estimate says nothing about its cache.
+      const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
+      parts.cacheUsed(row, job.prompt, placement)
+      return row
     } finally {
+      // Frees the hold of a request that came to no row.
+      hold?.settle(0n)
       letGo()
     }
   }
@@ -41,35 +59,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const engine = parts.engineOf(job.deployment)
     if (engine?.usable()) return engine
     throw engineMissing(job)
-  }
-
-  async function serve(
-    engine: Engine,
-    hold: SpendingHold,
-    job: Job,
-    caller: Caller,
-    reply: Reply,
-  ): Promise<RequestRow> {
-    const { ticket, waitMs } = await admit(parts, job, reply)
-    const calls = engineCalls(engine, reply, promptOf(job, caller))
-    let answer: AnswerPath
-    try {
-      // Read again, because it may have changed while the request waited.
-      const price = parts.priceOf(job, caller)
-      await hold.raise(maximumCharge(job, price))
-      const intent = noteIntent(job, caller, reply, price)
-      const admittedAt = parts.clock.monotonic()
-      answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })
-      await answer.takeFromEngine()
-    } finally {
-      // The one place that gives the lane's capacity back: as soon as the engine is done with the request.
-      calls.whenIdle(() => ticket.leave())
-    }
-    const row = await answer.giveToCaller()
-    // The engine counts every call, and an estimate says nothing about its cache.
-    const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
-    parts.cacheUsed(row, job.prompt, placement)
-    return row
   }
 
   function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Intent {

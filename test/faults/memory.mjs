@@ -73,14 +73,14 @@ export default [
   {
     name: 'memory-share-of-one-owner-is-everything',
     file: 'src/core/byte-budget.ts',
-    find: 'const share = maxBytes / 2',
-    replace: 'const share = maxBytes',
+    find: '+ more > maxBytes / 2)',
+    replace: '+ more > maxBytes)',
     tests: ['unit/byte-budget', 'http/request-memory'],
   },
   {
     name: 'memory-of-all-owners-not-limited',
     file: 'src/core/byte-budget.ts',
-    find: "        if (more > 0 && total + more > maxBytes) return 'budget'\n",
+    find: "    if (more > 0 && all + more > maxBytes) return 'budget'\n",
     replace: '',
     tests: ['unit/byte-budget', 'http/request-memory'],
   },

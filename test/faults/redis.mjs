@@ -241,8 +241,8 @@ export default [
   {
     name: 'drain-cuts-off-a-new-connection',
     file: 'src/http/server.ts',
-    find: 'if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
-    replace: 'if (size === 0 && isQuiet(socket)) socket.destroySoon()',
+    find: 'if (length === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
+    replace: 'if (length === 0 && isQuiet(socket)) socket.destroySoon()',
     tests: ['http/drain'],
   },
 ]

@@ -10,9 +10,9 @@ export default [
   {
     name: 'pipeline-whole-answer-keeps-its-place-until-its-row',
     file: 'src/pipeline/pipeline.ts',
-    find: '      calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller()\n',
+    find: '        calls.whenIdle(() => ticket.leave())\n      }\n      const row = await answer.giveToCaller()\n',
     replace:
-      "      if (job.answer.kind === 'streamed') calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller().finally(() => ticket.leave())\n",
+      "        if (job.answer.kind === 'streamed') calls.whenIdle(() => ticket.leave())\n      }\n      const row = await answer.giveToCaller().finally(() => ticket.leave())\n",
     tests: ['simulation/pipeline/pipeline', 'http/engine'],
   },
   {
@@ -627,8 +627,8 @@ export default [
   {
     name: 'drain-cuts-a-request-that-has-begun',
     file: 'src/http/server.ts',
-    find: 'if (size === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
-    replace: 'if (size === 0 && !isUnused(socket)) socket.destroySoon()',
+    find: 'if (length === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
+    replace: 'if (length === 0 && !isUnused(socket)) socket.destroySoon()',
     tests: ['http/drain'],
   },
   {
