@@ -34,8 +34,8 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'capacity is kept until the row is durable',
     file: 'pipeline.ts',
-    find: 'calls.whenIdle(() => ticket.leave())\n    }\n    const row = await answer.giveToCaller()',
-    replace: '}\n    const row = await answer.giveToCaller().finally(() => calls.whenIdle(() => ticket.leave()))',
+    find: 'calls.whenIdle(() => ticket.leave())\n      }\n      const row = await answer.giveToCaller()',
+    replace: '}\n      const row = await answer.giveToCaller().finally(() => calls.whenIdle(() => ticket.leave()))',
     breaks: 'capacity',
   },
   {
@@ -83,7 +83,7 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'the hold of a request without a row is not settled',
     file: 'pipeline.ts',
-    find: 'hold.settle(0n)',
+    find: 'hold?.settle(0n)',
     replace: '',
     breaks: 'hold',
   },

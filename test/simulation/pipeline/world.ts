@@ -24,8 +24,8 @@ export interface PipelineTally {
 }
 
 const lane = 'lane'
-/** More than any chain of promises in the pipeline is long. */
-const microtasksMax = 12
+/** More than any chain of promises is long, also when one request gives its place to the next, and that one to another. */
+const microtasksMax = 32
 const stepsMax = 2000
 
 /**
