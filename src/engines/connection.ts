@@ -205,7 +205,10 @@ export class Connection implements AnswerTaker {
     this.#reader.stop()
     this.#socket.destroy()
     this.#owner.gone(this)
-    handler?.failed(cause)
+    if (!handler) return
+    // The engine has to hear of it before anybody else gets the place of this request.
+    if (this.#isConnected && !this.#socket.closed) this.#socket.once('close', () => handler.failed(cause))
+    else handler.failed(cause)
   }
 }
 
