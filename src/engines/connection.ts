@@ -52,6 +52,11 @@ export class Connection implements AnswerTaker {
   readonly #socket: Socket
   readonly #reader = new AnswerReader(this)
   readonly #owner: ConnectionOwner
+  /**
+   * A request that is given up resets its connection. A proxy in between may take an orderly end for a client that has only
+   * sent all it has to say, and let the engine work on.
+   */
+  readonly #canReset: boolean
   #request: SentRequest | undefined
   #handler: AnswerHandler | undefined
   #isConnected = false
@@ -63,6 +68,7 @@ export class Connection implements AnswerTaker {
 
   constructor(place: ServerPlace, idleTimeoutMs: number, owner: ConnectionOwner) {
     this.#owner = owner
+    this.#canReset = !place.isSecure && place.socketPath === undefined
     const socket = open(place, (bytes) => this.#read(bytes))
     this.#socket = socket
     const timer = setTimeout(() => socket.destroy(new Error('no connection within 5 s')), CONNECT_MS).unref()
@@ -203,12 +209,13 @@ export class Connection implements AnswerTaker {
     this.#handler = undefined
     this.#request = undefined
     this.#reader.stop()
-    this.#socket.destroy()
+    const isWithEngine = handler !== undefined && this.#isConnected && !this.#socket.destroyed
+    if (isWithEngine && this.#canReset) this.#socket.resetAndDestroy()
+    else this.#socket.destroy()
     this.#owner.gone(this)
-    if (!handler) return
     // The engine has to hear of it before anybody else gets the place of this request.
-    if (this.#isConnected && !this.#socket.closed) this.#socket.once('close', () => handler.failed(cause))
-    else handler.failed(cause)
+    if (isWithEngine) this.#socket.once('close', () => setImmediate(() => handler.failed(cause)))
+    else handler?.failed(cause)
   }
 }
 

@@ -15,6 +15,7 @@ import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import type { ChatCompletionChunk, ChatCompletionMessageParam } from 'openai/resources/chat/completions'
 import { z } from 'zod'
 import { chatStage, onlyOutcome, type ChatStage } from '../support/chat-stage.ts'
+import { laneHolds } from '../support/lane.ts'
 import { gate } from '../support/waiting.ts'
 import { recordingFetch, outcomes, pauseMs } from './attempts.ts'
 import { pixel, weatherAgent, weatherCall } from './samples.ts'
@@ -657,6 +658,7 @@ describe('openai: abort', () => {
     await scene.engine.arrived(1)
     const impatient = clientOf(scene, { timeout: 200, maxRetries: 1 })
     await assert.rejects(impatient.chat.completions.create({ model, messages: hello }), APIConnectionTimeoutError)
+    await laneHolds(scene.weir, 1, 0)
     open()
     await first
     // If one of the two attempts were still queued, the engine would get it before this request.
