@@ -234,6 +234,20 @@ describe('the connections to an engine', () => {
     await connections.close()
   })
 
+  it('are reset when a request is given up, and its end comes after the engine has heard of it', async (t) => {
+    const codes: unknown[] = []
+    const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>()
+    const { connections, sockets } = await stage(t, (socket) => {
+      socket.on('error', (error) => codes.push((error as NodeJS.ErrnoException).code))
+      isAsked()
+    })
+    const ended = send(connections, get, (sending) => void asked.then(() => sending.abort(new Error('never mind'))))
+    assert.equal((await ended).error?.message, 'never mind')
+    assert.ok(sockets[0]?.closed)
+    assert.deepEqual(codes, ['ECONNRESET'])
+    await connections.close()
+  })
+
   it('fail when nobody listens, and when the server breaks off', async (t) => {
     const { connections, server } = await stage(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello')
@@ -337,6 +351,8 @@ describe('the connections to an engine', () => {
     for (const place of [...places, securePlace]) {
       const connections = openConnections(place, 10_000)
       for (let times = 0; times < 2; times++) assert.equal((await send(connections)).body, 'hello')
+      const enough = new Error('enough')
+      assert.equal((await send(connections, get, (sending) => sending.abort(enough))).error, enough)
       await connections.close()
     }
   })
