@@ -1,10 +1,5 @@
+import { BrokenMessage, CHUNKED, eachHeader, NO_BODY, readLength, type BodyEnd } from '../core/http1/header-lines.ts'
 import type { EngineHeaders } from '../core/job.ts'
-
-/** What an engine sent is not an HTTP answer. */
-export class BrokenAnswer extends Error {}
-
-/** How the end of a body is found. */
-export type BodyEnd = { readonly kind: 'length'; readonly length: number } | { readonly kind: 'chunked' | 'close' }
 
 export interface AnswerHead {
   readonly status: number
@@ -15,10 +10,7 @@ export interface AnswerHead {
 }
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/
-const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
-const CHUNKED: BodyEnd = { kind: 'chunked' }
 const UNTIL_CLOSE: BodyEnd = { kind: 'close' }
-const NO_BODY: BodyEnd = { kind: 'length', length: 0 }
 
 /** The longest that a connection is idle. Most engines run on uvicorn, which closes it after 5 s. */
 export const MAX_IDLE_MS = 4000
@@ -29,9 +21,13 @@ const CLOSE_MARGIN_MS = 1000
 export function readHead(text: string): AnswerHead {
   const lineEnd = text.indexOf('\r\n')
   const statusLine = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
-  if (!statusLine) throw new BrokenAnswer('the engine did not answer in HTTP/1.1')
+  if (!statusLine) throw new BrokenMessage('the engine did not answer in HTTP/1.1')
   const status = Number(statusLine[2])
-  const headers = lineEnd < 0 ? {} : readHeaders(text, lineEnd + 2)
+  const headers: Record<string, string | string[]> = {}
+  eachHeader(text, lineEnd < 0 ? text.length : lineEnd + 2, (name, value) => {
+    const before = headers[name]
+    headers[name] = before === undefined ? value : [before, value].flat()
+  })
   return {
     status,
     headers,
@@ -40,37 +36,19 @@ export function readHead(text: string): AnswerHead {
   }
 }
 
-function readHeaders(text: string, start: number): EngineHeaders {
-  const headers: Record<string, string | string[]> = {}
-  for (let from = start; from < text.length;) {
-    const lineEnd = text.indexOf('\r\n', from)
-    const end = lineEnd < 0 ? text.length : lineEnd
-    const colon = text.indexOf(':', from)
-    const name = colon < 0 || colon > end ? '' : text.slice(from, colon).toLowerCase()
-    if (!NAME.test(name)) throw new BrokenAnswer('the engine sent a header line that is none')
-    const value = text.slice(colon + 1, end).trim()
-    const before = headers[name]
-    headers[name] = before === undefined ? value : [before, value].flat()
-    from = end + 2
-  }
-  return headers
-}
-
 function bodyEnd(headers: EngineHeaders): BodyEnd {
   const coding = headers['transfer-encoding']
   if (coding !== undefined) {
     if (typeof coding !== 'string' || coding.toLowerCase() !== 'chunked') {
-      throw new BrokenAnswer(`the engine sent its answer in the transfer encoding ${String(coding)}`)
+      throw new BrokenMessage(`the engine sent its answer in the transfer encoding ${String(coding)}`)
     }
     return CHUNKED
   }
   const given = headers['content-length']
   if (given === undefined) return UNTIL_CLOSE
   const [length = '', ...others] = new Set(typeof given === 'string' ? [given] : given)
-  if (others.length > 0 || !/^\d{1,15}$/.test(length)) {
-    throw new BrokenAnswer(`the engine sent the content length ${String(given)}`)
-  }
-  return { kind: 'length', length: Number(length) }
+  if (others.length > 0) throw new BrokenMessage(`the engine sent the content lengths ${String(given)}`)
+  return readLength(length)
 }
 
 function isReusable(headers: EngineHeaders, isNew: boolean): boolean {

@@ -52,31 +52,16 @@ function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
         if (arrived > maxBytes) throw tooLarge(maxBytes)
         exchange.holdRequest(memoryToParse(arrived, 0))
       } catch (refusal) {
-        stop()
-        request.resume()
+        request.discard()
         reject(refusal)
         return
       }
       if (end + chunk.length > bytes.length) bytes = grown(bytes, end, chunk.length, declared)
       end += chunk.copy(bytes, end)
     }
-    const finish = (): void => {
-      stop()
-      resolve(fitted(bytes, end))
-    }
-    /** A request that closes before its end was cut off, and has already been answered with 408. */
-    const cutOff = (): void => {
-      stop()
-      reject(new CallerLeft())
-    }
-    /** A listener left behind would retain the first buffer, and the request may wait for minutes. */
-    const stop = (): void => {
-      request.off('data', take).off('end', finish).off('close', cutOff)
-      stopWatching()
-    }
-    let stopWatching = (): void => {}
-    request.on('data', take).on('end', finish).on('close', cutOff)
-    stopWatching = exchange.onGone(cutOff)
+    const finish = (): void => resolve(fitted(bytes, end))
+    // A request that is cut off before its end has already been answered with 408, or there is nobody to answer.
+    request.take({ data: take, end: finish, cut: () => reject(new CallerLeft()) })
   })
 }
 

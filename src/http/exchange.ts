@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ByteBudget, HeldBytes } from '../core/byte-budget.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Caller } from '../ports/accounts.ts'
@@ -8,11 +7,11 @@ import type { Reply } from '../ports/reply.ts'
 import type { RequestNotes } from '../core/request-line.ts'
 import { newRequestId } from './request-id.ts'
 import { readTarget } from './request-target.ts'
+import type { IncomingRequest } from './wire/incoming-request.ts'
+import type { OutgoingResponse } from './wire/outgoing-response.ts'
 
 /** Answers leave in pieces of this size, so that it can be seen whether the caller takes them. */
 const PIECE_BYTES = 65_536
-/** What the socket takes without saying that it is full. */
-const MAX_CHUNK = 16_384
 /** Callers without a valid key share the memory of one owner. */
 const STRANGERS = ''
 
@@ -24,8 +23,9 @@ export class Exchange implements Reply {
   readonly method: string
   readonly path: string
   readonly query: string
-  readonly request: IncomingMessage
-  readonly #response: ServerResponse
+  readonly request: IncomingRequest
+  readonly #response: OutgoingResponse
+  readonly #place: ExchangePlace
   readonly #listener: ExchangeListener
   readonly #goneListeners: (() => void)[] = []
   #drained: (() => void) | undefined
@@ -36,8 +36,6 @@ export class Exchange implements Reply {
   #body: HeldBytes | undefined
   #answer: HeldBytes | undefined
   #rest: Rest | undefined
-  /** The head has been sent, with the first piece. */
-  #isBegun = false
   isGone = false
   isCut = false
   isOver = false
@@ -51,18 +49,19 @@ export class Exchange implements Reply {
   /** Further fields for the log line. Never prompts, never keys. */
   notes: RequestNotes = NO_NOTES
 
-  constructor(request: IncomingMessage, response: ServerResponse, listener: ExchangeListener) {
+  constructor(request: IncomingRequest, response: OutgoingResponse, place: ExchangePlace, listener: ExchangeListener) {
     this.request = request
+    this.#place = place
     this.#response = response
     this.#listener = listener
-    this.method = request.method ?? 'GET'
-    const { path, query } = readTarget(request.url ?? '/')
+    this.method = request.method
+    const { path, query } = readTarget(request.target)
     this.path = path
     this.query = query
   }
 
   get address(): string {
-    return this.request.socket.remoteAddress ?? ''
+    return this.request.address
   }
 
   /** Whose memory the request uses, and whose turn it takes: its workspace. */
@@ -71,12 +70,12 @@ export class Exchange implements Reply {
   }
 
   get hasReplied(): boolean {
-    return this.#response.headersSent
+    return this.#response.isBegun
   }
 
   /** Whether the connection closes after the reply, as the caller or the protocol wants it. */
   get closesAfterReply(): boolean {
-    return !this.#response.shouldKeepAlive
+    return !this.#response.keepsAlive
   }
 
   onGone(listener: () => void): () => void {
@@ -95,8 +94,12 @@ export class Exchange implements Reply {
     // One of them may take back another.
     for (let next = this.#goneListeners.shift(); next; next = this.#goneListeners.shift()) next()
     this.isOver = true
-    this.#listener.exchangeOver(this)
     this.#allTaken()
+  }
+
+  /** Closes the connection at once. */
+  cut(): void {
+    this.#place.cut()
   }
 
   /** Counts the memory that the request takes until it is over. Throws if there is no room for it. */
@@ -128,7 +131,7 @@ export class Exchange implements Reply {
     this.#endWith(body)
   }
 
-  /** A reply to HEAD has the length of the body; node:http leaves the body itself out. */
+  /** A reply to HEAD has the length of the body, without the body itself. */
   send(status: number, contentType: string, body: string | Buffer, headers: Record<string, string> = {}): void {
     if (this.isGone || this.isOver) return
     this.#head(status, { 'Content-Type': contentType, 'Content-Length': String(lengthOf(body)), ...headers })
@@ -149,7 +152,7 @@ export class Exchange implements Reply {
           if (this.isGone) break
         }
       } catch {
-        this.request.socket.destroy()
+        this.cut()
         return
       }
     }
@@ -179,25 +182,9 @@ export class Exchange implements Reply {
 
   write(piece: string | Buffer): boolean {
     if (this.isGone || this.isOver) return true
-    if (typeof piece === 'string' && this.#writeChunk(piece)) return true
-    const flowing = this.#response.write(piece, 'latin1')
-    if (!flowing) this.#awaitReader(this.#response.writableLength)
+    const flowing = this.#response.write(piece)
+    if (!flowing) this.#awaitReader(this.#response.unsent)
     return flowing
-  }
-
-  /**
-   * Writes a chunk as one string, where node:http writes four pieces, which takes a tenth of the CPU of a token. Only where
-   * nothing waits to be sent, so that node:http need not know. Returns whether it did.
-   */
-  #writeChunk(text: string): boolean {
-    const { socket, chunkedEncoding } = this.#response
-    const isOpen = this.#isBegun
-    this.#isBegun = true
-    if (!isOpen || !chunkedEncoding || !socket || socket.writableLength > 0) return false
-    // An empty chunk would end the answer.
-    if (text === '' || text.length > MAX_CHUNK) return false
-    socket.write(`${text.length.toString(16)}\r\n${text}\r\n`, 'latin1')
-    return true
   }
 
   onDrain(callback: () => void): void {
@@ -206,7 +193,7 @@ export class Exchange implements Reply {
 
   end(text: string): void {
     if (this.isGone || this.isOver) return
-    this.#response.end(text, 'latin1')
+    this.#response.end(text)
     this.#finish()
   }
 
@@ -214,7 +201,7 @@ export class Exchange implements Reply {
   #endWith(body: Body): void {
     const length = lengthOf(body)
     if (length <= PIECE_BYTES) {
-      this.#response.end(Array.isArray(body) ? Buffer.concat(body) : body)
+      this.#response.end(inOnePiece(body, length))
       this.#finish()
       return
     }
@@ -227,7 +214,7 @@ export class Exchange implements Reply {
       if (!this.#response.write(piece.value)) return this.#awaitReader(length)
     }
     this.#rest = undefined
-    this.#response.end()
+    this.#response.end('')
     this.#finish()
   }
 
@@ -244,19 +231,11 @@ export class Exchange implements Reply {
 
   /** The caller has not taken everything yet, so that many bytes stay in memory. It gets a while to take some of them. */
   #awaitReader(bytes: number): void {
-    if (!this.#isUnsent) {
-      this.#isUnsent = true
-      this.#response.on('drain', () => this.#taken()).once('finish', () => this.#allTaken())
-    }
+    this.#isUnsent = true
+    this.#response.onTaken ??= () => this.#taken()
     this.#answer ??= this.#listener.memory.open(this.owner)
     this.#answer.keep(bytes)
-    // Before its turn on the connection has come, a response waits for the one before it and not for the caller.
-    if (this.#response.socket) this.#startStall()
-    else this.#response.once('socket', () => this.#startStall())
-  }
-
-  #startStall(): void {
-    if (this.#isUnsent) this.#stall ??= setTimeout(() => this.request.socket.destroy(), this.#listener.stallMs).unref()
+    this.#stall ??= setTimeout(() => this.cut(), this.#listener.stallMs).unref()
   }
 
   /** The caller has taken what was written. */
@@ -275,26 +254,26 @@ export class Exchange implements Reply {
     this.#isUnsent = false
     this.#rest = undefined
     this.#answer?.release()
-    this.#listener.exchangeSent(this)
+    this.#place.answered(this)
   }
 
   #head(status: number, headers: Record<string, string>): void {
     this.status = status
-    // node:http writes a flat list without checking each name again.
-    const flat = ['X-Request-Id', this.requestId]
-    for (const name in headers) flat.push(name, headers[name] ?? '')
-    for (const name in this.headers) flat.push(name, this.headers[name] ?? '')
-    const common = this.#listener.commonHeaders(this)
-    for (const name in common) flat.push(name, common[name] ?? '')
-    this.#response.writeHead(status, flat)
+    this.#response.begin(status, [
+      { 'X-Request-Id': this.requestId },
+      headers,
+      this.headers,
+      this.#listener.commonHeaders(this),
+    ])
   }
 
   /** Nothing is left to say. */
   #finish(): void {
     this.isOver = true
-    this.#listener.exchangeOver(this)
-    if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)
-    else this.#allTaken()
+    const { unsent } = this.#response
+    if (unsent === 0) return this.#allTaken()
+    this.#awaitReader(unsent)
+    this.#response.whenSent(() => this.#allTaken())
   }
 }
 
@@ -308,10 +287,14 @@ export interface ExchangeListener {
   readonly stallMs: number
   /** The headers that every response of the listener carries, computed now. */
   commonHeaders(exchange: Exchange): Record<string, string>
-  /** Everything has been said, or the caller has gone. */
-  exchangeOver(exchange: Exchange): void
+}
+
+/** Where an exchange takes place. */
+export interface ExchangePlace {
   /** The caller has taken everything, or has gone. */
-  exchangeSent(exchange: Exchange): void
+  answered(exchange: Exchange): void
+  /** Closes the connection at once. */
+  cut(): void
 }
 
 type Body = string | Buffer | readonly Buffer[]
@@ -335,6 +318,12 @@ function requireRoom(full: ReturnType<HeldBytes['hold']>): void {
 function lengthOf(body: Body): number {
   if (typeof body === 'string') return Buffer.byteLength(body)
   return Buffer.isBuffer(body) ? body.length : body.reduce((sum, { length }) => sum + length, 0)
+}
+
+/** Strings that the response writes have one character for each byte. */
+function inOnePiece(body: Body, bytes: number): string | Buffer {
+  if (typeof body === 'string') return body.length === bytes ? body : Buffer.from(body)
+  return Buffer.isBuffer(body) ? body : Buffer.concat(body)
 }
 
 function* piecesOf(body: Buffer | readonly Buffer[]): Generator<Buffer, void> {

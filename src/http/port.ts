@@ -1,5 +1,4 @@
-import type { Server } from 'node:http'
-import { Server as NetServer, type AddressInfo } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 
 /** Opens the way by which connections come to a server: it gets each of them as an event. */
 export type OpenPort = (server: Server, host: string, port: number) => Promise<OpenPortHandle>
@@ -28,7 +27,6 @@ export const openOwnPort: OpenPort = async (server, host, port) => {
   })
   return {
     port: (server.address() as AddressInfo).port,
-    // http.Server.close() would cut off callers who have not read the end of their answer yet.
-    close: () => void NetServer.prototype.close.call(server),
+    close: () => void server.close(),
   }
 }

@@ -1,11 +1,12 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
+import { CallerConnection, limitsOf, type ConnectionOwner } from './caller-connection.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { noticeVanished, openOwnPort, type OpenPort } from './port.ts'
 import { newRequestId } from './request-id.ts'
+import type { IncomingRequest } from './wire/incoming-request.ts'
 
 /** What a listener serves. */
 export interface Application {
@@ -42,7 +43,7 @@ const FIRST_REQUEST_MS = 500
 export interface ListenOptions {
   /** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
   readonly requestMs: number
-  /** How often Node checks. */
+  /** How often the connections are looked at. */
   readonly lookMs: number
   /** How long a caller may take nothing of its answer. */
   readonly stallMs: number
@@ -62,53 +63,48 @@ export async function listen(
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
   const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
-  /** Arrays, because nearly all have one exchange, and a Set takes three times the memory for that. */
-  const exchanges = new Map<Socket, Exchange[]>()
-  /** The bytes read on a connection when its last exchange ended. If there are more now, another request has begun. */
-  const readUpTo = new WeakMap<Socket, number>()
-  /** Connections that are being closed with an error. */
-  const refused = new WeakSet<Socket>()
-  let draining = false
+  const connections = new Set<CallerConnection>()
   const unusedOver = Promise.withResolvers<void>()
   let live = 0
   let idle: (() => void) | undefined
+  let noneLeft: (() => void) | undefined
 
-  const server = createServer({
-    ...noticeVanished,
-    headersTimeout: Math.min(20_000, requestMs),
-    requestTimeout: requestMs,
-    connectionsCheckingInterval: lookMs,
-    keepAliveTimeout: 75_000,
-    maxHeaderSize: 16_384,
-    // Node would refuse a request without Host itself, without our headers and error format.
-    requireHostHeader: false,
-  })
-
-  const listener: ExchangeListener = {
+  const exchangeListener: ExchangeListener = {
     memory,
     stallMs,
     commonHeaders(exchange) {
       const headers = application.headers(exchange)
-      return draining ? { ...headers, ...CLOSE_HEADER } : headers
+      return owner.isDraining ? { ...headers, ...CLOSE_HEADER } : headers
     },
-    exchangeOver: ({ request: { socket } }) => void readUpTo.set(socket, socket.bytesRead),
-    exchangeSent: forget,
   }
 
-  function receive(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = new Exchange(request, response, listener)
-    exchanges.get(request.socket)?.push(exchange)
-    live++
-    void serve(exchange)
+  const owner: ConnectionOwner & { look: number; isDraining: boolean } = {
+    look: 0,
+    isDraining: false,
+    limits: limitsOf(requestMs, lookMs),
+    open(request, response, connection) {
+      live++
+      return new Exchange(request, response, connection, exchangeListener)
+    },
+    serve: (exchange) => void serve(exchange),
+    refuse: (error, connection) => void refuse(error, connection),
+    closed(connection) {
+      connections.delete(connection)
+      if (connections.size === 0) noneLeft?.()
+    },
   }
-  server.on('request', receive)
-  // Unknown expectations are ignored. Node would answer 417 itself, without our headers and error format.
-  server.on('checkExpectation', receive)
+
+  const server = createServer({ ...noticeVanished, noDelay: true })
+  server.on('connection', (socket: Socket) => connections.add(new CallerConnection(socket, owner)))
+  const looking = setInterval(() => {
+    owner.look++
+    for (const connection of connections) connection.look()
+  }, lookMs).unref()
 
   async function serve(exchange: Exchange): Promise<void> {
     let failure: unknown
     try {
-      if (draining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
+      if (owner.isDraining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
       await application.answer(exchange)
     } catch (error) {
       if (!(error instanceof CallerLeft || exchange.isGone)) failure = await replyWithError(exchange, error)
@@ -134,76 +130,38 @@ export async function listen(
     if (!exchange.hasReplied) {
       const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
       exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
-    } else if (!exchange.isOver) exchange.request.socket.destroy()
+    } else if (!exchange.isOver) exchange.cut()
     return known ? error.cause : error
   }
 
-  // Only the socket's 'close' event reaches pipelined requests, too.
-  server.on('connection', (socket: Socket) => {
-    exchanges.set(socket, [])
-    socket.once('close', () => {
-      const left = exchanges.get(socket)
-      exchanges.delete(socket)
-      for (const exchange of left ?? []) exchange.leave()
-    })
-  })
-
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    // The parser reports the same error again for every further chunk.
-    if (refused.has(socket)) return
-    refused.add(socket)
-    void refuse(refusalOf(error), socket)
-  })
-
   /** Answers a request that could not be read, and closes its connection. */
-  async function refuse(refusal: ApiError, socket: Socket): Promise<void> {
-    const unanswered = exchanges.get(socket)?.find((exchange) => !exchange.hasReplied)
-    if (unanswered && refusal.code === 'request_timeout') {
-      // This tells whoever still waits for the body. Node does not touch a request that has been answered.
-      socket.once('close', () => unanswered.request.destroy())
-      await replyWithError(unanswered, refusal)
-      socket.end()
+  async function refuse(refusal: ApiError, connection: CallerConnection): Promise<void> {
+    const { exchange } = connection
+    if (exchange && !exchange.hasReplied) {
+      await replyWithError(exchange, refusal)
+      // This tells whoever still waits for the body.
+      exchange.request.cut()
+      connection.close()
       return
     }
-    const rate = await look(socket.remoteAddress ?? '')
-    socket.end(rawReply(refusal, application.headers({ rate, caller: undefined })))
+    // It would be taken for a part of the answer that is being sent.
+    if (exchange) return connection.cut()
+    const rate = await look(connection.address)
+    connection.close(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 
   const opened = await openPort(server, host, port)
 
+  /** While draining, a connection closes after its next response. */
   function drain(): void {
-    if (draining) return
-    draining = true
+    if (owner.isDraining) return
+    owner.isDraining = true
     opened.close()
-    for (const [socket, { length }] of exchanges) {
-      if (length === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()
-    }
+    for (const connection of connections) if (connection.isQuiet && !connection.isUnused) connection.closeSoon()
     setTimeout(() => {
-      for (const socket of exchanges.keys()) if (isUnused(socket)) socket.destroySoon()
+      for (const connection of connections) if (connection.isUnused) connection.closeSoon()
       unusedOver.resolve()
     }, FIRST_REQUEST_MS).unref()
-  }
-
-  /** Nothing of another request has been read. */
-  function isQuiet(socket: Socket): boolean {
-    return socket.bytesRead === (readUpTo.get(socket) ?? 0)
-  }
-
-  function isUnused(socket: Socket): boolean {
-    return socket.bytesRead === 0
-  }
-
-  /** While draining, the connection closes after its last response. */
-  function forget(exchange: Exchange): void {
-    const { socket } = exchange.request
-    const ofSocket = exchanges.get(socket)
-    const place = ofSocket?.indexOf(exchange) ?? -1
-    if (place >= 0) ofSocket?.splice(place, 1)
-    if (draining && ofSocket?.length === 0) socket.destroySoon()
   }
 
   return {
@@ -212,44 +170,30 @@ export async function listen(
     async close(ms) {
       const until = performance.now() + ms
       drain()
-      if ([...exchanges.keys()].some(isUnused)) await unusedOver.promise
+      if ([...connections].some(({ isUnused }) => isUnused)) await unusedOver.promise
       if (live > 0) {
         const cut = setTimeout(() => {
-          for (const ofSocket of exchanges.values()) for (const exchange of ofSocket) exchange.isCut = true
-          destroyAll(exchanges)
+          for (const { exchange } of connections) if (exchange) exchange.isCut = true
+          cutAll(connections)
         }, ms)
         await new Promise<void>((resolve) => (idle = resolve))
         clearTimeout(cut)
       }
-      await closed(exchanges, Math.max(LAST_BYTES_MS, until - performance.now()))
-      // No connection is left. This only stops Node's timer that checks connections.
-      server.close()
+      for (const connection of connections) if (!connection.exchange) connection.closeSoon()
+      if (connections.size > 0) {
+        const closed = new Promise<void>((resolve) => (noneLeft = resolve))
+        // Callers who do not read the last bytes are cut off.
+        const cut = setTimeout(() => cutAll(connections), Math.max(LAST_BYTES_MS, until - performance.now()))
+        await closed
+        clearTimeout(cut)
+      }
+      clearInterval(looking)
     },
   }
 }
 
-function destroyAll(exchanges: ReadonlyMap<Socket, unknown>): void {
-  for (const socket of exchanges.keys()) socket.destroy()
-}
-
-/** Lets the last bytes leave, then cuts off callers who do not read them. */
-async function closed(exchanges: ReadonlyMap<Socket, readonly unknown[]>, ms: number): Promise<void> {
-  for (const [socket, { length }] of exchanges) if (length === 0) socket.destroySoon()
-  const cut = setTimeout(() => destroyAll(exchanges), ms)
-  await Promise.all([...exchanges.keys()].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
-  clearTimeout(cut)
-}
-
-/** The error for a request that could not be read. */
-function refusalOf(error: NodeJS.ErrnoException): ApiError {
-  switch (error.code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('request_timeout', 'The request took too long to arrive.')
-    case 'HPE_HEADER_OVERFLOW':
-      return new ApiError('request_too_large', 'The request headers are too large.')
-    default:
-      return new ApiError('invalid_value', 'The request is not valid HTTP/1.1.')
-  }
+function cutAll(connections: Iterable<CallerConnection>): void {
+  for (const connection of connections) connection.cut()
 }
 
 function rawReply(error: ApiError, headers: Record<string, string>): string {
@@ -267,11 +211,11 @@ function rawReply(error: ApiError, headers: Record<string, string>): string {
 }
 
 /** Reads what is left of a body. A caller that is slow to send it is not waited for. */
-async function discardRest(request: IncomingMessage): Promise<void> {
-  if (request.complete || request.destroyed) return
+async function discardRest(request: IncomingRequest): Promise<void> {
+  if (request.isComplete) return
   const over = Promise.withResolvers<void>()
   const timer = setTimeout(over.resolve, DISCARD_MS)
-  request.once('end', over.resolve).once('close', over.resolve).resume()
+  request.take({ data() {}, end: over.resolve, cut: over.resolve })
   await over.promise
   clearTimeout(timer)
 }

@@ -124,7 +124,7 @@ async function readForm(exchange: Exchange, boundary: string, form: Form): Promi
     parser.finish()
   } catch (error) {
     // Many clients read the answer only after they have sent everything, so the rest is read and discarded.
-    request.resume()
+    request.discard()
     throw error
   }
 }
@@ -138,34 +138,19 @@ function eachChunk(exchange: Exchange, take: (chunk: Buffer) => Promise<void>): 
   const { request } = exchange
   return new Promise((resolve, reject) => {
     let taken = Promise.resolve()
-    const receive = (chunk: Buffer): void => {
-      request.pause()
-      taken = take(chunk)
-      taken.then(
-        () => request.resume(),
-        (error: Error) => {
-          stop()
-          reject(error)
-        },
-      )
-    }
-    const leave = (): void => {
-      request.off('data', receive)
-      const left = (): void => reject(new CallerLeft())
-      taken.then(left, left)
-    }
-    // The end may arrive while the last chunk is still being written.
-    const finish = (): void => {
-      stop()
-      taken.then(resolve, reject)
-    }
-    const stop = (): void => {
-      request.off('data', receive).off('end', finish).off('close', leave)
-      stopWatching()
-    }
-    // A close before the end: the caller disconnected, or was cut off.
-    request.on('data', receive).on('end', finish).on('close', leave)
-    const stopWatching = exchange.onGone(leave)
+    request.take({
+      data(chunk) {
+        request.pause()
+        taken = take(chunk)
+        taken.then(() => request.resume(), reject)
+      },
+      // The end may arrive while the last chunk is still being written.
+      end: () => void taken.then(resolve, reject),
+      cut() {
+        const left = (): void => reject(new CallerLeft())
+        taken.then(left, left)
+      },
+    })
   })
 }
 

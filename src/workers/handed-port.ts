@@ -1,5 +1,4 @@
-import type { Server } from 'node:http'
-import { Socket } from 'node:net'
+import { Socket, type Server } from 'node:net'
 import { openOwnPort, WAITING_CONNECTIONS, type OpenPort } from '../http/port.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
@@ -15,8 +14,6 @@ const openHandedPort: OpenPort = async (server, host, port) => {
   process.on('message', (message: ToWorker, socket: unknown) => {
     switch (message.tell) {
       case 'listening':
-        // This starts Node's timer that ends slow requests.
-        server.emit('listening')
         opened.resolve(message.port)
         break
       case 'not listening':

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CallerLeft } from '../../src/core/errors.ts'
-import { Exchange } from '../../src/http/exchange.ts'
 import { listen } from '../../src/http/server.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
-import { exchangeListener } from '../support/exchange-listener.ts'
+import { looseExchange, type ScriptedResponse } from '../support/exchange-listener.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script } from '../support/scripted-engine.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
@@ -55,20 +53,17 @@ describe('trap 1: a request’s close event comes when its body has been read', 
     assert.deepEqual([(await running).status, (await waiting).status], [200, 200])
   })
 
-  it('a caller that disconnects leaves all of its pipelined requests, running and queued', async (t) => {
+  it('requests that are sent before an answer wait for their turn, and nothing is left of them when the caller leaves', async (t) => {
     const { weir, engine } = await chatStage(t, { script: silent, limits: { max_concurrent_requests: 2 } })
     const client = await rawClient(weir.base)
     for (let sent = 0; sent < 4; sent++) client.send(rawChat(weir.key, {}))
-    await engine.arrived(2)
-    await eventually('two run and two wait', async () => (await lane(weir)).queue_depth === 2)
+    await engine.arrived(1)
+    assert.deepEqual(await lane(weir).then((it) => [it.in_flight_requests, it.queue_depth]), [1, 0])
     client.leave()
-    await within(5000, 'the engine hears of both', engine.left(2))
-    await eventually('nobody is left', async () => {
-      const { queue_depth: waiting, in_flight_requests: running } = await lane(weir)
-      return waiting === 0 && running === 0
-    })
-    assert.equal(engine.calls.length, 2)
-    await eventually('both have their row', async () => (await weir.ledger()).length === 2)
+    await within(5000, 'the engine hears of it', engine.left(1))
+    await eventually('nobody is left', async () => (await lane(weir)).in_flight_requests === 0)
+    await eventually('it has its row', async () => (await weir.ledger()).length === 1)
+    assert.equal(engine.calls.length, 1)
   })
 })
 
@@ -97,8 +92,8 @@ describe('trap 2: an unread body hides that the caller has disconnected', () => 
     const listener = await listen(
       {
         async answer(exchange) {
-          await new Promise((resolve) => exchange.request.resume().once('close', resolve))
-          if (!exchange.request.complete) throw new CallerLeft()
+          await new Promise<void>((end) => exchange.request.take({ data() {}, end, cut: end }))
+          if (!exchange.request.isComplete) throw new CallerLeft()
           await sleep(1200)
           exchange.sendJson('{"held":true}')
         },
@@ -218,17 +213,12 @@ describe('trap 5: slow readers', () => {
   it('a caller that reads nothing for a minute is disconnected', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let destroyed = 0
-    const socket = { destroy: () => destroyed++ }
-    const response = Object.assign(new EventEmitter(), { socket, writeHead() {}, write: () => false, end() {} })
-    const exchange = new Exchange(
-      { socket, method: 'POST', url: '/' } as unknown as IncomingMessage,
-      response as unknown as ServerResponse,
-      exchangeListener(),
-    )
+    const response: ScriptedResponse = { write: () => false }
+    const exchange = looseExchange('POST', response, { cut: () => (destroyed += 1) })
     exchange.openStream({})
     assert.equal(exchange.write('data: 1\n\n'), false)
     t.mock.timers.tick(59_000)
-    response.emit('drain')
+    response.onTaken?.()
     exchange.write('data: 2\n\n')
     t.mock.timers.tick(59_000)
     assert.equal(destroyed, 0)

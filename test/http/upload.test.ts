@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { CallerLeft } from '../../src/core/errors.ts'
-import { Exchange } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { listen, type Listener } from '../../src/http/server.ts'
 import { withUpload } from '../../src/http/upload.ts'
 import { openSpool } from '../../src/media/spool.ts'
 import type { Spool } from '../../src/ports/uploads.ts'
-import { exchangeListener } from '../support/exchange-listener.ts'
 import { rawClient, type RawClient } from '../support/raw-client.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 
@@ -27,6 +25,15 @@ const HEAD = [
   '',
 ].join('\r\n')
 
+function serve(answer: (exchange: Exchange) => Promise<void>): Promise<Listener> {
+  const application = { answer, look: async () => undefined, headers: () => ({}), over() {} }
+  return listen(application, '127.0.0.1', 0)
+}
+
+function urlOf({ address }: Listener): string {
+  return `http://127.0.0.1:${address.port}`
+}
+
 /** A server that does nothing but take uploads, in front of a real spool whose every step a test can hold up. */
 async function uploads(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'weir-upload-'))
@@ -34,7 +41,7 @@ async function uploads(t: TestContext) {
   const hold: { open?: Promise<void>; append?: Promise<void> } = {}
   const seen = { opening: 0, appending: 0 }
   const ends: unknown[] = []
-  const connections = new Set<Socket>()
+  let callers = 0
   const spool: Spool = {
     async open() {
       seen.opening++
@@ -53,29 +60,23 @@ async function uploads(t: TestContext) {
       }
     },
   }
-  const server = createServer((request, response) => {
-    const exchange = new Exchange(request, response, exchangeListener())
-    connections.add(request.socket)
-    request.socket.once('close', () => {
-      exchange.leave()
-      connections.delete(request.socket)
-    })
-    withUpload(exchange, spool, 1_000_000, async () => {}).then(
+  const listener = await serve(async (exchange) => {
+    callers++
+    exchange.onGone(() => callers--)
+    await withUpload(exchange, spool, 1_000_000, async () => {}).then(
       () => ends.push('completed'),
       (error: unknown) => ends.push(error),
     )
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
+  t.after(async () => {
+    await listener.close(0)
     rmSync(folder, { recursive: true })
   })
   return {
     hold,
     seen,
     ends,
-    connections,
+    callers: () => callers,
     /** The files of the spool that this process holds open. */
     descriptors(): number {
       return readdirSync('/proc/self/fd').filter((fd) => linkOf(fd).startsWith(folder)).length
@@ -87,7 +88,7 @@ async function uploads(t: TestContext) {
       await file.close()
     },
     async begin(): Promise<RawClient> {
-      const client = await rawClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+      const client = await rawClient(urlOf(listener))
       client.send(HEAD)
       client.socket.write(Buffer.alloc(1000))
       return client
@@ -108,14 +109,14 @@ describe('an upload that is aborted', () => {
 
   for (const step of ['open', 'append'] as const) {
     it(`gives back its descriptor and its share of the spool if the disk is still busy (${step})`, async (t) => {
-      const { hold, seen, ends, connections, descriptors, requireWholeQuota, begin } = await uploads(t)
+      const { hold, seen, ends, callers, descriptors, requireWholeQuota, begin } = await uploads(t)
       const disk = gate()
       hold[step] = disk.opened
       const clients = await Promise.all(Array.from({ length: CALLERS }, begin))
       const waiting = step === 'open' ? 'opening' : 'appending'
       await eventually('the disk holds up every upload', () => seen[waiting] === CALLERS)
       for (const client of clients) client.leave()
-      await eventually('the server has noticed that every caller left', () => connections.size === 0)
+      await eventually('the server has noticed that every caller left', () => callers() === 0)
       disk.open()
       await eventually('every upload has ended', () => ends.length === CALLERS)
       assert.ok(ends.every((end) => end instanceof CallerLeft))
@@ -126,25 +127,18 @@ describe('an upload that is aborted', () => {
 
   it('does not wait for ever if the caller left before the form was read', async () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
-    const server = createServer((request, response) => {
-      const exchange = new Exchange(request, response, exchangeListener())
-      request.on('error', () => {})
-      request.socket.once('close', () => exchange.leave())
-      request.once('close', () => {
-        withUpload(exchange, { open: () => Promise.reject(new Error('not needed')) }, 1000, async () => {}).then(
-          resolve,
-          resolve,
-        )
-      })
-      request.socket.resetAndDestroy()
+    const listener = await serve(async (exchange) => {
+      exchange.cut()
+      await new Promise<void>((resolve) => exchange.onGone(resolve))
+      const spool = { open: () => Promise.reject(new Error('not needed')) }
+      await withUpload(exchange, spool, 1000, async () => {}).then(resolve, resolve)
     })
-    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
     try {
-      const client = await rawClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+      const client = await rawClient(urlOf(listener))
       client.send(HEAD)
       assert.ok((await within(10_000, 'the upload ends', promise)) instanceof CallerLeft)
     } finally {
-      server.close()
+      await listener.close(0)
     }
   })
 })

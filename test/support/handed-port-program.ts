@@ -1,5 +1,4 @@
 /** A worker that serves its own process id and the caller's address, and nothing else of Weir. Whoever asks for /held waits until it leaves. */
-import { once } from 'node:events'
 import { listen } from '../../src/http/server.ts'
 import { portOf } from '../../src/workers/handed-port.ts'
 import type { ListenFailure } from '../../src/workers/messages.ts'
@@ -7,7 +6,7 @@ import type { ListenFailure } from '../../src/workers/messages.ts'
 const listener = await listen(
   {
     async answer(exchange) {
-      if (exchange.path === '/held') await once(exchange.request.socket, 'close')
+      if (exchange.path === '/held') await new Promise<void>((resolve) => exchange.onGone(resolve))
       else exchange.sendJson(JSON.stringify({ pid: process.pid, address: exchange.address }))
     },
     look: async () => undefined,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { BrokenAnswer } from '../../src/engines/answer-head.ts'
+import { BrokenMessage } from '../../src/core/http1/header-lines.ts'
 import { AnswerReader, type AnswerTaker } from '../../src/engines/answer-reader.ts'
 
 interface Seen {
@@ -140,7 +140,7 @@ describe('the answers of an engine', () => {
   for (const [what, text] of broken) {
     it(`are refused with ${what}`, () => {
       const sizes = text.length > 10_000 ? Array.from({ length: text.length / 5000 }, () => 5000) : []
-      assert.throws(() => read(text, sizes), BrokenAnswer)
+      assert.throws(() => read(text, sizes), BrokenMessage)
     })
   }
 

@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { byteBudget } from '../../src/core/byte-budget.ts'
-import { Exchange } from '../../src/http/exchange.ts'
-import { exchangeListener } from '../support/exchange-listener.ts'
-
-function openExchange(): Exchange {
-  const request = { method: 'POST', url: '/' } as IncomingMessage
-  return new Exchange(request, {} as ServerResponse, exchangeListener())
-}
+import type { Exchange } from '../../src/http/exchange.ts'
+import { looseExchange, type ScriptedResponse } from '../support/exchange-listener.ts'
 
 describe('a caller that goes away', () => {
   it('is heard by every listener, each of them once', () => {
-    const exchange = openExchange()
+    const exchange = looseExchange('POST')
     const heard: string[] = []
     exchange.onGone(() => heard.push('first'))
     exchange.onGone(() => heard.push('second'))
@@ -25,7 +18,7 @@ describe('a caller that goes away', () => {
   })
 
   it('is heard at once by a listener that comes too late', () => {
-    const exchange = openExchange()
+    const exchange = looseExchange('POST')
     exchange.leave()
     let heard = 0
     exchange.onGone(() => (heard += 1))
@@ -33,7 +26,7 @@ describe('a caller that goes away', () => {
   })
 
   it('is not heard by a listener that was removed, even by another one', () => {
-    const exchange = openExchange()
+    const exchange = looseExchange('POST')
     const heard: string[] = []
     exchange.onGone(() => removeLast())
     const removeFirst = exchange.onGone(() => heard.push('removed before'))
@@ -47,17 +40,7 @@ describe('a caller that goes away', () => {
 describe('an answer that is complete, but was not taken', () => {
   it('gives its memory back when the connection closes', () => {
     const memory = byteBudget(Infinity)
-    const request = { method: 'POST', url: '/' } as IncomingMessage
-    const slow = {
-      writableLength: 1000,
-      socket: null,
-      writeHead() {},
-      write: () => false,
-      end() {},
-      on: () => slow,
-      once: () => slow,
-    }
-    const exchange = new Exchange(request, slow as unknown as ServerResponse, exchangeListener({ memory }))
+    const exchange = looseExchange('POST', { unsent: 1000, write: () => false }, { memory })
     exchange.openAnswer('text/plain', {})
     exchange.write('a')
     exchange.end('')
@@ -70,10 +53,8 @@ describe('an answer that is complete, but was not taken', () => {
 
 describe('a download that was asked for with HEAD', () => {
   it('is closed without being read', async () => {
-    const request = { method: 'HEAD', url: '/' } as IncomingMessage
     const written: unknown[] = []
-    const response = { writableLength: 0, writeHead() {}, write: (it: unknown) => written.push(it), end() {} }
-    const exchange = new Exchange(request, response as unknown as ServerResponse, exchangeListener())
+    const exchange = looseExchange('HEAD', { write: (it) => written.push(it) > 0 })
     const stream = Readable.from(['a', 'b'])
     await exchange.sendStream(stream, {})
     assert.deepEqual([stream.destroyed, stream.readableDidRead, written, exchange.isOver], [true, false, [], true])
@@ -100,28 +81,20 @@ describe('a reader that takes a piece of its answer every 59 seconds', () => {
       const memory = byteBudget(Infinity)
       let destroyed = 0
       let written = 0
-      const socket = { destroy: () => destroyed++ }
-      const response = Object.assign(new EventEmitter(), {
-        socket,
-        writableLength: 1000,
-        writeHead() {},
-        write: ({ length }: Buffer) => {
+      const response: ScriptedResponse = {
+        unsent: 1000,
+        write({ length }) {
           written += length
           return false
         },
-        end() {},
-      })
-      const exchange = new Exchange(
-        { socket, method: 'GET', url: '/' } as unknown as IncomingMessage,
-        response as unknown as ServerResponse,
-        exchangeListener({ memory }),
-      )
+      }
+      const exchange = looseExchange('GET', response, { memory, cut: () => (destroyed += 1) })
       const sent = send(exchange)
       let pieces = 0
       for (let seen = 0; ; seen = written) {
         if (pieces > 0) {
           t.mock.timers.tick(59_000)
-          response.emit('drain')
+          response.onTaken?.()
         }
         await turnsUntil(() => written > seen || exchange.isOver)
         if (exchange.isOver) break

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
@@ -12,6 +11,7 @@ import type { Exchange } from '../exchange.ts'
 import type { OpenRoute, PathParameters } from '../route.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
+import type { RequestHeaders } from '../wire/request-head.ts'
 import { publicRoutes, type PublicRouteParts } from './public-routes.ts'
 
 /** The public listener: who calls, whether the rate limit allows it, and which route answers. */
@@ -150,7 +150,7 @@ function addressSubject(address: string): RateSubject {
 }
 
 /** The key that a request carries. The clients of /messages send it in a header of their own. */
-function keyIn({ authorization, 'x-api-key': other }: IncomingHttpHeaders): string | undefined {
+function keyIn({ authorization, 'x-api-key': other }: RequestHeaders): string | undefined {
   if (authorization !== undefined) return /^bearer +(\S+) *$/i.exec(authorization)?.[1]
   return typeof other === 'string' && other !== '' ? other : undefined
 }

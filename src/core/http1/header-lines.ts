@@ -1,0 +1,38 @@
+/** What came over a connection is not HTTP/1.1. */
+export class BrokenMessage extends Error {}
+
+/** How the end of a body is found. */
+export type BodyEnd = { readonly kind: 'length'; readonly length: number } | { readonly kind: 'chunked' | 'close' }
+
+export const NO_BODY: BodyEnd = { kind: 'length', length: 0 }
+export const CHUNKED: BodyEnd = { kind: 'chunked' }
+export const BLANK_LINE = '\r\n\r\n'
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+/** Control characters, and half an end of a line. Either may mean something else to the next server on the way. */
+// oxlint-disable-next-line no-control-regex
+const NOT_IN_A_HEAD = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/
+
+/** Hands on each line of a head, from `start`, with its name in small letters. The head ends without a blank line. */
+export function eachHeader(head: string, start: number, take: (name: string, value: string) => void): void {
+  if (NOT_IN_A_HEAD.test(head)) throw new BrokenMessage('the head has a character that is not allowed')
+  for (let from = start; from < head.length;) {
+    const lineEnd = head.indexOf('\r\n', from)
+    const end = lineEnd < 0 ? head.length : lineEnd
+    const colon = head.indexOf(':', from)
+    const name = colon < 0 || colon > end ? '' : head.slice(from, colon).toLowerCase()
+    if (!NAME.test(name)) throw new BrokenMessage('a line of the head is no header')
+    take(name, head.slice(colon + 1, end).trim())
+    from = end + 2
+  }
+}
+
+/** Whether these first bytes of a head can still become one. */
+export function mayBecomeHead(text: string): boolean {
+  return !NOT_IN_A_HEAD.test(text.endsWith('\r') ? text.slice(0, -1) : text)
+}
+
+export function readLength(text: string): BodyEnd {
+  if (!/^\d{1,15}$/.test(text)) throw new BrokenMessage(`the content length ${text} is no number`)
+  return { kind: 'length', length: Number(text) }
+}

@@ -1,0 +1,232 @@
+import type { Socket } from 'node:net'
+import { ApiError } from '../core/errors.ts'
+import { BLANK_LINE, BrokenMessage, mayBecomeHead } from '../core/http1/header-lines.ts'
+import type { Exchange, ExchangePlace } from './exchange.ts'
+import { IncomingRequest } from './wire/incoming-request.ts'
+import { KEEP_ALIVE_MS, OutgoingResponse } from './wire/outgoing-response.ts'
+import { readRequestHead, type RequestHead } from './wire/request-head.ts'
+
+/** What a connection needs of the listener that it belongs to. */
+export interface ConnectionOwner {
+  /** Counts the looks at all connections. */
+  readonly look: number
+  readonly limits: ConnectionLimits
+  /** Connections are to close when they are answered. */
+  readonly isDraining: boolean
+  open(request: IncomingRequest, response: OutgoingResponse, connection: CallerConnection): Exchange
+  serve(exchange: Exchange): void
+  /** Answers what could not be read, with `CallerConnection.close` or by the exchange that waits for it. */
+  refuse(error: ApiError, connection: CallerConnection): void
+  closed(connection: CallerConnection): void
+}
+
+/** Times as numbers of looks. */
+export interface ConnectionLimits {
+  readonly head: number
+  readonly request: number
+  readonly idle: number
+}
+
+export function limitsOf(requestMs: number, lookMs: number): ConnectionLimits {
+  // It may have begun just before a look.
+  const looks = (ms: number): number => Math.ceil(ms / lookMs) + 1
+  return { head: looks(Math.min(20_000, requestMs)), request: looks(requestMs), idle: looks(KEEP_ALIVE_MS) }
+}
+
+const MAX_HEAD_BYTES = 16_384
+/** Of a body that nobody takes yet, or of requests before their turn. */
+const MAX_WAITING_BYTES = 65_536
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+
+/**
+ * The connection of a caller. Its requests are answered one after the other: one that was sent before the answer to the
+ * last one waits until that has left.
+ */
+export class CallerConnection implements ExchangePlace {
+  readonly #socket: Socket
+  readonly #owner: ConnectionOwner
+  readonly address: string
+  /** What was read and not used, from `#at`. */
+  #bytes: Buffer | undefined
+  #at = 0
+  #request: IncomingRequest | undefined
+  #response: OutgoingResponse | undefined
+  exchange: Exchange | undefined
+  #isAdvancing = false
+  readonly #flow = (): void => this.#advance()
+  /** The look at which the request began to arrive, or the connection became idle. */
+  #since: number
+  /** Nothing more is read of it. */
+  #isClosing = false
+
+  constructor(socket: Socket, owner: ConnectionOwner) {
+    this.#socket = socket
+    this.#owner = owner
+    this.#since = owner.look
+    this.address = socket.remoteAddress ?? ''
+    socket
+      .on('data', (bytes: Buffer) => this.#take(bytes))
+      .on('drain', () => this.#response?.onTaken?.())
+      .on('end', () => this.#ended())
+      // What matters is that it closes.
+      .on('error', () => {})
+      .once('close', () => this.#closed())
+  }
+
+  /** Nothing of a request has come since the last answer. */
+  get isQuiet(): boolean {
+    return this.#request === undefined && this.#bytes === undefined
+  }
+
+  /** It has not been used yet. */
+  get isUnused(): boolean {
+    return this.#socket.bytesRead === 0
+  }
+
+  /** Closes it when what was written has left. */
+  close(lastBytes = ''): void {
+    this.#isClosing = true
+    this.#since = this.#owner.look
+    this.#socket.end(lastBytes, 'latin1')
+  }
+
+  /** Closes it when what was written has left, whether the caller has closed its side or not. */
+  closeSoon(): void {
+    this.#isClosing = true
+    this.#socket.destroySoon()
+  }
+
+  cut(): void {
+    this.#socket.destroy()
+  }
+
+  /** The answer has left. */
+  answered(exchange: Exchange): void {
+    if (exchange !== this.exchange) return
+    this.exchange = undefined
+    if (this.#isClosing) return
+    const isLast = !this.#response?.keepsAlive || (this.#owner.isDraining && !this.#bytes)
+    if (isLast) return this.closeSoon()
+    this.#request?.discard()
+    this.#next()
+    this.#advance()
+  }
+
+  /** Looks whether something takes too long. */
+  look(): void {
+    const age = this.#owner.look - this.#since
+    const { head, request, idle } = this.#owner.limits
+    if (this.#isClosing) {
+      if (age > head) this.cut()
+    } else if (this.#request) {
+      if (!this.#request.isComplete && age > request) this.#tooLate()
+    } else if (this.#bytes || this.isUnused) {
+      if (age > head) this.#tooLate()
+    } else if (age > idle) this.closeSoon()
+  }
+
+  #tooLate(): void {
+    this.#refuse(new ApiError('request_timeout', 'The request took too long to arrive.'))
+  }
+
+  #refuse(error: ApiError): void {
+    this.#isClosing = true
+    this.#since = this.#owner.look
+    this.#owner.refuse(error, this)
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#isClosing) return
+    if (this.isQuiet) this.#since = this.#owner.look
+    this.#bytes = this.#bytes ? Buffer.concat([this.#bytes.subarray(this.#at), bytes]) : bytes
+    this.#at = 0
+    this.#advance()
+  }
+
+  /** Uses what was read as far as it can be used now. */
+  #advance(): void {
+    if (this.#isAdvancing) return
+    this.#isAdvancing = true
+    try {
+      while (this.#bytes && !this.#isClosing && this.#step(this.#bytes));
+    } catch (error) {
+      if (error instanceof ApiError) this.#refuse(error)
+      else if (!(error instanceof BrokenMessage)) throw error
+      else this.#refuse(new ApiError('invalid_value', 'The request is not valid HTTP/1.1.'))
+    } finally {
+      this.#isAdvancing = false
+    }
+    const isFull = (this.#bytes?.length ?? 0) - this.#at > MAX_WAITING_BYTES && !this.#isClosing
+    if (isFull) this.#socket.pause()
+    else if (this.#socket.isPaused()) this.#socket.resume()
+  }
+
+  /** Returns whether more of it may be used. */
+  #step(bytes: Buffer): boolean {
+    const request = this.#request
+    if (!request) return this.#readHead(bytes)
+    if (request.isComplete || !request.isFlowing) return false
+    this.#use(bytes, request.read(bytes, this.#at))
+    this.#next()
+    return true
+  }
+
+  #readHead(bytes: Buffer): boolean {
+    let from = this.#at
+    while (bytes[from] === CARRIAGE_RETURN || bytes[from] === LINE_FEED) from++
+    const end = bytes.indexOf(BLANK_LINE, from, 'latin1')
+    if ((end < 0 ? bytes.length : end) - from > MAX_HEAD_BYTES) {
+      throw new ApiError('request_too_large', 'The request headers are too large.')
+    }
+    if (end < 0) {
+      if (!mayBecomeHead(bytes.toString('latin1', from))) throw new BrokenMessage('this is no head')
+      this.#use(bytes, from)
+      return false
+    }
+    const head = readRequestHead(bytes.toString('latin1', from, end))
+    this.#use(bytes, end + BLANK_LINE.length)
+    this.#begin(head)
+    return true
+  }
+
+  #begin(head: RequestHead): void {
+    const request = new IncomingRequest(head, this.address, this.#flow)
+    const response = new OutgoingResponse(this.#socket, head)
+    this.#request = request
+    this.#response = response
+    if (head.isNew && !request.isComplete && !this.#bytes && head.headers['expect']?.toLowerCase() === '100-continue') {
+      this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+    }
+    this.exchange = this.#owner.open(request, response, this)
+    this.#owner.serve(this.exchange)
+  }
+
+  /** Everything before `end` has been used. */
+  #use(bytes: Buffer, end: number): void {
+    this.#at = end
+    if (end < bytes.length) return
+    this.#bytes = undefined
+    this.#at = 0
+  }
+
+  /** The next request may begin if the last one was read and answered. */
+  #next(): void {
+    if (this.exchange || !this.#request?.isComplete) return
+    this.#request = undefined
+    this.#response = undefined
+    this.#since = this.#owner.look
+  }
+
+  /** The caller sends nothing more, which is how it says that it has gone. */
+  #ended(): void {
+    if (this.exchange && !this.exchange.isOver) this.cut()
+  }
+
+  #closed(): void {
+    this.#owner.closed(this)
+    this.#isClosing = true
+    this.#request?.cut()
+    this.exchange?.leave()
+  }
+}
