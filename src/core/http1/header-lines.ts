@@ -8,6 +8,9 @@ export const NO_BODY: BodyEnd = { kind: 'length', length: 0 }
 export const CHUNKED: BodyEnd = { kind: 'chunked' }
 export const BLANK_LINE = '\r\n\r\n'
 
+const SPACE = 0x20
+const TAB = 0x09
+
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** Control characters, and half an end of a line. Either may mean something else to the next server on the way. */
 // oxlint-disable-next-line no-control-regex
@@ -22,9 +25,21 @@ export function eachHeader(head: string, start: number, take: (name: string, val
     const colon = head.indexOf(':', from)
     const name = colon < 0 || colon > end ? '' : head.slice(from, colon).toLowerCase()
     if (!NAME.test(name)) throw new BrokenMessage('a line of the head is no header')
-    take(name, head.slice(colon + 1, end).trim())
+    take(name, valueIn(head, colon + 1, end))
     from = end + 2
   }
+}
+
+/** Without the spaces and tabs around it. (`trim` would also remove a byte that another server takes for a part of it.) */
+function valueIn(head: string, start: number, end: number): string {
+  let [from, to] = [start, end]
+  while (from < to && isBlank(head.charCodeAt(from))) from++
+  while (from < to && isBlank(head.charCodeAt(to - 1))) to--
+  return head.slice(from, to)
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB
 }
 
 /** Whether these first bytes of a head can still become one. */
