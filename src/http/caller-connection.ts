@@ -4,6 +4,7 @@ import { BLANK_LINE, BrokenMessage, mayBecomeHead } from '../core/http1/header-l
 import type { Exchange, ExchangePlace } from './exchange.ts'
 import { IncomingRequest } from './wire/incoming-request.ts'
 import { KEEP_ALIVE_MS, OutgoingResponse } from './wire/outgoing-response.ts'
+import { readInPlace } from './wire/read-in-place.ts'
 import { readRequestHead, type RequestHead } from './wire/request-head.ts'
 
 /** What a connection needs of the listener that it belongs to. */
@@ -60,13 +61,12 @@ export class CallerConnection implements ExchangePlace {
   /** Nothing more is read of it. */
   #isClosing = false
 
-  constructor(socket: Socket, owner: ConnectionOwner) {
-    this.#socket = socket
+  constructor(accepted: Socket, owner: ConnectionOwner) {
+    this.#socket = readInPlace(accepted, (bytes) => this.#take(bytes))
     this.#owner = owner
     this.#since = owner.look
-    this.address = socket.remoteAddress ?? ''
-    socket
-      .on('data', (bytes: Buffer) => this.#take(bytes))
+    this.address = this.#socket.remoteAddress ?? ''
+    this.#socket
       .on('drain', () => this.#response?.onTaken?.())
       .on('end', () => this.#ended())
       // What matters is that it closes.
@@ -142,6 +142,11 @@ export class CallerConnection implements ExchangePlace {
     this.#bytes = this.#bytes ? Buffer.concat([this.#bytes.subarray(this.#at), bytes]) : bytes
     this.#at = 0
     this.#advance()
+    // Their place is needed for the next read.
+    if (this.#bytes === bytes) {
+      this.#bytes = Buffer.from(bytes.subarray(this.#at))
+      this.#at = 0
+    }
   }
 
   /** Uses what was read as far as it can be used now. */

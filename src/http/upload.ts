@@ -141,7 +141,7 @@ function eachChunk(exchange: Exchange, take: (chunk: Buffer) => Promise<void>): 
     request.take({
       data(chunk) {
         request.pause()
-        taken = take(chunk)
+        taken = take(Buffer.from(chunk))
         taken.then(() => request.resume(), reject)
       },
       // The end may arrive while the last chunk is still being written.

@@ -3,6 +3,7 @@ import type { RequestHead, RequestHeaders } from './request-head.ts'
 
 /** Takes the body of a request. */
 export interface BodyTaker {
+  /** The chunk is valid until this returns. */
   data(chunk: Buffer): void
   end(): void
   /** The connection closed before the end. */
