@@ -1,7 +1,7 @@
-import type { AddressInfo, Server } from 'node:net'
+import { createServer, type AddressInfo, type ListenOptions, type Server, type Socket } from 'node:net'
 
-/** Opens the way by which connections come to a server: it gets each of them as an event. */
-export type OpenPort = (server: Server, host: string, port: number) => Promise<OpenPortHandle>
+/** Opens the way by which connections come. */
+export type OpenPort = (take: (socket: Socket) => void, host: string, port: number) => Promise<OpenPortHandle>
 
 export interface OpenPortHandle {
   readonly port: number
@@ -18,15 +18,43 @@ export const WAITING_CONNECTIONS = 4096
 /** TCP itself then detects a peer that vanished silently, within about 15 s. */
 export const noticeVanished = { keepAlive: true, keepAliveInitialDelay: 5000 }
 
+/**
+ * Node takes one connection of a listening socket in a turn of its event loop, and a turn takes 20 ms while hundreds of
+ * streams are served. With one socket, new callers would wait for seconds. Linux spreads connections over all sockets
+ * that share a port.
+ */
+const LISTENING_SOCKETS = process.platform === 'linux' ? 16 : 1
+
 /** A port of this process alone. */
-export const openOwnPort: OpenPort = async (server, host, port) => {
-  await new Promise<void>((resolve, reject) => {
+export const openOwnPort: OpenPort = async (take, host, port) => {
+  const reusePort = LISTENING_SOCKETS > 1
+  // Sockets that share a port would share it with another service of the same user, too.
+  if (reusePort && port !== 0) await closed(await listening(take, { host, port }))
+  const servers: Server[] = []
+  const close = (): void => servers.forEach((server) => server.close())
+  let opened = port
+  try {
+    while (servers.length < LISTENING_SOCKETS) {
+      const server = await listening(take, { host, port: opened, reusePort, backlog: WAITING_CONNECTIONS })
+      servers.push(server)
+      opened = (server.address() as AddressInfo).port
+    }
+  } catch (error) {
+    close()
+    throw error
+  }
+  return { port: opened, close }
+}
+
+function listening(take: (socket: Socket) => void, options: ListenOptions): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer({ ...noticeVanished, noDelay: true }, take)
     // It stays: a connection that cannot be accepted must not end this process.
     server.on('error', reject)
-    server.listen({ port, host, backlog: WAITING_CONNECTIONS }, resolve)
+    server.listen(options, () => resolve(server))
   })
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () => void server.close(),
-  }
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
 }

@@ -1,10 +1,9 @@
-import { createServer, type Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import { CallerConnection, limitsOf, type ConnectionOwner } from './caller-connection.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
-import { noticeVanished, openOwnPort, type OpenPort } from './port.ts'
+import { openOwnPort, type OpenPort } from './port.ts'
 import { newRequestId } from './request-id.ts'
 import type { IncomingRequest } from './wire/incoming-request.ts'
 
@@ -94,13 +93,6 @@ export async function listen(
     },
   }
 
-  const server = createServer({ ...noticeVanished, noDelay: true })
-  server.on('connection', (socket: Socket) => connections.add(new CallerConnection(socket, owner)))
-  const looking = setInterval(() => {
-    owner.look++
-    for (const connection of connections) connection.look()
-  }, lookMs).unref()
-
   async function serve(exchange: Exchange): Promise<void> {
     let failure: unknown
     try {
@@ -150,7 +142,11 @@ export async function listen(
     connection.close(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 
-  const opened = await openPort(server, host, port)
+  const opened = await openPort((socket) => connections.add(new CallerConnection(socket, owner)), host, port)
+  const looking = setInterval(() => {
+    owner.look++
+    for (const connection of connections) connection.look()
+  }, lookMs).unref()
 
   /** While draining, a connection closes after its next response. */
   function drain(): void {

@@ -1,4 +1,4 @@
-import { Socket, type Server } from 'node:net'
+import { Socket } from 'node:net'
 import { openOwnPort, WAITING_CONNECTIONS, type OpenPort } from '../http/port.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
@@ -8,9 +8,9 @@ export function portOf(worker: number | undefined): OpenPort {
 }
 
 /** A port that belongs to the process that started this worker, which hands its connections over. */
-const openHandedPort: OpenPort = async (server, host, port) => {
+const openHandedPort: OpenPort = async (take, host, port) => {
   const opened = Promise.withResolvers<number>()
-  const connections = handedConnections(server)
+  const connections = handedConnections(take)
   process.on('message', (message: ToWorker, socket: unknown) => {
     switch (message.tell) {
       case 'listening':
@@ -27,7 +27,10 @@ const openHandedPort: OpenPort = async (server, host, port) => {
   return { port: await opened.promise, close: connections.close }
 }
 
-function handedConnections(server: Server): { offered(offer: number, socket?: Socket): void; close(): void } {
+function handedConnections(take: (socket: Socket) => void): {
+  offered(offer: number, socket?: Socket): void
+  close(): void
+} {
   let open = 0
   let lastOffer = 0
   let isLeaving = false
@@ -60,7 +63,7 @@ function handedConnections(server: Server): { offered(offer: number, socket?: So
       // It was closed before it could be sent.
       if (!socket) return
       socket.once('close', ended)
-      server.emit('connection', socket)
+      take(socket)
     },
     close() {
       if (isLeaving) return
