@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 import { ApiError } from '../core/errors.ts'
-import { BLANK_LINE, BrokenMessage, mayBecomeHead } from '../core/http1/header-lines.ts'
+import { afterBlankLines, BLANK_LINE, BrokenMessage, mayBecomeHead } from '../core/http1/header-lines.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
 import type { Exchange, ExchangePlace } from './exchange.ts'
 import { IncomingRequest } from './wire/incoming-request.ts'
-import { KEEP_ALIVE_MS, OutgoingResponse } from './wire/outgoing-response.ts'
+import { OutgoingResponse } from './wire/outgoing-response.ts'
 import { readInPlace } from './wire/read-in-place.ts'
 import { readRequestHead, type RequestHead } from './wire/request-head.ts'
 
@@ -21,24 +22,9 @@ export interface ConnectionOwner {
   closed(connection: CallerConnection): void
 }
 
-/** Times as numbers of looks. */
-export interface ConnectionLimits {
-  readonly head: number
-  readonly request: number
-  readonly idle: number
-}
-
-export function limitsOf(requestMs: number, lookMs: number): ConnectionLimits {
-  // It may have begun just before a look.
-  const looks = (ms: number): number => Math.ceil(ms / lookMs) + 1
-  return { head: looks(Math.min(20_000, requestMs)), request: looks(requestMs), idle: looks(KEEP_ALIVE_MS) }
-}
-
 const MAX_HEAD_BYTES = 16_384
 /** Of a body that nobody takes yet, or of requests before their turn. */
 const MAX_WAITING_BYTES = 65_536
-const CARRIAGE_RETURN = 0x0d
-const LINE_FEED = 0x0a
 
 /**
  * The connection of a caller. Its requests are answered one after the other: one that was sent before the answer to the
@@ -55,6 +41,7 @@ export class CallerConnection implements ExchangePlace {
   #response: OutgoingResponse | undefined
   exchange: Exchange | undefined
   #isAdvancing = false
+  #isResting = false
   readonly #flow = (): void => this.#advance()
   /** The look at which the request began to arrive, or the connection became idle. */
   #since: number
@@ -84,11 +71,12 @@ export class CallerConnection implements ExchangePlace {
     return this.#socket.bytesRead === 0
   }
 
-  /** Closes it when what was written has left. */
+  /** Closes our side. What comes is discarded until the caller closes its own: one that still sends would lose the answer. */
   close(lastBytes = ''): void {
     this.#isClosing = true
     this.#since = this.#owner.look
     this.#socket.end(lastBytes, 'latin1')
+    this.#socket.resume()
   }
 
   /** Closes it when what was written has left, whether the caller has closed its side or not. */
@@ -107,7 +95,7 @@ export class CallerConnection implements ExchangePlace {
     this.exchange = undefined
     if (this.#isClosing) return
     const isLast = !this.#response?.keepsAlive || (this.#owner.isDraining && !this.#bytes)
-    if (isLast) return this.closeSoon()
+    if (isLast) return this.#request?.isComplete ? this.closeSoon() : this.close()
     this.#request?.discard()
     this.#next()
     this.#advance()
@@ -120,7 +108,8 @@ export class CallerConnection implements ExchangePlace {
     if (this.#isClosing) {
       if (age > head) this.cut()
     } else if (this.#request) {
-      if (!this.#request.isComplete && age > request) this.#tooLate()
+      // The caller is not to blame for a body that nobody takes.
+      if (!this.#request.isComplete && this.#request.isFlowing && age > request) this.#tooLate()
     } else if (this.#bytes || this.isUnused) {
       if (age > head) this.#tooLate()
     } else if (age > idle) this.closeSoon()
@@ -131,6 +120,8 @@ export class CallerConnection implements ExchangePlace {
   }
 
   #refuse(error: ApiError): void {
+    // It is the rest of a request that has been answered. Another answer would be taken for that to the next one.
+    if (this.#request && !this.exchange) return this.close()
     this.#isClosing = true
     this.#since = this.#owner.look
     this.#owner.refuse(error, this)
@@ -138,7 +129,10 @@ export class CallerConnection implements ExchangePlace {
 
   #take(bytes: Buffer): void {
     if (this.#isClosing) return
-    if (this.isQuiet) this.#since = this.#owner.look
+    if (this.isQuiet) {
+      if (afterBlankLines(bytes, 0) === bytes.length) return
+      this.#since = this.#owner.look
+    }
     this.#bytes = this.#bytes ? Buffer.concat([this.#bytes.subarray(this.#at), bytes]) : bytes
     this.#at = 0
     this.#advance()
@@ -154,7 +148,7 @@ export class CallerConnection implements ExchangePlace {
     if (this.#isAdvancing) return
     this.#isAdvancing = true
     try {
-      while (this.#bytes && !this.#isClosing && this.#step(this.#bytes));
+      while (this.#bytes && !this.#isClosing && !this.#isResting && this.#step(this.#bytes));
     } catch (error) {
       if (error instanceof ApiError) this.#refuse(error)
       else if (!(error instanceof BrokenMessage)) throw error
@@ -178,8 +172,7 @@ export class CallerConnection implements ExchangePlace {
   }
 
   #readHead(bytes: Buffer): boolean {
-    let from = this.#at
-    while (bytes[from] === CARRIAGE_RETURN || bytes[from] === LINE_FEED) from++
+    const from = afterBlankLines(bytes, this.#at)
     const end = bytes.indexOf(BLANK_LINE, from, 'latin1')
     if ((end < 0 ? bytes.length : end) - from > MAX_HEAD_BYTES) {
       throw new ApiError('request_too_large', 'The request headers are too large.')
@@ -221,11 +214,24 @@ export class CallerConnection implements ExchangePlace {
     this.#request = undefined
     this.#response = undefined
     this.#since = this.#owner.look
+    // While draining, there is only one more, and the listener waits for nothing that has not begun.
+    if (this.#bytes && !this.#owner.isDraining) this.#rest()
+  }
+
+  /** Other callers get their turn before the next request that has already come. */
+  #rest(): void {
+    this.#isResting = true
+    setImmediate(() => {
+      this.#isResting = false
+      this.#advance()
+    })
   }
 
   /** The caller sends nothing more, which is how it says that it has gone. */
   #ended(): void {
     if (this.exchange && !this.exchange.isOver) this.cut()
+    // It would not get the answers.
+    else this.#bytes = undefined
   }
 
   #closed(): void {

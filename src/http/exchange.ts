@@ -73,11 +73,6 @@ export class Exchange implements Reply {
     return this.#response.isBegun
   }
 
-  /** Whether the connection closes after the reply, as the caller or the protocol wants it. */
-  get closesAfterReply(): boolean {
-    return !this.#response.keepsAlive
-  }
-
   onGone(listener: () => void): () => void {
     if (this.isGone) listener()
     else this.#goneListeners.push(listener)

@@ -1,11 +1,11 @@
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
-import { CallerConnection, limitsOf, type ConnectionOwner } from './caller-connection.ts'
+import { CallerConnection, type ConnectionOwner } from './caller-connection.ts'
+import { limitsOf } from './connection-limits.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { openOwnPort, type OpenPort } from './port.ts'
 import { newRequestId } from './request-id.ts'
-import type { IncomingRequest } from './wire/incoming-request.ts'
 
 /** What a listener serves. */
 export interface Application {
@@ -35,7 +35,6 @@ export interface Listener {
 const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
-const DISCARD_MS = 10_000
 /** How long a connection that was made just before a shutdown has for its first request, which may be on its way. */
 const FIRST_REQUEST_MS = 500
 
@@ -113,16 +112,12 @@ export async function listen(
   const look = (address: string): Promise<RateView | undefined> => application.look(address).catch(() => undefined)
 
   /** Returns the failure to log, if there is one. */
-  async function replyWithError(exchange: Exchange, error: unknown): Promise<unknown> {
+  async function replyWithError(exchange: Exchange, error: unknown, headers = {}): Promise<unknown> {
     const known = error instanceof ApiError
     const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
     exchange.rate ??= await look(exchange.address)
-    // Once closed, the connection would lose the reply to a caller that is still sending.
-    if (reply.code === 'request_too_large' && exchange.closesAfterReply) await discardRest(exchange.request)
-    if (!exchange.hasReplied) {
-      const headers = reply.code === 'request_timeout' ? CLOSE_HEADER : {}
-      exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
-    } else if (!exchange.isOver) exchange.cut()
+    if (!exchange.hasReplied) exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
+    else if (!exchange.isOver) exchange.cut()
     return known ? error.cause : error
   }
 
@@ -130,7 +125,7 @@ export async function listen(
   async function refuse(refusal: ApiError, connection: CallerConnection): Promise<void> {
     const { exchange } = connection
     if (exchange && !exchange.hasReplied) {
-      await replyWithError(exchange, refusal)
+      await replyWithError(exchange, refusal, CLOSE_HEADER)
       // This tells whoever still waits for the body.
       exchange.request.cut()
       connection.close()
@@ -204,14 +199,4 @@ function rawReply(error: ApiError, headers: Record<string, string>): string {
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${error.status} ${error.code}\r\n${lines.join('')}\r\n${body}`
-}
-
-/** Reads what is left of a body. A caller that is slow to send it is not waited for. */
-async function discardRest(request: IncomingRequest): Promise<void> {
-  if (request.isComplete) return
-  const over = Promise.withResolvers<void>()
-  const timer = setTimeout(over.resolve, DISCARD_MS)
-  request.take({ data() {}, end: over.resolve, cut: over.resolve })
-  await over.promise
-  clearTimeout(timer)
 }

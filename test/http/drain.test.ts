@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { listen, type Application } from '../../src/http/server.ts'
 import { rawClient } from '../support/raw-client.ts'
-import { within } from '../support/waiting.ts'
+import { gate, within } from '../support/waiting.ts'
 
 const application: Application = {
   answer: async (exchange) => exchange.sendJson('{}'),
@@ -28,6 +28,31 @@ describe('a listener that drains', () => {
     begun.send('\r\n')
     await within(10_000, 'the other one closes', begun.closed())
     assert.match(begun.received, /^HTTP\/1\.1 503 [^]*"service_unavailable"/)
+  })
+
+  it('answers a request that came before the answer to the last one, and closes then', async (t) => {
+    const held = gate()
+    const listener = await listen(
+      {
+        ...application,
+        async answer(exchange) {
+          exchange.openAnswer('text/plain', {})
+          exchange.write('begun')
+          await held.opened
+          exchange.end('')
+        },
+      },
+      '127.0.0.1',
+      0,
+    )
+    t.after(() => listener.close(0))
+    const client = await rawClient(`http://127.0.0.1:${listener.address.port}`)
+    client.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
+    await client.sees('begun')
+    const closed = listener.close(10_000)
+    held.open()
+    await within(10_000, 'the connection closes', Promise.all([client.closed(), closed]))
+    assert.deepEqual(client.received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 503'])
   })
 
   it('answers the first request of a connection that was made just before, and closes one that sends nothing', async () => {

@@ -10,6 +10,8 @@ export const BLANK_LINE = '\r\n\r\n'
 
 const SPACE = 0x20
 const TAB = 0x09
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** Control characters, and half an end of a line. Either may mean something else to the next server on the way. */
@@ -50,4 +52,11 @@ export function mayBecomeHead(text: string): boolean {
 export function readLength(text: string): BodyEnd {
   if (!/^\d{1,15}$/.test(text)) throw new BrokenMessage(`the content length ${text} is no number`)
   return { kind: 'length', length: Number(text) }
+}
+
+/** Where the first line with anything in it begins, from `start`. */
+export function afterBlankLines(bytes: Buffer, start: number): number {
+  let at = start
+  while (bytes[at] === CARRIAGE_RETURN || bytes[at] === LINE_FEED) at++
+  return at
 }

@@ -1,0 +1,162 @@
+import type { Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { openOwnPort } from '../../src/http/port.ts'
+import { listen, type Listener, type ListenOptions } from '../../src/http/server.ts'
+import { rawClient, type RawClient } from './raw-client.ts'
+import { eventually } from './waiting.ts'
+
+/** A listener whose answers a test gives, and a caller of it. */
+export interface WireStage {
+  readonly listener: Listener
+  readonly client: RawClient
+  /** Everything that was asked for, in order. */
+  readonly asked: readonly string[]
+  /** How many exchanges have ended. */
+  readonly ended: number
+  /** Another caller. */
+  call(): Promise<RawClient>
+  /** The service's end of the first caller's connection. */
+  readonly far: FarEnd
+  /** Resolves when the service has read this from the first caller, in one piece. */
+  arrives(text: string): Promise<void>
+}
+
+export interface FarEnd {
+  readonly isClosed: boolean
+  /** Whether the service wants more. */
+  readonly isReading: boolean
+  readonly bytesRead: number
+}
+
+type Answer = (exchange: Exchange) => Promise<void> | void
+
+export async function wireStage(
+  t: TestContext,
+  answer: Answer = echo,
+  options: Partial<ListenOptions> = {},
+): Promise<WireStage> {
+  const ends: FarEnd[] = []
+  const asked: string[] = []
+  let ended = 0
+  const listener = await listen(
+    {
+      answer(exchange) {
+        asked.push(`${exchange.method} ${exchange.request.target}`)
+        // A test that fails must not leave it waiting.
+        const gone = new Promise<void>((resolve) => exchange.onGone(resolve))
+        return Promise.race([answer(exchange), gone])
+      },
+      look: async () => undefined,
+      headers: () => ({ 'X-Ours': 'yes' }),
+      over: () => void ended++,
+    },
+    '127.0.0.1',
+    0,
+    {
+      openPort(take, host, port) {
+        const watched = (socket: Socket): void => {
+          ends.push(farEnd(socket))
+          take(socket)
+        }
+        return openOwnPort(watched, host, port)
+      },
+      ...options,
+    },
+  )
+  const clients: RawClient[] = []
+  t.after(async () => {
+    for (const client of clients) client.leave()
+    await eventually('all have left', () => ends.every(({ isClosed }) => isClosed))
+    await listener.close(0)
+  })
+  const call = async (): Promise<RawClient> => {
+    const client = await rawClient(`http://127.0.0.1:${listener.address.port}`)
+    // What is sent in pieces arrives in pieces.
+    client.socket.setNoDelay(true)
+    clients.push(client)
+    await eventually('it is accepted', () => ends.length === clients.length)
+    return client
+  }
+  const client = await call()
+  const [far] = ends
+  if (!far) throw new Error('nothing was accepted')
+  return {
+    listener,
+    client,
+    asked,
+    get ended() {
+      return ended
+    },
+    call,
+    far,
+    async arrives(text) {
+      const until = far.bytesRead + text.length
+      client.socket.write(text, 'latin1')
+      while (far.bytesRead < until && !far.isClosed) await nextTurn()
+    },
+  }
+}
+
+/** The socket may be replaced by another one with the same handle. */
+function farEnd(socket: Socket): FarEnd {
+  const { _handle: handle } = socket as unknown as {
+    _handle: { readonly bytesRead: number; readonly reading: boolean }
+  }
+  return {
+    get isClosed() {
+      return socket.destroyed
+    },
+    get isReading() {
+      return handle.reading
+    },
+    get bytesRead() {
+      return handle.bytesRead
+    },
+  }
+}
+
+/** Says what was asked for, and with what body. */
+export async function echo(exchange: Exchange): Promise<void> {
+  exchange.sendJson(JSON.stringify([exchange.method, exchange.request.target, await bodyOf(exchange)]))
+}
+
+/** The body, one character a byte. */
+export async function bodyOf({ request }: Exchange): Promise<string> {
+  let body = ''
+  await new Promise<void>((resolve, reject) =>
+    request.take({
+      data: (chunk) => (body += chunk.toString('latin1')),
+      end: resolve,
+      cut: () => reject(new Error('the body was cut off')),
+    }),
+  )
+  return body
+}
+
+/** What a client sees of an answer with a known length. */
+export interface SeenAnswer {
+  readonly status: number
+  readonly head: string
+  readonly body: string
+}
+
+/** The whole answers at the start of these bytes. All of them have a length. */
+export function answersIn(received: string): SeenAnswer[] {
+  const answers: SeenAnswer[] = []
+  for (let from = 0; ;) {
+    const end = received.indexOf('\r\n\r\n', from)
+    const head = received.slice(from, end)
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1])
+    if (end < 0 || !(end + 4 + length <= received.length)) return answers
+    from = end + 4 + length
+    answers.push({ status: Number(head.slice(9, 12)), head, body: received.slice(end + 4, from) })
+  }
+}
+
+/** Waits for that many answers, and for no more than them. */
+export async function answersTo(client: RawClient, count: number): Promise<SeenAnswer[]> {
+  await eventually(`${count} answers`, () => answersIn(client.received).length >= count)
+  return answersIn(client.received)
+}
