@@ -73,7 +73,7 @@ describe('requests that come before the answer to the last one', () => {
       await stage.arrives(all.slice(cut))
       await answersTo(stage.client, seen.length * ++rounds)
     }
-    assert.deepEqual(bodies(stage), Array(rounds).fill(seen).flat())
+    assert.deepEqual(bodies(stage), Array.from({ length: rounds }, () => seen).flat())
   })
 
   it('wait until it has left, one after the other', async (t) => {
