@@ -5,7 +5,7 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { openOwnPort } from '../../src/http/port.ts'
 import { listen, type Listener, type ListenOptions } from '../../src/http/server.ts'
 import { rawClient, type RawClient } from './raw-client.ts'
-import { eventually } from './waiting.ts'
+import { eventually, within } from './waiting.ts'
 
 /** A listener whose answers a test gives, and a caller of it. */
 export interface WireStage {
@@ -69,7 +69,7 @@ export async function wireStage(
   t.after(async () => {
     for (const client of clients) client.leave()
     await eventually('all have left', () => ends.every(({ isClosed }) => isClosed))
-    await listener.close(0)
+    await within(10_000, 'the listener closes', listener.close(0))
   })
   const call = async (): Promise<RawClient> => {
     const client = await rawClient(`http://127.0.0.1:${listener.address.port}`)

@@ -15,7 +15,8 @@ export interface RequestHead {
   readonly keepsAlive: boolean
 }
 
-const REQUEST_LINE = /^([A-Z-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/
+/** The target is a path, `*`, or an address as a proxy gets it. */
+const REQUEST_LINE = /^([A-Z-]+) ((?:[/*]|[A-Za-z]+:\/\/)[\x21-\x7e]*) HTTP\/1\.([01])$/
 const methods: ReadonlySet<string> = new Set(METHODS)
 /** Of these, the first one counts. */
 const SINGLE: ReadonlySet<string> = new Set(['authorization', 'content-type', 'host', 'referer', 'user-agent'])
