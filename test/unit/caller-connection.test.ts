@@ -21,6 +21,17 @@ async function heardOf(stage: WireStage): Promise<void> {
   await other.closed()
 }
 
+/** Counts how many readers of a body have heard that it was cut off. */
+function toldOfTheEnd(): { answer(exchange: Exchange): Promise<void>; told(): number } {
+  let count = 0
+  const answer = (exchange: Exchange): Promise<void> =>
+    echo(exchange).catch((error: unknown) => {
+      count++
+      throw error
+    })
+  return { answer, told: () => count }
+}
+
 const bodies = (stage: WireStage): unknown[] =>
   answersIn(stage.client.received).map(({ body }) => JSON.parse(body) as unknown)
 
@@ -376,7 +387,8 @@ describe('bytes that are no request', () => {
     ['trailers without end', `${post}0\r\n${'Name: x\r\n'.repeat(8000)}`, 400, 'invalid_value'],
   ] as const) {
     it(`get one answer in our form, and the connection closes: ${what}`, async (t) => {
-      const stage = await wireStage(t, echo, { requestMs: 100, lookMs: 20 })
+      const { answer, told } = toldOfTheEnd()
+      const stage = await wireStage(t, answer, { requestMs: 100, lookMs: 20 })
       stage.client.socket.write(Buffer.from(bytes, 'latin1'))
       await stage.client.sees('"code"')
       // What comes now is neither served nor answered.
@@ -396,6 +408,7 @@ describe('bytes that are no request', () => {
       assert.match(head, /\r\nX-Request-Id: \S+\r\n/)
       assert.deepEqual(stage.asked.slice(1), [])
       await eventually('nothing is left of it', () => stage.ended === stage.asked.length)
+      assert.equal(told(), stage.asked.length)
     })
   }
 
@@ -448,13 +461,15 @@ describe('a caller that closes its side', () => {
   })
 
   it('in the middle of a body is told to whoever reads it', async (t) => {
-    const stage = await wireStage(t)
+    const { answer, told } = toldOfTheEnd()
+    const stage = await wireStage(t, answer)
     stage.client.send(lengthed.slice(0, -3))
     await eventually('it has begun', () => stage.asked.length === 1)
     stage.client.socket.end()
     await stage.client.closed()
     await eventually('nothing is left of it', () => stage.ended === 1)
     assert.equal(stage.client.received, '')
+    assert.equal(told(), 1)
   })
 
   it('gets the rest of an answer that is complete, and nothing of what it asked for after it', async (t) => {

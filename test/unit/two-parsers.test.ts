@@ -38,7 +38,7 @@ interface Side {
 async function nodeSide(t: TestContext): Promise<Side> {
   const side: Side = { port: 0, outcome: { requests: [], isRefused: false } }
   const server = createServer({ requireHostHeader: false, maxHeaderSize: 16_384 })
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
     const { outcome } = side
     let body = ''
     request.on('data', (chunk: Buffer) => (body += chunk.toString('latin1'))).on('error', () => {})
