@@ -87,22 +87,15 @@ export default [
   {
     name: 'reader-of-a-download-never-cut-off',
     file: 'src/http/exchange.ts',
-    find: 'if (!flowing) this.#awaitReader(this.#response.writableLength)',
+    find: 'if (!flowing) this.#awaitReader(this.#response.unsent)',
     replace: '',
     tests: ['http/slow-readers'],
   },
   {
     name: 'reader-of-the-last-bytes-never-cut-off',
     file: 'src/http/exchange.ts',
-    find: 'if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)\n    else this.#allTaken()',
-    replace: 'this.#allTaken()',
-    tests: ['http/slow-readers'],
-  },
-  {
-    name: 'reader-cut-off-before-its-turn-on-the-connection',
-    file: 'src/http/exchange.ts',
-    find: 'if (this.#response.socket) this.#startStall()\n    else',
-    replace: 'this.#startStall()\n    if (!this.#response.socket)',
+    find: '    this.#awaitReader(unsent)\n',
+    replace: '',
     tests: ['http/slow-readers'],
   },
   {

@@ -204,13 +204,6 @@ export default [
     tests: ['unit/hand-out', 'http/shared-port'],
   },
   {
-    name: 'worker-never-ends-slow-requests',
-    file: 'src/workers/handed-port.ts',
-    find: "        server.emit('listening')\n",
-    replace: '',
-    tests: ['http/shared-port'],
-  },
-  {
     name: 'worker-takes-the-same-connection-twice',
     file: 'src/workers/handed-port.ts',
     find: 'const isKnown = offer <= lastOffer',
@@ -241,8 +234,8 @@ export default [
   {
     name: 'drain-cuts-off-a-new-connection',
     file: 'src/http/server.ts',
-    find: 'if (length === 0 && isQuiet(socket) && !isUnused(socket)) socket.destroySoon()',
-    replace: 'if (length === 0 && isQuiet(socket)) socket.destroySoon()',
+    find: 'if (connection.isQuiet && !connection.isUnused) connection',
+    replace: 'if (connection.isQuiet) connection',
     tests: ['http/drain'],
   },
 ]

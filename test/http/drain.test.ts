@@ -53,6 +53,7 @@ describe('a listener that drains', () => {
     held.open()
     await within(10_000, 'the connection closes', Promise.all([client.closed(), closed]))
     assert.deepEqual(client.received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 503'])
+    assert.match(client.received, /HTTP\/1\.1 503 [^]*\r\nConnection: close\r\n/)
   })
 
   it('answers the first request of a connection that was made just before, and closes one that sends nothing', async () => {
