@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../../src/http/exchange.ts'
@@ -333,6 +334,18 @@ describe('an answer', () => {
       ['GET', '/2', ''],
     ])
     assert.match(answersIn(stage.client.received)[1]?.head ?? '', /\r\nConnection: close$/)
+  })
+
+  it('that is shorter or longer than it said closes the connection, so that no other is taken for a part of it', async (t) => {
+    for (const length of ['2', '5']) {
+      const stage = await wireStage(t, (exchange) =>
+        exchange.sendStream(Readable.from(['abc']), { 'Content-Length': length }),
+      )
+      stage.client.send(get('/1') + get('/2'))
+      await stage.client.closed()
+      assert.deepEqual(stage.asked, ['GET /1'])
+      assert.match(stage.client.received, /\r\n\r\nabc$/)
+    }
   })
 
   it('has no header with a line break: the caller gets a 500 instead', async (t) => {

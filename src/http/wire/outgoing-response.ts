@@ -22,6 +22,8 @@ export class OutgoingResponse {
   /** Sent with the first piece. */
   #head = ''
   #isChunked = false
+  /** Bytes of the announced length that are not written yet. */
+  #left = 0
   isBegun = false
   keepsAlive: boolean
   /** The caller has taken what was written. */
@@ -49,7 +51,10 @@ export class OutgoingResponse {
         if (NOT_IN_A_VALUE.test(value)) throw new Error(`The header ${name} has a character that is not allowed.`)
         if (name === 'Connection') keepsAlive &&= value !== 'close'
         else lines += `${name}: ${value}\r\n`
-        if (name === 'Content-Length') hasLength = true
+        if (name === 'Content-Length') {
+          hasLength = true
+          this.#left = Number(value)
+        }
       }
     }
     this.#hasNoBody ||= status === 204 || status === 304
@@ -68,15 +73,20 @@ export class OutgoingResponse {
   write(piece: string | Buffer): boolean {
     if (this.#hasNoBody || piece.length === 0) return true
     const head = this.#takeHead()
+    this.#left -= piece.length
     if (!this.#isChunked) return this.#send(head, piece, '')
     return this.#send(`${head}${piece.length.toString(16)}\r\n`, piece, '\r\n')
   }
 
   end(piece: string | Buffer): void {
     const head = this.#takeHead()
+    this.#left -= piece.length
     if (this.#hasNoBody) this.#send(head, '', '')
-    else if (!this.#isChunked) this.#send(head, piece, '')
-    else if (piece.length === 0) this.#send(head, '', '0\r\n\r\n')
+    else if (!this.#isChunked) {
+      this.#send(head, piece, '')
+      // The caller would wait for the rest, and take the next answer for it.
+      if (this.#left !== 0) this.keepsAlive = false
+    } else if (piece.length === 0) this.#send(head, '', '0\r\n\r\n')
     else this.#send(`${head}${piece.length.toString(16)}\r\n`, piece, '\r\n0\r\n\r\n')
   }
 
