@@ -54,7 +54,7 @@ try {
     target('Weir', weir.pid, weir.origin, `/api${path}`, { ...plain, authorization: `Bearer ${weir.key}` }),
   ]
   for (const stream of [false, true]) {
-    const able = await thatServe(targets, stream)
+    const able = await thatServe(targets, async (it) => void (await load(it, stream, 1, 'saturated')))
     for (const pace of ['paced', 'saturated'] as const) await compare(able, stream, pace)
   }
   const last = targets.at(-1)
@@ -66,26 +66,31 @@ try {
   bare.kill()
 }
 
-/** Another proxy may not take what this bench sends. Weir must. */
-async function thatServe(targets: readonly Target[], stream: boolean): Promise<readonly Target[]> {
+/** Another proxy may not take what this bench sends, or break off in the middle of it. Weir must not. */
+async function thatServe(
+  targets: readonly Target[],
+  use: (target: Target) => Promise<void>,
+): Promise<readonly Target[]> {
   const able: Target[] = []
   for (const target of targets) {
     try {
-      await load(target, stream, 1, 'saturated')
+      await use(target)
       able.push(target)
     } catch (error) {
-      if (target.name === 'Weir') throw error
-      console.log(`${(error as Error).message.slice(0, 200)}: left out.`)
+      if (target.name === 'Weir' || target.name === 'bare proxy') throw error
+      console.log(`${(error as Error).message.split('\n', 1)[0]?.slice(0, 200)}: left out.`)
     }
   }
   return able
 }
 
-async function compare(targets: readonly Target[], stream: boolean, pace: Pace): Promise<void> {
-  const samples = new Map(targets.map(({ name }) => [name, [] as { cpu: number; wall: number; latency: number }[]]))
-  for (const target of targets) await load(target, stream, requests, pace)
+async function compare(all: readonly Target[], stream: boolean, pace: Pace): Promise<void> {
+  const samples = new Map(all.map(({ name }) => [name, [] as { cpu: number; wall: number; latency: number }[]]))
+  let targets = await thatServe(all, async (target) => void (await load(target, stream, requests, pace)))
   for (let round = 0; round < ROUNDS; round++) {
-    for (const target of targets) samples.get(target.name)?.push(await load(target, stream, requests, pace))
+    targets = await thatServe(targets, async (target) => {
+      samples.get(target.name)?.push(await load(target, stream, requests, pace))
+    })
   }
   const how = pace === 'paced' ? `${RATE} per second` : `${AT_A_TIME} at a time`
   console.log(`\n${stream ? 'SSE, 64 tokens' : 'Whole answer'}: ${requests} requests × ${ROUNDS}, ${how}`)
@@ -148,15 +153,17 @@ async function load(target: Target, stream: boolean, count: number, pace: Pace) 
 
 async function paced(one: () => Promise<void>, count: number, started: number): Promise<void> {
   const running: Promise<void>[] = []
-  for (let sent = 0; sent < count;) {
+  const failures: unknown[] = []
+  for (let sent = 0; sent < count && failures.length === 0;) {
     const due = Math.min(count, Math.ceil(((performance.now() - started) / 1000) * RATE))
     while (sent < due) {
-      running.push(one())
+      running.push(one().catch((error: unknown) => void failures.push(error)))
       sent++
     }
     await sleep(1)
   }
   await Promise.all(running)
+  if (failures.length > 0) throw failures[0]
 }
 
 async function saturated(one: () => Promise<void>, count: number): Promise<void> {
@@ -167,5 +174,11 @@ async function saturated(one: () => Promise<void>, count: number): Promise<void>
       await one()
     }
   }
-  await Promise.all(Array.from({ length: AT_A_TIME }, caller))
+  const callers = Array.from({ length: AT_A_TIME }, caller)
+  await Promise.all(callers).catch(async (error: unknown) => {
+    // What the others still ask for would disturb the next measurement.
+    left = 0
+    await Promise.allSettled(callers)
+    throw error
+  })
 }
