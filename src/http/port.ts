@@ -28,8 +28,9 @@ const LISTENING_SOCKETS = process.platform === 'linux' ? 16 : 1
 /** A port of this process alone. */
 export const openOwnPort: OpenPort = async (take, host, port) => {
   const reusePort = LISTENING_SOCKETS > 1
-  // Sockets that share a port would share it with another service of the same user, too.
-  if (reusePort && port !== 0) await closed(await listening(take, { host, port }))
+  // Sockets that share a port would share it with another service of the same user, too. So it is claimed alone first; a
+  // caller who comes in that moment is sent away, because a server with connections does not close.
+  if (reusePort && port !== 0) await closed(await listening((socket) => socket.destroy(), { host, port }))
   const servers: Server[] = []
   const close = (): void => servers.forEach((server) => server.close())
   let opened = port

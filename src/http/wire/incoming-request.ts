@@ -70,19 +70,20 @@ export class IncomingRequest {
 
   /** Takes bytes of the body, from `start`. Returns where it stopped, which may be at the end of the body. */
   read(bytes: Buffer, start: number): number {
-    let [from, to, stop] = [start, 0, 0]
+    let from = start
+    let to = Math.min(bytes.length, start + this.#left)
+    let stop = to
     if (this.#chunks) {
       stop = this.#chunks.read(bytes, start, bytes.length)
       from = this.#chunks.from
       to = this.#chunks.to
       this.isComplete = this.#chunks.isOver
     } else {
-      stop = to = Math.min(bytes.length, start + this.#left)
       this.#left -= stop - start
       this.isComplete = this.#left === 0
     }
-    const taker = this.#taker
-    if (to > from) taker?.data(bytes.subarray(from, to))
+    if (to > from) this.#taker?.data(bytes.subarray(from, to))
+    // It may be another one now, who discards the rest.
     if (this.isComplete) this.#taker?.end()
     return stop
   }
