@@ -5,6 +5,7 @@ import { primaryGone, sayRunning, workerConfig, workerPlace } from '../workers/w
 import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from './command.ts'
 import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
 import { compileEarly } from './early-compilation.ts'
+import { collectOnceIdle } from './idle-memory.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
 import { stopSignal } from './stop-signal.ts'
 
@@ -47,7 +48,7 @@ first-api-key in the data directory.
 
 async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
   const service = await start(config, display)
-  const stopLooking = compileEarly(service.requestCount)
+  const cancels = [compileEarly(service.requestCount), collectOnceIdle(service.requestCount)]
   // From before anybody reads that it runs.
   const signalled = config.worker === undefined ? stopSignal() : Promise.race([stopSignal(), primaryGone()])
   // The first worker speaks for all.
@@ -55,7 +56,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   if (config.worker !== undefined) sayRunning()
   process.on('SIGHUP', () => service.reloadCatalog())
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
-  stopLooking()
+  for (const cancel of cancels) cancel()
   await service.stop()
   if (failure) throw failure
 }
