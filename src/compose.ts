@@ -62,7 +62,7 @@ export interface Service {
   readonly failed: Promise<Error>
   /** Resolves when somebody asked this replica to leave, and its requests have finished. */
   readonly drained: Promise<void>
-  /** The requests that are over, since the start. */
+  /** The requests that have come, since the start. */
   requestCount(): number
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
@@ -329,7 +329,7 @@ async function assemble(
     isUp: (model) => isUp(model, FIRST_WORKSPACE),
     failed: failed.promise,
     drained: draining.finished,
-    requestCount: telemetry.requestCount,
+    requestCount: publicListener.requestCount,
     reloadCatalog: reloads.files,
   }
 }

@@ -26,6 +26,8 @@ export interface Application {
 
 export interface Listener {
   readonly address: { readonly host: string; readonly port: number }
+  /** The requests that have come, since the start. */
+  requestCount(): number
   /** Accepts no new connections, and closes each open one after its next response. */
   drain(): void
   /** Resolves when every exchange has ended. Those still running after `ms` are cut off. */
@@ -63,6 +65,7 @@ export async function listen(
   const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
   const connections = new Set<CallerConnection>()
   const unusedOver = Promise.withResolvers<void>()
+  let requestCount = 0
   let live = 0
   let idle: (() => void) | undefined
   let noneLeft: (() => void) | undefined
@@ -81,6 +84,7 @@ export async function listen(
     isDraining: false,
     limits: limitsOf(requestMs, lookMs),
     open(request, response, connection) {
+      requestCount++
       live++
       return new Exchange(request, response, connection, exchangeListener)
     },
@@ -157,6 +161,7 @@ export async function listen(
 
   return {
     address: { host, port: opened.port },
+    requestCount: () => requestCount,
     drain,
     async close(ms) {
       const until = performance.now() + ms

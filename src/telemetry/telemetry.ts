@@ -31,8 +31,6 @@ export interface Telemetry {
     engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
   }): void
   requestOver(line: RequestLine, notes: RequestNotes, failure: unknown): void
-  /** The requests that are over, since the start. */
-  requestCount(): number
   settled(row: LedgerRow): void
   /** An engine generated more than a request allowed, or reported more than is possible. */
   pastLimit(row: LedgerRow): void
@@ -59,7 +57,6 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
   const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   const metrics = createMetrics()
   const requests = metrics.counter('weir_requests_total')
-  let requestCount = 0
   const rejections = metrics.counter('weir_rejections_total')
   const spendLimits = metrics.counter('weir_spend_limits_reached_total')
   const breaches = metrics.counter('weir_engine_breaches_total')
@@ -81,9 +78,7 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
 
   return {
     log,
-    requestCount: () => requestCount,
     requestOver(line, notes, failure) {
-      requestCount++
       requests.add(byStatus(line.status))
       if (notes.code !== undefined) rejections.add(byCode(notes.code))
       if (failure !== undefined) log.error({ ...line, ...notes, err: failure }, 'request failed')

@@ -99,6 +99,7 @@ describe('requests that come before the answer to the last one', () => {
       await eventually('the next one begins', () => stage.asked.length === index + 1)
       await nextTurn()
       assert.equal(stage.asked.length, index + 1)
+      assert.equal(stage.listener.requestCount(), index + 1, 'counted before it is answered')
       open()
       await answersTo(stage.client, index + 1)
     }
