@@ -9,7 +9,7 @@ export const EARLY_COMPILATION = {
 
 /** The calls before the last step, TurboFan. */
 export const LAST_STEP = 'invocation-count-for-turbofan'
-/** With fewer, some code is compiled too early and again. With 700, the compiler works for three seconds longer. */
+/** With fewer, some code is compiled too early and again. With 700, the compiler takes longer to get there. */
 export const CALLS_IN_A_RUSH = 250
 /** The code that each token takes gets there within a second, the rest when it has nearly paid. */
 export const CALLS_OTHERWISE = 4000
@@ -23,8 +23,8 @@ export const LOOK_MS = 100
 
 /**
  * V8 waits for some thousand calls, whatever the load is. Under a heavy one, a service would work with slow code, and
- * beside its own compiler, for the first ten seconds after its start; like this it is three, and a small request costs
- * two thirds in seconds 2 to 6. Under a light one, the compiler would cost half as much as the requests in this time.
+ * beside its own compiler, for the first ten seconds after its start; like this, four fifths are compiled after four, and a
+ * small request costs two thirds in seconds 2 to 6. Under a light one, the compiler would take a third of the CPU in this time.
  *
  * V8 counts down from the number that it found when it took the step before. So a service that is idle expects a rush:
  * a number that is lowered in the middle of one comes too late for the code that was called most.
