@@ -56,21 +56,23 @@ interface Wanted {
 }
 
 export async function openPriceBook(store: AccountStore, clock: Clock, changes: ChangeFeed): Promise<PriceBook> {
-  let current = new Map<string, Versions>()
+  /** By model, then by workspace; null for the list price. */
+  let current = new Map<string, Map<string | null, Versions>>()
   let firstAt = new Map<string, number>()
   const parsed = new WeakMap<PriceVersion, Rates>()
 
-  const address = (model: string, workspaceId: string | null): string => `${workspaceId ?? ''} ${model}`
+  function* everyPrice(): Generator<Versions, void> {
+    for (const workspaces of current.values()) yield* workspaces.values()
+  }
 
   async function reload(): Promise<void> {
     const prices = await store.priceVersions()
-    const latest = new Map<string, Map<string, PriceVersion>>()
+    const latest = new Map<string, Map<string | null, Map<string, PriceVersion>>>()
     for (const version of prices) {
       const { model, kind } = readPricedName(version.model)
-      const where = address(model, version.workspaceId)
-      const kinds = latest.get(where)
-      if (kinds) kinds.set(kind, version)
-      else latest.set(where, new Map([[kind, version]]))
+      const workspaces = latest.get(model) ?? new Map<string | null, Map<string, PriceVersion>>()
+      const kinds = workspaces.get(version.workspaceId) ?? new Map<string, PriceVersion>()
+      latest.set(model, workspaces.set(version.workspaceId, kinds.set(kind, version)))
     }
     current = latest
     firstAt = new Map(prices.toReversed().map((version) => [version.model, version.effectiveFrom]))
@@ -87,8 +89,9 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
   }
 
   function versionsFor(model: Model, workspaceId: string): Versions {
-    const own = current.get(address(model.id, workspaceId))
-    const versions = own?.get('')?.prices ? own : current.get(address(model.id, null))
+    const workspaces = current.get(model.id)
+    const own = workspaces?.get(workspaceId)
+    const versions = own?.get('')?.prices ? own : workspaces?.get(null)
     if (!versions) throw new Error(`${model.id} has no price version`)
     return versions
   }
@@ -103,7 +106,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
 
   /** The versions that are missing before a model has these prices; those that are gone end. */
   function changesTo({ model, workspaceId, lists }: Wanted): readonly NewPriceVersion[] {
-    const before = current.get(address(model, workspaceId))
+    const before = current.get(model)?.get(workspaceId)
     return writingOrder(lists, before).flatMap((kind) => {
       const [last, prices] = [before?.get(kind), lists.get(kind) ?? null]
       if (samePrices(last?.prices ?? null, prices)) return []
@@ -145,7 +148,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
         lists: new Map([['', { per_hour: perHour }]]),
       })),
     )
-    const ended = [...current.values()].flatMap((versions) => {
+    const ended = [...everyPrice()].flatMap((versions) => {
       const version = versions.get('')
       const isOver = version?.prices?.per_hour !== undefined && !reserved.has(version.model)
       return isOver ? [newVersion(version.model, null, null, version)] : []
@@ -158,7 +161,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
    * with today's time: otherwise rows would be older than their price.
    */
   async function repeatFuturePrices(): Promise<void> {
-    const future = [...current.values()]
+    const future = [...everyPrice()]
       .flatMap((versions) => [...versions.values()])
       .filter(({ effectiveFrom }) => effectiveFrom > clock.now())
     await store.addPriceVersions(
@@ -189,7 +192,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     },
     workspacePrices(workspaceId) {
       const own = new Map<string, ModelPrices>()
-      for (const versions of current.values()) {
+      for (const versions of everyPrice()) {
         const version = versions.get('')
         if (version?.workspaceId === workspaceId && version.prices) {
           own.set(version.model, asModelPrices(listsIn(versions)))

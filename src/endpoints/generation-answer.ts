@@ -19,6 +19,8 @@ export interface AnswerFormat<Content extends object> {
   outputOf(content: Content): string
   /** The same content, with only as much of each of its texts as `keep` returns. */
   cut(content: Content, keep: (text: string) => string): Content
+  /** A choice as callers see it. */
+  choice(choice: AnswerChoice<Content>): object
   /** The answer in another API's format. */
   render?(
     head: AnswerHead,
@@ -27,11 +29,13 @@ export interface AnswerFormat<Content extends object> {
   ): object
 }
 
-interface AnswerChoice<Content> {
+export interface AnswerChoice<Content> {
   readonly index: number
   readonly content: Content
   readonly logprobs: unknown
   readonly finish_reason: string | undefined
+  /** It had more output than allowed. */
+  readonly isCut: boolean
   /** As the engine wrote it. */
   readonly raw: JsonRecord
 }
@@ -59,6 +63,7 @@ export function generationAnswer<Content extends object>(
       content: format.content(choice, `${head.id}_${position}`),
       logprobs: format.logprobs(choice),
       finish_reason: finishReason(choice['finish_reason']),
+      isCut: false,
       raw: choice,
     }))
   // As in a stream: an answer that lacks a choice, or does not say why one ended, is incomplete.
@@ -80,12 +85,7 @@ export function generationAnswer<Content extends object>(
         object: format.object,
         created: head.created,
         model: head.model,
-        choices: choices.map(({ index, content, logprobs, finish_reason }) => ({
-          index,
-          ...content,
-          logprobs,
-          finish_reason,
-        })),
+        choices: choices.map(format.choice),
         usage: wire,
       })
     },
@@ -113,11 +113,11 @@ export function generationAnswer<Content extends object>(
   }
 
   /** Cuts a choice that has more output than allowed. */
-  function withinLimit(choice: (typeof all)[number]): (typeof all)[number] & { readonly isCut: boolean } {
-    if (!isPast(ownOutput(choice), isPartial ? undefined : reported, limit)) return { ...choice, isCut: false }
+  function withinLimit(choice: (typeof all)[number]): (typeof all)[number] {
+    if (!isPast(ownOutput(choice), isPartial ? undefined : reported, limit)) return choice
     const budget = tokenBudget(limit.maxTokens, limit.tokenizer, echoOf(limit, choice.index))
     const content = format.cut(choice.content, budget.keep)
-    if (!budget.isExceeded()) return { ...choice, isCut: false }
+    if (!budget.isExceeded()) return choice
     return { ...choice, content, logprobs: null, finish_reason: 'length', isCut: true }
   }
 }

@@ -46,7 +46,8 @@ function bodyEnd(headers: EngineHeaders): BodyEnd {
   }
   const given = headers['content-length']
   if (given === undefined) return UNTIL_CLOSE
-  const [length = '', ...others] = new Set(typeof given === 'string' ? [given] : given)
+  if (typeof given === 'string') return readLength(given)
+  const [length = '', ...others] = new Set(given)
   if (others.length > 0) throw new BrokenMessage(`the engine sent the content lengths ${String(given)}`)
   return readLength(length)
 }

@@ -24,7 +24,7 @@ export interface Journal {
    * Resolves when the row is durable. A rejection only means that the caller should stop waiting: the journal keeps
    * trying, with `late` instead of the row if it is given.
    */
-  settle(row: RequestRow, late?: RequestRow): Promise<void>
+  settle(row: RequestRow, late?: () => RequestRow): Promise<void>
   /** Where the durable part ends. */
   end(): JournalPosition
   status(): { readonly failure: Error | undefined; readonly waiting: number; readonly lagMs: number }
@@ -64,7 +64,7 @@ interface Entry {
 
 interface WaitingRow {
   /** Replaces the row once its caller has waited too long. */
-  readonly late: RequestRow | undefined
+  readonly late: (() => RequestRow) | undefined
   readonly since: number
   resolve(): void
   reject(error: Error): void
@@ -180,7 +180,7 @@ export function openJournal({ files, firstSegment, clock, grew }: JournalOptions
     const overdue = clock.monotonic() - SETTLE_PATIENCE_MS
     for (const entry of queue) {
       if (!entry.row || entry.row.since > overdue) continue
-      if (entry.row.late) entry.text = rowText(entry.row.late)
+      if (entry.row.late) entry.text = rowText(entry.row.late())
       entry.row.reject(error)
     }
     if (isClosed) return

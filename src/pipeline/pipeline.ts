@@ -27,14 +27,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const letGo = engine.retain()
     let hold: SpendingHold | undefined
     try {
-      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, parts.priceOf(job, caller)))
+      const quoted = parts.priceOf(job, caller)
+      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
       const { ticket, waitMs } = await admit(parts, job, reply)
       const calls = engineCalls(engine, reply, promptOf(job, caller))
       let answer: AnswerPath
       try {
         // Read again, because it may have changed while the request waited.
         const price = parts.priceOf(job, caller)
-        await hold.raise(maximumCharge(job, price))
+        if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
         const intent = noteIntent(job, caller, reply, price)
         const admittedAt = parts.clock.monotonic()
         answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })

@@ -56,7 +56,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       // A role is not output: an engine that said no more than that failed before it produced anything.
       return relay.deltaCount() === 0
         ? await settleFailure(parts, request, firstTokenAt)
-        : await settle(parts, request, { outcome: 'engine_broke', ...counted, firstTokenAt })
+        : await settle(parts, request, { outcome: 'engine_broke', counted, firstTokenAt })
     } finally {
       reply.end(relay.failure(broke))
     }
@@ -118,7 +118,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
         throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
       }
       if (!relay.isComplete()) return breakOff(counted)
-      const row = await settle(parts, request, { outcome: 'completed', ...counted, firstTokenAt }).catch(
+      const row = await settle(parts, request, { outcome: 'completed', counted, firstTokenAt }).catch(
         (error: ApiError) => {
           reply.end(relay.failure(error))
           throw error

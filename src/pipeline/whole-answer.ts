@@ -85,7 +85,7 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
       }
       const row = await settle(parts, request, {
         outcome: 'completed',
-        ...counted,
+        counted,
         firstTokenAt: firstByteAt,
         ifLate: 'withheld',
       })

@@ -9,7 +9,7 @@ export interface Ledger {
    * Resolves when the row is durable. A rejection only means that the caller should stop waiting: the ledger keeps
    * trying, with `late` instead of the row if it is given.
    */
-  settle(row: RequestRow, late?: RequestRow): Promise<void>
+  settle(row: RequestRow, late?: () => RequestRow): Promise<void>
   /** Resolves when readers of the store see every row that was durable when this was called. */
   readable(): Promise<void>
   status(): LedgerStatus

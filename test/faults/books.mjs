@@ -264,9 +264,8 @@ export default [
   {
     name: 'prices-workspace-price-of-the-workspace-next-door',
     file: 'src/catalog/price-book.ts',
-    find: "const address = (model: string, workspaceId: string | null): string => `${workspaceId ?? ''} ${model}`",
-    replace:
-      "const address = (model: string, workspaceId: string | null): string => `${workspaceId ? 'own' : ''} ${model}`",
+    find: 'const own = workspaces?.get(workspaceId)',
+    replace: 'const own = [...(workspaces?.values() ?? [])].at(-1)',
     tests: ['unit/price-book'],
   },
   {

@@ -45,7 +45,7 @@ export default [
   {
     name: 'journal-bills-a-withheld-answer',
     file: 'src/ledger/journal.ts',
-    find: 'if (entry.row.late) entry.text = rowText(entry.row.late)',
+    find: 'if (entry.row.late) entry.text = rowText(entry.row.late())',
     replace: '',
     tests: ['unit/journal'],
   },

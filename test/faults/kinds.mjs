@@ -94,8 +94,8 @@ export default [
   {
     name: 'kinds-nobody-hears-of-a-contradicted-count',
     file: 'src/pipeline/settle.ts',
-    find: 'if (settlement.contradictedCount !== undefined) parts.contradicted',
-    replace: 'if (settlement.contradictedCount === 0) parts.contradicted',
+    find: 'if (counted.contradictedCount !== undefined) parts.contradicted',
+    replace: 'if (counted.contradictedCount === 0) parts.contradicted',
     tests: ['http/engine-doubts'],
   },
   {

@@ -444,7 +444,7 @@ describe('billing: nothing is charged when the service itself is at fault', () =
     const clock = { now: () => now, monotonic: () => now }
     const journal = openJournal({ files, firstSegment: 1, clock, grew() {} })
     const row = { requestId: 'a', outcome: 'completed', amount: 7n } as LedgerRow
-    await assert.rejects(journal.settle(row, { ...row, ...noUsage, outcome: 'withheld', amount: 0n }))
+    await assert.rejects(journal.settle(row, () => ({ ...row, ...noUsage, outcome: 'withheld', amount: 0n })))
     broken = false
     await journal.flush()
     assert.deepEqual(

@@ -296,7 +296,7 @@ describe('the journal', () => {
   it('lets a caller wait 5 s, and then writes the late row instead, not before', async (t) => {
     const it = bench(t)
     const late = row('a', { outcome: 'withheld', amount: 0n })
-    const settled = watch(it.journal.settle(row('a'), late))
+    const settled = watch(it.journal.settle(row('a'), () => late))
     const plain = watch(it.journal.settle(row('b')))
     await turn()
     it.clock.advance(4999)

@@ -26,11 +26,17 @@ const format: AnswerFormat<{ readonly message: AnswerMessage }> = {
         role: message.role,
         content: message.content === null ? null : content,
         refusal: message.refusal === null ? null : refusal,
-        ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
-        ...(calls.length === 0 ? {} : { tool_calls: calls }),
+        reasoning_content: reasoning === '' ? undefined : reasoning,
+        tool_calls: calls.length === 0 ? undefined : calls,
       },
     }
   },
+  choice: ({ index, content, logprobs, finish_reason }) => ({
+    index,
+    message: content.message,
+    logprobs,
+    finish_reason,
+  }),
 }
 
 /** A separate function, so that the closures do not retain the request body. */
@@ -72,7 +78,7 @@ function toMessage(message: JsonRecord, callId: (index: number) => string): Answ
     role: 'assistant',
     content: typeof content === 'string' ? content : null,
     refusal: typeof refusal === 'string' ? refusal : null,
-    ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
-    ...(toolCalls.length > 0 ? { tool_calls: wholeToolCalls(toolCalls, callId) } : {}),
+    reasoning_content: typeof reasoning === 'string' && reasoning !== '' ? reasoning : undefined,
+    tool_calls: toolCalls.length > 0 ? wholeToolCalls(toolCalls, callId) : undefined,
   }
 }

@@ -24,8 +24,8 @@ export interface AnswerMessage {
   readonly role: 'assistant'
   readonly content: string | null
   readonly refusal: string | null
-  readonly reasoning_content?: string
-  readonly tool_calls?: readonly unknown[]
+  readonly reasoning_content: string | undefined
+  readonly tool_calls: readonly unknown[] | undefined
 }
 
 /** Why a choice ended. */

@@ -12,6 +12,7 @@ const format: AnswerFormat<{ readonly text: string }> = {
   logprobs: ({ logprobs }) => textLogprobs(logprobs, 0),
   outputOf: ({ text }) => text,
   cut: ({ text }, keep) => ({ text: keep(text) }),
+  choice: ({ index, content, logprobs, finish_reason }) => ({ index, text: content.text, logprobs, finish_reason }),
 }
 
 /** A separate function, so that the closures do not retain the request body. */

@@ -63,7 +63,7 @@ export const mutations: readonly JournalMutation[] = [
   {
     name: 'the late row is not written',
     file: 'journal.ts',
-    find: 'if (entry.row.late) entry.text = rowText(entry.row.late)',
+    find: 'if (entry.row.late) entry.text = rowText(entry.row.late())',
     replace: '',
     breaks: 'nothing overbilled',
   },

@@ -150,10 +150,12 @@ class World {
     const [id] = open.splice(Math.floor(this.#random() * open.length), 1)
     if (id === undefined) return
     history.push({ kind: 'asked', id })
-    ledger.settle(sampleRow(id), sampleRow(id, { outcome: 'withheld', amount: 0n })).then(
-      () => history.push({ kind: 'settled', id }),
-      () => history.push({ kind: 'withheld', id }),
-    )
+    ledger
+      .settle(sampleRow(id), () => sampleRow(id, { outcome: 'withheld', amount: 0n }))
+      .then(
+        () => history.push({ kind: 'settled', id }),
+        () => history.push({ kind: 'withheld', id }),
+      )
   }
 
   /** Everything that is under way ends. */

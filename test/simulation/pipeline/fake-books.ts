@@ -86,7 +86,7 @@ export function fakeLedger(
     },
     settle(row, late) {
       const seen = stage.requests[Number(row.requestId)]!
-      settled(seen, row, late)
+      settled(seen, row, late?.())
       seen.settling = 'pending'
       return new Promise((resolve, reject) => {
         stage.later(() => {

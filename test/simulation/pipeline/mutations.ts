@@ -90,7 +90,7 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'the hold stays the same when the price has risen',
     file: 'pipeline.ts',
-    find: 'await hold.raise(maximumCharge(job, price))\n',
+    find: 'if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))\n',
     replace: '\n',
     breaks: 'hold',
   },
@@ -395,7 +395,7 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'nobody hears of an engine that goes past the limit',
     file: 'settle.ts',
-    find: 'if (settlement.isPastLimit) parts.pastLimit(row)\n',
+    find: 'if (counted.isPastLimit) parts.pastLimit(row)\n',
     replace: '',
     breaks: 'row',
   },
