@@ -19,7 +19,6 @@ import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
 import type { FetchEvents } from './embedded/service/local-models.ts'
 import { localFiles } from './files/local.ts'
-import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
 import { replicaCommands } from './http/admin/replicas.ts'
 import { publicApi } from './http/public/public-api.ts'
@@ -113,7 +112,7 @@ async function assemble(
     begun: () => leaveThePort(),
   })
   const shared = opened.adopt(
-    openCoordination(
+    await openCoordination(
       config.redisUrl,
       clock,
       { version, ledger: () => ledger.status(), isDraining: draining.isOn },
@@ -161,7 +160,7 @@ async function assemble(
     log,
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
-  const files = openFiles(config, () => urlOf(publicListener), clock)
+  const files = await openFiles(config, () => urlOf(publicListener), clock)
   opened.defer(() => files?.close())
   const spool = openSpool(join(config.dataDir, 'spool'), config.audio.maxSpoolBytes)
   const pipeline = createPipeline({
@@ -334,9 +333,9 @@ async function assemble(
   }
 }
 
-function openFiles(config: Config, listenerUrl: () => string, clock: Clock): FileStore | undefined {
+async function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Promise<FileStore | undefined> {
   const files = config.files()
-  if (files?.kind === 's3') return s3Files(files, clock)
+  if (files?.kind === 's3') return (await import('./files/s3.ts')).s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
   return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock)
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import Type, { type Static } from 'typebox'
+import { Type, type Static, type TInteger, type TString } from './core/json/schema.ts'
 import { modelsSchema } from './catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from './core/checked-yaml.ts'
 import { memoryToParse } from './core/json/json-body.ts'
@@ -14,7 +14,7 @@ export const MAX_SPOOL_BYTES = 8 * 2 ** 30
 /** About a million and a half rows. */
 export const MAX_JOURNAL_BYTES = 512 * 2 ** 20
 export const MAX_BODY_BYTES = 20 * 2 ** 20
-const port = (): Type.TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
+const port = (): TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
 
 /** Fits into an Authorization header and is hard to guess. */
 export const TOKEN = /^[!-~]{16,}$/
@@ -28,7 +28,7 @@ export const DATABASE_RULE = 'sqlite, or the address of a PostgreSQL, such as po
 export const COORDINATION = /^(memory|rediss?:\/\/[^\s/?#]+(\/\d+)?)$/
 export const COORDINATION_RULE = 'memory, or the address of a Redis, such as redis://host:6379'
 
-const webAddress = (): Type.TString =>
+const webAddress = (): TString =>
   Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
 
 const files = Type.Union([

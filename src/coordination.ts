@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memoryAdmission } from './admission/memory.ts'
-import { redisAdmission } from './admission/redis/admission.ts'
 import { memoryChanges } from './changes/memory.ts'
-import { redisChanges, type ChangeEvents } from './changes/redis/changes.ts'
+import type { ChangeEvents } from './changes/redis/changes.ts'
 import type { Admission } from './ports/admission.ts'
 import type { ChangeFeed } from './ports/changes.ts'
 import type { AlarmClock } from './ports/clock.ts'
@@ -12,10 +11,7 @@ import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
 import type { SharedValues } from './ports/shared-values.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
-import { redisRateLimiter } from './rate-limit/redis.ts'
-import { openLink, type LinkEvents, type RedisLink } from './redis/link.ts'
-import { replicaList } from './redis/replica-list.ts'
-import { redisValues } from './redis/shared-values.ts'
+import type { LinkEvents, RedisLink } from './redis/link.ts'
 
 /** What replicas have in common: the lanes, the rates and the feed of changes. A part of compose.ts. */
 export interface CoordinationParts {
@@ -38,12 +34,12 @@ export interface OwnState {
 }
 
 /** Without an address, everything lives in the memory of this process. */
-export function openCoordination(
+export async function openCoordination(
   redisUrl: string | undefined,
   clock: AlarmClock,
   own: OwnState,
   events: LinkEvents & ChangeEvents,
-): CoordinationParts {
+): Promise<CoordinationParts> {
   const name = `${hostname().replaceAll(/\s/g, '-')}-${process.pid}-${randomBytes(4).toString('hex')}`
   const startedAt = clock.now()
   const about = (admission: Admission, epoch: string | null): Replica => {
@@ -85,7 +81,9 @@ export function openCoordination(
     }
   }
 
-  function joined(url: string): CoordinationParts {
+  async function joined(url: string): Promise<CoordinationParts> {
+    const { openLink, redisAdmission, redisChanges, redisRateLimiter, redisValues, replicaList } =
+      await import('./redis-adapters.ts')
     const link = openLink({ url, replica: name, clock, about: ownState, events })
     const admission = redisAdmission(link, clock)
     const replicas = replicaList(link)

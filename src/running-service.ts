@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client } from 'undici'
 import type { Setting } from './core/settings.ts'
+import { request as requestOf } from './node-http.ts'
 import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
 import type { CoordinationState } from './ports/coordination.ts'
@@ -188,18 +190,15 @@ export async function borrowKey(dataDir: string, workspace: string): Promise<Bor
 }
 
 async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: string): Promise<Borrowed> {
-  const client = new Client('http://weir', { connect: { socketPath: socket }, bodyTimeout: 0 })
-  const { body } = await client.request({
-    method: 'POST',
-    path: `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`,
-  })
-  const end = (): Promise<void> => client.destroy()
-  body.on('error', () => {})
+  const path = `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`
+  const request = send(socket, 'POST', path)
+  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  answer.on('error', () => {})
   // The answer is one short line. The connection then stays open, and the key lives as long as it does.
-  const [line] = (await once(body, 'data')) as [Buffer]
+  const [line] = (await once(answer, 'data')) as [Buffer]
   const answered = JSON.parse(line.toString()) as { key: string } | { error: string }
-  if ('key' in answered) return { key: answered.key, end }
-  await end()
+  if ('key' in answered) return { key: answered.key, end: async () => void request.destroy() }
+  request.destroy()
   return answered
 }
 
@@ -219,15 +218,22 @@ async function askAny(dataDir: string, method: 'GET' | 'POST', path: string): Pr
 
 /** undefined when nobody is listening. */
 async function ask(socket: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
-  const client = new Client('http://weir', { connect: { socketPath: socket }, headersTimeout: answerMs })
+  const request = send(socket, method, path)
+  request.setTimeout(answerMs, () => request.destroy())
   try {
-    const { body } = await client.request({ method, path })
-    return await body.json()
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    return await json(answer)
   } catch {
     return undefined
   } finally {
-    await client.destroy()
+    request.destroy()
   }
+}
+
+function send(socketPath: string, method: 'GET' | 'POST', path: string): ClientRequest {
+  const request = requestOf({ socketPath, method, path, agent: false }).end()
+  // Whoever waits for the answer hears of a failure before it, and the answer tells of one after it.
+  return request.on('error', () => {})
 }
 
 export function removeSocket(socket: string, dataDir: string): void {

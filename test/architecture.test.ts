@@ -93,21 +93,21 @@ const rules: readonly Rule[] = [
   { part: 'billing', may: [...below, 'accounts'] },
 
   // What the endpoints share, and the endpoints, which do not know each other.
-  { part: 'endpoints', may: [...below, 'dialects'], packages: ['typebox'] },
+  { part: 'endpoints', may: [...below, 'dialects'], packages: [] },
   ...endpoints.map((part) => ({
     part,
     may: [...below, 'dialects', 'endpoints'],
-    packages: ['typebox', 'gpt-tokenizer', 'node:crypto'],
+    packages: ['gpt-tokenizer', 'node:crypto'],
   })),
 
   ...chatForms.map((part) => ({
     part,
     may: [...below, 'dialects', 'endpoints', 'endpoints/chat'],
-    packages: ['typebox'],
+    packages: [],
   })),
 
   // What both listeners share, and the two APIs, which do not know each other.
-  { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES] },
+  { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES, 'node-http.ts'] },
   { part: CODE_SAMPLES, may: [], packages: [] },
   // What both consoles are served by.
   { part: 'http/console', may: [...below, 'accounts', 'http'] },
@@ -149,10 +149,12 @@ const rules: readonly Rule[] = [
   { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
   { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
+  { part: 'node-http.ts', may: [], packages: [] },
   {
     part: 'running-service.ts',
     may: [
       'core',
+      'node-http.ts',
       'ports/cache-use.ts',
       'ports/contradicted-counts.ts',
       'ports/coordination.ts',
@@ -177,7 +179,14 @@ const rules: readonly Rule[] = [
   },
   {
     part: 'command-socket.ts',
-    may: ['core', 'ports/cache-use.ts', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'running-service.ts'],
+    may: [
+      'core',
+      'ports/cache-use.ts',
+      'ports/changes.ts',
+      'ports/contradicted-counts.ts',
+      'node-http.ts',
+      'running-service.ts',
+    ],
   },
   // The journal and the store meet here: on a thread of its own, and for commands.
   { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },
@@ -255,21 +264,18 @@ const rules: readonly Rule[] = [
   // The part of compose.ts that chooses how replicas agree.
   {
     part: 'coordination.ts',
-    may: [
-      ...below,
-      'admission',
-      'admission/redis',
-      'rate-limit',
-      'rate-limit/redis.ts',
-      'changes',
-      'changes/redis',
-      'redis',
-    ],
+    may: [...below, 'admission', 'rate-limit', 'changes', 'changes/redis', 'redis', 'redis-adapters.ts'],
+  },
+  // What of it needs Redis.
+  {
+    part: 'redis-adapters.ts',
+    may: ['admission/redis', 'rate-limit/redis.ts', 'changes/redis', 'redis', 'spending/redis'],
+    packages: [],
   },
   // The part of compose.ts that chooses who keeps spend limits.
   {
     part: 'spend-control.ts',
-    may: [...below, 'accounts', 'redis/link.ts', 'spending', 'spending/redis'],
+    may: [...below, 'accounts', 'redis/link.ts', 'redis-adapters.ts', 'spending', 'spending/redis'],
     packages: [],
   },
   {

@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox'
+import { Type, type Static, type TString } from '../core/json/schema.ts'
 import {
   balances,
   categories,
@@ -16,7 +16,7 @@ import type { Path } from '../core/json/schema-check.ts'
 
 /** Reads the description of models: `models:` in weir.yaml, or a separate catalog file. */
 
-const decimal = (): Type.TString =>
+const decimal = (): TString =>
   Type.String({ pattern: '^\\d{1,9}(\\.\\d{1,12})?$', expected: 'a decimal in quotes, such as "0.20"' })
 
 export const priceListSchema = Type.Object(

@@ -4,7 +4,6 @@ import { recorded, type Action } from '../accounts/recorded.ts'
 import { openAccounts, type Accounts } from '../accounts/accounts.ts'
 import { openPriceBook, type PriceBook } from '../catalog/price-book.ts'
 import { memoryChanges } from '../changes/memory.ts'
-import { tellReplicas } from '../changes/redis/visitor.ts'
 import { systemClock } from '../system-clock.ts'
 import { loadConfig, type Config, type Overrides } from '../config.ts'
 import type { Store } from '../ports/store.ts'
@@ -156,7 +155,9 @@ export async function withBooks<Result>(
 
 /** Replicas on other machines hear of it through Redis. */
 async function tellOthers({ redisUrl }: Config): Promise<readonly string[]> {
-  return redisUrl === undefined ? [] : tellReplicas(redisUrl, ['accounts', 'keys', 'prices'], systemClock)
+  if (redisUrl === undefined) return []
+  const { tellReplicas } = await import('../changes/redis/visitor.ts')
+  return tellReplicas(redisUrl, ['accounts', 'keys', 'prices'], systemClock)
 }
 
 /** A change is in force everywhere when its command returns, or the command says where it may not be. */

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../core/json/schema.ts'
 
 /** The wire shapes that several endpoints share. */
 

@@ -1,10 +1,10 @@
-import Type from 'typebox'
+import { Type, type TInteger, type TObject } from '../core/json/schema.ts'
 import { nullable } from './common-schema.ts'
 import { jsonResponse } from './route.ts'
 
 /** How the use of engines' caches is reported, to the keys of a workspace and to the operator. */
 
-const count = (description: string): Type.TInteger => Type.Integer({ description })
+const count = (description: string): TInteger => Type.Integer({ description })
 
 const entrySchema = Type.Object({
   key: Type.String({ description: 'The id of a key.' }),
@@ -50,7 +50,7 @@ const example = {
 
 const workspaceField = { workspace: Type.String({ description: 'The name of a workspace.' }) }
 
-const listOf = (item: Type.TObject): Type.TObject =>
+const listOf = (item: TObject): TObject =>
   Type.Object({
     object: Type.Literal('list'),
     data: Type.Array(item, { description: 'The latest 2000, since the start.' }),

@@ -1,4 +1,4 @@
-import Type, { type TSchema } from 'typebox'
+import { Type, type TNull, type TSchema, type TUnion } from '../core/json/schema.ts'
 import { errorTable } from '../core/errors.ts'
 
 /** Schemas that both APIs use. */
@@ -9,10 +9,7 @@ export const textSchema = Type.String()
 /** For content that is bytes. */
 export const binarySchema = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 
-export function nullable<Schema extends TSchema>(
-  schema: Schema,
-  description?: string,
-): Type.TUnion<[Schema, Type.TNull]> {
+export function nullable<Schema extends TSchema>(schema: Schema, description?: string): TUnion<[Schema, TNull]> {
   return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 }
 

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type, type TInteger, type TString } from '../core/json/schema.ts'
 import { csvCell, exportColumns, exportFormats, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
 import type { Grouping } from '../core/money/usage-sums.ts'
 import { nullable, textSchema } from './common-schema.ts'
@@ -6,8 +6,8 @@ import type { ResponseDescription } from './route.ts'
 
 /** How usage is asked for and reported, to the keys of a workspace and to the operator. */
 
-const count = (description?: string): Type.TInteger => Type.Integer(description === undefined ? {} : { description })
-const text = (description?: string): Type.TString => Type.String(description === undefined ? {} : { description })
+const count = (description?: string): TInteger => Type.Integer(description === undefined ? {} : { description })
+const text = (description?: string): TString => Type.String(description === undefined ? {} : { description })
 
 export function usageQuerySchema(groupings: readonly Grouping[]) {
   return Type.Object({

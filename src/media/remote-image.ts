@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns'
-import { Agent } from 'undici'
+import type { Agent } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import { imageProblem, readImageHeader, type ImageLimits } from '../core/image-header.ts'
 import { isPrivateAddress } from './private-address.ts'
@@ -20,7 +20,13 @@ interface RemoteImage {
  */
 export function remoteImages(allowedHosts: readonly string[], limits: ImageLimits) {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
-  const agent = new Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
+  let opened: Promise<Agent> | undefined
+
+  /** Loaded for the first image, because most services fetch none. */
+  async function openAgent(): Promise<Agent> {
+    const undici = await import('undici')
+    return new undici.Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
+  }
 
   /** Fetches all images of a request at once. Together they may be as large as a single one. */
   async function fetchImages(images: readonly RemoteImage[]): Promise<string[]> {
@@ -49,6 +55,8 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   async function download(address: URL, room: { left: number }): Promise<Buffer> {
+    opened ??= openAgent()
+    const agent = await opened
     const response = await agent.request({
       origin: address.origin,
       path: address.pathname + address.search,
@@ -79,7 +87,7 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
     return `data:${readImageHeader(read)?.type};base64,${image.toString('base64')}`
   }
 
-  return { fetchImages, close: (): Promise<void> => agent.close() }
+  return { fetchImages, close: async (): Promise<void> => (await opened)?.close() }
 }
 
 /** Resolves to public addresses only. The connection uses exactly the addresses that were checked. */

@@ -1,4 +1,4 @@
-import type { TSchema } from 'typebox'
+import type { TSchema } from './schema.ts'
 
 /**
  * Checks data against the subset of JSON Schema that our schemas use, and says what is wrong in words a

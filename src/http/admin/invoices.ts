@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../core/json/schema.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { invoiceList } from '../../billing/invoice-list.ts'
 import type { Invoicing } from '../../billing/invoices.ts'

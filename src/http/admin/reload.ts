@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../core/json/schema.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { Reloads } from '../../ports/changes.ts'
 import { unreachedSchema } from '../common-schema.ts'

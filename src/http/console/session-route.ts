@@ -1,4 +1,4 @@
-import type { Static, TObject } from 'typebox'
+import type { Static, TObject } from '../../core/json/schema.ts'
 import type { SignedIn } from '../../accounts/workspace-sessions.ts'
 import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'

@@ -1,10 +1,10 @@
-import Type from 'typebox'
+import { Type, type TString } from '../../core/json/schema.ts'
 import { categories, modes } from '../../core/catalog.ts'
 import { listSchema, nullable } from '../common-schema.ts'
 
 /** How models are described, in GET /models and GET /models/{slug}. */
 
-const decimal = (): Type.TString => Type.String({ description: 'A decimal in AUD, excluding GST.' })
+const decimal = (): TString => Type.String({ description: 'A decimal in AUD, excluding GST.' })
 const decimalOrNull = () => nullable(Type.String(), 'A decimal in AUD, excluding GST, or null.')
 
 export const modelEntrySchema = Type.Object({

@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { STATUS_CODES } from '../../node-http.ts'
 import type { RequestHead } from './request-head.ts'
 
 /** How long an idle connection stays open. */

@@ -1,5 +1,5 @@
-import { METHODS } from 'node:http'
 import { BrokenMessage, CHUNKED, eachHeader, NO_BODY, readLength, type BodyEnd } from '../../core/http1/header-lines.ts'
+import { METHODS } from '../../node-http.ts'
 
 /** By their names in small letters. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>

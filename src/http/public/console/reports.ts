@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../core/json/schema.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { ReportStore } from '../../../ports/reports.ts'
 import type { UsageStore } from '../../../ports/usage.ts'
