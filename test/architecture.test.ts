@@ -424,6 +424,18 @@ function circlesIn(files: ReadonlyMap<string, string>): string[][] {
   return circles
 }
 
+const LOADED = [/^(?:import|export)\s(?!type\b)[^'"]*?\bfrom\s*['"]([^'"]+)['"]/gm, /^import\s*['"]([^'"]+)['"]/gm]
+
+/** Everything that is loaded with a file: packages and other files, without what is imported on demand. */
+function loadedWith(first: string, files: ReadonlyMap<string, string>): ReadonlySet<string> {
+  const loaded = new Set([first])
+  for (const file of loaded) {
+    const names = importsOf(files.get(file) ?? '', LOADED)
+    for (const name of names) loaded.add(name.startsWith('.') ? posix.join(posix.dirname(file), name) : name)
+  }
+  return loaded
+}
+
 function sources(): Map<string, string> {
   const root = new URL('../src/', import.meta.url)
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
@@ -438,6 +450,18 @@ describe('the parts of src/', () => {
   it('import each other in no circle, not even for types', () => {
     assert.deepEqual(circlesIn(sources()), [])
   })
+
+  for (const first of ['commands/serve.ts', 'projector/worker.ts', 'store/sqlite/worker.ts']) {
+    it(`load with ${first} no package that only some services need, and no node:http, which loads one more`, () => {
+      const loaded = loadedWith(first, sources())
+      const packages = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'))
+      assert.deepEqual(
+        packages.filter((name) => !['pino', 'yaml'].includes(name)),
+        [],
+      )
+      assert.ok(!loaded.has('node:http') && !loaded.has('node:https'))
+    })
+  }
 
   it('are all known, and all of them are looked at', () => {
     const files = [...sources().keys()]
