@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
+import { findService } from '../src/running-service.ts'
 import { cli, collect, startCli, startNote } from './support/cli.ts'
 import { scriptedEngine } from './support/scripted-engine.ts'
 import { hasTerminals, onTerminal, plain } from './support/terminal.ts'
@@ -127,6 +128,21 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     assert.doesNotMatch(first.received(), /"level"/, 'no JSON')
     first.interrupt()
     assert.equal(await first.ended, 0, first.received())
+  })
+
+  it('reloads on SIGHUP, and stops in order when the terminal is closed, which sends SIGHUP too', async (t) => {
+    const { folder, options } = await stage(t)
+    const run = onTerminal(['serve', ...options])
+    await eventually('it runs', () => run.lines().some((line) => line.includes(`}'`)), 30_000)
+    const data = join(folder, 'data')
+    const service = findService(data) ?? assert.fail('nothing runs')
+    t.after(() => findService(data) && process.kill(service.pid, 'SIGKILL'))
+    process.kill(service.pid, 'SIGHUP')
+    await eventually('it has reloaded', () => run.received().includes('catalog reloaded'), 30_000)
+    run.close()
+    await run.ended
+    await eventually('it has stopped', () => findService(data) === undefined, 30_000)
+    assert.deepEqual(readdirSync(join(data, 'journal')), [], 'in order: nothing is left to recover')
   })
 
   it('says on a second start how to make a key, and uses no colour with NO_COLOR', async (t) => {

@@ -52,8 +52,10 @@ export async function runWorkers(count: number, shared: SharedBooks, args: reado
       },
     },
   })
-  const signalled = stopSignal(() => workers.signal('SIGKILL'))
-  process.on('SIGHUP', () => workers.reload())
+  const signalled = stopSignal(
+    () => workers.reload(),
+    () => workers.signal('SIGKILL'),
+  )
   const started = workers.started.catch(({ message }: Error) => {
     throw new CommandFailed(message)
   })

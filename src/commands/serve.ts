@@ -16,8 +16,9 @@ export const serve: Command = {
 Runs the service. SIGTERM or SIGINT stops it: waiting requests get status 503
 with Retry-After, and running requests finish. A second signal stops it at once.
 SIGHUP reloads weir.yaml and the catalog, which also happens when a file
-changes; see weir reload. If usage can no longer be recorded, the service stops
-by itself, with status 1.
+changes; see weir reload. Closing the terminal on which the service was started
+stops it. If usage can no longer be recorded, the service stops by itself, with
+status 1.
 
 On a terminal it shows a short log. Otherwise, and with --json, it writes JSON
 only: one line on stdout once it runs, and its log on stderr. The very first
@@ -50,11 +51,11 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   const service = await start(config, display)
   const cancels = [compileEarly(service.requestCount), collectOnceIdle(service.requestCount)]
   // From before anybody reads that it runs.
-  const signalled = config.worker === undefined ? stopSignal() : Promise.race([stopSignal(), primaryGone()])
+  const stopped = stopSignal(() => service.reloadCatalog())
+  const signalled = config.worker === undefined ? stopped : Promise.race([stopped, primaryGone()])
   // The first worker speaks for all.
   if (config.worker === undefined || config.worker === 1) started(service, config, optionsOf(flags))
   if (config.worker !== undefined) sayRunning()
-  process.on('SIGHUP', () => service.reloadCatalog())
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
   for (const cancel of cancels) cancel()
   await service.stop()

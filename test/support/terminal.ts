@@ -16,6 +16,8 @@ export interface TerminalRun {
   /** The same as plain text, one string per line. */
   lines(): readonly string[]
   interrupt(): void
+  /** Closes the terminal, as a person does who closes its window. */
+  close(): void
   readonly ended: Promise<number | null>
 }
 
@@ -35,6 +37,7 @@ export function onTerminal(args: readonly string[], environment: NodeJS.ProcessE
     received,
     lines: () => plain(received()).split('\n'),
     interrupt: () => void child.stdin?.write('\u0003'),
+    close: () => void child.kill('SIGKILL'),
     ended: new Promise((resolve) => child.once('close', resolve)),
   }
 }
