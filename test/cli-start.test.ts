@@ -136,12 +136,14 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     await eventually('it runs', () => run.lines().some((line) => line.includes(`}'`)), 30_000)
     const data = join(folder, 'data')
     const service = findService(data) ?? assert.fail('nothing runs')
-    t.after(() => findService(data) && process.kill(service.pid, 'SIGKILL'))
+    let isRunning = true
+    t.after(() => isRunning && process.kill(service.pid, 'SIGKILL'))
     process.kill(service.pid, 'SIGHUP')
     await eventually('it has reloaded', () => run.received().includes('catalog reloaded'), 30_000)
     run.close()
     await run.ended
     await eventually('it has stopped', () => findService(data) === undefined, 30_000)
+    isRunning = false
     assert.deepEqual(readdirSync(join(data, 'journal')), [], 'in order: nothing is left to recover')
   })
 
