@@ -191,11 +191,12 @@ export async function borrowKey(dataDir: string, workspace: string): Promise<Bor
 
 async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: string): Promise<Borrowed> {
   const path = `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`
-  const request = send(socket, 'POST', path)
+  const request = send(socket, 'POST', path, ANSWER_MS)
   const [answer] = (await once(request, 'response')) as [IncomingMessage]
   answer.on('error', () => {})
   // The answer is one short line. The connection then stays open, and the key lives as long as it does.
   const [line] = (await once(answer, 'data')) as [Buffer]
+  request.setTimeout(0)
   const answered = JSON.parse(line.toString()) as { key: string } | { error: string }
   if ('key' in answered) return { key: answered.key, end: async () => void request.destroy() }
   request.destroy()
@@ -218,8 +219,7 @@ async function askAny(dataDir: string, method: 'GET' | 'POST', path: string): Pr
 
 /** undefined when nobody is listening. */
 async function ask(socket: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
-  const request = send(socket, method, path)
-  request.setTimeout(answerMs, () => request.destroy())
+  const request = send(socket, method, path, answerMs)
   try {
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return await json(answer)
@@ -230,8 +230,9 @@ async function ask(socket: string, method: 'GET' | 'POST', path: string, answerM
   }
 }
 
-function send(socketPath: string, method: 'GET' | 'POST', path: string): ClientRequest {
+function send(socketPath: string, method: 'GET' | 'POST', path: string, answerMs: number): ClientRequest {
   const request = requestOf({ socketPath, method, path, agent: false }).end()
+  request.setTimeout(answerMs, () => request.destroy())
   // Whoever waits for the answer hears of a failure before it, and the answer tells of one after it.
   return request.on('error', () => {})
 }
