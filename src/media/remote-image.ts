@@ -20,13 +20,8 @@ interface RemoteImage {
  */
 export function remoteImages(allowedHosts: readonly string[], limits: ImageLimits) {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
-  let opened: Promise<Agent> | undefined
-
-  /** Loaded for the first image, because most services fetch none. */
-  async function openAgent(): Promise<Agent> {
-    const undici = await import('undici')
-    return new undici.Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
-  }
+  // From the start, because loading it for the first image would hold up the other callers.
+  let opened = allowed.size > 0 ? openAgent() : undefined
 
   /** Fetches all images of a request at once. Together they may be as large as a single one. */
   async function fetchImages(images: readonly RemoteImage[]): Promise<string[]> {
@@ -55,8 +50,7 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   async function download(address: URL, room: { left: number }): Promise<Buffer> {
-    opened ??= openAgent()
-    const agent = await opened
+    const agent = await (opened ??= openAgent())
     const response = await agent.request({
       origin: address.origin,
       path: address.pathname + address.search,
@@ -88,6 +82,12 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   return { fetchImages, close: async (): Promise<void> => (await opened)?.close() }
+}
+
+/** Most services fetch no images, and it takes a while to load. */
+async function openAgent(): Promise<Agent> {
+  const undici = await import('undici')
+  return new undici.Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
 }
 
 /** Resolves to public addresses only. The connection uses exactly the addresses that were checked. */
