@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { findService } from '../src/running-service.ts'
+import { isServiceRunning } from '../src/store/sqlite/service-lock.ts'
 import { cli, collect, startCli, startNote } from './support/cli.ts'
 import { scriptedEngine } from './support/scripted-engine.ts'
 import { hasTerminals, onTerminal, plain } from './support/terminal.ts'
@@ -142,8 +143,8 @@ describe('weir serve on a terminal', { skip: !hasTerminals && 'there is no scrip
     await eventually('it has reloaded', () => run.received().includes('catalog reloaded'), 30_000)
     run.close()
     await run.ended
-    await eventually('it has stopped', () => findService(data) === undefined, 30_000)
-    isRunning = false
+    // Its lock is what it gives back last.
+    await eventually('it has stopped', () => !(isRunning = isServiceRunning(data)), 30_000)
     assert.deepEqual(readdirSync(join(data, 'journal')), [], 'in order: nothing is left to recover')
   })
 
