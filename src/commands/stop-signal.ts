@@ -24,6 +24,10 @@ export function stopSignal(reload: () => void, hurry: () => void = () => {}): Pr
       resolve({ name })
     }
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => hear(name))
-    process.on('SIGHUP', () => (terminals.every(isatty) ? reload() : hear('SIGHUP')))
+    process.on('SIGHUP', () => {
+      if (terminals.every(isatty)) reload()
+      // The terminal, the shell and whoever started this each send one, and none of them is in a hurry.
+      else if (!first) hear('SIGHUP')
+    })
   })
 }

@@ -21,7 +21,7 @@ interface RemoteImage {
 export function remoteImages(allowedHosts: readonly string[], limits: ImageLimits) {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
   // From the start, because loading it for the first image would hold up the other callers.
-  let opened = allowed.size > 0 ? openAgent() : undefined
+  const opened = allowed.size > 0 ? openAgent() : undefined
 
   /** Fetches all images of a request at once. Together they may be as large as a single one. */
   async function fetchImages(images: readonly RemoteImage[]): Promise<string[]> {
@@ -50,7 +50,8 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   async function download(address: URL, room: { left: number }): Promise<Buffer> {
-    const agent = await (opened ??= openAgent())
+    // There is one, because this address is allowed.
+    const agent = (await opened)!
     const response = await agent.request({
       origin: address.origin,
       path: address.pathname + address.search,

@@ -20,6 +20,7 @@ import { Client } from 'undici'
 import { keptOperatorToken } from '../../src/accounts/operator-token.ts'
 import type { Reloads } from '../../src/ports/changes.ts'
 import {
+  askForMetrics,
   askService,
   borrowKey,
   cacheUseOf,
@@ -261,6 +262,22 @@ describe('a command', () => {
     assert.equal((await settingsInForce(dataDir))?.length, 1)
     assert.deepEqual(await cacheUseOf(dataDir), [])
     assert.deepEqual(asked, ['drain one'])
+  })
+
+  it('is given up when it takes a question and says nothing', async (t) => {
+    const dataDir = emptyFolder(t)
+    const socket = join(dataDir, 'weir.sock')
+    const silent = createServer((connection) => connection.resume()).listen(socket)
+    await once(silent, 'listening')
+    const lock = takeServiceLock(dataDir)
+    t.after(() => {
+      lock.close()
+      silent.close()
+    })
+    publishService(dataDir, { url: '', adminUrl: '', socket, pid: process.pid })
+    assert.equal(await askForMetrics(dataDir), undefined)
+    const connections = await new Promise((resolve) => silent.getConnections((_error, count) => resolve(count)))
+    assert.equal(connections, 0, 'the connection is closed')
   })
 
   it('makes it read the catalog again, by force only if asked to', async (t) => {
