@@ -4,26 +4,14 @@
 // when a test fails. It runs the tests that the fault names first; only if they pass, all others (--quick skips those).
 // Exits with 1 if a fault survives, if a test hangs instead of failing, or if the text of a fault is no longer in the
 // source.
-import { spawn, spawnSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { root, runtime } from './bootstrap.mjs'
+import { root } from './bootstrap.mjs'
+import { copyOfTree, endRunningTests, firstFailure, isTimeout, testFilesOfNpmTest } from './test-runs.mjs'
 
 const NAMED_MS_MAX = 300_000
 const OTHERS_MS_MAX = 1_800_000
-const TIMEOUT = 'timeout after'
 
 const { values: options, positionals } = parseArgs({
   options: {
@@ -45,10 +33,9 @@ if (options.list) {
 }
 
 const copy = copyOfTree()
-let endTests = () => {}
 process.on('exit', () => {
-  endTests()
-  rmSync(copy, { recursive: true, force: true })
+  endRunningTests()
+  copy.remove()
 })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
@@ -97,25 +84,10 @@ function isStale({ file, find, tests }) {
   return readFileSync(source, 'utf8').split(find).length !== 2
 }
 
-/** Tracked files and new ones, without what git ignores. The dependencies are only linked. */
-function copyOfTree() {
-  const target = mkdtempSync(join(tmpdir(), 'faults-'))
-  const { stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
-  for (const file of stdout.toString().split('\0').filter(Boolean)) {
-    mkdirSync(dirname(join(target, 'tree', file)), { recursive: true })
-    cpSync(join(root, file), join(target, 'tree', file), { recursive: true, verbatimSymlinks: true, force: true })
-  }
-  const modules = join(target, 'tree', 'node_modules')
-  rmSync(modules, { recursive: true, force: true })
-  symlinkSync(join(root, 'node_modules'), modules)
-  mkdirSync(join(target, 't'))
-  return target
-}
-
 /** A test that fails without any fault would seem to catch everything. */
 async function requirePassing(tests) {
   if (tests.length === 0) return
-  const failure = await firstFailure(tests, OTHERS_MS_MAX)
+  const failure = await firstFailure(copy, tests, { msMax: OTHERS_MS_MAX })
   if (!failure) return
   console.log(`This test fails without any fault: ${failure}`)
   process.exit(1)
@@ -123,7 +95,7 @@ async function requirePassing(tests) {
 
 async function tryFault({ name, file, find, replace, tests }) {
   const started = Date.now()
-  const path = join(copy, 'tree', file)
+  const path = join(copy.tree, file)
   const end = (outcome, by) => ({ name, file, outcome, by, seconds: Math.round((Date.now() - started) / 1000) })
   if (isStale({ file, find, tests })) return end('stale')
   const text = readFileSync(path, 'utf8')
@@ -132,10 +104,10 @@ async function tryFault({ name, file, find, replace, tests }) {
     text.replace(find, () => replace),
   )
   try {
-    let failure = await firstFailure(tests, NAMED_MS_MAX)
-    if (!options.quick) failure ??= await firstFailure(otherTests(tests), OTHERS_MS_MAX)
+    let failure = await firstFailure(copy, tests, { msMax: NAMED_MS_MAX })
+    if (!options.quick) failure ??= await firstFailure(copy, otherTests(tests), { msMax: OTHERS_MS_MAX })
     if (!failure) return end('survived')
-    return end(failure.startsWith(TIMEOUT) ? 'hung' : 'caught', failure)
+    return end(isTimeout(failure) ? 'hung' : 'caught', failure)
   } finally {
     writeFileSync(path, text)
   }
@@ -143,46 +115,5 @@ async function tryFault({ name, file, find, replace, tests }) {
 
 /** What `npm test` runs, without these. */
 function otherTests(tests) {
-  return readdirSync(join(copy, 'tree', 'test'), { recursive: true })
-    .filter((file) => file.endsWith('.test.ts') && !/^(models|slow)\//.test(file))
-    .map((file) => join('test', file))
-    .filter((file) => !tests.includes(file))
-    .sort()
-}
-
-/** Runs the tests until one fails, and names it; undefined if all pass. */
-function firstFailure(tests, msMax) {
-  return new Promise((resolve) => {
-    // A process group of its own, so that whatever the tests start ends with them.
-    const child = spawn(runtime(), ['--test', '--test-reporter=tap', '--test-concurrency=2', ...tests], {
-      cwd: join(copy, 'tree'),
-      env: { ...process.env, TMPDIR: join(copy, 't'), NODE_TEST_CONTEXT: undefined },
-      detached: true,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    let output = ''
-    let failure
-    endTests = () => {
-      try {
-        if (child.pid) process.kill(-child.pid, 'SIGKILL')
-      } catch {
-        // They have ended by themselves.
-      }
-    }
-    const stop = (reason) => {
-      failure ??= reason
-      endTests()
-    }
-    const timer = setTimeout(() => stop(`${TIMEOUT} ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
-    child.stdout.setEncoding('utf8').on('data', (piece) => {
-      output += piece
-      const failed = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '.*\/tree\/(.*?):/m.exec(output)
-      if (failed) stop(`${failed[2]} "${failed[1]}"`)
-    })
-    child.on('close', (code) => {
-      clearTimeout(timer)
-      stop(code === 0 ? undefined : `exit code ${code} in ${tests.join(', ')}`)
-      resolve(failure)
-    })
-  })
+  return testFilesOfNpmTest().filter((file) => !tests.includes(file))
 }

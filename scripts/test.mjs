@@ -6,40 +6,24 @@
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
+import { separateTests, testFiles, testFilesOfNpmTest } from './test-runs.mjs'
 
 ensureInstalled({ development: true })
 ensureTools(['curl', 'chromium', 'redis-server', 'postgresql'])
 ensureConsole()
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)
-const tests = readdirSync(join(root, 'test'), { recursive: true })
-  .filter((file) => file.endsWith('.test.ts'))
-  .sort()
-  .map((file) => join('test', file))
-/** Folders with their own command. Tests with real weights use every core, so they run one after another. */
-const separate = {
-  '--models': { folder: 'models', concurrency: 1 },
-  '--browser': { folder: 'browser', concurrency: 1, fileMinutes: 20 },
-  // The soak takes an hour.
-  '--chaos': { folder: 'chaos', concurrency: 1, fileMinutes: 120 },
-  '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
-  '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
-  '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
-}
-/** The short form of the browser tests, for npm test. */
-const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
-const inFolder = (name) => (file) => file.startsWith(join('test', name, '/'))
 const args = process.argv.slice(2)
-const chosen = separate[args[0]]
+const chosen = separateTests[args[0]]
 
 const [, ...named] = args
 
 if (chosen) {
-  const files = named.length > 0 ? named : tests.filter(inFolder(chosen.folder))
+  const files = named.length > 0 ? named : testFiles(chosen.folder)
   runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)
 } else if (args.length > 0) runTests('tests', args, 2)
 else {
@@ -48,10 +32,9 @@ else {
   step('lint', tool('oxlint'), ['--type-aware', '--deny-warnings'])
   step('format', tool('oxfmt'), ['--check'])
   step('spec', runtime(), [join(root, 'scripts', 'spec.mjs'), '--quiet'])
-  const folders = Object.values(separate).map(({ folder }) => folder)
   runTests(
     'tests',
-    tests.filter((file) => file === shortBrowserTest || !folders.some((folder) => inFolder(folder)(file))),
+    testFilesOfNpmTest(),
     // More than the two cores we can count on, because many tests mostly wait for clients to retry.
     3,
   )

@@ -1,0 +1,351 @@
+// Makes mutants of the sources: small changes that a test should notice. TypeScript's own parser finds the places, and
+// its checker leaves out what would not compile. Lua scripts and SQL in strings have rules on their text.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SyntaxKind } from 'typescript/unstable/ast'
+import { API } from 'typescript/unstable/sync'
+import { root } from './bootstrap.mjs'
+
+const OPERATORS = {
+  '<': ['<='],
+  '<=': ['<'],
+  '>': ['>='],
+  '>=': ['>'],
+  '+': ['-'],
+  '-': ['+'],
+  '*': ['/'],
+  '/': ['*'],
+  '%': ['*'],
+  '&&': ['||'],
+  '||': ['&&'],
+  '===': ['!=='],
+  '!==': ['==='],
+  '+=': ['-='],
+  '-=': ['+='],
+  '??=': ['='],
+}
+/** Operators of which one side is left out. */
+const ONE_SIDED = new Set(['??', '|', '&', '&&', '||'])
+const METHODS = {
+  min: 'max',
+  max: 'min',
+  floor: 'ceil',
+  ceil: 'floor',
+  some: 'every',
+  every: 'some',
+  push: 'unshift',
+  shift: 'pop',
+  startsWith: 'endsWith',
+  endsWith: 'startsWith',
+  indexOf: 'lastIndexOf',
+  find: 'findLast',
+  findLast: 'find',
+  trimStart: 'trimEnd',
+  trimEnd: 'trimStart',
+  setImmediate: 'queueMicrotask',
+}
+const SQL = /\b(SELECT|INSERT|UPDATE|DELETE|WHERE|ORDER BY|LIMIT|CREATE)\b/
+const SQL_RULES = [
+  [/ < /g, ' <= '],
+  [/ <= /g, ' < '],
+  [/ > /g, ' >= '],
+  [/ >= /g, ' > '],
+  [/ AND /g, ' OR '],
+  [/ \+ /g, ' - '],
+  [/ - /g, ' + '],
+  [/ DESC\b/g, ' ASC'],
+  [/ IS NULL\b/g, ' IS NOT NULL'],
+  [/ IS NOT NULL\b/g, ' IS NULL'],
+  [/\bMIN\(/g, 'MAX('],
+  [/\bMAX\(/g, 'MIN('],
+  [/ DISTINCT\b/g, ''],
+]
+const LUA_RULES = [
+  [/ < /g, ' <= '],
+  [/ <= /g, ' < '],
+  [/ > /g, ' >= '],
+  [/ >= /g, ' > '],
+  [/ == /g, ' ~= '],
+  [/ ~= /g, ' == '],
+  [/ \+ /g, ' - '],
+  [/ - /g, ' + '],
+  [/ and /g, ' or '],
+  [/ or /g, ' and '],
+  [/\bnot /g, ''],
+  [/\bmath\.min\b/g, 'math.max'],
+  [/\bmath\.max\b/g, 'math.min'],
+  // A statement of one line.
+  [/^ *(?:redis\.call\(.*\)|[\w.[\]]+ = [^{]*[^{,])$/gm, ''],
+]
+
+/**
+ * The mutants of the files below the folders (or of single files), in an order that depends on the seed and on each
+ * mutant alone: a change elsewhere in the tree does not change the sample.
+ */
+export function mutantsOf(paths, seed) {
+  const checker = typeChecker()
+  const mutants = paths.flatMap((path) => {
+    const seen = new Map()
+    const text = readFileSync(join(root, path), 'utf8')
+    const edits = path.endsWith('.lua') ? textEdits(text, 0, LUA_RULES, 'lua') : editsOf(checker.parse(path), text)
+    return edits.map((edit) => {
+      const { before, after } = linesOf(text, edit)
+      // The same change of the same line may occur more than once in a file.
+      const same = `${path} ${before} ${after}`
+      const nth = seen.get(same) ?? 0
+      seen.set(same, nth + 1)
+      const id = digest(`${same} ${nth}`).slice(0, 10)
+      const line = text.slice(0, edit.start).split('\n').length
+      return { id, file: path, line, before, after, order: digest(`${seed} ${id}`), ...edit }
+    })
+  })
+  mutants.sort((a, b) => (a.order < b.order ? -1 : 1))
+  return { mutants, compiles: checker.compiles, close: checker.close }
+}
+
+const digest = (text) => createHash('sha256').update(text).digest('hex')
+
+/** Every source file that may have mutants. */
+export function sourceFiles() {
+  return readdirSync(join(root, 'src'), { recursive: true })
+    .filter((file) => /\.(ts|lua)$/.test(file))
+    .map((file) => join('src', file))
+    .sort()
+}
+
+export function mutatedText(text, { start, end, replacement }) {
+  return text.slice(0, start) + replacement + text.slice(end)
+}
+
+/** The whole lines that a mutant changes, as they were and as they are, without indentation. */
+function linesOf(text, { start, end, replacement }) {
+  const from = text.lastIndexOf('\n', start - 1) + 1
+  const next = text.indexOf('\n', end)
+  const to = next === -1 ? text.length : next
+  const compact = (lines) => lines.replaceAll(/\s+/g, ' ').trim()
+  return {
+    before: compact(text.slice(from, to)),
+    after: compact(text.slice(from, start) + replacement + text.slice(end, to)),
+  }
+}
+
+/** Parses files, and says whether a mutant passes the type checker. */
+function typeChecker() {
+  const changed = new Map()
+  const api = new API({ cwd: root, fs: { readFile: (file) => changed.get(file) } })
+  const config = join(root, 'tsconfig.json')
+  let project = api.updateSnapshot({ openProjects: [config] }).getProject(config)
+  return {
+    parse: (path) => project.program.getSourceFile(join(root, path)),
+    compiles(mutant) {
+      if (mutant.file.endsWith('.lua')) return true
+      const file = join(root, mutant.file)
+      const check = () => {
+        project = api.updateSnapshot({ fileChanges: { changed: [file] } }).getProject(config)
+        return [...project.program.getSyntacticDiagnostics(file), ...project.program.getSemanticDiagnostics(file)]
+      }
+      changed.set(file, mutatedText(readFileSync(file, 'utf8'), mutant))
+      const complaints = check()
+      changed.delete(file)
+      return complaints.length === 0
+    },
+    close: () => api.close(),
+  }
+}
+
+function textEdits(text, offset, rules, kind) {
+  return rules.flatMap(([pattern, replacement]) =>
+    Array.from(text.matchAll(pattern), (match) => ({
+      kind,
+      start: offset + match.index,
+      end: offset + match.index + match[0].length,
+      replacement,
+    })).filter((edit) => !isLuaComment(text, edit.start - offset)),
+  )
+}
+
+function isLuaComment(text, index) {
+  return text.slice(text.lastIndexOf('\n', index - 1) + 1, index).includes('--')
+}
+
+/** The edits of a TypeScript file. `within` names the function or the constant around a place. */
+function editsOf(sourceFile, text) {
+  const edits = []
+  const textOf = (node) => text.slice(node.getStart(sourceFile), node.end)
+
+  function visit(node, place) {
+    if (isTypeOnly(node) || isLogging(node, textOf)) return
+    const named = nameOf(node, place.top)
+    const here = named ? { within: named, top: false, topName: place.topName ?? named } : place
+    const inner = isFunction(node) ? { ...here, top: false, inFunction: true } : here
+    const add = (kind, start, end, replacement) => {
+      if (text.slice(start, end) === replacement) return
+      edits.push({
+        kind,
+        start,
+        end,
+        replacement,
+        within: inner.within,
+        top: inner.inFunction ? undefined : inner.topName,
+      })
+    }
+    const replace = (kind, target, replacement) => add(kind, target.getStart(sourceFile), target.end, replacement)
+    mutate(node, { add, replace, textOf, sourceFile, text })
+    node.forEachChild((child) => visit(child, { ...inner, top: node.kind === SyntaxKind.SourceFile }))
+  }
+  sourceFile.forEachChild((node) => visit(node, { top: true }))
+  return edits
+}
+
+function isTypeOnly({ kind }) {
+  return (
+    kind === SyntaxKind.ImportDeclaration ||
+    kind === SyntaxKind.ExportDeclaration ||
+    kind === SyntaxKind.InterfaceDeclaration ||
+    kind === SyntaxKind.TypeAliasDeclaration ||
+    (kind >= SyntaxKind.FirstTypeNode && kind <= SyntaxKind.LastTypeNode)
+  )
+}
+
+/** What is logged for people is left alone. */
+function isLogging(node, textOf) {
+  return node.kind === SyntaxKind.CallExpression && /(^|[.])(log|logger)(\?)?\.\w+$/.test(textOf(node.expression))
+}
+
+function isFunction({ kind }) {
+  return (
+    kind === SyntaxKind.FunctionDeclaration ||
+    kind === SyntaxKind.FunctionExpression ||
+    kind === SyntaxKind.ArrowFunction ||
+    kind === SyntaxKind.MethodDeclaration ||
+    kind === SyntaxKind.Constructor ||
+    kind === SyntaxKind.GetAccessor ||
+    kind === SyntaxKind.SetAccessor
+  )
+}
+
+function nameOf(node, atTop) {
+  const isNamed =
+    node.kind === SyntaxKind.FunctionDeclaration ||
+    node.kind === SyntaxKind.MethodDeclaration ||
+    node.kind === SyntaxKind.ClassDeclaration ||
+    (node.kind === SyntaxKind.VariableDeclaration && (atTop || isFunction(node.initializer ?? node))) ||
+    (node.kind === SyntaxKind.VariableDeclaration && node.parent?.parent?.parent?.kind === SyntaxKind.SourceFile)
+  return isNamed ? node.name?.text : undefined
+}
+
+/** The changes at one node of the syntax tree, without those of its parts. */
+function mutate(node, { add, replace, textOf, sourceFile }) {
+  const start = node.getStart(sourceFile)
+  switch (node.kind) {
+    case SyntaxKind.BinaryExpression: {
+      const operator = textOf(node.operatorToken)
+      for (const other of OPERATORS[operator] ?? []) replace('operator', node.operatorToken, other)
+      if (!ONE_SIDED.has(operator)) break
+      replace('operand', node, textOf(node.left))
+      replace('operand', node, textOf(node.right))
+      break
+    }
+    case SyntaxKind.PrefixUnaryExpression: {
+      const operator = textOf(node)[0]
+      if (operator === '!' || operator === '-') replace('operator', node, textOf(node.operand))
+      if (textOf(node).startsWith('++')) add('operator', start, start + 2, '--')
+      if (textOf(node).startsWith('--')) add('operator', start, start + 2, '++')
+      break
+    }
+    case SyntaxKind.PostfixUnaryExpression:
+      add('operator', node.end - 2, node.end, textOf(node).endsWith('++') ? '--' : '++')
+      break
+    case SyntaxKind.NumericLiteral: {
+      const value = Number(textOf(node).replaceAll('_', ''))
+      replace('constant', node, String(value + 1))
+      if (value > 1) replace('constant', node, String(value * 1000))
+      else replace('constant', node, String(1 - value))
+      break
+    }
+    case SyntaxKind.BigIntLiteral:
+      replace('constant', node, `${BigInt(textOf(node).slice(0, -1).replaceAll('_', '')) + 1n}n`)
+      break
+    case SyntaxKind.TrueKeyword:
+      replace('constant', node, 'false')
+      break
+    case SyntaxKind.FalseKeyword:
+      replace('constant', node, 'true')
+      break
+    case SyntaxKind.StringLiteral:
+    case SyntaxKind.NoSubstitutionTemplateLiteral:
+      mutateText(node, { add, replace, textOf, start })
+      break
+    case SyntaxKind.TemplateExpression:
+      if (SQL.test(textOf(node)))
+        for (const it of sqlEdits(textOf(node), start)) add('sql', it.start, it.end, it.replacement)
+      break
+    case SyntaxKind.IfStatement:
+    case SyntaxKind.WhileStatement:
+      replace('condition', node.expression, `!(${textOf(node.expression)})`)
+      if (node.kind === SyntaxKind.IfStatement && !node.elseStatement) replace('statement', node, ';')
+      break
+    case SyntaxKind.ConditionalExpression:
+      replace('condition', node.condition, `!(${textOf(node.condition)})`)
+      break
+    case SyntaxKind.ExpressionStatement:
+      replace('statement', node, ';')
+      break
+    case SyntaxKind.ThrowStatement:
+    case SyntaxKind.BreakStatement:
+    case SyntaxKind.ContinueStatement:
+      replace('statement', node, ';')
+      break
+    case SyntaxKind.AwaitExpression:
+      replace('await', node, textOf(node.expression))
+      break
+    case SyntaxKind.CatchClause:
+      replace('block', node.block, '{}')
+      break
+    case SyntaxKind.TryStatement:
+      if (node.finallyBlock) replace('block', node.finallyBlock, '{}')
+      break
+    case SyntaxKind.CallExpression:
+    case SyntaxKind.NewExpression:
+      mutateCall(node, { replace, add, textOf, sourceFile })
+      break
+    case SyntaxKind.ObjectLiteralExpression:
+      for (const property of node.properties) {
+        const isLast = property === node.properties.at(-1)
+        const comma = isLast ? '' : ','
+        add('property', property.getStart(sourceFile), property.end + comma.length, '')
+      }
+      break
+    default:
+  }
+}
+
+/** Words for people hold spaces and are left alone; names, codes and SQL are not. */
+function mutateText(node, { add, replace, textOf, start }) {
+  const text = textOf(node)
+  if (SQL.test(text)) for (const it of sqlEdits(text, start)) add('sql', it.start, it.end, it.replacement)
+  else if (node.parent.kind !== SyntaxKind.PropertyAssignment || node.parent.name !== node) {
+    if (text.length === 2) replace('constant', node, "'x'")
+    else if (!/\s/.test(text)) replace('constant', node, "''")
+  }
+}
+
+function sqlEdits(text, start) {
+  return textEdits(text, start, SQL_RULES, 'sql')
+}
+
+function mutateCall(node, { replace, add, textOf, sourceFile }) {
+  const name = node.expression.kind === SyntaxKind.PropertyAccessExpression ? node.expression.name : node.expression
+  const other = name.kind === SyntaxKind.Identifier ? METHODS[textOf(name)] : undefined
+  if (other) replace('method', name, other)
+  const list = node.arguments ?? []
+  for (const [index, argument] of list.entries()) {
+    const next = list[index + 1]
+    if (!next) continue
+    // Functions and objects are rarely mistaken for each other.
+    if ([argument, next].some((it) => isFunction(it) || it.kind === SyntaxKind.ObjectLiteralExpression)) continue
+    const between = textOf({ getStart: () => argument.end, end: next.getStart(sourceFile) })
+    add('arguments', argument.getStart(sourceFile), next.end, textOf(next) + between + textOf(argument))
+  }
+}

@@ -1,0 +1,132 @@
+// Which tests there are, and runs of them in copies of the working tree. What plant-faults.mjs and mutate.mjs share.
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { root, runtime } from './bootstrap.mjs'
+
+/** Folders of test/ with their own command. Tests with real weights use every core, so they run one after another. */
+export const separateTests = {
+  '--models': { folder: 'models', concurrency: 1 },
+  '--browser': { folder: 'browser', concurrency: 1, fileMinutes: 20 },
+  // The soak takes an hour.
+  '--chaos': { folder: 'chaos', concurrency: 1, fileMinutes: 120 },
+  '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
+  '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
+  '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
+}
+/** The short form of the browser tests, for npm test. */
+const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
+
+const TIMEOUT = 'timeout after'
+
+/** Every test file, or those of one folder of test/. */
+export function testFiles(folder = '') {
+  return readdirSync(join(root, 'test', folder), { recursive: true })
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => join('test', folder, file))
+    .sort()
+}
+
+/** The test files that `npm test` runs. */
+export function testFilesOfNpmTest() {
+  const separate = Object.values(separateTests).map(({ folder }) => join('test', folder, '/'))
+  return testFiles().filter((file) => file === shortBrowserTest || !separate.some((folder) => file.startsWith(folder)))
+}
+
+/**
+ * Copies tracked files and new ones, without what git ignores. The dependencies are only linked.
+ * `tree` is the copy, `temporary` the folder for what its tests write, `remove` deletes both.
+ */
+export function copyOfTree() {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-'))
+  // PostgreSQL does not run as root, and has its folder under this one.
+  chmodSync(folder, 0o755)
+  const tree = join(folder, 'tree')
+  for (const file of filesOfTree()) {
+    mkdirSync(dirname(join(tree, file)), { recursive: true })
+    cpSync(join(root, file), join(tree, file), { recursive: true, verbatimSymlinks: true, force: true })
+  }
+  const modules = join(tree, 'node_modules')
+  rmSync(modules, { recursive: true, force: true })
+  symlinkSync(join(root, 'node_modules'), modules)
+  const temporary = join(folder, 't')
+  mkdirSync(temporary)
+  return { tree, temporary, remove: () => removeQuietly(folder) }
+}
+
+/** A process that is about to end may still write there. What stays is left in the system's temporary folder. */
+function removeQuietly(folder) {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  } catch {
+    // See above.
+  }
+}
+
+/** Where there is no git repository, what a repository would ignore is left out by name. */
+function filesOfTree() {
+  const { status, stdout } = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+  })
+  if (status === 0) return stdout.toString().split('\0').filter(Boolean)
+  return readdirSync(root).filter((name) => !['node_modules', 'data', '.git', 'weir.yaml', '.env'].includes(name))
+}
+
+/** Ends the tests that are running now, with everything that they have started. */
+const running = new Set()
+export function endRunningTests() {
+  for (const end of running) end()
+}
+
+/**
+ * Runs the tests until one fails, and names it; undefined if all pass. A single file runs without a process of the
+ * test runner around it.
+ */
+export function firstFailure({ tree, temporary }, tests, { msMax, environment = {} }) {
+  return new Promise((resolve) => {
+    // A fresh folder each time: what an earlier run left there may still be written to.
+    const temporaryHere = mkdtempSync(join(temporary, 't'))
+    chmodSync(temporaryHere, 0o755)
+    const runner = tests.length === 1 ? [] : ['--test', '--test-concurrency=2']
+    // A process group of its own, so that whatever the tests start ends with them.
+    const child = spawn(runtime(), [...runner, '--test-reporter=tap', ...tests], {
+      cwd: tree,
+      env: { ...process.env, TMPDIR: temporaryHere, NODE_TEST_CONTEXT: undefined, ...environment },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    let output = ''
+    let failure
+    const end = () => {
+      try {
+        if (child.pid) process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // They have ended by themselves.
+      }
+    }
+    running.add(end)
+    const stop = (reason) => {
+      failure ??= reason
+      end()
+    }
+    const timer = setTimeout(() => stop(`${TIMEOUT} ${msMax / 1000} s in ${tests.join(', ')}`), msMax)
+    child.stdout.setEncoding('utf8').on('data', (piece) => {
+      output += piece
+      const failed = /^ *not ok \d+ - (?!.*# (?:TODO|SKIP))(.*)\n[^]*?location: '.*\/tree\/(.*?):/m.exec(output)
+      if (failed) stop(`${failed[2]} "${failed[1]}"`)
+    })
+    child.on('close', (code) => {
+      clearTimeout(timer)
+      running.delete(end)
+      removeQuietly(temporaryHere)
+      stop(code === 0 ? undefined : `exit code ${code} in ${tests.join(', ')}`)
+      resolve(failure)
+    })
+  })
+}
+
+/** True if the tests ran past their limit instead of failing. */
+export function isTimeout(failure) {
+  return failure.startsWith(TIMEOUT)
+}
