@@ -79,8 +79,8 @@ export const errorHelp = {
     'Wait for `Retry-After`. Operators: more engines, or `limits.max_wait_ms`.',
   ],
   model_not_configured: [
-    'The model has no engine, or its files are still being fetched.',
-    'Wait for `Retry-After`, or choose another model. Operators: `weir models list`, `weir doctor`.',
+    'The model has no engine, is not downloaded, or is being downloaded; the message says which.',
+    'While it is being downloaded, wait for `Retry-After`. Otherwise choose another model. Operators: `weir models pull SLUG`, `weir models list`, `weir doctor`.',
   ],
   model_unavailable: [
     'Every engine of the model is down.',

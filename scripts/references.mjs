@@ -132,6 +132,10 @@ async function errorsPage() {
 Every error has the same body: \`{"error": {"message", "type", "param", "code"}}\`. \`code\` is for programs, \`message\`
 for people. In a stream that has begun, the error is the last event.
 
+\`X-Should-Retry: false\` comes with every error that waiting does not cure: those without \`Retry-After\`,
+\`model_not_configured\` unless the model is being downloaded, and \`upstream_error\` if the engine refuses its key. The
+OpenAI and Anthropic SDKs then do not repeat the request.
+
 ${table(['Status', 'Code', 'Type', 'Retry-After', 'Cause', 'What to do'], rows)}
 `
 }

@@ -190,10 +190,6 @@ async function assemble(
       isDraining: draining.isOn(),
     }
   }
-  const isUp = (model: Model, workspace: string): boolean => {
-    const deployment = deploymentFor(model, workspace)
-    return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
-  }
 
   // Documents are computed from what the reader sees. Their writes take turns with the ledger's, on its connection.
   const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
@@ -244,6 +240,7 @@ async function assemble(
     lanes,
     engines: () =>
       [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
+    engineOf: engines.of,
     downloads: downloads.list,
     limits: settings,
     coordination,
@@ -280,7 +277,7 @@ async function assemble(
       invoiceFonts: config.invoice.fonts,
       spending,
       limits: settings,
-      isUp,
+      engineOf: engines.of,
       readiness,
       isDraining: draining.isOn,
     }),
@@ -325,7 +322,10 @@ async function assemble(
     },
     operatorConsoleLink: () => `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`,
     models: catalog.models(),
-    isUp: (model) => isUp(model, FIRST_WORKSPACE),
+    isUp(model) {
+      const deployment = deploymentFor(model, FIRST_WORKSPACE)
+      return deployment !== undefined && (engines.of(deployment)?.usable() ?? false)
+    },
     failed: failed.promise,
     drained: draining.finished,
     requestCount: publicListener.requestCount,

@@ -488,6 +488,7 @@ describe('the consoles', () => {
       'uplot',
       'uplot/dist/uPlot.min.css',
     ])
+    const texts = new Set([`src/${CODE_SAMPLES}`, 'src/core/bytes-text.ts'])
     const root = new URL('../console/', import.meta.url)
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
     assert.ok(files.length > 10)
@@ -497,7 +498,7 @@ describe('the consoles', () => {
         .map((name) => (name.startsWith('.') ? posix.join('console', posix.dirname(file), name) : name))
         .filter((name) => {
           const mayShare = ['shared', 'generated', 'styles', own].some((part) => name.startsWith(`console/${part}/`))
-          return !mayShare && !packages.has(name) && name !== `src/${CODE_SAMPLES}`
+          return !mayShare && !packages.has(name) && !texts.has(name)
         })
         .map((name) => `${file} imports ${name}`)
     })

@@ -30,7 +30,7 @@ describe('on a terminal of 80 columns', () => {
         size_mb: null,
         pricing: tokens,
       },
-      { ...local, id: 'qwen/qwen3-8b', categories: ['llm'], state: 'to pull', size_mb: 5030, pricing: tokens },
+      { ...local, id: 'qwen/qwen3-8b', categories: ['llm'], state: 'not downloaded', size_mb: 5030, pricing: tokens },
       {
         ...local,
         id: 'thenlper/gte-small',
@@ -43,13 +43,13 @@ describe('on a terminal of 80 columns', () => {
     ] as const
     assertShows(
       modelsText(data, narrow),
-      `MODEL                       KIND       STATE        SIZE  A$ PER 1M
-meta/llama-3.1-8b-instruct  llm        remote          -  0.20 / 0.60
-qwen/qwen3-8b               llm        to pull    5.0 GB  0.20 / 0.60
-thenlper/gte-small          embedding  ready       24 MB  0.03
-weir/starter-image          image      ready       24 MB  0.001/image
-openai/whisper-tiny         audio      ready       24 MB  0.006/min
-meta/free                   llm        no engine       -  free
+      `MODEL                       KIND       STATE             SIZE  A$ PER 1M
+meta/llama-3.1-8b-instruct  llm        remote               -  0.20 / 0.60
+qwen/qwen3-8b               llm        not downloaded  5.0 GB  0.20 / 0.60
+thenlper/gte-small          embedding  ready            24 MB  0.03
+weir/starter-image          image      ready            24 MB  0.001/image
+openai/whisper-tiny         audio      ready            24 MB  0.006/min
+meta/free                   llm        no engine            -  free
 
 Prices exclude GST: input / output per 1M tokens, or the unit that is named.
 Download a model with: weir models pull qwen/qwen3-8b`,

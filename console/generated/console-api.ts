@@ -392,7 +392,13 @@ export interface Operations {
         modes: readonly ('serverless' | 'dedicated')[]
         endpoints: readonly string[]
         available: boolean
-        unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+        unavailable_reason?:
+          | 'model_access_denied'
+          | 'model_not_configured'
+          | 'not_downloaded'
+          | 'downloading'
+          | 'model_unavailable'
+        unavailable_message?: string
       }[]
     }
   }

@@ -675,7 +675,13 @@ export interface Operations {
           last_failure: string | null
           cache_tokens: number | null
         }[]
-        download: { received_bytes: number; total_bytes: number | null; problem: string | null } | null
+        download: {
+          state: 'not_downloaded' | 'downloading' | 'failed'
+          received_bytes: number
+          total_bytes: number
+          problem: string | null
+          message: string
+        } | null
       }[]
     }
   }

@@ -692,7 +692,13 @@ export interface Operations {
         modes: readonly ('serverless' | 'dedicated')[]
         endpoints: readonly string[]
         available: boolean
-        unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+        unavailable_reason?:
+          | 'model_access_denied'
+          | 'model_not_configured'
+          | 'not_downloaded'
+          | 'downloading'
+          | 'model_unavailable'
+        unavailable_message?: string
       }[]
     }
   }
@@ -734,7 +740,13 @@ export interface Operations {
       modes: readonly ('serverless' | 'dedicated')[]
       endpoints: readonly string[]
       available: boolean
-      unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      unavailable_reason?:
+        | 'model_access_denied'
+        | 'model_not_configured'
+        | 'not_downloaded'
+        | 'downloading'
+        | 'model_unavailable'
+      unavailable_message?: string
       description: string
       aliases: readonly string[]
       queue_limits: {
@@ -783,7 +795,13 @@ export interface Operations {
       modes: readonly ('serverless' | 'dedicated')[]
       endpoints: readonly string[]
       available: boolean
-      unavailable_reason?: 'model_access_denied' | 'model_not_configured' | 'model_unavailable'
+      unavailable_reason?:
+        | 'model_access_denied'
+        | 'model_not_configured'
+        | 'not_downloaded'
+        | 'downloading'
+        | 'model_unavailable'
+      unavailable_message?: string
       description: string
       aliases: readonly string[]
       queue_limits: {

@@ -43,12 +43,6 @@ export function milliseconds(value: number): string {
 
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
 
-export function bytes(value: number): string {
-  if (value < 1024) return `${value} B`
-  const unit = Math.min(3, Math.floor(Math.log(value) / Math.log(1024)))
-  return `${(value / 1024 ** unit).toFixed(1)} ${['B', 'KiB', 'MiB', 'GiB'][unit]}`
-}
-
 /** The books are kept in Sydney, so its time is shown. */
 const SYDNEY = 'Australia/Sydney'
 const moment = new Intl.DateTimeFormat('en-AU', {

@@ -1,21 +1,22 @@
-import { bytes, percent } from '../shared/format.ts'
+import { bytesText } from '../../src/core/bytes-text.ts'
+import { percent } from '../shared/format.ts'
 import { Meter } from '../shared/parts.tsx'
 import type { LiveSample } from './live.ts'
 
-/** Models whose files are on their way, with how far they are. */
+/** Models that are being downloaded, with how far they are. */
 export function Arriving({ downloads }: { downloads: LiveSample['downloads'] }) {
   if (downloads.length === 0) return null
   return (
-    <section class="panel stack" aria-label="Models on their way">
-      <h2>On their way</h2>
+    <section class="panel stack" aria-label="Models that are being downloaded">
+      <h2>Being downloaded</h2>
       {downloads.map(({ model, received_bytes: received, total_bytes: total, problem }) => (
         <div key={model} class="stack tight">
           <div class="row apart">
             <code class="wrap">{model}</code>
             <span class="small soft">
               {total === null
-                ? bytes(received)
-                : `${bytes(received)} of ${bytes(total)}, ${percent(total > 0 ? received / total : 0)}`}
+                ? bytesText(received)
+                : `${bytesText(received)} of ${bytesText(total)}, ${percent(total > 0 ? received / total : 0)}`}
             </span>
           </div>
           <Meter value={received} max={total ?? received} label={`Download of ${model}`} />

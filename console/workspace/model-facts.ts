@@ -38,8 +38,12 @@ export function availabilityOf(model: Model): readonly [Health, string] {
       return ['idle', 'Reserved']
     case 'model_unavailable':
       return ['bad', 'Engine is down']
+    case 'not_downloaded':
+      return ['idle', 'Not downloaded']
+    case 'downloading':
+      return ['warn', 'Downloading']
     default:
-      return ['warn', 'Not ready yet']
+      return ['idle', 'No engine']
   }
 }
 

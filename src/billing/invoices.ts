@@ -349,7 +349,9 @@ async function untilIssued(attempt: () => Promise<InvoiceDocument | undefined>):
 }
 
 function keptChanging(): ApiError {
-  return new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.')
+  return new ApiError('conflict', 'Usage or invoices kept changing while the document was issued. Try again.', {
+    waitingHelps: true,
+  })
 }
 
 function buyerOf({ name, buyer }: Workspace): Party {

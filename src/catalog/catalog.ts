@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError } from '../core/checked-yaml.ts'
 import { deploymentFor, isVisible, type Deployment, type Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
+import { withoutDeployment } from '../core/unavailable-model.ts'
 import type { CatalogSource } from './file.ts'
 import { lossesIn } from './lost-prices.ts'
 
@@ -88,16 +89,7 @@ export async function openCatalog(
       }
       const deployment = deploymentFor(model, workspace)
       if (deployment) return { model, deployment }
-      if (model.dedicated.length > 0) {
-        throw new ApiError(
-          'model_access_denied',
-          `${model.id} runs only on reserved capacity, and this workspace has none.`,
-          {
-            param: 'model',
-          },
-        )
-      }
-      throw new ApiError('model_not_configured', `${model.id} has no engine yet. Try again later.`, { param: 'model' })
+      throw withoutDeployment(model).error
     },
     reload: ({ force } = { force: false }) => inTurn(() => reload(force)),
     change: (change) => inTurn(() => take(change(models))),

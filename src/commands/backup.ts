@@ -1,11 +1,11 @@
 import { setPriority } from 'node:os'
+import { bytesText } from '../core/bytes-text.ts'
 import { settleRunningService } from '../running-service.ts'
 import { takeBackup } from '../store/sqlite/backup.ts'
 import { systemClock } from '../system-clock.ts'
 import { isDumbTerminal } from '../config.ts'
 import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from './command.ts'
 import { counted } from './terminal/amounts.ts'
-import { bytesText } from './terminal/progress.ts'
 import { openScreen } from './terminal/screen.ts'
 
 /** Gives way to the service, which may run on the same machine. */

@@ -4,9 +4,10 @@ import { availableParallelism, freemem, totalmem } from 'node:os'
 import { request } from 'undici'
 import type { Config } from '../config.ts'
 import { withoutPassword } from '../core/address-without-password.ts'
+import { bytesText } from '../core/bytes-text.ts'
 import { deploymentsOf, type EngineDescription, type Model } from '../core/catalog.ts'
 import { untakenParameters, untakenWarning } from '../dialects/listed-parameters.ts'
-import { findModel } from '../embedded/manifest/manifest.ts'
+import { findModel, modelBytes } from '../embedded/manifest/manifest.ts'
 import { modelFiles } from '../embedded/files/model-files.ts'
 import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
@@ -76,10 +77,13 @@ function doctorText(findings: readonly Finding[], view: View): string {
   const summary: Finding = {
     name: 'models',
     state: here === models.length ? 'ok' : 'note',
-    detail: `${count(here)} of ${all} that Weir runs itself are downloaded`,
+    detail:
+      here === models.length
+        ? `all ${all} that Weir runs itself are downloaded`
+        : `${count(models.length - here)} of ${all} that Weir runs itself are not downloaded`,
     ...(here === models.length
       ? {}
-      : { advice: 'weir models list shows them, and weir models pull SLUG downloads one' }),
+      : { advice: 'weir models list shows them with their sizes, and weir models pull SLUG downloads one' }),
   }
   const others = findings.filter(({ name }) => name !== 'model')
   return [...others, ...(models.length === 0 ? [] : [summary])].map((finding) => findingText(finding, view)).join('\n')
@@ -224,8 +228,12 @@ function localModels(config: Config, models: readonly Model[]): readonly Finding
     if (!model) return []
     const slug = model.catalog.id
     if (files.isPresent(slug)) return [{ name: 'model', state: 'ok', detail: `${slug} is downloaded` }]
-    const advice = `download it with npx weir models pull ${slug}`
-    return [{ name: 'model', state: 'note', detail: `${slug} is not downloaded`, advice }]
+    const size = bytesText(modelBytes(model))
+    if (files.stateOf(slug) === 'arriving') {
+      return [{ name: 'model', state: 'note', detail: `${slug} is being downloaded (${size})` }]
+    }
+    const advice = `download it with: weir models pull ${slug}`
+    return [{ name: 'model', state: 'note', detail: `${slug} is not downloaded (${size})`, advice }]
   })
 }
 

@@ -1,4 +1,5 @@
 import { listPrices } from '../catalog/price-book.ts'
+import { bytesText } from '../core/bytes-text.ts'
 import { endpointsOf, modesOf, type Model } from '../core/catalog.ts'
 import { modelFiles, type ModelFiles } from '../embedded/files/model-files.ts'
 import { isDumbTerminal } from '../config.ts'
@@ -16,7 +17,7 @@ import {
   type Command,
   type Flags,
 } from './command.ts'
-import { bytesText, progressBar } from './terminal/progress.ts'
+import { progressBar } from './terminal/progress.ts'
 import { openScreen } from './terminal/screen.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import type { View } from './terminal/view.ts'
@@ -87,7 +88,7 @@ interface ModelView {
   readonly context_length: number
   readonly pricing: ModelPrices
   readonly engine: string | null
-  readonly state: 'ready' | 'to pull' | 'remote' | 'no engine'
+  readonly state: 'ready' | 'downloading' | 'not downloaded' | 'remote' | 'no engine'
   readonly size_mb: number | null
 }
 
@@ -104,12 +105,19 @@ function viewOf(model: Model, files: ModelFiles): ModelView {
     context_length: model.contextLength,
     pricing: listPrices(model),
     engine: engine?.kind ?? null,
-    state: local ? (files.isPresent(local.catalog.id) ? 'ready' : 'to pull') : engine ? 'remote' : 'no engine',
+    state: local ? LOCAL_STATES[files.stateOf(local.catalog.id)] : engine ? 'remote' : 'no engine',
     size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,
   }
 }
 
-const TONES = { ready: 'green', 'to pull': 'yellow', remote: undefined, 'no engine': 'red' } as const
+const LOCAL_STATES = { present: 'ready', arriving: 'downloading', missing: 'not downloaded' } as const
+const TONES = {
+  ready: 'green',
+  downloading: 'yellow',
+  'not downloaded': 'yellow',
+  remote: undefined,
+  'no engine': 'red',
+} as const
 
 const COLUMNS: readonly Column<ModelView>[] = [
   { title: 'MODEL', cell: ({ id }) => id },
@@ -120,7 +128,7 @@ const COLUMNS: readonly Column<ModelView>[] = [
 ]
 
 export function modelsText(data: readonly ModelView[], view: View): string {
-  const missing = data.find(({ state }) => state === 'to pull')
+  const missing = data.find(({ state }) => state === 'not downloaded')
   return [
     renderTable(data, COLUMNS, view),
     '',

@@ -119,7 +119,7 @@ function overview({ service, config, options, model, view }: Overview): string {
     model
       ? tryChat(service, model, view)
       : [
-          'No chat model is ready yet. Wait for a download to finish, or add your own',
+          'No chat model is downloaded yet. Wait for a download to finish, or add your own',
           'model to weir.yaml (weir.example.yaml shows how).',
         ].join('\n'),
   ]

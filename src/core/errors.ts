@@ -1,6 +1,6 @@
 /**
  * Every error a caller can see.
- * `retryAfter` is in seconds; with `computed`, whoever throws the error supplies the value.
+ * `retryAfter` is in seconds; with `computed`, the code that throws the error supplies the value.
  */
 export const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error', retryAfter: null },
@@ -38,6 +38,14 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/**
+ * Whether the same request may succeed later by itself. `model_not_configured` has to carry `Retry-After` as well, but
+ * only the operator can give the model an engine.
+ */
+export function waitingHelps(code: ErrorCode): boolean {
+  return errorTable[code].retryAfter !== null && code !== 'model_not_configured'
+}
+
 interface ErrorBody {
   readonly error: {
     readonly message: string
@@ -59,13 +67,21 @@ export class ApiError extends Error {
   readonly code: ErrorCode
   readonly param: string | null
   readonly retryAfter: number | null
+  readonly waitingHelps: boolean
   /** Of `context_length_exceeded`, if they are known. Some clients read them. */
   readonly tokens: ContextTokens | undefined
 
   constructor(
     code: ErrorCode,
     message: string,
-    details: { param?: string; retryAfter?: number; cause?: unknown; tokens?: ContextTokens } = {},
+    details: {
+      param?: string
+      retryAfter?: number
+      /** If this case differs from the others of its code. */
+      waitingHelps?: boolean
+      cause?: unknown
+      tokens?: ContextTokens
+    } = {},
   ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
@@ -73,10 +89,19 @@ export class ApiError extends Error {
     this.tokens = details.tokens
     const listed = errorTable[code].retryAfter
     this.retryAfter = listed === 'computed' ? clampRetryAfter(details.retryAfter ?? 1) : listed
+    this.waitingHelps = details.waitingHelps ?? waitingHelps(code)
   }
 
   get status(): number {
     return errorTable[this.code].status
+  }
+
+  /** SDKs repeat a request after some statuses, and the OpenAI and Anthropic ones unless the second header forbids it. */
+  retryHeaders(): Record<string, string> {
+    return {
+      ...(this.retryAfter === null ? {} : { 'Retry-After': String(this.retryAfter) }),
+      ...(this.waitingHelps ? {} : { 'X-Should-Retry': 'false' }),
+    }
   }
 
   body(): ErrorBody {

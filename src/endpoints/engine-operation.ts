@@ -13,9 +13,8 @@ export function operationOf<Name extends keyof Dialect>(
 ): NonNullable<Dialect[Name]> {
   const operation = deployment.engine && dialects[deployment.engine.kind][name]
   if (operation) return operation
-  throw new ApiError('model_not_configured', `${model.id} has no engine for ${name} yet. Try again later.`, {
-    param: 'model',
-  })
+  const message = `${model.id} has no engine for ${name}. The operator has to choose another one in the catalog.`
+  throw new ApiError('model_not_configured', message, { param: 'model' })
 }
 
 /** What the deployment's engine does with the parameters of an operation. */

@@ -106,7 +106,10 @@ export function refusalFrom(status: number, body: string, inputName?: string): R
       return enginesProblem(new ApiError('upstream_timeout', 'The engine did not answer in time.'), false)
     case 'failed':
       return enginesProblem(
-        new ApiError('upstream_error', `The engine failed with status ${status}.`),
+        // A key that the engine refuses stays refused until the operator corrects it.
+        new ApiError('upstream_error', `The engine failed with status ${status}.`, {
+          waitingHelps: ![401, 403].includes(status),
+        }),
         status >= 500 || [400, 401, 403, 404, 422].includes(status),
       )
   }

@@ -156,8 +156,7 @@ export class Exchange implements Reply {
 
   sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
     this.notes = { ...this.notes, code: error.code }
-    const extra: Record<string, string> = { ...headers }
-    if (error.retryAfter !== null) extra['Retry-After'] = String(error.retryAfter)
+    const extra: Record<string, string> = { ...headers, ...error.retryHeaders() }
     if (error.status === 401) extra['WWW-Authenticate'] = 'Bearer'
     this.send(error.status, 'application/json', JSON.stringify(body), extra)
   }

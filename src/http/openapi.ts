@@ -1,5 +1,5 @@
 import type { TSchema } from '../core/json/schema.ts'
-import { errorTable, type ErrorCode } from '../core/errors.ts'
+import { errorTable, waitingHelps, type ErrorCode } from '../core/errors.ts'
 import { errorSchema } from './common-schema.ts'
 import { errorExample } from './docs/error-examples.ts'
 import type { Content, ErrorShape, HeaderDescription, Operation, Route } from './route.ts'
@@ -156,6 +156,11 @@ function queryParameters({ query }: Operation): readonly object[] {
 /** A field of a query. It has an example if it is required. */
 export type QueryField = TSchema & { readonly description?: string; readonly example?: string }
 
+const shouldRetryHeader = {
+  description: 'false if waiting does not help: the same request would be refused again. SDKs then do not repeat it.',
+  schema: { type: 'string', const: 'false' },
+} as const
+
 function errorResponses(
   api: ApiDescription,
   { errorShape }: Operation,
@@ -172,6 +177,7 @@ function errorResponses(
           ...(group.some((code) => errorTable[code].retryAfter !== null)
             ? { 'Retry-After': { description: 'Seconds to wait before trying again.', schema: { type: 'integer' } } }
             : {}),
+          ...(group.some((code) => !waitingHelps(code)) ? { 'X-Should-Retry': shouldRetryHeader } : {}),
         },
         content: {
           'application/json': {

@@ -200,7 +200,7 @@ function rawReply(error: ApiError, headers: Record<string, string>): string {
     'Content-Type': 'application/json',
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
-    ...(error.retryAfter === null ? {} : { 'Retry-After': String(error.retryAfter) }),
+    ...error.retryHeaders(),
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${error.status} ${error.code}\r\n${lines.join('')}\r\n${body}`

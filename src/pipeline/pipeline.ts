@@ -3,6 +3,7 @@ import type { Job, Price } from '../core/job.ts'
 import type { Intent, RequestRow } from '../core/money/ledger.ts'
 import { maximumCharge } from '../core/money/maximum-charge.ts'
 import { saltedPrompt, type Prompt } from '../core/prefix/warm-prefixes.ts'
+import { withoutUsableEngine } from '../core/unavailable-model.ts'
 import type { Caller } from '../ports/accounts.ts'
 import type { Engine } from '../ports/engine.ts'
 import type { Reply } from '../ports/reply.ts'
@@ -59,7 +60,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   function usableEngine(job: Job): Engine {
     const engine = parts.engineOf(job.deployment)
     if (engine?.usable()) return engine
-    throw engineMissing(job)
+    throw withoutUsableEngine(job.model, job.deployment, engine?.missingFiles?.()).error
   }
 
   function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Intent {
@@ -96,16 +97,4 @@ export function createPipeline(parts: PipelineParts): Pipeline {
  */
 function promptOf({ prompt, deployment }: Job, { workspace }: Caller): Prompt | undefined {
   return prompt && saltedPrompt(prompt, deployment.engine?.sharePrefixes ? '' : workspace.id)
-}
-
-function engineMissing({ model, deployment }: Job): ApiError {
-  const { id } = model
-  if (deployment.engine === undefined) {
-    return new ApiError('model_not_configured', `${id} has no engine yet. Try again later.`, { param: 'model' })
-  }
-  if (deployment.engine.kind === 'embedded') {
-    const message = `The files of ${id} are not here yet. Try again when they have been fetched.`
-    return new ApiError('model_not_configured', message, { param: 'model' })
-  }
-  return new ApiError('model_unavailable', `Every engine of ${id} is down. Try again later.`, { param: 'model' })
 }

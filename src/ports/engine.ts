@@ -1,6 +1,7 @@
 import type { ApiError } from '../core/errors.ts'
 import type { EngineHeaders, EngineRequest } from '../core/job.ts'
 import type { Prompt } from '../core/prefix/warm-prefixes.ts'
+import type { MissingFiles } from '../core/unavailable-model.ts'
 
 /** One call of an engine. */
 export interface EngineCall extends EngineRequest {
@@ -62,8 +63,10 @@ export interface DrainedAddresses {
 
 /** The engines behind one deployment. */
 export interface Engine {
-  /** False while every address is known to be down, or drained. */
+  /** False while every address is known to be down, or drained, or files are missing. */
   usable(): boolean
+  /** Of a model that the service runs itself: undefined once it is downloaded. */
+  missingFiles?(): MissingFiles | undefined
   addresses(): readonly EngineAddressState[]
   /**
    * Keeps the engine open for a request that will run here, perhaps after a wait in the queue, even if the catalog

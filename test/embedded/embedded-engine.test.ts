@@ -7,6 +7,8 @@ import { within } from '../support/waiting.ts'
 
 const endOf = ({ ended }: RunningCall): Promise<CallEnd> => within(10_000, 'the call ends', ended)
 
+const missing = { slug: 'meta/x', bytes: 1000, isArriving: false }
+
 /** A model whose host starts when the test says so, and whose calls end when they are aborted. */
 function stage() {
   const started = Promise.withResolvers<string>()
@@ -31,7 +33,11 @@ function stage() {
   } as unknown as Engine
   const supervisor = { socket: () => started.promise } as unknown as EngineSupervisor
   const host = { isHere: true }
-  const engine = embeddedEngine(upstream, { supervisor, runtime: 'onnx', isPresent: () => host.isHere })
+  const engine = embeddedEngine(upstream, {
+    supervisor,
+    runtime: 'onnx',
+    missingFiles: () => (host.isHere ? undefined : missing),
+  })
   return { engine, started, calls, host, run: () => engine.run({} as EngineCall) }
 }
 
@@ -73,5 +79,6 @@ describe('a call of a model that the service runs itself', () => {
     assert.equal(engine.usable(), true)
     host.isHere = false
     assert.equal(engine.usable(), false)
+    assert.equal(engine.missingFiles?.(), missing)
   })
 })

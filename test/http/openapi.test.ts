@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Errors } from 'typebox/schema'
-import { errorTable } from '../../src/core/errors.ts'
+import { errorTable, waitingHelps } from '../../src/core/errors.ts'
 import { roomyLimits } from '../support/chat-stage.ts'
 import {
   assertDocsPage,
@@ -284,6 +284,7 @@ describe('a documented operation', () => {
         assert.ok(isValid, JSON.stringify(problems))
         const { retryAfter } = errorTable[body.error.code]
         assert.equal(response.headers.has('retry-after'), retryAfter !== null)
+        assert.equal(response.headers.get('x-should-retry') === 'false', !waitingHelps(body.error.code))
       }
     }
   })

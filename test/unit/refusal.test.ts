@@ -180,6 +180,13 @@ describe('a failure of the engine', () => {
     assert.equal(codeOf(refusalFrom(302, '')), 'upstream_error')
     assert.equal(codeOf(refusalFrom(429, '')), 'model_overloaded, try another')
   })
+
+  it('is worth another try later, unless the engine refuses its key', () => {
+    const worth = [400, 401, 403, 404, 429, 500, 503, 504].filter(
+      (status) => refusalFrom(status, '').error.waitingHelps,
+    )
+    assert.deepEqual(worth, [404, 429, 500, 503, 504])
+  })
 })
 
 describe('the words of a refusal', () => {

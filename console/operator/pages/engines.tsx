@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { lookAgain } from '../../shared/live.ts'
-import { bytes, count, percent } from '../../shared/format.ts'
+import { count, percent } from '../../shared/format.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { lanePath, live } from '../live.ts'
 
-/** The engines, whether they answer, and the files of models that are on their way. */
+/** The engines, whether they answer, and the models that are not downloaded. */
 
 type Engine = Answer<'listEngines'>['data'][number]
 type Address = Engine['addresses'][number]
@@ -49,20 +49,24 @@ export function EnginesPage() {
                 {
                   title: 'Addresses',
                   cell: (engine) =>
-                    engine.addresses.map((address) => (
-                      <AddressLine
-                        key={address.url}
-                        of={address}
-                        isOurs={engine.kind === 'embedded'}
-                        drain={() => setDraining({ engine, address })}
-                        undrain={() =>
-                          void undraining.run(async () => {
-                            await api('undrainEngine', { body: { url: address.url } })
-                            loaded.reload()
-                          })
-                        }
-                      />
-                    )),
+                    engine.download ? (
+                      <span class="small soft">{engine.download.problem ?? engine.download.message}</span>
+                    ) : (
+                      engine.addresses.map((address) => (
+                        <AddressLine
+                          key={address.url}
+                          of={address}
+                          isOurs={engine.kind === 'embedded'}
+                          drain={() => setDraining({ engine, address })}
+                          undrain={() =>
+                            void undraining.run(async () => {
+                              await api('undrainEngine', { body: { url: address.url } })
+                              loaded.reload()
+                            })
+                          }
+                        />
+                      ))
+                    ),
                 },
               ]}
             />
@@ -141,17 +145,13 @@ function DrainDialog({
 
 function EngineState({ of: { kind, addresses, download } }: { of: Engine }) {
   if (download) {
-    const { received_bytes: received, total_bytes: total, problem } = download
-    const share = total === null || total === 0 ? bytes(received) : percent(received / total)
-    return (
-      <State is={problem === null ? 'warn' : 'bad'}>
-        {problem === null ? `Downloading, ${share}` : 'Download failed'}
-      </State>
-    )
+    const { state, received_bytes: received, total_bytes: total } = download
+    if (state === 'not_downloaded') return <State is="idle">Not downloaded</State>
+    if (state === 'failed') return <State is="bad">Download failed</State>
+    return <State is="warn">{`Downloading, ${percent(total === 0 ? 0 : received / total)}`}</State>
   }
   if (kind === null) return <State is="idle">No engine yet</State>
   const up = addresses.filter((it) => it.up && !it.drained).length
-  if (addresses.length === 0) return <State is="idle">Starts when needed</State>
   if (up === addresses.length) return <State is="good">Up</State>
   if (addresses.every((it) => it.drained)) return <State is="warn">Drained</State>
   return up === 0 ? <State is="bad">Down</State> : <State is="warn">{`${up} of ${addresses.length} up`}</State>

@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { lookAgain } from '../../shared/live.ts'
-import { bytes, count, milliseconds } from '../../shared/format.ts'
+import { bytesText } from '../../../src/core/bytes-text.ts'
+import { count, milliseconds } from '../../shared/format.ts'
 import { Moment, PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { live } from '../live.ts'
@@ -56,7 +57,7 @@ export function ReplicasPage() {
                 {
                   title: 'Journal',
                   isNumber: true,
-                  cell: (it) => `${bytes(it.journal_bytes)}, ${milliseconds(it.journal_lag_ms)}`,
+                  cell: (it) => `${bytesText(it.journal_bytes)}, ${milliseconds(it.journal_lag_ms)}`,
                 },
                 {
                   title: 'Action',

@@ -32,6 +32,7 @@ function Model({ model }: { model: ModelDetail }) {
           </a>
         ) : null}
       </PageHead>
+      {model.unavailable_message === undefined ? null : <div class="notice">{model.unavailable_message}</div>}
       <div class="columns">
         <div class="stack">
           <section class="panel stack" aria-labelledby="about">

@@ -15,9 +15,13 @@ export function ModelsPage() {
   const { samples, isStale } = live.use()
   const sample = samples.at(-1)
   const loads: Loads = new Map(sample?.models.map((it) => [it.model, it]))
-  // A model that has become ready has other details too.
+  // A model that has become ready, or is being downloaded, has other details too.
   const ready = sample?.models.filter(({ available }) => available).length
-  const loaded = useData(async (signal) => (await api('models', { query: { scope: 'catalog' }, signal })).data, [ready])
+  const arriving = sample?.downloads.map(({ model }) => model).join()
+  const loaded = useData(
+    async (signal) => (await api('models', { query: { scope: 'catalog' }, signal })).data,
+    [ready, arriving],
+  )
   return (
     <>
       <PageHead title="Models" about="Prices are in Australian dollars and exclude GST." />
@@ -154,7 +158,11 @@ function ModelCard({ model, load }: { model: Model; load: string | undefined }) 
           </div>
         ))}
       </dl>
-      {load === undefined ? null : <p class="foot small soft">{load}</p>}
+      {model.unavailable_message !== undefined ? (
+        <p class="foot small soft">{model.unavailable_message}</p>
+      ) : load === undefined ? null : (
+        <p class="foot small soft">{load}</p>
+      )}
     </article>
   )
 }

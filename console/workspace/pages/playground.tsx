@@ -22,7 +22,7 @@ export function PlaygroundPage() {
           if (!model) {
             return (
               <Empty title="No model is ready">
-                <a href="/console/models">See which are on their way</a>
+                <a href="/console/models">See which are being downloaded</a>
               </Empty>
             )
           }

@@ -33,18 +33,23 @@ export function StartPage() {
                 <a href="/console/models">See all models</a>
               </p>
               <Arriving downloads={sample?.downloads ?? []} />
-              {chat ? (
-                <FirstRequest key={chat.id} model={chat} />
-              ) : (
-                <Empty title="No chat model is ready yet">
-                  It appears here by itself. Until then, <a href="/console/playground">try another model</a>.
-                </Empty>
-              )}
+              {chat ? <FirstRequest key={chat.id} model={chat} /> : <NoChatModel models={models} />}
             </>
           )
         }}
       </Ready>
     </>
+  )
+}
+
+function NoChatModel({ models }: { models: readonly Model[] }) {
+  const chats = models.filter(({ model_categories: it }) => it.includes('llm'))
+  const isArriving = chats.some(({ unavailable_reason: reason }) => reason === 'downloading')
+  return (
+    <Empty title={isArriving ? 'A chat model is being downloaded' : 'No chat model can be called'}>
+      {isArriving ? 'It appears here when it is complete.' : chats[0]?.unavailable_message} Until then,{' '}
+      <a href="/console/playground">try another model</a>.
+    </Empty>
   )
 }
 

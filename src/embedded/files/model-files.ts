@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { findModel, manifest } from '../manifest/manifest.ts'
@@ -23,9 +23,13 @@ export interface PullOptions {
   readonly signal?: AbortSignal
 }
 
+/** `arriving`: some process is fetching what is missing. */
+export type FilesState = 'present' | 'arriving' | 'missing'
+
 export interface ModelFiles {
   pull(slug: string, options?: PullOptions): Promise<void>
   isPresent(slug: string): boolean
+  stateOf(slug: string): FilesState
   /** Deletes the model's files. `alsoGone` lists the models that shared one of them. */
   remove(slug: string): Promise<{ readonly removed: readonly string[]; readonly alsoGone: readonly string[] }>
 }
@@ -33,6 +37,8 @@ export interface ModelFiles {
 /** What a pull leaves free on the disk. */
 const SPARE_BYTES = 64_000_000
 const PROGRESS_INTERVAL_MS = 200
+/** A download that has written nothing for so long has ended, or is stuck. */
+const ARRIVING_MS = 60_000
 
 /** The weights on disk: fetched, verified, removed. Several processes may use them at once. */
 export function modelFiles(
@@ -46,6 +52,13 @@ export function modelFiles(
     const model = findModel(slug, models)
     if (!model) throw new Error(`Unknown model '${slug}'.`)
     return model
+  }
+
+  /** What a pull has on the disk before the file is complete. */
+  function partsOf(model: ManifestModel, file: ModelFile): readonly string[] {
+    const target = paths.ofFile(model, file)
+    const packages = membersOf(file).map((member) => packagePath(downloadsDirectory, member))
+    return [...file.sources.map((_, index) => partName(target, index)), ...packages]
   }
 
   async function fetchFile(model: ManifestModel, file: ModelFile, options: PullOptions): Promise<void> {
@@ -82,6 +95,14 @@ export function modelFiles(
       await deletePackages(missing, downloadsDirectory)
     },
     isPresent: (slug) => paths.isPresent(requireModel(slug)),
+    stateOf(slug) {
+      const model = requireModel(slug)
+      const missing = model.files.filter((file) => !existsSync(paths.ofFile(model, file)))
+      if (missing.length === 0) return 'present'
+      const since = Date.now() - ARRIVING_MS
+      const isArriving = missing.some((file) => partsOf(model, file).some((path) => writtenAt(path) > since))
+      return isArriving ? 'arriving' : 'missing'
+    },
     async remove(slug) {
       const model = requireModel(slug)
       if (model.delivery === 'box') throw new Error(`'${slug}' is shipped with Weir and cannot be removed.`)
@@ -146,9 +167,16 @@ async function moveIntoPlace(partPath: string, target: string): Promise<void> {
 }
 
 async function deletePackages(files: readonly ModelFile[], downloadsDirectory: string): Promise<void> {
-  const sources = files.flatMap((file) => file.sources)
-  const members = sources.flatMap((source): readonly PackageMember[] => (source.kind === 'hub' ? [] : source.members))
-  for (const member of members) await rm(packagePath(downloadsDirectory, member), { force: true })
+  for (const member of files.flatMap(membersOf)) await rm(packagePath(downloadsDirectory, member), { force: true })
+}
+
+function membersOf({ sources }: ModelFile): readonly PackageMember[] {
+  return sources.flatMap((source): readonly PackageMember[] => (source.kind === 'hub' ? [] : source.members))
+}
+
+/** Unix ms; 0 if there is no such file. */
+function writtenAt(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
 /** Each source has a part file of its own, so that none continues what another began. */

@@ -35,7 +35,7 @@ export function engineHost({ runtime, models, paths, memoryBudgetBytes, log }: E
       })
     }
     if (!paths.isPresent(model)) {
-      throw new ApiError('model_not_configured', `The files of '${slug}' have not been fetched yet.`, {
+      throw new ApiError('model_not_configured', `${slug} is not downloaded.`, {
         param: 'model',
       })
     }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../core/errors.ts'
+import type { MissingFiles } from '../../core/unavailable-model.ts'
 import type { CallEnd, Engine, RunningCall } from '../../ports/engine.ts'
 import type { RuntimeName } from '../manifest/types.ts'
 import type { EngineSupervisor } from './supervisor.ts'
@@ -6,13 +7,20 @@ import type { EngineSupervisor } from './supervisor.ts'
 /** A model that the service runs itself. Its first call starts the host; after that the host is one more upstream. */
 export function embeddedEngine(
   upstream: Engine,
-  host: { readonly supervisor: EngineSupervisor; readonly runtime: RuntimeName; isPresent(): boolean },
+  host: {
+    readonly supervisor: EngineSupervisor
+    readonly runtime: RuntimeName
+    missingFiles(): MissingFiles | undefined
+  },
 ): Engine {
   return {
-    usable: host.isPresent,
-    // A model that was not fetched has no engine that could be down.
+    usable: () => host.missingFiles() === undefined,
+    missingFiles: host.missingFiles,
+    // A model that is not downloaded has no engine that could be down.
     addresses: () =>
-      host.isPresent() ? upstream.addresses().map(({ inFlight }) => ({ url: 'embedded', isUp: true, inFlight })) : [],
+      host.missingFiles()
+        ? []
+        : upstream.addresses().map(({ inFlight }) => ({ url: 'embedded', isUp: true, inFlight })),
     retain: upstream.retain,
     run(call) {
       let running: RunningCall | undefined

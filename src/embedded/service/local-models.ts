@@ -4,9 +4,9 @@ import { availableParallelism, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Engine } from '../../ports/engine.ts'
-import { modelFiles, type PullProgress } from '../files/model-files.ts'
+import { modelFiles, type FilesState, type PullProgress } from '../files/model-files.ts'
 import { pullInChild } from '../files/pull-in-child.ts'
-import { findModel } from '../manifest/manifest.ts'
+import { findModel, modelBytes } from '../manifest/manifest.ts'
 import { embeddedEngine } from './embedded-engine.ts'
 import { engineLimits } from './machine-limits.ts'
 import { engineSupervisor, type SupervisorOptions } from './supervisor.ts'
@@ -46,14 +46,19 @@ export function localModels(options: {
     log: options.log,
   })
   const stopped = new AbortController()
-  const present = new Map<string, boolean>()
+  const states = new Map<string, FilesState>()
+  /** What this service fetches, or will when others are done. */
   const underway = new Set<string>()
 
   // Another process may pull or remove a model. A request must not wait for the disk to find out.
-  const look = setInterval(() => {
-    for (const slug of present.keys()) present.set(slug, files.isPresent(slug))
+  const looking = setInterval(() => {
+    for (const slug of states.keys()) look(slug)
   }, LOOK_MS)
-  look.unref()
+  looking.unref()
+
+  function look(slug: string): void {
+    states.set(slug, files.stateOf(slug))
+  }
 
   async function pullAll(slugs: readonly string[], events: FetchEvents): Promise<void> {
     const missing = slugs.filter((slug) => !underway.has(slug) && !files.isPresent(slug))
@@ -70,7 +75,7 @@ export function localModels(options: {
   async function pull(slug: string, events: FetchEvents): Promise<boolean> {
     try {
       await pullInChild({ directory, slug, environment }, { onProgress: events.progress, signal: stopped.signal })
-      if (present.has(slug)) present.set(slug, files.isPresent(slug))
+      if (states.has(slug)) look(slug)
       events.ready(slug)
       return true
     } catch (error) {
@@ -84,17 +89,22 @@ export function localModels(options: {
     engine(slug, open) {
       const model = findModel(slug)
       if (!model) throw new Error(`the embedded engine does not know the model "${slug}"`)
-      present.set(slug, files.isPresent(slug))
+      look(slug)
       return embeddedEngine(open(supervisor.socketPath(model.runtime)), {
         supervisor,
         runtime: model.runtime,
-        isPresent: () => present.get(slug) ?? false,
+        missingFiles() {
+          const state = states.get(slug)
+          if (state === 'present') return undefined
+          const id = model.catalog.id
+          return { slug: id, bytes: modelBytes(model), isArriving: state === 'arriving' || underway.has(slug) }
+        },
       })
     },
     pullMissing: (slugs, events) => void pullAll(slugs, events),
     async close() {
       stopped.abort()
-      clearInterval(look)
+      clearInterval(looking)
       await supervisor.stop()
       rmSync(socketDirectory, { recursive: true, force: true })
     },

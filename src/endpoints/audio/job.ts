@@ -26,7 +26,11 @@ export async function audioJob(
   const request = readRequest(form, model, supportOf(deployment, 'speech'))
   const dialect = operationOf(model, deployment, 'speech')
   if (task === 'translate' && dialect.transcribesOnly) {
-    throw new ApiError('model_not_configured', `${model.id} has no engine for translation.`, { param: 'model' })
+    throw new ApiError(
+      'model_not_configured',
+      `${model.id} has no engine for translation. The operator has to choose another one in the catalog.`,
+      { param: 'model' },
+    )
   }
   const { durationMs } = recording
   const words = request.timestamp_granularities?.includes('word') ?? false

@@ -7,9 +7,10 @@ export function renamedError(error: ApiError, names: Readonly<Record<string, str
   const name = /^[a-z_]+/.exec(param)?.[0] ?? ''
   const own = Object.hasOwn(names, name) ? names[name] : undefined
   if (own === undefined) return error
-  const { code, message, retryAfter, tokens } = error
+  const { code, message, retryAfter, waitingHelps, tokens } = error
   return new ApiError(code, message.replaceAll(`'${param}'`, `'${own}'`), {
     param: own,
+    waitingHelps,
     ...(retryAfter === null ? {} : { retryAfter }),
     ...(tokens ? { tokens } : {}),
   })

@@ -3,6 +3,8 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
 import { deploymentsOf, type Deployment, type Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
+import { withoutUsableEngine } from '../../core/unavailable-model.ts'
+import type { Engine } from '../../ports/engine.ts'
 import { listSchema, nullable } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
@@ -14,6 +16,7 @@ export interface EnginesParts {
   readonly lanes: LaneSettings
   /** The engines, by lane. */
   engines(): readonly EngineState[]
+  engineOf(deployment: Deployment): Engine | undefined
   /** The models whose files are being fetched. */
   downloads(): readonly Download[]
 }
@@ -57,11 +60,15 @@ const engineSchema = Type.Object({
   ),
   download: nullable(
     Type.Object({
+      state: Type.Enum(['not_downloaded', 'downloading', 'failed'], {
+        description: 'failed: it is tried again.',
+      }),
       received_bytes: Type.Integer(),
-      total_bytes: nullable(Type.Integer()),
+      total_bytes: Type.Integer(),
       problem: nullable(Type.String()),
+      message: Type.String({ description: 'The message of the error that a request to the model gets.' }),
     }),
-    'How far the files of an embedded model are; null if they are not on their way.',
+    'The files of an embedded model; null once it is downloaded.',
   ),
 })
 
@@ -92,7 +99,7 @@ const drainedSchema = Type.Object({ url: Type.String(), drained: Type.Boolean(),
 const urlExample = 'http://127.0.0.1:8000/v1'
 
 export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
-  const { catalog, lanes, engines, downloads } = parts
+  const { catalog, lanes, engines, engineOf, downloads } = parts
   return [
     operatorRoute({
       method: 'GET',
@@ -109,7 +116,12 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
           .models()
           .flatMap((model) =>
             deploymentsOf(model).map((deployment) =>
-              engineView(model, deployment, (byLane.get(deployment.lane) ?? []).map(view), arriving),
+              engineView(
+                model,
+                deployment,
+                (byLane.get(deployment.lane) ?? []).map(view),
+                downloadView(model, deployment, arriving),
+              ),
             ),
           )
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
@@ -164,6 +176,19 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
     }
   }
 
+  function downloadView(model: Model, deployment: Deployment, arriving: ReadonlyMap<string, Download>): object | null {
+    const missing = engineOf(deployment)?.missingFiles?.()
+    if (!missing) return null
+    const { receivedBytes = 0, totalBytes, problem } = arriving.get(missing.slug) ?? {}
+    return {
+      state: problem !== undefined ? 'failed' : missing.isArriving ? 'downloading' : 'not_downloaded',
+      received_bytes: receivedBytes,
+      total_bytes: totalBytes ?? missing.bytes,
+      problem: problem ?? null,
+      message: withoutUsableEngine(model, deployment, missing).error.message,
+    }
+  }
+
   /** Throws if no engine has this address. Several deployments may share it. */
   function drainedView(url: string): object {
     const sharing = engines().filter((it) => it.url === url && url !== 'embedded')
@@ -183,9 +208,8 @@ function engineView(
   model: Model,
   { lane, mode, workspace, engine }: Deployment,
   addresses: readonly object[],
-  arriving: ReadonlyMap<string, Download>,
+  download: object | null,
 ): object {
-  const download = engine?.kind === 'embedded' ? arriving.get(engine.model) : undefined
   return {
     lane,
     model: model.id,
@@ -193,12 +217,6 @@ function engineView(
     workspace: workspace ?? null,
     kind: engine?.kind ?? null,
     addresses,
-    download: download
-      ? {
-          received_bytes: download.receivedBytes,
-          total_bytes: download.totalBytes ?? null,
-          problem: download.problem ?? null,
-        }
-      : null,
+    download,
   }
 }

@@ -122,7 +122,8 @@ function errorSection(): string {
       `<tr><td><code>${name}</code></td><td>${status}</td><td>${retryText(retryAfter)}</td></tr>`,
   )
   return `<section id="errors"><h2>Errors${anchor('errors', 'Errors')}</h2>
-<p>The body always has this form. If a response has <code>Retry-After</code>, wait that long and add some jitter.</p>
+<p>The body always has this form. If a response has <code>Retry-After</code>, wait that long and add some jitter.
+With <code>X-Should-Retry: false</code>, waiting does not help: the same request would be refused again.</p>
 <pre><code>${escapeHtml(JSON.stringify(errorExample('invalid_value').body(), null, 2))}</code></pre>
 <table><thead><tr><th>Code</th><th>Status</th><th>Retry-After</th></tr></thead><tbody>
 ${rows.join('\n')}

@@ -1,5 +1,6 @@
 import { Type, type TString } from '../../core/json/schema.ts'
 import { categories, modes } from '../../core/catalog.ts'
+import { unavailableReasons } from '../../core/unavailable-model.ts'
 import { listSchema, nullable } from '../common-schema.ts'
 
 /** How models are described, in GET /models and GET /models/{slug}. */
@@ -50,7 +51,8 @@ export const modelEntrySchema = Type.Object({
   modes: Type.Array(Type.Enum([...modes])),
   endpoints: Type.Array(Type.String()),
   available: Type.Boolean(),
-  unavailable_reason: Type.Optional(Type.Enum(['model_access_denied', 'model_not_configured', 'model_unavailable'])),
+  unavailable_reason: Type.Optional(Type.Enum([...unavailableReasons])),
+  unavailable_message: Type.Optional(Type.String({ description: 'The same as a sentence, with what can be done.' })),
 })
 
 /** The limits of the queue in front of a model. */

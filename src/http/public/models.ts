@@ -9,6 +9,7 @@ import {
   modes,
   modesOf,
   type Category,
+  type Deployment,
   type Mode,
   type Model,
 } from '../../core/catalog.ts'
@@ -16,7 +17,9 @@ import { ApiError } from '../../core/errors.ts'
 import { formatAud } from '../../core/money/money.ts'
 import { formatPriceList } from '../../core/money/rating.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
+import { withoutDeployment, withoutUsableEngine, type Unavailable } from '../../core/unavailable-model.ts'
 import type { Workspace } from '../../ports/accounts.ts'
+import type { Engine } from '../../ports/engine.ts'
 import { jsonResponse } from '../route.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
 import {
@@ -31,8 +34,7 @@ import {
 export interface ModelsParts {
   readonly catalog: Catalog
   readonly prices: PriceBook
-  /** Whether a request to the model could be served now. */
-  isUp(model: Model, workspace: string): boolean
+  engineOf(deployment: Deployment): Engine | undefined
 }
 
 const listQuery = Type.Object({
@@ -149,7 +151,7 @@ function matches(model: Model, category: Category | undefined, mode: Mode | unde
 }
 
 function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
-  const reason = unavailableReason(parts, model, workspace.name)
+  const unavailable = unavailableFor(parts, model, workspace.name)
   return {
     id: model.id,
     object: 'model',
@@ -165,18 +167,20 @@ function toEntry(parts: ModelsParts, model: Model, workspace: Workspace) {
     supported_parameters: model.supportedParameters,
     modes: modesOf(model),
     endpoints: endpointsOf(model),
-    available: reason === undefined,
-    ...(reason === undefined ? {} : { unavailable_reason: reason }),
+    available: unavailable === undefined,
+    ...(unavailable && {
+      unavailable_reason: unavailable.reason,
+      unavailable_message: unavailable.error.message,
+    }),
   }
 }
 
-export function unavailableReason(parts: ModelsParts, model: Model, workspace: string): string | undefined {
+/** Why a request to the model would be refused now; undefined if it would not. */
+export function unavailableFor(parts: ModelsParts, model: Model, workspace: string): Unavailable | undefined {
   const deployment = deploymentFor(model, workspace)
-  if (!deployment && model.dedicated.length > 0) return 'model_access_denied'
-  if (parts.isUp(model, workspace)) return undefined
-  // An embedded model without its files is not configured yet. It has no engine that could be down.
-  const isDown = deployment?.engine !== undefined && deployment.engine.kind !== 'embedded'
-  return isDown ? 'model_unavailable' : 'model_not_configured'
+  if (!deployment) return withoutDeployment(model)
+  const engine = parts.engineOf(deployment)
+  return engine?.usable() ? undefined : withoutUsableEngine(model, deployment, engine?.missingFiles?.())
 }
 
 const inputByCategory: Readonly<Record<Category, string>> = {

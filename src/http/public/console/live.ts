@@ -8,7 +8,7 @@ import { liveStreams } from '../../console/live-stream.ts'
 import { sessionToken } from '../../console/session-cookie.ts'
 import { sessionRoute, type SessionRoute } from '../../console/session-route.ts'
 import { jsonResponse } from '../../route.ts'
-import { unavailableReason, type ModelsParts } from '../models.ts'
+import { unavailableFor, type ModelsParts } from '../models.ts'
 
 /** The load of the models as it changes. */
 
@@ -104,7 +104,7 @@ function viewOf(parts: ConsoleLiveParts, workspace: Workspace, { at, lanes, wait
     return [
       {
         model: model.id,
-        available: unavailableReason(parts, model, workspace.name) === undefined,
+        available: unavailableFor(parts, model, workspace.name) === undefined,
         in_flight_requests: lane.inFlightRequests,
         max_concurrent_requests: lane.limits.maxConcurrentRequests,
         committed_tokens: lane.committedTokens,
