@@ -362,7 +362,7 @@ export interface Operations {
   issueInvoice: {
     path: {}
     query: {}
-    body: { workspace: string; period: string }
+    body: { workspace: string; period: string; preview_id?: string }
     answer: {
       object: 'invoice'
       kind: 'tax_invoice' | 'adjustment_note'
@@ -475,6 +475,7 @@ export interface Operations {
       notices: readonly string[]
       warnings: readonly string[]
       links_until?: string | null
+      preview_id: string | null
     }
   }
   creditInvoice: {

@@ -1,6 +1,6 @@
 import { useId } from 'preact/hooks'
 import { useData } from '../shared/data.ts'
-import { Field } from '../shared/parts.tsx'
+import { Field } from '../shared/form.tsx'
 import { api } from './api.ts'
 
 /** The name of a workspace. There may be thousands, so the service proposes those that fit what is typed. */
@@ -18,9 +18,10 @@ export function WorkspaceField({
   const id = useId()
   const found = useData((signal) => api('listWorkspaces', { query: { search: value, limit: 20 }, signal }), [value])
   return (
-    <Field label={label}>
-      <>
+    <>
+      <Field label={label}>
         <input
+          name="workspace"
           list={id}
           required={isRequired}
           maxLength={64}
@@ -29,10 +30,10 @@ export function WorkspaceField({
           value={value}
           onInput={(event) => choose(event.currentTarget.value)}
         />
-        <datalist id={id}>
-          {found.state === 'ready' ? found.data.data.map(({ name }) => <option key={name} value={name} />) : null}
-        </datalist>
-      </>
-    </Field>
+      </Field>
+      <datalist id={id}>
+        {found.state === 'ready' ? found.data.data.map(({ name }) => <option key={name} value={name} />) : null}
+      </datalist>
+    </>
   )
 }

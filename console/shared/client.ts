@@ -31,11 +31,14 @@ export type Client<Types> = <Id extends keyof Types & string>(
 export class Failure extends Error {
   readonly status: number
   readonly code: string
+  /** The parameter that is wrong; undefined if it is none of them. */
+  readonly param: string | undefined
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, param?: string) {
     super(message)
     this.status = status
     this.code = code
+    this.param = param
   }
 }
 
@@ -87,10 +90,14 @@ export async function send(address: string, init: RequestInit): Promise<Response
 
 async function readFailure(response: Response): Promise<Failure> {
   const body = (await response.json().catch(() => undefined)) as
-    | { error?: { code: string; message: string } }
+    | { error?: { code: string; message: string; param: string | null } }
     | undefined
-  const { code = 'unknown', message = `The service answered with status ${response.status}.` } = body?.error ?? {}
-  return new Failure(response.status, code, message)
+  const {
+    code = 'unknown',
+    message = `The service answered with status ${response.status}.`,
+    param,
+  } = body?.error ?? {}
+  return new Failure(response.status, code, message, param ?? undefined)
 }
 
 export function addressOf(template: string, { path = {}, query = {} }: AnyRequest): string {

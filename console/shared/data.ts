@@ -1,10 +1,15 @@
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { attempts, type Failure } from './client.ts'
 
 /** What a page shows while it loads, when it has its data, and when that failed. */
 export type Loaded<Data> =
   | { readonly state: 'loading' }
-  | { readonly state: 'ready'; readonly data: Data }
+  | {
+      readonly state: 'ready'
+      readonly data: Data
+      /** Why it could not be loaded again. What was loaded before stays, and with it what was typed on the page. */
+      readonly failure?: Failure
+    }
   | { readonly state: 'failed'; readonly failure: Failure }
 
 /** Loads again when a dependency changes, `reload` is called, or the service is tried again; what was loaded last stays visible meanwhile. */
@@ -14,12 +19,18 @@ export function useData<Data>(
 ): Loaded<Data> & { readonly reload: () => void } {
   const [loaded, setLoaded] = useState<Loaded<Data>>({ state: 'loading' })
   const [reloads, setReloads] = useState(0)
+  const loadedFor = useRef<readonly unknown[]>(undefined)
   useEffect(() => {
     const controller = new AbortController()
     load(controller.signal).then(
-      (data) => setLoaded({ state: 'ready', data }),
+      (data) => {
+        loadedFor.current = dependencies
+        setLoaded({ state: 'ready', data })
+      },
       (failure: Failure) => {
-        if (!controller.signal.aborted) setLoaded({ state: 'failed', failure })
+        if (controller.signal.aborted) return
+        const isSame = dependencies.every((it, index) => it === loadedFor.current?.[index])
+        setLoaded((last) => (last.state === 'ready' && isSame ? { ...last, failure } : { state: 'failed', failure }))
       },
     )
     return () => controller.abort()

@@ -2,7 +2,8 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { Confirm, Problem, useAction } from './action.tsx'
 import { ago, date } from './format.ts'
-import { Copy, Dialog, Empty, Field, PageHead, State, Table, type Column } from './parts.tsx'
+import { Field, Form } from './form.tsx'
+import { Copy, Dialog, Empty, PageHead, State, Table, type Column } from './parts.tsx'
 import { Paged, type Pages } from './pages.tsx'
 
 /** The page of keys, which both consoles have: a list, creating one, and revoking one. */
@@ -157,16 +158,11 @@ function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonl
   }
   return (
     <Dialog title="Create a key" close={close}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void action.run(create)
-        }}
-      >
+      <Form class="stack" action={action} submit={create}>
         {fields}
         <Field label="What is it for?">
           <input
+            name="name"
             required
             maxLength={100}
             autofocus
@@ -175,7 +171,12 @@ function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonl
           />
         </Field>
         <Field label="Last day" hint="In Sydney. Empty: the key does not expire.">
-          <input type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />
+          <input
+            name="expires_at"
+            type="date"
+            value={expires}
+            onInput={(event) => setExpires(event.currentTarget.value)}
+          />
         </Field>
         <Problem of={action} />
         <div class="row">
@@ -186,7 +187,7 @@ function CreateKey({ fields, isReady = true, make, close }: KeyMaker & { readonl
             Cancel
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,4 +1,4 @@
-import type { ComponentChildren, JSX } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
@@ -39,7 +39,12 @@ export function Ready<Data>({
 }) {
   if (of.state === 'loading') return <Loading />
   if (of.state === 'failed') return <Trouble failure={of.failure} retry={of.reload} />
-  return <>{children(of.data)}</>
+  return (
+    <>
+      {of.failure === undefined ? null : <Trouble failure={of.failure} retry={of.reload} />}
+      {children(of.data)}
+    </>
+  )
 }
 
 export function Loading() {
@@ -209,16 +214,6 @@ export function Segments<Value extends string>({
         </button>
       ))}
     </div>
-  )
-}
-
-export function Field({ label, hint, children }: { label: string; hint?: string; children: JSX.Element }) {
-  return (
-    <label>
-      {label}
-      {children}
-      {hint === undefined ? null : <small>{hint}</small>}
-    </label>
   )
 }
 

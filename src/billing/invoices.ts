@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { ApiError } from '../core/errors.ts'
 import { formatAbn } from '../core/money/abn.ts'
 import { BUYER_REQUIRED_FROM } from '../core/money/buyer-identity.ts'
@@ -29,8 +30,11 @@ import { versionRates } from './version-rates.ts'
 export interface Invoicing {
   /** The month's charges so far, or its invoice if that has been issued. */
   preview(workspace: Workspace, month: Month): Promise<InvoiceDocument>
-  /** Also issues a month again whose invoice was credited as a whole. */
-  issue(workspace: Workspace, month: Month): Promise<InvoiceDocument>
+  /**
+   * Also issues a month again whose invoice was credited as a whole. With the id of a preview, it issues exactly what was
+   * previewed, or throws `conflict`.
+   */
+  issue(workspace: Workspace, month: Month, previewId?: string): Promise<InvoiceDocument>
   /**
    * Reverses rows of an issued invoice with an adjustment note; null means all that are left. A credit that was cut off
    * is finished when it is asked for again.
@@ -220,12 +224,23 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     return issueInSteps(next.record(it), rowsOfMonth, reversal)
   }
 
-  async function issueFirst(workspace: Workspace, month: Month): Promise<InvoiceDocument | undefined> {
+  async function issueFirst(
+    workspace: Workspace,
+    month: Month,
+    previewId: string | undefined,
+  ): Promise<InvoiceDocument | undefined> {
     const next = await nextDocument('tax_invoice', workspace, month)
     if (await documentsOfMonth(store, workspace, month)) return undefined
     const content = await draft(workspace, month)
     if (content.lines.length === 0) {
       throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
+    }
+    if (previewId !== undefined && previewId !== previewIdOf(invoiceOf(workspace, month, content, null))) {
+      throw new ApiError(
+        'conflict',
+        `The invoice of ${workspace.name} for ${month.name} has changed since it was previewed. Preview it again.`,
+        { param: 'preview_id' },
+      )
     }
     const it = invoiceOf(workspace, month, content, next)
     return (await store.issueInvoice(next.record(it), content.rowsExpected, content.capacity)) ? it : undefined
@@ -261,7 +276,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
       const issued = await documentsOfMonth(store, workspace, month)
       return issued?.invoice.document ?? invoiceOf(workspace, month, await draft(workspace, month), null)
     },
-    async issue(workspace, month) {
+    async issue(workspace, month, previewId) {
       if (month.to > clock.now()) {
         throw new ApiError('conflict', `${month.name} is not over yet in Sydney. You can preview it.`, {
           param: 'period',
@@ -272,10 +287,17 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
         // It has the next number of an invoice. An unfinished adjustment note need not be waited for.
         if (unfinished?.note.kind === 'tax_invoice') {
           const { note } = (await finishNote(store, clock)) ?? unfinished
-          if (note.workspaceId === workspace.id && note.period === month.name) return note.document
+          const isSame = note.workspaceId === workspace.id && note.period === month.name
+          if (isSame && previewId === undefined) return note.document
         }
-        const isInvoiced = (await documentsOfMonth(store, workspace, month)) !== undefined
-        return isInvoiced ? reissue(workspace, month) : issueFirst(workspace, month)
+        const documents = await documentsOfMonth(store, workspace, month)
+        if (!documents) return issueFirst(workspace, month, previewId)
+        if (previewId === undefined) return reissue(workspace, month)
+        throw new ApiError(
+          'conflict',
+          `${month.name} has been invoiced since it was previewed: ${documents.invoice.number}.`,
+          { param: 'preview_id' },
+        )
       })
     },
     async credit(workspace, month, requestIds, reason) {
@@ -337,6 +359,11 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     },
     ofMonth: async (workspace, month) => (await findOrThrow(workspace, month)).invoice.document,
   }
+}
+
+/** Identifies what a preview shows. Whatever changes on it gives it another id. */
+export function previewIdOf(preview: InvoiceDocument): string {
+  return hash('sha256', JSON.stringify(preview)).slice(0, 32)
 }
 
 /** Tries again while the number is taken, or a row added, between reading and issuing. */

@@ -10,11 +10,85 @@ before(async () => {
   stage = await consoleStage({ seller: { name: 'Example Pty Ltd', abn: '51824753556' } })
   await (await stage.weir.chat({})).text()
   await copyToLastMonth(stage.weir, 5)
-  const body = { workspace: 'default', period: lastMonth.name }
-  const issued = await stage.weir.admin('POST', '/admin/v1/invoices', body)
-  assert.equal(issued.status, 201, await issued.text())
 })
 after(() => stage.stop())
+
+describe('an invoice that the operator issues', () => {
+  it('is the one that was previewed, after a question; a changed field clears the preview', async () => {
+    const { page, context, go } = await stage.operator()
+    await stage.weir.admin('POST', '/admin/v1/workspaces', { name: 'acme' })
+    await go('/invoices')
+    const workspace = page.getByLabel('Workspace', { exact: true })
+    const preview = page.getByRole('button', { name: 'Preview' })
+    const issue = page.getByRole('button', { name: 'Issue the invoice' })
+    const total = page.getByText('Total, incl. GST')
+    await workspace.fill('default')
+    await preview.click()
+    await issue.waitFor()
+    for (const change of [() => workspace.fill('acme'), () => page.getByLabel('Month').fill('2020-01')]) {
+      await workspace.fill('default')
+      await page.getByLabel('Month').fill(lastMonth.name)
+      await preview.click()
+      await issue.waitFor()
+      await change()
+      await issue.waitFor({ state: 'detached' })
+      assert.equal(await total.count(), 0)
+    }
+
+    await page.getByLabel('Month').fill(lastMonth.name)
+    await preview.click()
+    await issue.click()
+    const question = page.getByRole('dialog')
+    for (const text of ['default', 'Period', 'A$']) await question.getByText(text).first().waitFor()
+    await assertAccessible(page)
+    await question.getByRole('button', { name: 'Cancel' }).click()
+    assert.deepEqual(await issued(), [])
+
+    await stage.weir.admin('PATCH', '/admin/v1/workspaces/default', { buyer: { name: 'Another buyer' } })
+    await issue.click()
+    await question.getByRole('button', { name: 'Issue' }).click()
+    await question.getByText('has changed since it was previewed').waitFor()
+    assert.deepEqual(await issued(), [])
+    await question.getByRole('button', { name: 'Cancel' }).click()
+    await preview.click()
+    await page.getByText('Another buyer').waitFor()
+    await issue.click()
+    await question.getByRole('button', { name: 'Issue' }).click()
+    await page.getByRole('link', { name: 'INV-000001' }).waitFor()
+    assert.deepEqual(await issued(), ['INV-000001'])
+    assert.equal(await issue.count(), 0)
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+
+  it('is credited as a whole only if the operator chooses that', async () => {
+    const { page, context, go } = await stage.operator()
+    await go('/invoices/INV-000001')
+    await page.getByRole('button', { name: 'Credit' }).click()
+    const dialog = page.getByRole('dialog')
+    const note = dialog.getByRole('button', { name: 'Issue the note' })
+    await dialog.getByLabel('Reason, printed on the note').fill('Slow answers')
+    assert.equal(await note.isDisabled(), true, 'nothing is chosen')
+    await dialog.getByLabel('An amount').check()
+    await note.click()
+    const amount = dialog.getByLabel('Amount in A$, excluding GST')
+    await dialog.locator('.field-problem').waitFor()
+    assert.equal(await amount.getAttribute('aria-invalid'), 'true')
+    assert.equal(await dialog.getByLabel('Reason, printed on the note').inputValue(), 'Slow answers')
+    await assertAccessible(page)
+    assert.deepEqual(await issued(), ['INV-000001'])
+    await dialog.getByLabel('Everything that is left').check()
+    await note.click()
+    await dialog.getByText('Adjustment note ADJ-000001').waitFor()
+    assert.deepEqual(page.problems, [])
+    await context.close()
+  })
+})
+
+async function issued(): Promise<readonly string[]> {
+  const response = await stage.weir.admin('GET', '/admin/v1/invoices')
+  return ((await response.json()) as { data: { number: string }[] }).data.map(({ number }) => number)
+}
 
 describe('an invoice in the console', () => {
   it('has its lines, their requests, and a PDF', async () => {

@@ -80,7 +80,7 @@ describe('the playground of a chat model', () => {
     await page.getByLabel('Tools').fill('[{')
     await page.getByLabel('Message').fill('Hi')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('Tools: this is not valid JSON').waitFor()
+    await page.locator('.field-problem').getByText('This is not valid JSON').waitFor()
     await page.getByLabel('Tools').fill('')
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByRole('log').locator('.notice.bad').getByText('The engine failed with status 500.').waitFor()

@@ -360,6 +360,20 @@ export default [
     tests: ['unit/invoicing'],
   },
   {
+    name: 'invoice-issued-other-than-previewed',
+    file: 'src/billing/invoices.ts',
+    find: 'if (previewId !== undefined && previewId !== previewIdOf(invoiceOf(workspace, month, content, null))) {',
+    replace: 'if (previewId === "") {',
+    tests: ['http/invoices'],
+  },
+  {
+    name: 'invoice-issued-again-by-an-old-preview',
+    file: 'src/billing/invoices.ts',
+    find: 'if (previewId === undefined) return reissue(workspace, month)',
+    replace: 'if (month) return reissue(workspace, month)',
+    tests: ['http/invoices'],
+  },
+  {
     name: 'credit-in-one-long-transaction',
     file: 'src/billing/adjustment-notes.ts',
     find: 'const SLICE_ROWS = 200',

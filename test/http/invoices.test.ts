@@ -165,6 +165,53 @@ describe("the operator's API", () => {
   })
 })
 
+describe('an invoice that is issued by the id of its preview', () => {
+  it('is what the preview shows, or is refused if that has changed', async (t) => {
+    const stage = await chatStage(t, { config: { seller }, script: { promptTokens: 1000, tokens: ['a', 'b'] } })
+    await (await stage.weir.chat({})).text()
+    await copyToLastMonth(stage.weir, 100)
+    const asked = { workspace: 'default', period: lastMonth.name }
+    const post = async (path: string, body: object) => {
+      const response = await stage.weir.admin('POST', `/admin/v1/invoices${path}`, body)
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+    }
+    const previewed = async () => (await post('/preview', asked)).body
+    const changes: readonly (readonly [string, () => Promise<unknown>])[] = [
+      ['the buyer', () => stage.weir.admin('PATCH', '/admin/v1/workspaces/default', { buyer: { name: 'Acme' } })],
+      ['a credit', () => post('/credit', { ...asked, reason: 'Sorry', amount: '0.01' })],
+    ]
+    for (const [what, change] of changes) {
+      const before = await previewed()
+      assert.equal((await previewed())['preview_id'], before['preview_id'])
+      await change()
+      const refused = await post('', { ...asked, preview_id: before['preview_id'] })
+      const { code, param, message } = refused.body['error'] as Record<string, string>
+      assert.deepEqual([refused.status, code, param], [409, 'conflict', 'preview_id'], what)
+      assert.match(message ?? '', /default for \d{4}-\d\d has changed since it was previewed\. Preview it again/)
+    }
+    await stage.weir.admin('POST', '/admin/v1/workspaces', { name: 'acme' })
+    const { preview_id, lines, total, buyer } = await previewed()
+    assert.equal((await post('', { ...asked, workspace: 'acme', preview_id })).status, 409, 'of another workspace')
+    assert.deepEqual(await (await stage.weir.admin('GET', '/admin/v1/invoices')).json(), {
+      object: 'list',
+      data: [],
+      next: null,
+    })
+    const { status, body: issued } = await post('', { ...asked, preview_id })
+    assert.equal(status, 201)
+    const amounts = (all: unknown) => (all as { amount: string }[]).map(({ amount }) => amount)
+    assert.deepEqual([amounts(issued['lines']), issued['total'], issued['buyer']], [amounts(lines), total, buyer])
+    const again = await post('', { ...asked, preview_id })
+    assert.equal(again.status, 409)
+    assert.match(JSON.stringify(again.body), /has been invoiced since it was previewed: INV-000001/)
+    assert.equal((await previewed())['preview_id'], null)
+    // A month that was credited as a whole can be issued again, but that has no preview.
+    assert.equal((await post('/credit', { ...asked, reason: 'Wrong buyer', all: true })).status, 201)
+    assert.equal((await post('', { ...asked, preview_id })).status, 409)
+    assert.equal((await post('', asked)).status, 201)
+  })
+})
+
 describe("a correction by the operator's API", () => {
   const correct = (id: string, body: object): Promise<Response> =>
     weir.admin('POST', `/admin/v1/usage/${id}/correct`, body)

@@ -15,6 +15,8 @@ export interface ConsoleStage {
     readonly phone?: boolean
     readonly dark?: boolean
   }): Promise<Visitor>
+  /** A browser of its own, signed in to the operator's console. */
+  operator(): Promise<Visitor>
   stop(): Promise<void>
 }
 
@@ -52,13 +54,17 @@ export async function consoleStage(
         await page.goto(`${weir.service.url}/console${path}`)
         await page.locator('h1').first().waitFor()
       }
-      if (isSignedIn) {
-        const response = await context.request.post(`${weir.service.url}/console/api/session`, {
-          data: { key: weir.key },
-          headers: { 'x-weir-console': '1' },
-        })
-        if (!response.ok()) throw new Error(await response.text())
+      if (isSignedIn) await signIn(context, weir.service.url, { key: weir.key })
+      return { context, page, go }
+    },
+    async operator() {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce' })
+      const page = await openPage(context)
+      const go = async (path: string): Promise<void> => {
+        await page.goto(`${weir.adminUrl}/console${path}`)
+        await page.locator('h1').first().waitFor()
       }
+      await signIn(context, weir.adminUrl, { token: weir.operatorToken })
       return { context, page, go }
     },
     async stop() {
@@ -68,6 +74,14 @@ export async function consoleStage(
       await speech.close()
     },
   }
+}
+
+async function signIn(context: BrowserContext, url: string, data: object): Promise<void> {
+  const response = await context.request.post(`${url}/console/api/session`, {
+    data,
+    headers: { 'x-weir-console': '1' },
+  })
+  if (!response.ok()) throw new Error(await response.text())
 }
 
 function everyCategory(engine: ScriptedEngine, speech: SpeechEngine): readonly object[] {

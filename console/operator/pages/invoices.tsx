@@ -1,17 +1,18 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
-import { Problem, useAction } from '../../shared/action.tsx'
+import { Confirm, Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
+import { amount, Field, Form } from '../../shared/form.tsx'
 import { count, date, exactAud, sydneyDate } from '../../shared/format.ts'
 import { InvoiceView } from '../../shared/invoice.tsx'
 import { Paged, usePages } from '../../shared/pages.tsx'
-import { Dialog, Empty, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { Dialog, Empty, Facts, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { WorkspaceField } from '../workspace-field.tsx'
 
 /** Invoices of all workspaces: preview, issue, credit. */
 
-type Document = Answer<'previewInvoice'>
+type Document = Answer<'getInvoice'>
 
 export function InvoicesPage() {
   const [workspace, setWorkspace] = useState('')
@@ -73,43 +74,77 @@ function lastMonth(): string {
   return month === 1 ? `${year - 1}-12` : `${year}-${String(month - 1).padStart(2, '0')}`
 }
 
+/** What was previewed, and for which fields. */
+interface Previewed {
+  readonly workspace: string
+  readonly period: string
+  readonly document: Answer<'previewInvoice'>
+}
+
 function Preview({ issued }: { issued: () => void }) {
   const [workspace, setWorkspace] = useState('')
   const [period, setPeriod] = useState(lastMonth)
-  const [document, setDocument] = useState<Document>()
+  const [previewed, setPreviewed] = useState<Previewed>()
+  const [isIssuing, setIssuing] = useState(false)
   const action = useAction()
-  const show = (load: () => Promise<Document>): Promise<boolean> => action.run(async () => setDocument(await load()))
-  const body = { workspace, period }
+  const preview = async (): Promise<void> =>
+    setPreviewed({ workspace, period, document: await api('previewInvoice', { body: { workspace, period } }) })
+  /** The service refuses it if it is not what the preview shows any more. */
+  async function issue({ workspace, period, document }: Previewed): Promise<void> {
+    const { preview_id } = document
+    if (preview_id === null) return
+    const invoice = await api('issueInvoice', { body: { workspace, period, preview_id } })
+    setPreviewed({ workspace, period, document: { ...invoice, preview_id: null } })
+    issued()
+  }
+  // A preview that arrives after a field was changed is not shown either.
+  const shown = previewed?.workspace === workspace && previewed.period === period ? previewed : undefined
   return (
     <section class="panel stack" aria-labelledby="preview">
       <h2 id="preview">Preview and issue</h2>
-      <form
-        class="row end"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void show(() => api('previewInvoice', { body }))
-        }}
-      >
-        <WorkspaceField value={workspace} choose={setWorkspace} />
+      <Form class="row end" action={action} submit={preview}>
+        <WorkspaceField
+          value={workspace}
+          choose={(name) => {
+            setWorkspace(name)
+            setPreviewed(undefined)
+          }}
+        />
         <Field label="Month">
-          <input type="month" required value={period} onInput={(event) => setPeriod(event.currentTarget.value)} />
+          <input
+            name="period"
+            type="month"
+            required
+            value={period}
+            onInput={(event) => {
+              setPeriod(event.currentTarget.value)
+              setPreviewed(undefined)
+            }}
+          />
         </Field>
         <button type="submit" disabled={workspace.trim() === '' || period === '' || action.isRunning}>
           Preview
         </button>
-        {document !== undefined && document.number === null ? (
-          <button
-            type="button"
-            class="primary"
-            disabled={action.isRunning}
-            onClick={() => void show(() => api('issueInvoice', { body })).then(issued)}
-          >
+        {shown === undefined || shown.document.preview_id === null ? null : (
+          <button type="button" class="primary" disabled={action.isRunning} onClick={() => setIssuing(true)}>
             Issue the invoice
           </button>
-        ) : null}
-      </form>
+        )}
+      </Form>
       <Problem of={action} />
-      {document === undefined ? null : <InvoiceView of={document} />}
+      {shown === undefined ? null : <InvoiceView of={shown.document} />}
+      {isIssuing && shown !== undefined ? (
+        <Confirm title="Issue this invoice?" verb="Issue" act={() => issue(shown)} close={() => setIssuing(false)}>
+          <Facts
+            of={[
+              ['Workspace', shown.document.workspace],
+              ['Period', `${date(shown.document.period_from)} to ${date(shown.document.period_to)}`],
+              ['Total, incl. GST', <strong key="total">{exactAud(shown.document.total)}</strong>],
+            ]}
+          />
+          <p>An issued invoice is never changed. It can only be credited.</p>
+        </Confirm>
+      ) : null}
     </section>
   )
 }
@@ -146,31 +181,51 @@ export function InvoicePage() {
   )
 }
 
-function Credit({ of: { workspace, period }, close }: { of: Document; close: () => void }) {
-  const [amount, setAmount] = useState('')
+function Credit({ of: { workspace, period, total }, close }: { of: Document; close: () => void }) {
+  const [extent, setExtent] = useState<'all' | 'amount'>()
+  const [typed, setTyped] = useState('')
   const [reason, setReason] = useState('')
   const [issued, setIssued] = useState<string>()
   const action = useAction()
   async function credit(): Promise<void> {
     const note = await api('creditInvoice', {
-      body: { workspace, period, reason, ...(amount === '' ? { all: true } : { amount }) },
+      body: { workspace, period, reason, ...(extent === 'all' ? { all: true } : { amount: typed.trim() }) },
     })
     setIssued(`${note.title} ${note.number ?? ''}: ${exactAud(note.total)}.`)
   }
+  const choice = (value: 'all' | 'amount', title: string) => (
+    <label class="inline">
+      <input type="radio" name="extent" checked={extent === value} onChange={() => setExtent(value)} />
+      {title}
+    </label>
+  )
   return (
     <Dialog title={`Credit ${workspace}, ${period}`} close={close}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void action.run(credit)
-        }}
-      >
-        <Field label="Amount in A$, excluding GST" hint="Empty: everything that is left of the invoice.">
-          <input inputMode="decimal" value={amount} onInput={(event) => setAmount(event.currentTarget.value.trim())} />
-        </Field>
+      <Form class="stack" action={action} submit={credit}>
+        <fieldset class="stack tight">
+          <legend>How much?</legend>
+          {choice('all', `Everything that is left of the invoice (it was issued for ${exactAud(total)})`)}
+          {choice('amount', 'An amount')}
+        </fieldset>
+        {extent === 'amount' ? (
+          <Field label="Amount in A$, excluding GST">
+            <input
+              name="amount"
+              {...amount}
+              required
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </Field>
+        ) : null}
         <Field label="Reason, printed on the note">
-          <input required maxLength={1000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+          <input
+            name="reason"
+            required
+            maxLength={1000}
+            value={reason}
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
         </Field>
         <Problem of={action} />
         <div role="status">{issued === undefined ? null : <div class="notice">{issued}</div>}</div>
@@ -178,7 +233,7 @@ function Credit({ of: { workspace, period }, close }: { of: Document; close: () 
           <button
             type="submit"
             class="primary"
-            disabled={reason.trim() === '' || action.isRunning || issued !== undefined}
+            disabled={extent === undefined || reason.trim() === '' || action.isRunning || issued !== undefined}
           >
             Issue the note
           </button>
@@ -186,7 +241,7 @@ function Credit({ of: { workspace, period }, close }: { of: Document; close: () 
             Close
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -4,7 +4,8 @@ import { Chart } from '../../shared/chart.tsx'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { brief, count, milliseconds, percent } from '../../shared/format.ts'
-import { Code, Empty, Field, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
+import { Field, Form } from '../../shared/form.tsx'
+import { Code, Empty, Loading, PageHead, Ready, Stale, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Lane, type Sample } from '../api.ts'
 import { live } from '../live.ts'
 
@@ -84,6 +85,12 @@ const names = {
 } as const
 type LimitName = keyof typeof names
 const limitNames = Object.keys(names) as LimitName[]
+const limitsWith = <Value,>(pick: (name: LimitName) => Value): Record<LimitName, Value> => ({
+  token_budget: pick('token_budget'),
+  max_concurrent_requests: pick('max_concurrent_requests'),
+  max_queue_depth: pick('max_queue_depth'),
+  max_wait_ms: pick('max_wait_ms'),
+})
 
 /** The limits in force, and others that are tried before they are set. */
 function Limits({ lane }: { lane: Lane }) {
@@ -139,7 +146,7 @@ function SetByOperator({ lane, changed }: { lane: Answer<'getLaneLimits'>; chang
 }
 
 function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
-  const [limits, setLimits] = useState(lane.limits)
+  const [limits, setLimits] = useState(() => limitsWith((name) => String(lane.limits[name])))
   const action = useAction()
   const [hours, setHours] = useState('6')
   const [speed, setSpeed] = useState('50')
@@ -147,7 +154,8 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
   const [isSet, setIsSet] = useState(false)
   async function simulate(): Promise<void> {
     setIsSet(false)
-    const body = { lane: lane.lane, limits, hours: Number(hours), tokens_per_second: Number(speed) }
+    const tried = limitsWith((name) => Number(limits[name]))
+    const body = { lane: lane.lane, limits: tried, hours: Number(hours), tokens_per_second: Number(speed) }
     setResult(await api('simulateLimits', { body }))
   }
   async function apply(tried: Lane['limits']): Promise<void> {
@@ -162,27 +170,23 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
         The simulator runs the queue on the requests that really arrived. It changes nothing: you can set limits that
         you like when you have seen what they do.
       </p>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void action.run(simulate)
-        }}
-      >
+      <Form class="stack" action={action} submit={simulate}>
         <div class="number-fields">
           {limitNames.map((name) => (
             <Field key={name} label={names[name]}>
               <input
+                name={`limits.${name}`}
                 type="number"
                 min={name === 'max_queue_depth' ? 0 : 1}
                 required
                 value={limits[name]}
-                onInput={(event) => setLimits({ ...limits, [name]: Number(event.currentTarget.value) })}
+                onInput={(event) => setLimits({ ...limits, [name]: event.currentTarget.value })}
               />
             </Field>
           ))}
           <Field label="Last hours">
             <input
+              name="hours"
               type="number"
               min={1}
               max={168}
@@ -193,6 +197,7 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
           </Field>
           <Field label="Engine, tokens/s">
             <input
+              name="tokens_per_second"
               type="number"
               min={1}
               required
@@ -206,7 +211,7 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
             Simulate
           </button>
         </div>
-      </form>
+      </Form>
       <Problem of={action} />
       {result === undefined ? null : (
         <>

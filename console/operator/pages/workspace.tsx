@@ -3,7 +3,8 @@ import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { time } from '../../shared/format.ts'
-import { Copy, Field, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { amount, Field, Form } from '../../shared/form.tsx'
+import { Copy, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { api, type Answer, type Workspace } from '../api.ts'
 import { lanePath } from '../live.ts'
 
@@ -74,59 +75,84 @@ function ConsoleLink({ workspace }: { workspace: string }) {
 
 type Change = Parameters<typeof api<'changeWorkspace'>>[1]['body']
 
+/** Each field of the form, named after the parameter that it fills in. */
+const typedOf = ({ requests_per_minute: rate, spend_limit: limit, spend_limit_kind: kind, buyer }: Workspace) => ({
+  requests_per_minute: String(rate),
+  spend_limit: limit ?? '',
+  spend_limit_kind: kind ?? 'hard',
+  'buyer.name': buyer.name ?? '',
+  'buyer.abn': buyer.abn ?? '',
+  'buyer.address': buyer.address ?? '',
+  'buyer.purchase_order': buyer.purchase_order ?? '',
+})
+type Typed = ReturnType<typeof typedOf>
+
+const changeOf = (typed: Typed): Change => {
+  const text = (name: keyof Typed): string | null => typed[name].trim() || null
+  return {
+    requests_per_minute: text('requests_per_minute') === null ? null : Number(typed.requests_per_minute),
+    spend_limit: text('spend_limit'),
+    ...(text('spend_limit') === null ? {} : { spend_limit_kind: typed.spend_limit_kind }),
+    buyer: {
+      name: text('buyer.name'),
+      abn: text('buyer.abn'),
+      address: text('buyer.address'),
+      purchase_order: text('buyer.purchase_order'),
+    },
+  }
+}
+
 function Settings({ of: workspace, changed }: { of: Workspace; changed: () => void }) {
-  const { buyer } = workspace
+  const [typed, setTyped] = useState(() => typedOf(workspace))
   const [isSaved, setSaved] = useState(false)
   const action = useAction()
-  async function save(form: HTMLFormElement): Promise<void> {
-    const text = (name: string): string | null =>
-      (form.elements.namedItem(name) as HTMLInputElement).value.trim() || null
-    const limit = text('spend_limit')
-    const change: Change = {
-      requests_per_minute: Number(text('requests_per_minute')) || null,
-      spend_limit: limit,
-      ...(limit === null ? {} : { spend_limit_kind: text('spend_limit_kind') as 'soft' | 'hard' }),
-      buyer: { name: text('name'), abn: text('abn'), address: text('address'), purchase_order: text('purchase_order') },
-    }
+  async function save(): Promise<void> {
     setSaved(false)
-    await api('changeWorkspace', { path: { workspace: workspace.name }, body: change })
+    const body = changeOf(typed)
+    setTyped(typedOf(await api('changeWorkspace', { path: { workspace: workspace.name }, body })))
     setSaved(true)
     changed()
   }
+  const field = <Name extends keyof Typed>(name: Name) => ({
+    name,
+    value: typed[name],
+    onInput(event: { currentTarget: { value: string } }): void {
+      setTyped({ ...typed, [name]: event.currentTarget.value })
+      setSaved(false)
+    },
+  })
   return (
-    <form
-      class="panel stack"
-      onSubmit={(event) => {
-        event.preventDefault()
-        const form = event.currentTarget
-        void action.run(() => save(form))
-      }}
-    >
+    <Form class="panel stack" action={action} submit={save}>
       <h2>Limits and buyer</h2>
       <div class="number-fields wide">
-        <Field label="Requests a minute">
-          <input name="requests_per_minute" type="number" min={1} value={workspace.requests_per_minute} />
+        <Field label="Requests a minute" hint="Empty: the default of the service.">
+          <input {...field('requests_per_minute')} type="number" min={1} max={100_000_000} />
         </Field>
         <Field label="Spend limit, A$ a month" hint="Empty: none.">
-          <input name="spend_limit" inputMode="decimal" value={workspace.spend_limit ?? ''} />
+          <input {...field('spend_limit')} {...amount} />
         </Field>
         <Field label="Kind of limit">
-          <select name="spend_limit_kind" value={workspace.spend_limit_kind ?? 'hard'}>
+          <select {...field('spend_limit_kind')}>
             <option value="hard">hard: refuses requests</option>
             <option value="soft">soft: only reports</option>
           </select>
         </Field>
         <Field label="Buyer">
-          <input name="name" maxLength={1000} value={buyer.name ?? ''} />
+          <input {...field('buyer.name')} maxLength={1000} />
         </Field>
         <Field label="ABN">
-          <input name="abn" value={buyer.abn ?? ''} />
+          <input
+            {...field('buyer.abn')}
+            inputMode="numeric"
+            pattern="\s*(\d\s*){11}"
+            title="Enter an ABN of 11 digits, such as 51 824 753 556."
+          />
         </Field>
         <Field label="Address">
-          <input name="address" maxLength={1000} value={buyer.address ?? ''} />
+          <input {...field('buyer.address')} maxLength={1000} />
         </Field>
         <Field label="Purchase order">
-          <input name="purchase_order" maxLength={1000} value={buyer.purchase_order ?? ''} />
+          <input {...field('buyer.purchase_order')} maxLength={1000} />
         </Field>
       </div>
       <Problem of={action} />
@@ -136,7 +162,7 @@ function Settings({ of: workspace, changed }: { of: Workspace; changed: () => vo
           Save
         </button>
       </div>
-    </form>
+    </Form>
   )
 }
 
@@ -151,23 +177,21 @@ function Prices({
   models: readonly string[]
   changed: () => void
 }) {
-  const [hasPrice, setHasPrice] = useState(false)
+  const [model = models[0] ?? '', setModel] = useState<string>()
+  const [input, setInput] = useState('')
+  const [output, setOutput] = useState('')
   const action = useAction()
   const change = (act: () => Promise<unknown>): Promise<boolean> =>
     action.run(async () => {
       await act()
       changed()
     })
-  const textIn = (form: HTMLFormElement, name: string): string =>
-    (form.elements.namedItem(name) as HTMLInputElement).value.trim()
-  const pricesIn = (form: HTMLFormElement) =>
-    Object.fromEntries(
-      (['input_per_million', 'output_per_million'] as const)
-        .map((name) => [name, textIn(form, name)] as const)
-        .filter(([, price]) => price !== ''),
-    )
-  const set = (form: HTMLFormElement): Promise<boolean> =>
-    change(() => api('setWorkspacePrice', { path: { workspace, model: textIn(form, 'model') }, body: pricesIn(form) }))
+  async function set(): Promise<void> {
+    const typed = { input_per_million: input.trim(), output_per_million: output.trim() }
+    const body = Object.fromEntries(Object.entries(typed).filter(([, price]) => price !== ''))
+    await api('setWorkspacePrice', { path: { workspace, model }, body })
+    changed()
+  }
   return (
     <section class="panel stack" aria-labelledby="prices">
       <h2 id="prices">Its own prices</h2>
@@ -197,33 +221,36 @@ function Prices({
           ]}
         />
       )}
-      <form
-        class="row end"
-        onInput={(event) => setHasPrice(Object.keys(pricesIn(event.currentTarget)).length > 0)}
-        onSubmit={(event) => {
-          event.preventDefault()
-          void set(event.currentTarget)
-        }}
-      >
+      <Form class="row end" action={action} submit={set}>
         <Field label="Model">
-          <select name="model" required>
-            {models.map((model) => (
-              <option key={model} value={model}>
-                {model}
+          <select name="model" required value={model} onInput={(event) => setModel(event.currentTarget.value)}>
+            {models.map((it) => (
+              <option key={it} value={it}>
+                {it}
               </option>
             ))}
           </select>
         </Field>
         <Field label="Input, A$ / 1M tokens">
-          <input name="input_per_million" inputMode="decimal" />
+          <input
+            name="input_per_million"
+            {...amount}
+            value={input}
+            onInput={(event) => setInput(event.currentTarget.value)}
+          />
         </Field>
         <Field label="Output, A$ / 1M tokens">
-          <input name="output_per_million" inputMode="decimal" />
+          <input
+            name="output_per_million"
+            {...amount}
+            value={output}
+            onInput={(event) => setOutput(event.currentTarget.value)}
+          />
         </Field>
-        <button type="submit" disabled={!hasPrice || action.isRunning}>
+        <button type="submit" disabled={(input + output).trim() === '' || action.isRunning}>
           Set the price
         </button>
-      </form>
+      </Form>
       <Problem of={action} />
     </section>
   )

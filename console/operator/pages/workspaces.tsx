@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { count, date, exactAud } from '../../shared/format.ts'
+import { Field, Form } from '../../shared/form.tsx'
 import { Paged, usePages } from '../../shared/pages.tsx'
-import { Dialog, Empty, Field, PageHead, Table } from '../../shared/parts.tsx'
+import { Dialog, Empty, PageHead, Table } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
 
 /** All workspaces. */
@@ -80,15 +81,10 @@ function CreateWorkspace({ close }: { close: () => void }) {
   }
   return (
     <Dialog title="Create a workspace" close={close}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void action.run(create)
-        }}
-      >
+      <Form class="stack" action={action} submit={create}>
         <Field label="Name" hint="Letters, digits, spaces, “.”, “_” and “-”.">
           <input
+            name="name"
             required
             maxLength={64}
             autofocus
@@ -105,7 +101,7 @@ function CreateWorkspace({ close }: { close: () => void }) {
             Cancel
           </button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

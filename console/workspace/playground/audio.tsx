@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Field } from '../../shared/parts.tsx'
+import { Field } from '../../shared/form.tsx'
 import type { Model } from '../api.ts'
 import { RequestFrame, useRequest } from './request.tsx'
 
@@ -35,12 +35,12 @@ export function Audio({ model }: { model: Model }) {
       : []),
     ...(language === '' ? [] : ([['language', language]] as [string, string][])),
   ]
-  function submit(): void {
+  async function submit(): Promise<void> {
     if (!file) return
     const form = new FormData()
     for (const [name, value] of fields) form.append(name, value)
     form.append('file', file, file.name)
-    void request.ask({ form }, readTranscript)
+    await request.ask({ form }, readTranscript)
   }
 
   return (
@@ -57,6 +57,7 @@ export function Audio({ model }: { model: Model }) {
         <>
           <Field label="Recording">
             <input
+              name="file"
               type="file"
               accept="audio/*,video/mp4,video/webm"
               onChange={(event) => setFile(event.currentTarget.files?.[0])}
@@ -67,6 +68,7 @@ export function Audio({ model }: { model: Model }) {
           {model.supported_parameters.includes('language') ? (
             <Field label="Language" hint="A code such as en. Empty: the model finds out.">
               <input
+                name="language"
                 value={language}
                 maxLength={10}
                 spellcheck={false}

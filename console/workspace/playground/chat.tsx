@@ -1,5 +1,8 @@
 import { signal, useSignal, type Signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { useAction } from '../../shared/action.tsx'
+import { Failure } from '../../shared/client.ts'
+import { Form } from '../../shared/form.tsx'
 import { RequestCode } from '../../shared/request-code.tsx'
 import type { Model } from '../api.ts'
 import { streamChat, type ChatBody } from './chat-stream.ts'
@@ -17,6 +20,8 @@ interface Turn {
   readonly images: readonly string[]
   readonly measured: Signal<Measured | undefined>
   readonly failure: Signal<string | undefined>
+  /** The request was refused, so neither the question nor its answer is part of the conversation. */
+  readonly isRefused: Signal<boolean>
 }
 
 const STOPPED = 'Stopped.'
@@ -29,6 +34,7 @@ const turn = (role: Turn['role'], text = '', images: readonly string[] = []): Tu
   images,
   measured: signal(undefined),
   failure: signal(undefined),
+  isRefused: signal(false),
 })
 
 export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: string }) {
@@ -38,7 +44,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
   const images = useSignal<readonly string[]>([])
   const settings = useSignal<Settings>({})
   const running = useSignal<AbortController | undefined>(undefined)
-  const problem = useSignal<string | undefined>(undefined)
+  const action = useAction()
   const [isCodeShown, setCodeShown] = useState(false)
   const takesImages = model.model_categories.includes('vision')
 
@@ -48,28 +54,33 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
   function bodyWith(past: readonly Turn[]): ChatBody {
     const messages = [
       ...(system.value.trim() === '' ? [] : [{ role: 'system', content: system.value }]),
-      ...past.filter(({ text, images: own }) => text.value !== '' || own.length > 0).map(toMessage),
+      ...past
+        .filter(({ text, images: own, isRefused }) => !isRefused.value && (text.value !== '' || own.length > 0))
+        .map(toMessage),
     ]
     return { model: model.id, messages, ...fieldsOf(settings.value) } as ChatBody
   }
 
   async function ask(): Promise<void> {
-    problem.value = undefined
     const question = turn('user', draft.value, images.value)
     const answer = turn('assistant')
-    let body: ChatBody
-    try {
-      body = bodyWith([...turns.value, question])
-    } catch (error) {
-      problem.value = (error as Error).message
-      return
-    }
+    const body = bodyWith([...turns.value, question])
     turns.value = [...turns.value, question, answer]
     draft.value = ''
     images.value = []
     running.value = new AbortController()
-    await receive(body, answer, running.value.signal)
+    const refusal = await receive(body, answer, running.value.signal)
     running.value = undefined
+    if (refusal === undefined) return
+    question.isRefused.value = true
+    answer.isRefused.value = true
+    // The message goes back to where it was written, unless the next one is being written already.
+    if (draft.value === '' && images.value.length === 0) {
+      draft.value = question.text.value
+      images.value = question.images
+    }
+    // It is said beside the answer. The form only marks the field that is wrong, if there is one.
+    if (refusal.param !== undefined) throw refusal
   }
 
   const current = (): ChatBody | undefined => {
@@ -84,7 +95,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
   const code = isCodeShown ? current() : undefined
 
   return (
-    <div class="playground">
+    <Form class="playground" action={action} submit={ask}>
       <div class="stack">
         <div class="panel conversation" aria-label="Conversation" role="log">
           {turns.value.length === 0 ? (
@@ -98,18 +109,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
             />
           ))}
         </div>
-        {problem.value === undefined ? null : (
-          <div class="notice bad" role="alert">
-            {problem.value}
-          </div>
-        )}
-        <form
-          class="panel stack"
-          onSubmit={(event) => {
-            event.preventDefault()
-            void ask()
-          }}
-        >
+        <div class="panel stack">
           <label>
             Message
             <textarea
@@ -119,7 +119,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
               onKeyDown={(event) => {
                 if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
                 event.preventDefault()
-                if (draft.value.trim() !== '' && !running.value) void ask()
+                if (draft.value.trim() !== '' && !running.value) event.currentTarget.form?.requestSubmit()
               }}
             />
             <small>Enter sends, Shift and Enter starts a new line.</small>
@@ -143,7 +143,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
               {isCodeShown ? 'Hide code' : 'Show code'}
             </button>
           </div>
-        </form>
+        </div>
         {code === undefined ? null : (
           <section class="panel" aria-label="The same request as code">
             <RequestCode path="/chat/completions" body={{ kind: 'json', value: code }} />
@@ -161,12 +161,12 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
         </label>
         <ParameterForm model={model} settings={settings.value} change={(next) => void (settings.value = next)} />
       </section>
-    </div>
+    </Form>
   )
 }
 
-/** Fills the answer in as it comes. */
-async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promise<void> {
+/** Fills the answer in as it comes. Resolves with the refusal if the service refused the request. */
+async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promise<Failure | undefined> {
   const started = performance.now()
   let firstTokenMs: number | undefined
   let requestId = ''
@@ -186,10 +186,12 @@ async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promi
     }
   } catch (error) {
     answer.failure.value = signal.aborted ? STOPPED : (error as Error).message
+    if (error instanceof Failure) return error
   }
-  if (requestId === '') return
+  if (requestId === '') return undefined
   const durationMs = performance.now() - started
   answer.measured.value = { requestId, durationMs, ...(firstTokenMs === undefined ? {} : { firstTokenMs }) }
+  return undefined
 }
 
 function toMessage({ role, text, images }: Turn): object {

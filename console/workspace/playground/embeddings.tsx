@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Field } from '../../shared/parts.tsx'
+import { Field } from '../../shared/form.tsx'
 import type { Answer, Model } from '../api.ts'
 import { RequestFrame, useRequest } from './request.tsx'
 
@@ -16,11 +16,11 @@ export function Embeddings({ model }: { model: Model }) {
       request={request}
       title="Compare"
       isReady={texts.length > 0 && texts.length <= 50}
-      submit={() => void request.ask({ json: body }, readVectors)}
+      submit={() => request.ask({ json: body }, readVectors)}
       code={{ path: '/embeddings', body: { kind: 'json', value: body } }}
       fields={
         <Field label="Texts" hint="One text per line, at most 50.">
-          <textarea rows={8} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          <textarea name="input" rows={8} value={text} onInput={(event) => setText(event.currentTarget.value)} />
         </Field>
       }
       show={(vectors) => <Similarity vectors={vectors} texts={texts} />}

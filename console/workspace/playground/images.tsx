@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Field } from '../../shared/parts.tsx'
+import { Field } from '../../shared/form.tsx'
 import type { Answer, Model } from '../api.ts'
 import { RequestFrame, useRequest } from './request.tsx'
 
@@ -13,7 +13,7 @@ export function Images({ model }: { model: Model }) {
   const body = {
     model: model.id,
     prompt,
-    ...(count === '1' ? {} : { n: Number(count) }),
+    ...(count === '' || count === '1' ? {} : { n: Number(count) }),
     ...(seed === '' ? {} : { seed: Number(seed) }),
     response_format: 'b64_json',
   }
@@ -22,17 +22,18 @@ export function Images({ model }: { model: Model }) {
       request={request}
       title="Make"
       isReady={prompt.trim() !== ''}
-      submit={() => void request.ask({ json: body }, readImages)}
+      submit={() => request.ask({ json: body }, readImages)}
       code={{ path: '/images/generations', body: { kind: 'json', value: body } }}
       fields={
         <>
           <Field label="Description">
-            <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
+            <textarea name="prompt" rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
           </Field>
           <div class="number-fields">
             {takes('n') ? (
               <Field label="Images">
                 <input
+                  name="n"
                   type="number"
                   min={1}
                   max={10}
@@ -44,6 +45,7 @@ export function Images({ model }: { model: Model }) {
             {takes('seed') ? (
               <Field label="Seed">
                 <input
+                  name="seed"
                   type="number"
                   step={1}
                   placeholder="random"

@@ -1,4 +1,5 @@
-import { Field } from '../../shared/parts.tsx'
+import { Failure } from '../../shared/client.ts'
+import { Field } from '../../shared/form.tsx'
 import type { Model } from '../api.ts'
 
 /** The settings of a chat, as they stand in the form: text, until the request is made. */
@@ -47,6 +48,7 @@ export function ParameterForm({
           .map(({ name, title, ...limits }) => (
             <Field key={name} label={title}>
               <input
+                name={name}
                 type="number"
                 {...limits}
                 placeholder={name === 'max_tokens' ? String(model.default_max_tokens) : 'default'}
@@ -58,12 +60,13 @@ export function ParameterForm({
       </div>
       {takes('stop') ? (
         <Field label="Stop at" hint="One text per line.">
-          <textarea rows={2} value={settings['stop'] ?? ''} onInput={set('stop')} class="code" />
+          <textarea name="stop" rows={2} value={settings['stop'] ?? ''} onInput={set('stop')} class="code" />
         </Field>
       ) : null}
       {takes('tools') ? (
         <Field label="Tools" hint="A JSON list of functions.">
           <textarea
+            name="tools"
             rows={3}
             class="code"
             spellcheck={false}
@@ -76,12 +79,13 @@ export function ParameterForm({
       {takes('response_format') ? (
         <Field label="JSON schema of the answer" hint="The answer is JSON that fits it.">
           <textarea
+            name="response_format"
             rows={3}
             class="code"
             spellcheck={false}
             placeholder={'{"type": "object", "properties": {…}}'}
-            value={settings['schema'] ?? ''}
-            onInput={set('schema')}
+            value={settings['response_format'] ?? ''}
+            onInput={set('response_format')}
           />
         </Field>
       ) : null}
@@ -95,18 +99,18 @@ export function fieldsOf(settings: Settings): Record<string, unknown> {
   for (const { name } of numbers) if (settings[name]) fields[name] = Number(settings[name])
   const stops = (settings['stop'] ?? '').split('\n').filter(Boolean)
   if (stops.length > 0) fields['stop'] = stops
-  if (settings['tools']?.trim()) fields['tools'] = parsed('Tools', settings['tools'])
-  if (settings['schema']?.trim()) {
-    const schema = parsed('JSON schema', settings['schema'])
+  if (settings['tools']?.trim()) fields['tools'] = parsed('tools', settings['tools'])
+  if (settings['response_format']?.trim()) {
+    const schema = parsed('response_format', settings['response_format'])
     fields['response_format'] = { type: 'json_schema', json_schema: { name: 'answer', schema } }
   }
   return fields
 }
 
-function parsed(what: string, text: string): unknown {
+function parsed(field: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Error(`${what}: this is not valid JSON. ${(error as Error).message}`, { cause: error })
+    throw new Failure(0, 'invalid_json', `This is not valid JSON. ${(error as Error).message}`, field)
   }
 }

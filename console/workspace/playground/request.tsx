@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SampleBody } from '../../../src/http/docs/code-samples.ts'
+import { Problem, useAction } from '../../shared/action.tsx'
 import { send } from '../../shared/client.ts'
+import { Form } from '../../shared/form.tsx'
 import { RequestCode } from '../../shared/request-code.tsx'
 import { Outcome, type Measured } from './outcome.tsx'
 
@@ -15,17 +17,15 @@ export type RequestBody = { readonly json: object } | { readonly form: FormData 
 
 export function useRequest<Result>(path: string) {
   const [asked, setAsked] = useState<Asked<Result>>()
-  const [failure, setFailure] = useState<string>()
-  const [isRunning, setRunning] = useState(false)
+  const action = useAction()
   const controller = useRef<AbortController | undefined>(undefined)
   // Leaving the page stops the request.
   useEffect(() => () => controller.current?.abort(), [])
 
+  /** Throws what the form is to say about it. */
   async function ask(body: RequestBody, read: (response: Response) => Promise<Result>): Promise<void> {
     const current = new AbortController()
     controller.current = current
-    setRunning(true)
-    setFailure(undefined)
     const started = performance.now()
     try {
       const response = await send(`/api/v1${path}`, {
@@ -39,17 +39,15 @@ export function useRequest<Result>(path: string) {
       const requestId = response.headers.get('x-request-id') ?? ''
       setAsked({ result, measured: { requestId, durationMs: performance.now() - started } })
     } catch (error) {
-      setFailure(current.signal.aborted ? 'Stopped.' : (error as Error).message)
-    } finally {
-      setRunning(false)
+      throw current.signal.aborted ? new Error('Stopped.', { cause: error }) : error
     }
   }
-  return { asked, failure, isRunning, ask, stop: () => controller.current?.abort() }
+  return { asked, action, ask, stop: () => controller.current?.abort() }
 }
 
 /** The frame of a playground with whole answers. */
 export function RequestFrame<Result>({
-  request: { asked, failure, isRunning, stop },
+  request: { asked, action, stop },
   title,
   isReady,
   submit,
@@ -60,7 +58,7 @@ export function RequestFrame<Result>({
   request: ReturnType<typeof useRequest<Result>>
   title: string
   isReady: boolean
-  submit: () => void
+  submit: () => Promise<void>
   fields: ComponentChildren
   code: { readonly path: string; readonly body: SampleBody }
   show: (result: Result) => ComponentChildren
@@ -68,19 +66,13 @@ export function RequestFrame<Result>({
   const [isCodeShown, setCodeShown] = useState(false)
   return (
     <div class="columns">
-      <form
-        class="panel stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          submit()
-        }}
-      >
+      <Form class="panel stack" action={action} submit={submit}>
         {fields}
         <div class="row">
-          <button class="primary" type="submit" disabled={isRunning || !isReady}>
-            {isRunning ? 'Working …' : title}
+          <button class="primary" type="submit" disabled={action.isRunning || !isReady}>
+            {action.isRunning ? 'Working …' : title}
           </button>
-          <button type="button" disabled={!isRunning} onClick={stop}>
+          <button type="button" disabled={!action.isRunning} onClick={stop}>
             Stop
           </button>
           <button type="button" aria-expanded={isCodeShown} onClick={() => setCodeShown(!isCodeShown)}>
@@ -88,13 +80,9 @@ export function RequestFrame<Result>({
           </button>
         </div>
         {isCodeShown ? <RequestCode path={code.path} body={code.body} /> : null}
-      </form>
-      <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={isRunning}>
-        {failure === undefined ? null : (
-          <div class="notice bad" role="alert">
-            {failure}
-          </div>
-        )}
+      </Form>
+      <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={action.isRunning}>
+        <Problem of={action} />
         {asked === undefined ? <p class="soft">The answer appears here.</p> : show(asked.result)}
         {asked === undefined ? null : <Outcome of={asked.measured} />}
       </section>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { Field, Table } from '../../shared/parts.tsx'
+import { Field } from '../../shared/form.tsx'
+import { Table } from '../../shared/parts.tsx'
 import type { Answer, Model } from '../api.ts'
 import { RequestFrame, useRequest } from './request.tsx'
 
@@ -26,15 +27,20 @@ export function Rerank({ model }: { model: Model }) {
       request={request}
       title="Rank"
       isReady={query.trim() !== '' && documents.length > 0}
-      submit={() => void request.ask({ json: body }, readRanked)}
+      submit={() => request.ask({ json: body }, readRanked)}
       code={{ path, body: { kind: 'json', value: body } }}
       fields={
         <>
           <Field label="Question">
-            <input value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
+            <input name="query" value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
           </Field>
           <Field label="Documents" hint="One per line.">
-            <textarea rows={8} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+            <textarea
+              name={path === '/rerank' ? 'documents' : 'passages'}
+              rows={8}
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
           </Field>
         </>
       }

@@ -1,7 +1,7 @@
 import { Type } from '../../core/json/schema.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { invoiceList } from '../../billing/invoice-list.ts'
-import type { Invoicing } from '../../billing/invoices.ts'
+import { previewIdOf, type Invoicing } from '../../billing/invoices.ts'
 import { monthSummary } from '../../billing/month-summary.ts'
 import { ApiError } from '../../core/errors.ts'
 import type { InvoiceDocument } from '../../core/money/invoice-document.ts'
@@ -10,7 +10,7 @@ import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { InvoiceStore } from '../../ports/invoices.ts'
 import type { Exchange } from '../exchange.ts'
-import { pageSchema } from '../common-schema.ts'
+import { nullable, pageSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import {
   invoiceFormatQuery,
@@ -36,6 +36,24 @@ const monthSchema = Type.Object({
 })
 
 const monthExample = { workspace: invoiceExample.workspace, period: invoiceExample.period }
+
+const issueSchema = Type.Object({
+  ...monthSchema.properties,
+  preview_id: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'The preview_id of a preview: what it shows is issued, or nothing if it has changed since (409).',
+    }),
+  ),
+})
+
+const previewIdExample = '9f2c41d07a6be83514c0d92e7b1f6a35'
+
+const previewSchema = Type.Object({
+  ...invoiceSchema.properties,
+  preview_id: nullable(Type.String(), 'Send it to issue exactly this. null: the invoice has been issued.'),
+})
 
 const creditSchema = Type.Object({
   ...monthSchema.properties,
@@ -105,13 +123,13 @@ export function invoiceRoutes({
       id: 'issueInvoice',
       summary: 'Issue an invoice',
       description: 'Issues the tax invoice of a month that is over in Sydney. It is never changed afterwards.',
-      body: monthSchema,
-      example: monthExample,
+      body: issueSchema,
+      example: { ...monthExample, preview_id: previewIdExample },
       response: jsonResponse(invoiceSchema, invoiceExample, 201),
       errors: ['not_found', 'conflict'],
       state: ({ body }) => documentsOf(body),
       async answer({ exchange, body }) {
-        await sendIssued(exchange, await invoicing.issue(...requested(body)))
+        await sendIssued(exchange, await invoicing.issue(...requested(body), body.preview_id))
       },
     }),
     operatorRoute({
@@ -123,11 +141,23 @@ export function invoiceRoutes({
       query: invoiceFormatQuery,
       body: monthSchema,
       example: monthExample,
-      response: invoiceResponse,
+      response: {
+        ...invoiceResponse,
+        content: {
+          ...invoiceResponse.content,
+          'application/json': {
+            schema: previewSchema,
+            example: { ...invoiceExample, number: null, issued: null, preview_id: previewIdExample },
+          },
+        },
+      },
       changesNothing: true,
       errors: ['not_found'],
-      async answer({ exchange, query, body }) {
-        await sendDocument(exchange, query.format ?? 'json', await invoicing.preview(...requested(body)))
+      async answer({ exchange, query: { format = 'json' }, body }) {
+        const document = await invoicing.preview(...requested(body))
+        if (format !== 'json') return sendDocument(exchange, format, document)
+        const preview_id = document.number === null ? previewIdOf(document) : null
+        exchange.sendJson(JSON.stringify({ ...(await rowLinks.linked(document)), preview_id }))
       },
     }),
     operatorRoute({
