@@ -71,7 +71,20 @@ Download a model with: weir models pull qwen/qwen3-8b`,
     const rows = [
       row('a', 'meta/llama-3.1-405b-instruct-fp8', chat),
       row('b', 'sd/images', { images: 2, amount: 80_000_000_000n }),
-      row('c', 'openai/whisper', { audioMs: 63_200, amount: 0n, outcome: 'caller_left', estimated: true }),
+      row('c', 'openai/whisper', {
+        audioMs: 63_200,
+        amount: 0n,
+        outcome: 'caller_left',
+        httpStatus: 499,
+        estimated: true,
+      }),
+      row('d', 'meta/llama', {
+        amount: 0n,
+        outcome: 'engine_failed',
+        httpStatus: 400,
+        errorCode: 'context_length_exceeded',
+      }),
+      row('e', 'meta/llama', { amount: 0n, outcome: 'interrupted', httpStatus: null }),
     ]
     assertShows(
       usageTable(rows, narrow),
@@ -81,9 +94,13 @@ Download a model with: weir models pull qwen/qwen3-8b`,
 2026-11-16 09:03:12  sd/images      2 images                         A$0.0800000
   b0000000000000000000000000000000
 2026-11-16 09:03:12  openai/whisp…  63.2 s                           A$0.0000000
-  c0000000000000000000000000000000  caller_left, estimated
+  c0000000000000000000000000000000  caller_left (499), estimated
+2026-11-16 09:03:12  meta/llama     nothing                          A$0.0000000
+  d0000000000000000000000000000000  engine_failed (400 context_length_exceeded)
+2026-11-16 09:03:12  meta/llama     nothing                          A$0.0000000
+  e0000000000000000000000000000000  interrupted
 
-3 rows, A$0.0825018 excluding GST`,
+5 rows, A$0.0825018 excluding GST`,
     )
   })
 

@@ -371,6 +371,14 @@ describe('weir usage', () => {
         ['engine_failed', 0, '0'],
       ],
     )
+    assert.deepEqual(
+      result.data.map((row) => [row['http_status'], row['error_code']]),
+      [
+        [200, null],
+        [200, null],
+        [502, 'upstream_error'],
+      ],
+    )
     const [first] = result.data
     const ids = (await service.ledger()).map((row) => row.requestId)
     assert.deepEqual(

@@ -192,6 +192,8 @@ export interface Operations {
         amount_pico_aud: string
         estimated: boolean
         outcome: string
+        http_status: number | null
+        error_code: string | null
         price_version: number
         queue_wait_ms: number
         first_token_ms: number | null

@@ -1,8 +1,9 @@
 import { useLocation } from 'preact-iso'
 import { useState } from 'preact/hooks'
 import { brief, milliseconds, picoAud } from '../shared/format.ts'
+import { OutcomeState } from '../shared/outcome.tsx'
 import { Paged, usePages } from '../shared/pages.tsx'
-import { Empty, Moment, State, Table } from '../shared/parts.tsx'
+import { Empty, Moment, Table } from '../shared/parts.tsx'
 import { api, type Answer } from './api.ts'
 
 /** Requests one by one: the newest, and one by its id. */
@@ -34,10 +35,6 @@ export function RequestSearch() {
       <button type="submit">Find</button>
     </form>
   )
-}
-
-export function OutcomeState({ of: outcome }: { of: string }) {
-  return <State is={outcome === 'completed' ? 'good' : 'warn'}>{outcome.replaceAll('_', ' ')}</State>
 }
 
 /** Of one model or one key alone. */
@@ -91,7 +88,7 @@ export const requestColumns = [
     ),
   },
   { title: 'Model', cell: (row: RequestRow) => <span class="name-cell">{row.model}</span> },
-  { title: 'Outcome', cell: (row: RequestRow) => <OutcomeState of={row.outcome} /> },
+  { title: 'Outcome', cell: (row: RequestRow) => <OutcomeState of={row} /> },
   { title: 'Input', isNumber: true, cell: (row: RequestRow) => brief(row.input_tokens) },
   { title: 'Output', isNumber: true, cell: (row: RequestRow) => brief(row.output_tokens) },
   { title: 'Waited', isNumber: true, cell: (row: RequestRow) => milliseconds(row.queue_wait_ms) },

@@ -78,6 +78,8 @@ export function usageView(row: LedgerRow): object {
     audio_ms: row.audioMs,
     estimated: row.estimated,
     outcome: row.outcome,
+    http_status: row.httpStatus,
+    error_code: row.errorCode,
     amount_pico_aud: row.amount.toString(),
     price_version: row.priceVersion,
     queue_wait_ms: row.queueWaitMs,

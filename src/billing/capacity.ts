@@ -68,6 +68,8 @@ function capacityRow({ lane, workspace, month, version, from, to, amount }: Rese
     startedAt: from,
     estimated: false,
     outcome: 'completed',
+    httpStatus: null,
+    errorCode: null,
     amount,
     queueWaitMs: 0,
     firstTokenMs: null,

@@ -56,6 +56,8 @@ export function creditRow(
     startedAt: at.now,
     estimated: false,
     outcome: 'completed',
+    httpStatus: null,
+    errorCode: null,
     amount: -amount,
     queueWaitMs: 0,
     firstTokenMs: null,

@@ -37,6 +37,8 @@ export const exportColumns = [
   'corrects',
   'credit_note',
   'reason',
+  'http_status',
+  'error_code',
 ] as const
 export type ExportColumn = (typeof exportColumns)[number]
 

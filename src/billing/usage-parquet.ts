@@ -16,6 +16,7 @@ const TEXTS: ReadonlySet<string> = new Set<ExportColumn>([
   'lane',
   'key_id',
   'outcome',
+  'error_code',
   'corrects',
   'credit_note',
   'reason',

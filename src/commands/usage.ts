@@ -35,7 +35,8 @@ weir usage cache [--workspace W]
 weir usage correct REQUEST_ID --reason TEXT
 
 Lists every request that reached an engine, oldest first, with its usage and its
-cost in AUD excluding GST. "cache" shows how much of the input of each key was
+cost in AUD excluding GST. One that failed shows its outcome, its HTTP status and
+its error code; with --json, "http_status" and "error_code". "cache" shows how much of the input of each key was
 in the caches of engines since the service started, and why not more. "correct"
 reverses a wrong row that is not invoiced yet; use weir invoice credit for a row
 that is.
@@ -97,9 +98,11 @@ export function usageTable(rows: readonly LedgerRow[], view: View): string {
 }
 
 /** How a request ended, unless it went well, and whether its usage is an estimate. */
-function endOf({ outcome, correction, estimated }: LedgerRow): string {
+function endOf({ outcome, httpStatus, errorCode, correction, estimated }: LedgerRow): string {
   if (correction) return `reverses ${correction.of}: ${correction.reason}`
-  return [...(outcome === 'completed' ? [] : [outcome]), ...(estimated ? ['estimated'] : [])].join(', ')
+  const told = [httpStatus, errorCode].filter((it) => it !== null).join(' ')
+  const failure = told === '' ? outcome : `${outcome} (${told})`
+  return [...(outcome === 'completed' ? [] : [failure]), ...(estimated ? ['estimated'] : [])].join(', ')
 }
 
 function correct(flags: Flags): Promise<void> {

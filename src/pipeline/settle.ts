@@ -1,19 +1,22 @@
-import { ApiError } from '../core/errors.ts'
-import type { RequestRow, Outcome } from '../core/money/ledger.ts'
+import { ApiError, errorTable } from '../core/errors.ts'
+import type { RequestRow } from '../core/money/ledger.ts'
 import type { CountedUsage } from '../core/estimated-usage.ts'
 import { noUsage, rate } from '../core/money/rating.ts'
 import { clampUsage } from '../core/money/usage-bounds.ts'
+import type { CallEnd } from '../ports/engine.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 
-/** How a request ended. docs/billing.md has the rule for every outcome. */
-export interface Settlement {
-  readonly outcome: Outcome
+/** How a request ended, and what the caller was told. */
+type Ending = Pick<RequestRow, 'outcome' | 'httpStatus' | 'errorCode'>
+
+/** How a request is settled. docs/billing.md has the rule for every outcome. */
+interface Settlement extends Ending {
   readonly counted: CountedUsage
   /** By the monotonic clock; null if nothing came. */
   readonly firstTokenAt: number | null
-  /** The outcome, at no cost, if the row cannot be written in time and the caller gets nothing. */
-  readonly ifLate?: Outcome
+  /** The ending, at no cost, if the row cannot be written in time and the caller gets nothing. */
+  readonly ifLate?: Ending
 }
 
 /** Writes the request's only row. Rejects if that takes too long; the ledger keeps the row and writes it later. */
@@ -40,13 +43,24 @@ export async function settle(
 
 const nothing: CountedUsage = { usage: noUsage, isEstimated: false, isPastLimit: false }
 
-/** The engine produced nothing that could be billed. */
+/** The caller has the whole answer. */
+export const completed: Ending = { outcome: 'completed', httpStatus: 200, errorCode: null }
+
+/** What the caller is told when the engine's calls ended like this, without a usable answer. */
+export function failureOf(end: CallEnd): ApiError {
+  return end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+}
+
+/** The engine produced nothing that could be billed. `isOpen`: its answer had begun, so the caller has seen status 200. */
 export function settleFailure(
   parts: PipelineParts,
   request: AdmittedRequest,
-  firstTokenAt: number | null,
+  error: unknown,
+  { isOpen, firstTokenAt }: { isOpen: boolean; firstTokenAt: number | null },
 ): Promise<RequestRow> {
-  return settle(parts, request, { outcome: 'engine_failed', counted: nothing, firstTokenAt })
+  const errorCode = error instanceof ApiError ? error.code : 'internal_error'
+  const httpStatus = isOpen ? 200 : errorTable[errorCode].status
+  return settle(parts, request, { outcome: 'engine_failed', httpStatus, errorCode, counted: nothing, firstTokenAt })
 }
 
 /** The caller went away; or the service cut the connection to stop, which costs the caller nothing. */
@@ -58,9 +72,10 @@ export function settleDeparture(
 ): Promise<RequestRow> {
   if (request.reply.isCut) {
     const { isPastLimit } = counted
-    return settle(parts, request, { outcome: 'interrupted', counted: { ...nothing, isPastLimit }, firstTokenAt })
+    const ending = { outcome: 'interrupted', httpStatus: null, errorCode: null } as const
+    return settle(parts, request, { ...ending, counted: { ...nothing, isPastLimit }, firstTokenAt })
   }
-  return settle(parts, request, { outcome: 'caller_left', counted, firstTokenAt })
+  return settle(parts, request, { outcome: 'caller_left', httpStatus: 499, errorCode: null, counted, firstTokenAt })
 }
 
 /**
@@ -87,7 +102,7 @@ export function sentShare({ job, calls }: AdmittedRequest): number {
 
 function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: Settlement): RequestRow {
   const { intent, price, waitMs, admittedAt } = request
-  const { outcome, counted, firstTokenAt } = settlement
+  const { outcome, httpStatus, errorCode, counted, firstTokenAt } = settlement
   const { usage, isEstimated } = counted
   return {
     ...intent,
@@ -99,6 +114,8 @@ function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: S
     audioMs: usage.audioMs,
     estimated: isEstimated,
     outcome,
+    httpStatus,
+    errorCode,
     amount: rate(usage, price.rates),
     queueWaitMs: waitMs,
     firstTokenMs: firstTokenAt === null ? null : Math.round(firstTokenAt - admittedAt),
@@ -107,6 +124,6 @@ function rowOf({ clock }: PipelineParts, request: AdmittedRequest, settlement: S
   }
 }
 
-function withoutCost(row: RequestRow, outcome: Outcome): RequestRow {
-  return { ...row, ...noUsage, estimated: false, outcome, amount: 0n }
+function withoutCost(row: RequestRow, ending: Ending): RequestRow {
+  return { ...row, ...noUsage, estimated: false, ...ending, amount: 0n }
 }

@@ -6,7 +6,15 @@ import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { keepAlive } from './keep-alive.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
-import { sentShare, settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+import {
+  completed,
+  failureOf,
+  sentShare,
+  settle,
+  settleDeparture,
+  settleFailure,
+  usageWithoutAnswer,
+} from './settle.ts'
 
 /** An engine that has said everything should end its response. It gets this long. */
 const LINGER_MS = 1000
@@ -55,8 +63,14 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
     try {
       // A role is not output: an engine that said no more than that failed before it produced anything.
       return relay.deltaCount() === 0
-        ? await settleFailure(parts, request, firstTokenAt)
-        : await settle(parts, request, { outcome: 'engine_broke', counted, firstTokenAt })
+        ? await settleFailure(parts, request, broke, { isOpen, firstTokenAt })
+        : await settle(parts, request, {
+            outcome: 'engine_broke',
+            httpStatus: 200,
+            errorCode: broke.code,
+            counted,
+            firstTokenAt,
+          })
     } finally {
       reply.end(relay.failure(broke))
     }
@@ -114,16 +128,15 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
         throw new CallerLeft()
       }
       if (!isOpen) {
-        await settleFailure(parts, request, firstTokenAt)
-        throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+        const error = failureOf(end)
+        await settleFailure(parts, request, error, { isOpen, firstTokenAt })
+        throw error
       }
       if (!relay.isComplete()) return breakOff(counted)
-      const row = await settle(parts, request, { outcome: 'completed', counted, firstTokenAt }).catch(
-        (error: ApiError) => {
-          reply.end(relay.failure(error))
-          throw error
-        },
-      )
+      const row = await settle(parts, request, { ...completed, counted, firstTokenAt }).catch((error: ApiError) => {
+        reply.end(relay.failure(error))
+        throw error
+      })
       reply.end(relay.closing(counted.usage))
       return row
     },

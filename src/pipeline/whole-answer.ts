@@ -1,11 +1,11 @@
 import { byteCollector, type ByteCollector } from '../core/byte-collector.ts'
-import { ApiError, CallerLeft } from '../core/errors.ts'
+import { CallerLeft } from '../core/errors.ts'
 import { wholeUsage } from '../core/estimated-usage.ts'
 import type { EngineHeaders, ParsedAnswer, WholeAnswer } from '../core/job.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
-import { settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+import { completed, failureOf, settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
 
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
@@ -54,7 +54,7 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     try {
       return await answer.read(bodies, headOf(request), headers)
     } catch (error) {
-      await settleFailure(parts, request, firstByteAt)
+      await settleFailure(parts, request, error, { isOpen, firstTokenAt: firstByteAt })
       throw error
     }
   }
@@ -80,14 +80,15 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
         throw new CallerLeft()
       }
       if (!read || !counted) {
-        await settleFailure(parts, request, firstByteAt)
-        throw end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
+        const error = failureOf(end)
+        await settleFailure(parts, request, error, { isOpen, firstTokenAt: firstByteAt })
+        throw error
       }
       const row = await settle(parts, request, {
-        outcome: 'completed',
+        ...completed,
         counted,
         firstTokenAt: firstByteAt,
-        ifLate: 'withheld',
+        ifLate: { outcome: 'withheld', httpStatus: isOpen ? 200 : 503, errorCode: 'service_unavailable' },
       })
       reply.sendAnswer(read.contentType ?? 'application/json', read.render(counted.usage), ownHeaders)
       return row

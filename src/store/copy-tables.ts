@@ -24,6 +24,8 @@ const TABLES: readonly Table[] = [
   { name: 'ledger_refused', key: ['request_id'] },
   { name: 'usage_hours', key: ['workspace_id', 'hour', 'model', 'key_id', 'price_version', 'credit_note'] },
   { name: 'usage_days', key: ['workspace_id', 'day', 'model', 'key_id', 'price_version', 'credit_note'] },
+  { name: 'refused_hours', key: ['workspace_id', 'hour', 'key_id', 'code'] },
+  { name: 'refused_requests', key: ['request_id'] },
 ]
 
 const ROWS_IN_SLICE = 1000

@@ -368,14 +368,21 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
           images: 2,
           audioMs: 1500,
           estimated: true,
-          outcome: 'caller_left',
+          outcome: 'engine_broke',
+          httpStatus: 200,
+          errorCode: 'upstream_error',
           amount: 9_007_199_254_740_993n,
           queueWaitMs: 12,
           firstTokenMs: null,
           durationMs: 99,
           settledAt: october.from + 5,
         })
-        const capacity = sampleRow('capacity', { workspaceId, capacityMs: 3_600_000, settledAt: october.from + 6 })
+        const capacity = sampleRow('capacity', {
+          workspaceId,
+          capacityMs: 3_600_000,
+          httpStatus: null,
+          settledAt: october.from + 6,
+        })
         const correction = { of: 'full', reason: 'It was wrong.', creditNote: '' }
         const reversal = sampleRow('reversal', {
           workspaceId,
@@ -465,7 +472,14 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       it('that were set aside can be added later, once', async () => {
         const workspaceId = await newWorkspace()
         const rows = ['aside-1', 'aside-2'].map((id) =>
-          sampleRow(id, { workspaceId, settledAt: october.from, amount: 7n, firstTokenMs: null }),
+          sampleRow(id, {
+            workspaceId,
+            settledAt: october.from,
+            amount: 7n,
+            firstTokenMs: null,
+            httpStatus: 502,
+            errorCode: 'upstream_error',
+          }),
         )
         const isSetAside = async (): Promise<readonly (LedgerRow | undefined)[]> =>
           (await other.refusedRows(100)).filter((it) => it.workspaceId === workspaceId).map(({ row }) => row)
@@ -477,6 +491,11 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await store.addRefused(rows)
         assert.deepEqual(await isSetAside(), [])
         assert.deepEqual(await everyRow(other, workspaceId), rows)
+        // An older version wrote neither a status nor an error code.
+        const { httpStatus: _status, errorCode: _code, ...older } = sampleRow('aside-3', { workspaceId })
+        await store.setAside(older as LedgerRow, 'a mistake', october.from)
+        assert.deepEqual(await isSetAside(), [{ ...older, httpStatus: null, errorCode: null }])
+        await store.addRefused([{ ...older, httpStatus: null, errorCode: null }])
         assert.deepEqual(await store.wrongSums(workspaceId), [])
       })
 

@@ -73,6 +73,8 @@ export async function testBooks(now: number): Promise<TestBooks> {
         startedAt: at,
         estimated: false,
         outcome: 'completed',
+        httpStatus: 200,
+        errorCode: null,
         amount: rate(full, versionRates(prices)(priceVersion)),
         queueWaitMs: 0,
         firstTokenMs: null,

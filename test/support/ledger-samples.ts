@@ -24,6 +24,8 @@ export function sampleRow(requestId: string, changes: Partial<LedgerRow> = {}): 
     ...noUsage,
     estimated: false,
     outcome: 'completed',
+    httpStatus: 200,
+    errorCode: null,
     amount: 5n,
     queueWaitMs: 0,
     firstTokenMs: 1,

@@ -38,7 +38,9 @@ export async function addPastUsage(
           queueWaitMs: index % 9 === 0 ? Math.round(300 * wave) : 0,
           firstTokenMs: Math.round(90 + 80 * wave),
           durationMs,
-          outcome: index % 23 === 0 ? 'engine_failed' : 'completed',
+          ...(index % 23 === 0
+            ? { outcome: 'engine_failed' as const, httpStatus: 502, errorCode: 'upstream_error' as const }
+            : {}),
         }),
       )
       if (batch.length < 5000 && index < rows - 1) continue

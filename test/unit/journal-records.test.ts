@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
+import { errorTable, type ErrorCode } from '../../src/core/errors.ts'
 import { headText, intentText, recordsIn, rowText } from '../../src/core/journal/records.ts'
 import type { Intent, Outcome, RequestRow } from '../../src/core/money/ledger.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
@@ -13,6 +14,8 @@ const OUTCOMES: readonly Outcome[] = [
   'interrupted',
   'withheld',
 ]
+
+const ERROR_CODES = Object.keys(errorTable) as ErrorCode[]
 
 /** Any text: line ends, quotes and half characters too. */
 const text = fc.string({ unit: 'binary', maxLength: 30 })
@@ -42,6 +45,8 @@ const row: fc.Arbitrary<RequestRow> = fc
     audioMs: number,
     estimated: fc.boolean(),
     outcome: fc.constantFrom(...OUTCOMES),
+    httpStatus: fc.option(fc.nat()),
+    errorCode: fc.option(fc.constantFrom(...ERROR_CODES)),
     amount: fc.bigInt(),
     queueWaitMs: number,
     firstTokenMs: fc.option(number),
@@ -104,6 +109,19 @@ describe('records of the journal', () => {
     assert.throws(() => recordsIn('["h",2,null]'), newer)
     assert.throws(() => recordsIn('["x"]'), newer)
     assert.throws(() => recordsIn(`${headText({ format: 1, previous: null })}\n["correction","a"]`), newer)
+  })
+
+  it('of an older version have neither a status nor an error code', () => {
+    const older =
+      '["r","a","ws_1","key_1","meta/x","meta/x","/chat/completions",1,10,1,0,0,0,0,0,false,"engine_failed","0",0,null,2,3]'
+    const row = sampleRow('a', {
+      outcome: 'engine_failed',
+      amount: 0n,
+      firstTokenMs: null,
+      httpStatus: null,
+      errorCode: null,
+    })
+    assert.deepEqual(recordsIn(older), [{ kind: 'row', row }])
   })
 
   it('may be longer in a later version, and the rest is left alone', () => {

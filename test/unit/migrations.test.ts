@@ -28,6 +28,7 @@ const released: Readonly<Record<string, string>> = {
   '0009-keys-by-lookup.sql': '1c0ec077b6fb6f2ccbd6e15316f44e9de4a6db2d2886e017836abdfdb15895ce',
   '0010-lane-settings.sql': '8bb3f5934e1342c39c00950aebbe2d0ad7f05d93ab2265edd55d8b664b7af45a',
   '0011-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
+  '0012-failures.sql': 'a107035d5084068837af14033e124a605cd6e62ca5947f33b20b1805c8e20895',
 }
 
 const FIXTURE = new URL('../fixtures/data-directory-1/weir.db', import.meta.url)
@@ -183,7 +184,8 @@ describe('a data directory of schema 1', () => {
       const row = await store.usageRow(id)
       assert.deepEqual([row?.outcome, row?.amount, row?.settledAt, row?.priceVersion], ['interrupted', 0n, now, 8])
     }
-    assert.equal((await store.usageRow('request0034'))?.outcome, 'completed')
+    const old = await store.usageRow('request0034')
+    assert.deepEqual([old?.outcome, old?.httpStatus, old?.errorCode], ['completed', null, null])
 
     const proof = await reconcileBooks(store)
     assert.deepEqual(proof, {

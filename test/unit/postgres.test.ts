@@ -22,6 +22,7 @@ const released: Readonly<Record<string, string>> = {
   '0001-first-tables.sql': 'ec6e80c4bfb52e03760b08ce2d7232d57f83e58bc0a667eca030f3eadc8aba37',
   '0002-moved-from.sql': 'd769dc840865503f624c6e88f600ca6fbdbfbbe87a2709ac414b858b09649069',
   '0003-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
+  '0004-failures.sql': '39c5dd4c1baf1f520e4ab118a65e75720ed56def5d322f242ac7f37261d5034b',
 }
 
 describe('PostgreSQL behind the store', () => {

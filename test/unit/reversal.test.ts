@@ -14,8 +14,11 @@ describe('the reversal of a row', () => {
       audioMs: 11,
       capacityMs: 13,
       amount: 17n,
+      httpStatus: 200,
+      errorCode: 'upstream_error',
     })
     const reversal = reversalOf(row, 'reversal', 10, { of: 'request', reason: 'wrong', creditNote: '' })
+    assert.deepEqual([reversal.httpStatus, reversal.errorCode], [null, null])
     const { model, priceVersion } = row
     const both = addTo(addTo(emptySums(model, priceVersion), row), reversal)
     assert.deepEqual({ ...both, rows: 0, requests: 0, estimatedRequests: 0 }, emptySums(model, priceVersion))

@@ -35,8 +35,8 @@ describe('an export of usage', () => {
 
   it('quotes a cell that has a comma, a quote or a line end, and doubles its quotes', async () => {
     const correction = { of: 'a', reason: 'twice, said "Ann"\nand Bob', creditNote: '' }
-    const text = await exported([sampleRow('b', { correction })])
+    const text = await exported([sampleRow('b', { correction, httpStatus: 502, errorCode: 'upstream_error' })])
     assert.equal(text.split('\n', 1)[0], exportColumns.join(','))
-    assert.ok(text.endsWith(',"twice, said ""Ann""\nand Bob"\n'), text)
+    assert.ok(text.endsWith(',"twice, said ""Ann""\nand Bob",502,upstream_error\n'), text)
   })
 })

@@ -22,7 +22,7 @@ before(async () => {
   const huge = await books.row(acme, 'meta/a', version, AT + 1, { audioMs: 86_400_000 })
   const capacity = await books.row(acme, 'meta/a', version, AT + 2, {})
   await books.settle([
-    { ...plain, firstTokenMs: 12, estimated: true },
+    { ...plain, firstTokenMs: 12, estimated: true, outcome: 'engine_broke', errorCode: 'upstream_error' },
     { ...huge, amount: HUGE, model: 'meta/größe, "quoted"' },
     { ...capacity, capacityMs: 3_600_000 },
   ])
@@ -70,10 +70,14 @@ describe('the ledger as Parquet', () => {
         corrects: row.correction?.of ?? null,
         credit_note: row.correction?.creditNote || null,
         reason: row.correction?.reason ?? null,
+        http_status: row.httpStatus === null ? null : BigInt(row.httpStatus),
+        error_code: row.errorCode,
       })),
     )
     assert.ok(rows.some(({ amount }) => amount === HUGE))
     assert.ok(rows.some(({ amount }) => amount < 0n))
+    assert.ok(rows.some(({ errorCode }) => errorCode === 'upstream_error'))
+    assert.ok(rows.some(({ httpStatus }) => httpStatus === null))
   })
 
   it('stores money as 64-bit integers, never as floats', async () => {

@@ -1,10 +1,11 @@
 import { useRoute } from 'preact-iso'
 import { useData } from '../../shared/data.ts'
 import { count, exactTime, milliseconds, picoAud, time } from '../../shared/format.ts'
+import { OutcomeState } from '../../shared/outcome.tsx'
 import { Facts, PageHead, Ready } from '../../shared/parts.tsx'
 import { api } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
-import { OutcomeState, type RequestRow, RequestSearch } from '../requests.tsx'
+import { type RequestRow, RequestSearch } from '../requests.tsx'
 
 /** One request with all it went through. */
 export function RequestPage() {
@@ -64,7 +65,7 @@ function Request({ row }: { row: RequestRow }) {
         <h2 id="figures">Figures</h2>
         <Facts
           of={[
-            ['Outcome', <OutcomeState key="outcome" of={row.outcome} />],
+            ['Outcome', <OutcomeState key="outcome" of={row} />],
             ['Amount', `${picoAud(row.amount_pico_aud)} (${count(Number(row.amount_pico_aud))} pico-AUD)`],
             ['Price version', String(row.price_version)],
             [

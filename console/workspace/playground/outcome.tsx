@@ -67,6 +67,11 @@ function ledgerFigures(row: Row, { firstTokenMs, durationMs }: Measured): readon
     ...(row.images > 0 ? [['Images', count(row.images)] as const] : []),
     ...(row.audio_ms > 0 ? [['Audio', milliseconds(row.audio_ms)] as const] : []),
     ['Time', milliseconds(durationMs)],
-    ...(row.outcome === 'completed' ? [] : [['Outcome', row.outcome.replaceAll('_', ' ')] as const]),
+    ...(row.outcome === 'completed' ? [] : [['Outcome', failureOf(row)] as const]),
   ]
+}
+
+function failureOf({ outcome, error_code }: Row): string {
+  const words = outcome.replaceAll('_', ' ')
+  return error_code === null ? words : `${words}: ${error_code}`
 }

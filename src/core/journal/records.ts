@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors.ts'
 import type { Intent, Outcome, RequestRow } from '../money/ledger.ts'
 
 /**
@@ -63,6 +64,8 @@ export function rowText(it: RequestRow): string {
     it.firstTokenMs,
     it.durationMs,
     it.settledAt,
+    it.httpStatus,
+    it.errorCode,
   ])
 }
 
@@ -102,7 +105,8 @@ function readIntent(values: readonly unknown[]): Intent {
 function readRow(values: readonly unknown[]): RequestRow {
   const [inputTokens, cachedInputTokens, outputTokens, images, audioMs, estimated, outcome, amount, ...rest] =
     values.slice(9)
-  const [queueWaitMs, firstTokenMs, durationMs, settledAt] = rest
+  // The last two are missing in records of older versions.
+  const [queueWaitMs, firstTokenMs, durationMs, settledAt, httpStatus = null, errorCode = null] = rest
   return {
     ...readIntent(values),
     inputTokens: figure(inputTokens),
@@ -112,6 +116,8 @@ function readRow(values: readonly unknown[]): RequestRow {
     audioMs: figure(audioMs),
     estimated: estimated === true,
     outcome: outcome as Outcome,
+    httpStatus: httpStatus as number | null,
+    errorCode: errorCode as ErrorCode | null,
     amount: amountIn(String(amount)),
     queueWaitMs: figure(queueWaitMs),
     firstTokenMs: firstTokenMs === null ? null : figure(firstTokenMs),

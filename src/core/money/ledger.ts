@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors.ts'
 import type { PicoAud } from './money.ts'
 import { noUsage, type Usage } from './rating.ts'
 
@@ -36,6 +37,13 @@ export interface RequestRow extends Intent, Usage {
   /** The engine reported no usage, so the figures are Weir's own estimate. */
   readonly estimated: boolean
   readonly outcome: Outcome
+  /**
+   * The status of the response; 499 if the caller left. null if the service stopped before the request ended, in rows of
+   * older versions, and in rows that billing adds.
+   */
+  readonly httpStatus: number | null
+  /** Why it failed. null if the caller got the whole answer or left, and wherever `httpStatus` is null. */
+  readonly errorCode: ErrorCode | null
   readonly amount: PicoAud
   readonly queueWaitMs: number
   readonly firstTokenMs: number | null
@@ -76,6 +84,8 @@ export function interruptedRow(intent: Intent, at: number): RequestRow {
     ...noUsage,
     estimated: false,
     outcome: 'interrupted',
+    httpStatus: null,
+    errorCode: null,
     amount: 0n,
     queueWaitMs: 0,
     firstTokenMs: null,
@@ -96,6 +106,8 @@ export function reversalOf(row: LedgerRow, requestId: string, at: number, correc
     images: -row.images,
     audioMs: -row.audioMs,
     capacityMs: -(row.capacityMs ?? 0),
+    httpStatus: null,
+    errorCode: null,
     amount: -row.amount,
     startedAt: at,
     queueWaitMs: 0,

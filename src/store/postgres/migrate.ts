@@ -8,7 +8,12 @@ import { lockCall } from './locks.ts'
  * The steps from an empty database to today's tables; `schema_steps` has those that were taken. A step never changes
  * once it is here, since databases out there have taken it: add a new one at the end.
  */
-export const steps = ['0001-first-tables.sql', '0002-moved-from.sql', '0003-invoices-by-time.sql'] as const
+export const steps = [
+  '0001-first-tables.sql',
+  '0002-moved-from.sql',
+  '0003-invoices-by-time.sql',
+  '0004-failures.sql',
+] as const
 
 export const readStep = (step: string): string =>
   readFileSync(new URL(`../migrations/postgres/${step}`, import.meta.url), 'utf8')

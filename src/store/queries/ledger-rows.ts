@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../core/errors.ts'
 import { CREDIT, documentOfRow, type Intent, type LedgerRow, type Outcome } from '../../core/money/ledger.ts'
 import { sydneyDay } from '../../core/money/sydney-time.ts'
 import type { Row, Values } from '../database.ts'
@@ -27,6 +28,8 @@ export const ROW_COLUMNS = [
   'audio_ms',
   'estimated',
   'outcome',
+  'http_status',
+  'error_code',
   'amount_pico_aud',
   'queue_wait_ms',
   'first_token_ms',
@@ -47,6 +50,7 @@ const TEXT_COLUMNS: ReadonlySet<string> = new Set<(typeof ROW_COLUMNS)[number]>(
   'lane',
   'endpoint',
   'outcome',
+  'error_code',
   'corrects',
   'credit_note',
   'reason',
@@ -87,6 +91,8 @@ export function rowValues(it: LedgerRow): Values {
     it.audioMs,
     it.estimated ? 1 : 0,
     it.outcome,
+    it.httpStatus,
+    it.errorCode,
     it.amount,
     it.queueWaitMs,
     it.firstTokenMs,
@@ -128,7 +134,8 @@ export function refusedText(row: LedgerRow): string {
 export function readRefusedText(text: string): LedgerRow | undefined {
   const row = JSON.parse(text) as Omit<LedgerRow, 'amount'> & { amount: unknown }
   if (typeof row.amount !== 'string' || !/^-?\d+$/.test(row.amount)) return undefined
-  return { ...row, amount: BigInt(row.amount) }
+  // Older versions wrote neither.
+  return { ...row, httpStatus: row.httpStatus ?? null, errorCode: row.errorCode ?? null, amount: BigInt(row.amount) }
 }
 
 export function toLedgerRow(row: Row): LedgerRow {
@@ -142,6 +149,8 @@ export function toLedgerRow(row: Row): LedgerRow {
     audioMs: Number(row['audio_ms']),
     estimated: row['estimated'] === 1n,
     outcome: String(row['outcome']) as Outcome,
+    httpStatus: row['http_status'] === null ? null : Number(row['http_status']),
+    errorCode: row['error_code'] as ErrorCode | null,
     amount: row['amount_pico_aud'] as bigint,
     queueWaitMs: Number(row['queue_wait_ms']),
     firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),

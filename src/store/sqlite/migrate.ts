@@ -18,6 +18,7 @@ export const steps = [
   '0009-keys-by-lookup.sql',
   '0010-lane-settings.sql',
   '0011-invoices-by-time.sql',
+  '0012-failures.sql',
 ] as const
 
 export const readStep = (step: string): string =>

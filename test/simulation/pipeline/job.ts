@@ -1,4 +1,3 @@
-import { ApiError } from '../../../src/core/errors.ts'
 import type { Deployment, Model } from '../../../src/core/catalog.ts'
 import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/core/job.ts'
 import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
@@ -76,7 +75,7 @@ function readNow(stage: Stage, seen: RequestSeen, plan: WholePlan): ParsedAnswer
   stage.count(`answer ${plan.read}`)
   seen.read = plan.read
   stage.log(seen, `answer ${plan.read}`)
-  if (plan.read === 'failed') throw new ApiError('internal_error', 'the answer could not be stored')
+  if (plan.read === 'failed') throw new Error('the answer could not be stored')
   return plan.read === 'useless'
     ? undefined
     : { usage: plan.usage, isPastLimit: plan.isCut, outputBytes: () => plan.outputBytes, render: usageText }

@@ -27,6 +27,11 @@ export function witnessOn(stage: Stage) {
     const { priceVersions, held, waitMs } = seen
     stage.count(row.outcome)
     demand(row.outcome === expected.outcome, 'row', seen, `${row.outcome} instead of ${expected.outcome}`)
+    const told = toldOf(seen, row)
+    // A caller that left as well got no status.
+    const isUnseen = seen.isGone && row.outcome === 'engine_failed'
+    demand(isUnseen || row.httpStatus === told.status, 'row', seen, `status ${row.httpStatus}, not ${told.status}`)
+    demand(row.errorCode === told.code, 'row', seen, `code ${row.errorCode} instead of ${told.code}`)
     demand(row.estimated === expected.isEstimated, 'row', seen, `estimated: ${row.estimated}`)
     demand(isSameUsage(row, expected.usage), 'row', seen, `usage ${JSON.stringify(expected.usage)} was expected`)
     demand(row.priceVersion === priceVersions[1], 'row', seen, 'the price is not the one at admission')
@@ -38,7 +43,10 @@ export function witnessOn(stage: Stage) {
     demand(seen.pastLimitReported === (isPastLimit ? 1 : 0), 'row', seen, 'the breach of the engine is not reported')
     demand(row.outputTokens <= seen.plan.maxTokens, 'row', seen, 'more output is billed than was allowed')
     demand(late?.outcome === expected.late, 'row', seen, `if late, ${late?.outcome} instead of ${expected.late}`)
-    if (late) demand(late.amount === 0n && isSameUsage(late, nothing), 'row', seen, 'a late row costs something')
+    if (!late) return
+    demand(late.amount === 0n && isSameUsage(late, nothing), 'row', seen, 'a late row costs something')
+    const isToldLate = late.errorCode === 'service_unavailable' && late.httpStatus === (seen.isOpen ? 200 : 503)
+    demand(isToldLate, 'row', seen, `if late, status ${late.httpStatus} and code ${late.errorCode}`)
   }
 
   /** The pipeline returns a row. */
@@ -52,11 +60,12 @@ export function witnessOn(stage: Stage) {
 
   function rejected(seen: RequestSeen, error: unknown): void {
     ends(seen, 'rejected')
-    const code = error instanceof ApiError ? error.code : error instanceof CallerLeft ? 'caller left' : String(error)
+    // As the server answers an error that is not in the table.
+    const code = error instanceof ApiError ? error.code : error instanceof CallerLeft ? 'caller left' : 'internal_error'
     const codes = errorsFor(seen)
     stage.log(seen, `rejects with ${code}`)
     demand(seen.ending !== 'complete', 'outcome', seen, 'a complete answer, and yet an error')
-    demand(codes.includes(code), 'outcome', seen, `${code} instead of ${codes.join(' or ')}`)
+    demand(codes.includes(code), 'outcome', seen, `${String(error)} instead of ${codes.join(' or ')}`)
   }
 
   function ends(seen: RequestSeen, result: 'fulfilled' | 'rejected'): void {
@@ -102,6 +111,26 @@ function errorsFor(seen: RequestSeen): readonly string[] {
   if (note === 'failed' || settling === 'late') return ['service_unavailable']
   if (row?.outcome === 'engine_failed') return [seen.read === 'failed' ? 'internal_error' : 'upstream_error']
   return row?.outcome === 'caller_left' || row?.outcome === 'interrupted' ? ['caller left'] : []
+}
+
+/** The status and the error code that a row must have, as docs/billing.md says. */
+function toldOf(seen: RequestSeen, { outcome }: LedgerRow): { status: number | null; code: string | null } {
+  const { isOpen, read } = seen
+  switch (outcome) {
+    case 'completed':
+      return { status: 200, code: null }
+    case 'engine_broke':
+      return { status: 200, code: 'upstream_error' }
+    case 'engine_failed':
+      return read === 'failed'
+        ? { status: isOpen ? 200 : 500, code: 'internal_error' }
+        : { status: isOpen ? 200 : 502, code: 'upstream_error' }
+    case 'caller_left':
+      return { status: 499, code: null }
+    case 'interrupted':
+    case 'withheld':
+      return { status: null, code: null }
+  }
 }
 
 export function ratesOf(version: number): Rates {
