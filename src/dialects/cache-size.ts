@@ -13,15 +13,14 @@ const questions: Readonly<Partial<Record<EngineKind, CacheSizeQuestion>>> = {
 }
 
 const CACHE_CONFIG = /^vllm:cache_config_info\{(.*)\}/gm
+const BLOCKS = /(?:^|,)num_gpu_blocks="(\d{1,12})"/
+const BLOCK_SIZE = /(?:^|,)block_size="(\d{1,12})"/
 
 /** Each engine of a server with data parallelism has a line of its own. Early versions say "None" for blocks. */
 function blocksOfVllm(metrics: string): number | undefined {
   let tokens = 0
   for (const [, labels = ''] of metrics.matchAll(CACHE_CONFIG)) {
-    const [blocks, size] = ['num_gpu_blocks', 'block_size'].map((name) =>
-      Number(new RegExp(`(?:^|,)${name}="(\\d{1,12})"`).exec(labels)?.[1]),
-    ) as [number, number]
-    tokens += blocks * size
+    tokens += Number(BLOCKS.exec(labels)?.[1]) * Number(BLOCK_SIZE.exec(labels)?.[1])
   }
   return tokens > 0 ? tokens : undefined
 }

@@ -18,53 +18,50 @@ const MAX_READ = 4000
 const ABOUT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|length)/i
 
 /** How servers say that a text is too long, in whichever status. */
-const TOO_LONG = new RegExp(
-  [
-    // OpenAI, vLLM, SGLang, llama-cpp-python, LiteLLM; also Ollama, for embeddings.
-    'maximum context length',
-    'ContextWindowExceeded',
-    // llama.cpp: first what it is for a text that is read at once, then for the others.
-    'too large to process',
-    'larger than the max(imum)? context',
-    // llama.cpp, llama-cpp-python, Ollama.
-    "exceeds? (the )?(available |model's |maximum )*context",
-    // vLLM and SGLang.
-    "longer than the (model's context|maximum model|maximum context) length",
-    'context length is only \\d',
-    'too long to fit into the model',
-    'exceeds the maximum allowed length',
-    // NIM and TEI.
-    'exceeds (the )?maximum allowed (token|input)',
-    'must have less than \\d+ tokens',
-  ].join('|'),
-  'i',
-)
+const TOO_LONG: readonly RegExp[] = [
+  // OpenAI, vLLM, SGLang, llama-cpp-python, LiteLLM; also Ollama, for embeddings.
+  /maximum context length/i,
+  /ContextWindowExceeded/i,
+  // llama.cpp: first what it is for a text that is read at once, then for the others.
+  /too large to process/i,
+  /larger than the max(imum)? context/i,
+  // llama.cpp, llama-cpp-python, Ollama.
+  /exceeds? (the )?(available |model's |maximum )*context/i,
+  // vLLM and SGLang.
+  /longer than the (model's context|maximum model|maximum context) length/i,
+  /context length is only \d/i,
+  /too long to fit into the model/i,
+  /exceeds the maximum allowed length/i,
+  // NIM and TEI.
+  /exceeds (the )?maximum allowed (token|input)/i,
+  /must have less than \d+ tokens/i,
+]
 
 /** The names of that error, in `type` or `code`. */
 const TOO_LONG_NAMES = new Set(['exceed_context_size_error', 'context_length_exceeded', 'ContextWindowExceededError'])
 
 /** The engine does not know its model, or has none that works. That is for the operator to see to. */
-const NO_SUCH_MODEL =
-  /\binvalid model\b|\bmodel\b.{0,200}\b(not found|does not exist)|ModelNotDeployed|no (healthy )?deployments? available/is
+const NO_MODEL = /\binvalid model\b|ModelNotDeployed|no (healthy )?deployments? available/i
+/** The same, if it says so of a model. */
+const NOT_THERE = /\b(not found|does not exist)/gi
+/** How far before these words the model is named. */
+const NAMED_WITHIN = 200
 
 /** How servers word a mistake of the caller that they answer with 500. */
-const INVALID = new RegExp(
-  [
-    // nlohmann's, which llama.cpp uses.
-    'json\\.exception',
-    'param requires',
-    'only one completion choice',
-    '\\b(is|are) not supported\\b',
-    '\\bdoes not support\\b',
-    'unsupported (param|parameter|value|content|type)',
-    'invalid (request|parameter|type|json|grammar|schema|regex|image|message|role)',
-    '(failed to|cannot|could not|error) pars(e|ing) (the )?(grammar|json|schema|regex|messages?|tools?|image)',
-    'failed to load image',
-    'validation error',
-    'BadRequestError|UnsupportedParamsError|ValidationError',
-  ].join('|'),
-  'i',
-)
+const INVALID: readonly RegExp[] = [
+  // nlohmann's, which llama.cpp uses.
+  /json\.exception/i,
+  /param requires/i,
+  /only one completion choice/i,
+  /\b(is|are) not supported\b/i,
+  /\bdoes not support\b/i,
+  /unsupported (param|parameter|value|content|type)/i,
+  /invalid (request|parameter|type|json|grammar|schema|regex|image|message|role)/i,
+  /(failed to|cannot|could not|error) pars(e|ing) (the )?(grammar|json|schema|regex|messages?|tools?|image)/i,
+  /failed to load image/i,
+  /validation error/i,
+  /BadRequestError|UnsupportedParamsError|ValidationError/i,
+]
 
 const INVALID_NAMES = new Set(['invalid_request_error', 'BadRequestError', 'ValidationError', 'Validation'])
 
@@ -118,12 +115,12 @@ export function refusalFrom(status: number, body: string, inputName?: string): R
 type RefusalKind = 'too long' | 'invalid' | 'too large' | 'overloaded' | 'timeout' | 'failed'
 
 function kindOf(status: number, { message, names }: Said): RefusalKind {
-  const isTooLong = TOO_LONG.test(message) || names.some((name) => TOO_LONG_NAMES.has(name))
+  const isTooLong = says(TOO_LONG, message) || names.some((name) => TOO_LONG_NAMES.has(name))
   switch (status) {
     case 400:
     case 422:
       if (isTooLong || ABOUT_LENGTH.test(message)) return 'too long'
-      return NO_SUCH_MODEL.test(message) ? 'failed' : 'invalid'
+      return saysNoModel(message) ? 'failed' : 'invalid'
     case 413:
       return isTooLong ? 'too long' : 'too large'
     case 429:
@@ -134,12 +131,23 @@ function kindOf(status: number, { message, names }: Said): RefusalKind {
     case 500: {
       if (BROKEN.test(message)) return 'failed'
       if (isTooLong) return 'too long'
-      const isInvalid = INVALID.test(message) || names.some((name) => INVALID_NAMES.has(name))
-      return isInvalid && !NO_SUCH_MODEL.test(message) ? 'invalid' : 'failed'
+      const isInvalid = says(INVALID, message) || names.some((name) => INVALID_NAMES.has(name))
+      return isInvalid && !saysNoModel(message) ? 'invalid' : 'failed'
     }
     default:
       return 'failed'
   }
+}
+
+function says(patterns: readonly RegExp[], message: string): boolean {
+  return patterns.some((pattern) => pattern.test(message))
+}
+
+function saysNoModel(message: string): boolean {
+  if (NO_MODEL.test(message)) return true
+  return [...message.matchAll(NOT_THERE)].some(({ index }) =>
+    /\bmodel\b/i.test(message.slice(Math.max(0, index - NAMED_WITHIN), index)),
+  )
 }
 
 function callersMistake(error: ApiError): Refusal {
@@ -186,7 +194,7 @@ function readRefusal(body: string): Said {
 
 /** FastAPI's first problem: `{loc: ['body', 'temperature'], msg: 'Input should be a valid number'}`. */
 function readValidation({ loc, msg }: Record<string, unknown>): Said {
-  const message = typeof msg === 'string' ? msg : ''
+  const message = typeof msg === 'string' ? msg.slice(0, MAX_READ) : ''
   const param = fieldAt(Array.isArray(loc) ? loc : [])
   return { message, text: cleanRefusal(message), names: [], ...(param === undefined ? {} : { param }) }
 }
@@ -198,7 +206,7 @@ function fieldAt(place: readonly unknown[]): string | undefined {
 
 /** The same, in words: llama-cpp-python answers with "1 validation error: {'loc': ('body', 'temperature'), …". */
 function fieldIn(message: string): string | undefined {
-  const place = /'loc': \(([^)]*)\)/.exec(message)?.[1] ?? ''
+  const place = /'loc': \(([^()]*)\)/.exec(message)?.[1] ?? ''
   return fieldAt([...place.matchAll(/'(\w+)'/g)].map(([, name]) => name))
 }
 

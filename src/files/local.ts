@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError } from '../core/errors.ts'
+import { withoutTrailing } from '../core/without-trailing.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { FileStore } from '../ports/files.ts'
 import { contentTypeOf, fileName } from './file-name.ts'
@@ -101,7 +102,7 @@ export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore 
         })
       }
       const query = `expires=${expires}&signature=${sign(name, String(expires))}`
-      return `${options.publicUrl().replace(/\/+$/, '')}/files/${name}?${query}`
+      return `${withoutTrailing(options.publicUrl(), '/')}/files/${name}?${query}`
     },
     async open(name, query) {
       const parameters = new URLSearchParams(query)

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { Agent } from 'undici'
 import { ApiError } from '../core/errors.ts'
+import { withoutTrailing } from '../core/without-trailing.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { FileStore } from '../ports/files.ts'
 import { fileName } from './file-name.ts'
@@ -28,7 +29,7 @@ export function s3Files(options: S3Options, clock: Clock): FileStore {
   const signer: Signer = { accessKey, secretKey, region, service: 's3' }
   const agent = new Agent({ connect: { timeout: 5000 }, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS })
 
-  const addressOf = (base: string, key: string): URL => new URL(`${base.replace(/\/+$/, '')}/${bucket}/${key}`)
+  const addressOf = (base: string, key: string): URL => new URL(`${withoutTrailing(base, '/')}/${bucket}/${key}`)
 
   async function attempt(url: URL, bytes: Buffer, contentType: string): Promise<void> {
     const headers = signedHeaders(signer, {

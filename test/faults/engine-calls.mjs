@@ -66,9 +66,23 @@ export default [
   {
     name: 'refusal-shows-the-routing-of-litellm',
     file: 'src/engines/refusal-text.ts',
-    find: '  if (end >= 0) text = text.slice(0, end)\n',
-    replace: '',
+    find: 'text.slice(0, Math.min(text.length, ...starts))',
+    replace: 'text',
     tests: ['unit/refusal'],
+  },
+  {
+    name: 'refusal-backtracks-over-line-ends',
+    file: 'src/engines/refusal-text.ts',
+    find: '/\\n[ \\t]+at \\S/',
+    replace: '/\\n\\s+at \\S/',
+    tests: ['expressions', 'unit/hostile-text'],
+  },
+  {
+    name: 'refusal-backtracks-over-names-of-modules',
+    file: 'src/engines/refusal-text.ts',
+    find: '(?<!\\w\\.)(?:\\w+\\.)*[A-Z]\\w*(?:Error|Exception)\\b',
+    replace: '(?:\\w+\\.)*[A-Z]\\w*(?:Error|Exception)\\b',
+    tests: ['expressions', 'unit/hostile-text'],
   },
   {
     name: 'split-every-choice-has-the-same-seed',

@@ -480,7 +480,7 @@ export default [
   {
     name: 'transcript-blank-line-in-a-cue',
     file: 'src/endpoints/audio/transcript.ts',
-    find: "    .replaceAll(/\\s*[\\r\\n]+\\s*/g, '\\n')\n",
+    find: "    .filter((part) => part !== '')\n",
     replace: '',
     tests: ['unit/transcript'],
   },
@@ -869,5 +869,19 @@ export default [
     find: 'if (echoLeft > 0 || Math.max(tokens, least.count()) + text.length > limit.maxTokens) return false',
     replace: 'if (echoLeft > 0) return false',
     tests: ['unit/usual-events'],
+  },
+  {
+    name: 'responses-namespace-backtracks',
+    file: 'src/endpoints/responses/tools.ts',
+    find: "withoutTrailing(namespace, '_')",
+    replace: "namespace.replace(/_*$/, '')",
+    tests: ['expressions', 'unit/hostile-text'],
+  },
+  {
+    name: 'audio-temperature-backtracks',
+    file: 'src/endpoints/audio/form.ts',
+    find: '(\\d+(\\.\\d*)?|',
+    replace: '(\\d+\\.?\\d*|',
+    tests: ['expressions', 'unit/hostile-text'],
   },
 ]

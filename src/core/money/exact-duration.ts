@@ -1,3 +1,4 @@
+import { withoutTrailing } from '../without-trailing.ts'
 import { grouped } from './money.ts'
 
 /** Milliseconds in full, so that nothing is lost to rounding: "743 h", "12 h 3 min 0.25 s", "62 min 5.5 s". */
@@ -15,8 +16,6 @@ export function exactDuration(ms: bigint, largest: 'h' | 'min'): string {
 }
 
 function secondsText(ms: bigint): string {
-  const fraction = String(ms % 1000n)
-    .padStart(3, '0')
-    .replace(/0+$/, '')
+  const fraction = withoutTrailing(String(ms % 1000n).padStart(3, '0'), '0')
   return `${ms / 1000n}${fraction === '' ? '' : `.${fraction}`}`
 }

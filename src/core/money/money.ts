@@ -1,3 +1,5 @@
+import { withoutTrailing } from '../without-trailing.ts'
+
 /** Money is integer pico-AUD (10⁻¹² AUD): A$0.15 per million tokens is exactly 150,000 per token. */
 export type PicoAud = bigint
 
@@ -24,7 +26,7 @@ export function parseSignedAud(text: string): PicoAud {
 export function formatAud(amount: PicoAud, decimals = 2): string {
   const sign = amount < 0n ? '-' : ''
   const digits = (amount < 0n ? -amount : amount).toString().padStart(13, '0')
-  const fraction = digits.slice(-12).replace(/0+$/, '').padEnd(decimals, '0')
+  const fraction = withoutTrailing(digits.slice(-12), '0').padEnd(decimals, '0')
   const whole = digits.slice(0, -12)
   return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
 }
@@ -32,7 +34,10 @@ export function formatAud(amount: PicoAud, decimals = 2): string {
 /** "-9384.8726238" → "-9,384.8726238" */
 export function grouped(amount: string): string {
   const [whole = '', ...fraction] = amount.split('.')
-  return [whole.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.')
+  const groups: string[] = []
+  let end = whole.length
+  for (const first = whole.startsWith('-') ? 1 : 0; end - 3 > first; end -= 3) groups.unshift(whole.slice(end - 3, end))
+  return [[whole.slice(0, end), ...groups].join(','), ...fraction].join('.')
 }
 
 /** Divides, rounding halves away from zero, so that a credit reverses exactly what was charged. */

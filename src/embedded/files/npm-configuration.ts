@@ -46,10 +46,13 @@ async function npmSettings(environment: NodeJS.ProcessEnv): Promise<Map<string, 
 
 function parseNpmrc(text: string, environment: NodeJS.ProcessEnv): [string, string][] {
   return text.split('\n').flatMap((line): [string, string][] => {
-    const match = /^\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$/.exec(line)
-    if (!match) return []
-    const value = (match[2] ?? '').replace(/^"(.*)"$/, '$1')
-    return [[match[1] ?? '', value.replace(/\$\{([^}]+)\}/g, (_, name: string) => environment[name] ?? '')]]
+    const [name = '', ...parts] = line.split('=')
+    if (parts.length === 0 || !/^[^#;]/.test(name.trim())) return []
+    const value = parts
+      .join('=')
+      .trim()
+      .replace(/^"(.*)"$/, '$1')
+    return [[name.trim(), value.replace(/\$\{([^{}]+)\}/g, (_, name: string) => environment[name] ?? '')]]
   })
 }
 

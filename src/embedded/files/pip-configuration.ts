@@ -44,9 +44,9 @@ function parsePipConf(text: string): [string, string][] {
   let section = ''
   for (const line of text.split('\n')) {
     section = /^\s*\[(.+)\]\s*$/.exec(line)?.[1] ?? section
-    const setting = /^\s*([^#;=:\s]+)\s*[=:]\s*(.*?)\s*$/.exec(line)
+    const setting = /^([^#;=:\s]+)\s*[=:](.*)$/.exec(line.trim())
     if (!setting || (section !== 'global' && section !== 'download')) continue
-    bySection[section].push([(setting[1] ?? '').replaceAll('_', '-'), setting[2] ?? ''])
+    bySection[section].push([(setting[1] ?? '').replaceAll('_', '-'), (setting[2] ?? '').trim()])
   }
   return [...bySection.global, ...bySection.download]
 }

@@ -20,7 +20,7 @@ export async function* tarMemberBytes(tarballPath: string, memberPath: string): 
       const type = String.fromCharCode(header[156] ?? 0)
       if (type === 'x' || type === 'L') {
         const record = (await blocks.read(padded)).subarray(0, size).toString('utf8')
-        longName = type === 'L' ? record.replace(/\0.*$/s, '') : (/\d+ path=(.*)\n/.exec(record)?.[1] ?? longName)
+        longName = type === 'L' ? record.replace(/\0.*$/s, '') : (/^\d+ path=(.*)\n/m.exec(record)?.[1] ?? longName)
         continue
       }
       const name = longName ?? [text(header, 345, 155), text(header, 0, 100)].filter((part) => part !== '').join('/')

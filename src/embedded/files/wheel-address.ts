@@ -43,7 +43,7 @@ function linkInJson(text: string, fileName: string): string | undefined {
 
 /** The last part of the path is the name of the file. */
 function linkInHtml(text: string, fileName: string): string | undefined {
-  for (const [, link = ''] of text.matchAll(/<a\s[^>]*?href\s*=\s*["']([^"']+)["']/gi)) {
+  for (const [, link = ''] of text.matchAll(/<a\s[^<>]*?href\s*=\s*["']([^"']+)["']/gi)) {
     const address = link.replaceAll('&amp;', '&')
     if (address.split(/[?#]/, 1)[0]?.split('/').at(-1) === fileName) return address
   }

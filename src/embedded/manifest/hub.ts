@@ -23,7 +23,7 @@ function qwen({ size, file, bytes, cacheBytesPerToken, price: [input, output, ca
     catalog: {
       id: `qwen/qwen3-${size.toLowerCase()}`,
       aliases: [`qwen3-${size.toLowerCase()}`],
-      name: `Qwen3 ${size} (${file.replace(/^.*B-(.*)\.gguf$/, '$1')})`,
+      name: `Qwen3 ${size} (${file.slice(file.lastIndexOf('B-') + 2, -'.gguf'.length)})`,
       description:
         'Multilingual chat with tool calls. Thinks before it answers (`reasoning_content`) unless `chat_template_kwargs` ' +
         'says `{"enable_thinking": false}`.',

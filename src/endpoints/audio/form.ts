@@ -105,7 +105,7 @@ function single(fields: AudioForm['fields'], name: string): string | undefined {
 
 /** Text that is not a number stays text, so that the schema check refuses it. */
 function asNumber(text: string | undefined): number | string | undefined {
-  return text !== undefined && /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : text
+  return text !== undefined && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : text
 }
 
 function asBoolean(text: string | undefined): boolean | string | undefined {

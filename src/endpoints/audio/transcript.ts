@@ -113,8 +113,10 @@ function clock(seconds: number, point: string): string {
 /** Removes what has a meaning in a cue: an empty line ends it, and an arrow starts one. */
 function line(text: string): string {
   return text
-    .trim()
-    .replaceAll(/\s*[\r\n]+\s*/g, '\n')
+    .split(/[\r\n]/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join('\n')
     .replaceAll('-->', '->')
 }
 

@@ -1,5 +1,6 @@
 import { jsonBytes } from '../../core/json/json-bytes.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
+import { withoutTrailing } from '../../core/without-trailing.ts'
 import type { LeftOut } from '../chat/left-out.ts'
 import type { ChatRequest } from '../chat/schema.ts'
 import { chatToolName } from '../chat/tool-names.ts'
@@ -22,7 +23,7 @@ export interface TranslatedTools {
 
 /** The name of a tool in the chat. A namespace becomes part of it. */
 export function wireName(name: string, namespace: string | null | undefined): string {
-  return chatToolName(namespace ? `${namespace.replace(/_*$/, '')}__${name}` : name)
+  return chatToolName(namespace ? `${withoutTrailing(namespace, '_')}__${name}` : name)
 }
 
 export function chatTools(tools: readonly ResponsesTool[], without: LeftOut): TranslatedTools {

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { expressionsIn, growthOf } from './support/expressions.ts'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+describe('the regular expressions of src/', () => {
+  const { expressions, computed } = expressionsIn(root, 'src')
+
+  it('take time that grows no faster than their text', () => {
+    assert.ok(expressions.length > 100, 'found almost none')
+    const growths = expressions.map((it) => ({ it, growth: growthOf(it) }))
+    const slow = growths.filter(({ growth }) => growth !== undefined)
+    assert.deepEqual(
+      slow.map(({ it, growth }) => `${it.place} /${it.source}/${it.flags} ${growth}`),
+      [],
+    )
+  })
+
+  it('stand in the source, so that they can be checked', () => {
+    // It compiles the patterns of schemas, which are among those above.
+    assert.deepEqual(
+      computed.map((place) => place.split(':')[0]),
+      ['src/core/json/schema-check.ts'],
+    )
+  })
+})
+
+describe('the check of regular expressions', () => {
+  const project = mkdtempSync(join(tmpdir(), 'weir-expressions-'))
+  after(() => rmSync(project, { recursive: true }))
+
+  it('finds every expression of a program', () => {
+    writeFileSync(join(project, 'tsconfig.json'), '{"compilerOptions": {"noLib": true}}')
+    const lines = [
+      'const text = `${"a".replace(/a+/g, "")}`',
+      'const schema = { pattern: "^b$" }',
+      'const other = { pattern: FOUND.source }',
+      'const made = new RegExp(text)',
+      'const called = RegExp("c" + text, "i")',
+      'const found = text.match("d")',
+      'const kept = text.search(FOUND)',
+      'const computed = { pattern: text + "e" }',
+      '// /f+/',
+      'const division = text / text / text',
+      'const quoted = "/g+/"',
+    ]
+    writeFileSync(join(project, 'sample.ts'), lines.join('\n'))
+    const { expressions, computed } = expressionsIn(project, '')
+    assert.deepEqual(expressions, [
+      { place: 'sample.ts:1', source: 'a+', flags: 'g' },
+      { place: 'sample.ts:2', source: '^b$', flags: 'u' },
+    ])
+    assert.deepEqual(computed, ['sample.ts:4', 'sample.ts:5', 'sample.ts:6', 'sample.ts:8'])
+  })
+
+  const slow = [
+    /_*$/,
+    /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i,
+    /\n\s+at \S/,
+    /\[json\.exception[^\]]*\]\s*/g,
+    /(a|a)*b/,
+  ]
+  for (const { source, flags } of slow) {
+    it(`refuses /${source.slice(0, 40)}/`, () => assert.notEqual(growthOf({ source, flags }), undefined))
+  }
+})
