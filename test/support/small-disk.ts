@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** A real file system of this size. undefined where mounting is not allowed, because only root may. */
-export function smallDisk(bytes: number): { readonly folder: string; remove(): void } | undefined {
+export function smallDisk(bytes: number): { readonly folder: string; remove(): Promise<void> } | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'weir-small-disk-'))
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder], { stdio: 'ignore' })
@@ -12,11 +13,15 @@ export function smallDisk(bytes: number): { readonly folder: string; remove(): v
     rmdirSync(folder)
     return undefined
   }
+  // It removes the disk when its input ends, which also happens when this process is killed.
+  const script = 'cat; umount --lazy "$1"; rmdir "$1"'
+  const remover = spawn('sh', ['-c', script, 'sh', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  const removed = once(remover, 'exit')
   return {
     folder,
-    remove() {
-      execFileSync('umount', [folder])
-      rmdirSync(folder)
+    async remove() {
+      remover.stdin?.end()
+      await removed
     },
   }
 }
