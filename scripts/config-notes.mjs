@@ -59,7 +59,10 @@ export const configNotes = {
   'files.secret_key_env': ['required for `s3`', 'The name of the variable that holds the secret key.'],
   'files.prefix': ['', 'Put before the names of all objects.'],
   'audio.max_upload_bytes': ['25 MiB', 'The largest recording.'],
-  'audio.max_spool_bytes': ['8 GiB', 'For all recordings on disk at a time.'],
+  'audio.max_spool_bytes': [
+    '8 GiB',
+    'For all recordings on disk at a time; one workspace has at most half. At least twice `audio.max_upload_bytes`. They have less where the disk has less, besides a reserve for the ledger (1 GiB, or a quarter of a small disk).',
+  ],
   'console.models': [
     '`members`',
     '`public`: everybody sees the models and their list prices in the console, without signing in.',

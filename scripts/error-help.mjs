@@ -87,7 +87,7 @@ export const errorHelp = {
     'Wait for `Retry-After`. Operators: `weir_engine_up`, and the log line "engine is down".',
   ],
   service_unavailable: [
-    'The service is shutting down, is out of memory for requests, or cannot record usage.',
+    'The service is shutting down, is out of memory for requests or of disk space for uploads, or cannot record usage.',
     'Wait for `Retry-After`. Operators: `/readyz`, the disk, `weir doctor`.',
   ],
   upstream_timeout: [

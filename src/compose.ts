@@ -13,6 +13,7 @@ import { openLaneSettings } from './catalog/lane-settings.ts'
 import { openPriceBook } from './catalog/price-book.ts'
 import type { Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
+import { diskRoom, type DiskRoom } from './core/disk-room.ts'
 import { ApiError } from './core/errors.ts'
 import { deploymentFor, type Model } from './core/catalog.ts'
 import { modelsToFetch } from './embedded/service/catalog-models.ts'
@@ -34,6 +35,7 @@ import { publishService, withdrawService } from './running-service.ts'
 import { coordinationEvents, fetchEvents, spendEvents } from './service-log.ts'
 import { openSpendControl } from './spend-control.ts'
 import { systemClock } from './system-clock.ts'
+import { diskSpace } from './system-disk.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
 import { liveSettings } from './live-settings.ts'
@@ -160,9 +162,10 @@ async function assemble(
     log,
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
-  const files = await openFiles(config, () => urlOf(publicListener), clock)
+  const disk = diskRoom({ space: () => diskSpace(dataDir), now: clock.monotonic, processes: config.processes })
+  const files = await openFiles(config, () => urlOf(publicListener), clock, disk)
   opened.defer(() => files?.close())
-  const spool = openSpool(join(config.dataDir, 'spool'), config.audio.maxSpoolBytes)
+  const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
   const pipeline = createPipeline({
     admission,
     ledger,
@@ -333,11 +336,16 @@ async function assemble(
   }
 }
 
-async function openFiles(config: Config, listenerUrl: () => string, clock: Clock): Promise<FileStore | undefined> {
+async function openFiles(
+  config: Config,
+  listenerUrl: () => string,
+  clock: Clock,
+  disk: DiskRoom,
+): Promise<FileStore | undefined> {
   const files = config.files()
   if (files?.kind === 's3') return (await import('./files/s3.ts')).s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
-  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock)
+  return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
 }
 
 /** undefined when another replica, which started at the same time, has made the workspace. */

@@ -175,8 +175,11 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
   }
   if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
   const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
-  if (!yaml.isBroken(['audio']) && spool < upload) {
-    yaml.mistake(['audio', 'max_spool_bytes'], `must be at least max_upload_bytes (${upload})`)
+  if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
+    yaml.mistake(
+      ['audio', 'max_spool_bytes'],
+      `must be at least ${2 * upload}, so that a workspace can send an upload of max_upload_bytes (${upload}) with its half`,
+    )
   }
   const { max_body_bytes: body = MAX_BODY_BYTES, max_request_memory_bytes: memory = Infinity } = server
   if (!yaml.isBroken(['server']) && memory < leastRequestMemory(body)) {

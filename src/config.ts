@@ -43,6 +43,8 @@ export interface Config {
   readonly sharedDir: string
   /** The number of this process among the workers of `weir serve --workers`. */
   readonly worker: number | undefined
+  /** How many processes share this machine's memory and its data disk: the workers, or this one alone. */
+  readonly processes: number
   readonly modelsDir: string
   /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
@@ -125,6 +127,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     dataDir: directory,
     sharedDir: directory,
     worker: undefined,
+    processes: 1,
     modelsDir: join(directory, 'models'),
     environment,
     operatorToken: tokenFrom(environment['WEIR_OPERATOR_TOKEN']) ?? content.operator_token,

@@ -210,6 +210,7 @@ const rules: readonly Rule[] = [
   { part: 'draining.ts', may: ['ports'], packages: [] },
   { part: 'live-settings.ts', may: ['core', 'config.ts'], packages: [] },
   { part: 'system-clock.ts', may: ['ports'], packages: [] },
+  { part: 'system-disk.ts', may: ['core/disk-room.ts'], packages: ['node:fs'] },
   { part: 'version.ts', may: [] },
   // The catalog may stand in the same file, so its schema is part of the file's.
   { part: 'config-file.ts', may: ['core', 'catalog/file.ts'] },
@@ -307,6 +308,7 @@ const rules: readonly Rule[] = [
       'workers/handed-port.ts',
       'workers/metrics.ts',
       'system-clock.ts',
+      'system-disk.ts',
       'version.ts',
     ],
   },

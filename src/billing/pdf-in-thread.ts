@@ -1,17 +1,21 @@
 import { Worker } from 'node:worker_threads'
 import { ApiError } from '../core/errors.ts'
+import { takeTurns, type TurnClient } from '../core/turns.ts'
 import type { PrintableInvoice } from './invoice-wording.ts'
 
-let last: Promise<unknown> = Promise.resolve()
+const turns = takeTurns({
+  maxWaiting: 256,
+  maxWaitingOfOwner: 8,
+  full: 'Too many PDFs are waiting to be rendered. Try again shortly.',
+  ownerFull: 'Too many PDFs that you asked for are waiting to be rendered. Try again when some of them have come.',
+})
 
 /**
  * Renders a PDF in a thread of its own, because shaping the text of a long invoice takes a second, and every other
  * request would wait for it. One at a time, so that many of them do not take every core.
  */
-export function pdfInThread(invoice: PrintableInvoice, fonts: readonly string[]): Promise<Buffer> {
-  const rendered = last.then(() => render(invoice, fonts))
-  last = rendered.catch(() => undefined)
-  return rendered
+export function pdfInThread(client: TurnClient, invoice: PrintableInvoice, fonts: readonly string[]): Promise<Buffer> {
+  return turns.run(client, () => render(invoice, fonts))
 }
 
 function render(invoice: PrintableInvoice, fonts: readonly string[]): Promise<Buffer> {

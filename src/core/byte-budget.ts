@@ -1,6 +1,6 @@
 /**
- * Limits the memory that requests hold at the same time: all of them together, and those of one owner. No owner gets
- * more than half, so that one alone can never keep the others out.
+ * Limits the bytes that requests hold at the same time, in memory or on disk: all of them together, and those of one
+ * owner. No owner gets more than half, so that one alone can never keep the others out.
  */
 export interface ByteBudget {
   /** The bytes held now. */
@@ -19,12 +19,23 @@ export interface HeldBytes {
 }
 
 export function byteBudget(maxBytes: number): ByteBudget {
-  const totals: Totals = { maxBytes, all: 0, byOwner: new Map() }
+  const limits: ByteLimits = { all: maxBytes, owner: maxBytes / 2 }
+  return changingByteBudget(() => limits)
+}
+
+export interface ByteLimits {
+  readonly all: number
+  readonly owner: number
+}
+
+/** What is held stays, even if a limit falls below it. */
+export function changingByteBudget(limits: (held: number) => ByteLimits): ByteBudget {
+  const totals: Totals = { limits, all: 0, byOwner: new Map() }
   return { held: () => totals.all, open: (owner) => new Held(totals, owner) }
 }
 
 interface Totals {
-  readonly maxBytes: number
+  readonly limits: (held: number) => ByteLimits
   all: number
   readonly byOwner: Map<string, number>
 }
@@ -41,10 +52,13 @@ class Held implements HeldBytes {
   }
 
   hold(bytes: number): 'share' | 'budget' | undefined {
-    const { maxBytes, all, byOwner } = this.#totals
+    const { all, byOwner } = this.#totals
     const more = bytes - this.#own
-    if (more > 0 && (byOwner.get(this.#owner) ?? 0) + more > maxBytes / 2) return 'share'
-    if (more > 0 && all + more > maxBytes) return 'budget'
+    if (more > 0) {
+      const limits = this.#totals.limits(all)
+      if (all + more > limits.all) return 'budget'
+      if ((byOwner.get(this.#owner) ?? 0) + more > limits.owner) return 'share'
+    }
     this.keep(bytes)
     return undefined
   }

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { DiskRoom } from '../core/disk-room.ts'
 import { ApiError } from '../core/errors.ts'
 import { withoutTrailing } from '../core/without-trailing.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -24,9 +25,9 @@ const MAX_SWEPT = 1000
 
 /**
  * Stores files in the data directory, behind signed links that expire. A file is deleted when its link
- * expires. A full directory accepts no new files, so existing links never break.
+ * expires. A full directory or disk accepts no new files, so existing links never break.
  */
-export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore {
+export function localFiles(options: LocalFilesOptions, clock: Clock, disk: DiskRoom): FileStore {
   const { linkTtlSeconds, maxBytes } = options
   const folder = join(options.dataDir, 'files')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -83,7 +84,8 @@ export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore 
   return {
     async put(bytes, contentType) {
       await sweep()
-      if (total + bytes.length > maxBytes) {
+      await disk.measure(bytes.length).catch(refuse)
+      if (total + bytes.length > maxBytes || bytes.length > disk.left()) {
         throw new ApiError('service_unavailable', 'The file storage is full. Try again later, or ask for b64_json.')
       }
       const name = fileName(randomBytes(16), contentType)
@@ -92,14 +94,12 @@ export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore 
       keep(name, bytes.length, expires * 1000)
       const path = join(folder, name)
       try {
-        await writeFile(`${path}.part`, bytes, { mode: 0o600 })
+        await disk.write(bytes.length, () => writeFile(`${path}.part`, bytes, { mode: 0o600 }))
         await rename(`${path}.part`, path)
       } catch (cause) {
         await discard(`${path}.part`)
         await drop(name)
-        throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', {
-          cause,
-        })
+        refuse(cause)
       }
       const query = `expires=${expires}&signature=${sign(name, String(expires))}`
       return `${withoutTrailing(options.publicUrl(), '/')}/files/${name}?${query}`
@@ -123,6 +123,10 @@ export function localFiles(options: LocalFilesOptions, clock: Clock): FileStore 
       clearInterval(sweeper)
     },
   }
+}
+
+function refuse(cause: unknown): never {
+  throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', { cause })
 }
 
 /** Compares in constant time. */

@@ -45,7 +45,7 @@ export async function sendInvoice(
     case 'html':
       return exchange.send(200, 'text/html; charset=utf-8', invoiceHtml(printable))
     case 'pdf':
-      return exchange.send(200, 'application/pdf', await pdfInThread(printable, invoiceFonts), {
+      return exchange.send(200, 'application/pdf', await pdfInThread(exchange, printable, invoiceFonts), {
         'Content-Disposition': `inline; filename="${document.number ?? 'preview'}.pdf"`,
       })
   }

@@ -27,7 +27,7 @@ export async function withUpload(
   const boundary = requireForm(exchange)
   const declared = Number(exchange.request.headers['content-length'] ?? 0)
   if (declared > maxFileBytes + MAX_AROUND_BYTES) throw tooLarge(maxFileBytes)
-  const form = openForm(spool, maxFileBytes)
+  const form = openForm(() => spool.open(exchange.owner), maxFileBytes)
   try {
     await readForm(exchange, boundary, form)
     await use(form)
@@ -56,7 +56,7 @@ interface Form extends Upload, PartReceiver {
   spill(): Promise<void>
 }
 
-function openForm(spool: Spool, maxFileBytes: number): Form {
+function openForm(openFile: () => Promise<SpooledFile>, maxFileBytes: number): Form {
   const fields = new Map<string, string[]>()
   let file: SpooledFile | undefined
   let files = 0
@@ -103,7 +103,7 @@ function openForm(spool: Spool, maxFileBytes: number): Form {
       value = []
     },
     async spill() {
-      if (files > 0) file ??= await spool.open()
+      if (files > 0) file ??= await openFile()
       if (waiting.length === 0) return
       await file?.append(waiting)
       waiting = []

@@ -2,23 +2,36 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { open, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { changingByteBudget } from '../core/byte-budget.ts'
+import type { DiskRoom } from '../core/disk-room.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
 
+export interface SpoolOptions {
+  readonly folder: string
+  /** For all uploads of this process together. */
+  readonly maxBytes: number
+  readonly disk: DiskRoom
+}
+
 /**
  * Keeps uploads on disk. A file is unlinked as soon as it is open, so the system deletes it when the request
- * or the process ends, and nothing is left behind. All files together have a limit, because the ledger writes
- * to the same disk.
+ * or the process ends, and nothing is left behind. Uploads have the room that the disk has besides its reserve for the
+ * ledger, up to a limit, and those of one workspace at most half of it.
  */
-export function openSpool(folder: string, maxBytes: number): Spool {
+export function openSpool({ folder, maxBytes, disk }: SpoolOptions): Spool {
   // A process that died between opening and unlinking a file left it here.
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  let used = 0
+  const budget = changingByteBudget((held) => {
+    const onDisk = held + disk.left()
+    return { all: Math.min(maxBytes, onDisk), owner: Math.min(maxBytes / 2, onDisk * disk.ownerShare) }
+  })
 
   return {
-    async open() {
+    async open(owner) {
       const handle = await openUnlinked(folder)
+      const room = budget.open(owner)
       let length = 0
       let closed = false
       const file: SpooledFile = {
@@ -28,14 +41,12 @@ export function openSpool(folder: string, maxBytes: number): Spool {
         async append(chunks) {
           if (closed) throw new Error('the upload is closed')
           const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
-          if (used + bytes > maxBytes) throw full()
-          used += bytes
+          await disk.measure(bytes).catch(refuse)
+          const limit = room.hold(length + bytes)
+          if (limit !== undefined) throw full(limit)
+          const start = length
           length += bytes
-          try {
-            await writeAll(handle, chunks, length - bytes)
-          } catch (cause) {
-            throw full(cause)
-          }
+          await disk.write(bytes, () => writeAll(handle, chunks, start)).catch(refuse)
         },
         async read(into, position) {
           const { bytesRead } = await handle.read(into, 0, into.length, position)
@@ -44,8 +55,11 @@ export function openSpool(folder: string, maxBytes: number): Spool {
         async close() {
           if (closed) return
           closed = true
-          used -= length
-          await handle.close()
+          try {
+            await handle.close()
+          } finally {
+            room.release()
+          }
         },
       }
       return file
@@ -62,7 +76,7 @@ async function openUnlinked(folder: string): Promise<FileHandle> {
     return handle
   } catch (cause) {
     await handle?.close()
-    throw full(cause)
+    return refuse(cause)
   }
 }
 
@@ -77,6 +91,14 @@ async function writeAll(handle: FileHandle, chunks: readonly Buffer[], start: nu
   }
 }
 
-function full(cause?: unknown): ApiError {
-  return new ApiError('service_unavailable', 'There is no room for uploads right now. Try again later.', { cause })
+function full(limit: 'share' | 'budget', cause?: unknown): ApiError {
+  const message =
+    limit === 'share'
+      ? 'The uploads of this workspace take up its share of the disk. Try again when some of them have finished.'
+      : 'There is no room for uploads right now. Try again later.'
+  return new ApiError('service_unavailable', message, { cause })
+}
+
+function refuse(cause: unknown): never {
+  throw full('budget', cause)
 }

@@ -13,7 +13,8 @@ export interface SpooledFile extends ByteSource {
 }
 
 export interface Spool {
-  open(): Promise<SpooledFile>
+  /** `owner`: the workspace whose share of the room it uses. */
+  open(owner: string): Promise<SpooledFile>
 }
 
 /** What an upload was found to hold. */

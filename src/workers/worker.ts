@@ -23,6 +23,7 @@ export function workerConfig(config: Config, { number, count }: WorkerPlace): Co
   return {
     ...config,
     worker: number,
+    processes: count,
     dataDir: workerDirectory(config.dataDir, number),
     maxRequestMemoryBytes: Math.max(
       leastRequestMemory(config.maxBodyBytes),

@@ -9,10 +9,12 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import OpenAI, { toFile } from 'openai'
+import { diskRoom } from '../../src/core/disk-room.ts'
 import { openSpool } from '../../src/media/spool.ts'
-import { audioStage, clip, spooled, transcriptions, translations } from '../support/audio-stage.ts'
+import { audioStage, clip, silentWav, spooled, transcriptions, translations } from '../support/audio-stage.ts'
 import { refusalOf } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
+import { roomyDisk } from '../support/roomy-disk.ts'
 import { heard, speechEngine } from '../support/speech-engine.ts'
 import { eventually, gate } from '../support/waiting.ts'
 
@@ -31,25 +33,6 @@ function rawUpload(key: string, headers: Readonly<Record<string, string>>): stri
 }
 
 const FILE_PART = '--frontier\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
-
-/** A WAV of silence: 8 kHz, 8 bits. */
-function silentWav(bytes: number): Buffer {
-  const file = Buffer.alloc(bytes, 128)
-  clip('plain.wav').copy(file, 0, 0, 44)
-  file.write('RIFF', 0)
-  file.writeUInt32LE(bytes - 8, 4)
-  file.write('WAVEfmt ', 8)
-  file.writeUInt32LE(16, 16)
-  file.writeUInt16LE(1, 20)
-  file.writeUInt16LE(1, 22)
-  file.writeUInt32LE(8000, 24)
-  file.writeUInt32LE(8000, 28)
-  file.writeUInt16LE(1, 32)
-  file.writeUInt16LE(8, 34)
-  file.write('data', 36)
-  file.writeUInt32LE(bytes - 44, 40)
-  return file
-}
 
 describe('transcriptions', () => {
   it('[E8] accept a form with a file and return the text', async (t) => {
@@ -571,20 +554,89 @@ describe('the spool', () => {
     t.after(() => rmSync(join(folder, '..'), { recursive: true }))
     mkdirSync(folder)
     writeFileSync(join(folder, 'left-behind'), 'x')
-    const spool = openSpool(folder, 1000)
+    const spool = openSpool({ folder, maxBytes: 1000, disk: roomyDisk() })
     assert.deepEqual(readdirSync(folder), [])
-    const first = await spool.open()
-    await first.append([Buffer.alloc(600)])
-    const second = await spool.open()
-    await assert.rejects(second.append([Buffer.alloc(600)]), { code: 'service_unavailable' })
+    const first = await spool.open('one')
+    await first.append([Buffer.alloc(500)])
+    const second = await spool.open('two')
+    await second.append([Buffer.alloc(400)])
+    const third = await spool.open('three')
+    await assert.rejects(third.append([Buffer.alloc(101)]), { code: 'service_unavailable', message: /no room/ })
+    await third.append([Buffer.alloc(100)])
     await first.close()
     await first.close()
-    await second.append([Buffer.alloc(1000)])
+    await third.append([Buffer.alloc(400)])
+    await assert.rejects(first.append([Buffer.alloc(1)]), /closed/)
+    await second.append([Buffer.alloc(100)])
     await second.close()
-    await assert.rejects(second.append([Buffer.alloc(1)]), /closed/)
-    const third = await spool.open()
-    await third.append([Buffer.alloc(1000)])
     await third.close()
     assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it('gives one workspace half, in all its uploads together, and again when they have ended', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const spool = openSpool({ folder, maxBytes: 1000, disk: roomyDisk() })
+    for (let round = 0; round < 3; round++) {
+      const files = await Promise.all(Array.from({ length: 5 }, () => spool.open('one')))
+      for (const file of files) await file.append([Buffer.alloc(100)])
+      await assert.rejects(files[0]!.append([Buffer.alloc(1)]), {
+        code: 'service_unavailable',
+        retryAfter: 2,
+        message: /uploads of this workspace/,
+      })
+      const other = await spool.open('two')
+      await other.append([Buffer.alloc(500)])
+      for (const file of [...files, other]) await file.close()
+    }
+  })
+
+  it('refuses what the disk has no room for, and takes it when there is room again', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const space = { size: 1000, free: 650 }
+    const disk = diskRoom({ space: async () => ({ ...space }), now: () => 0, processes: 1 })
+    const spool = openSpool({ folder, maxBytes: 1000, disk })
+    const file = await spool.open('one')
+    // 400 besides the reserve, and one workspace has half of it.
+    await assert.rejects(file.append([Buffer.alloc(201)]), { code: 'service_unavailable', message: /this workspace/ })
+    await file.append([Buffer.alloc(200)])
+    space.free = 250
+    const other = await spool.open('two')
+    const refused = { code: 'service_unavailable', retryAfter: 2, message: /no room for uploads/ }
+    await assert.rejects(other.append([Buffer.alloc(1)]), refused)
+    space.free = 350
+    await other.append([Buffer.alloc(100)])
+    space.free = 250
+    await assert.rejects(other.append([Buffer.alloc(1)]), refused)
+    await file.close()
+    space.free = 450
+    await other.append([Buffer.alloc(50)])
+    await other.close()
+  })
+
+  it('gives back what could not be written, and says so', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const roomy = roomyDisk()
+    const disk = { ...roomy, write: () => Promise.reject(new Error('ENOSPC')) }
+    const spool = openSpool({ folder, maxBytes: 1000, disk })
+    for (let round = 0; round < 3; round++) {
+      const file = await spool.open('one')
+      await assert.rejects(file.append([Buffer.alloc(500)]), {
+        code: 'service_unavailable',
+        cause: new Error('ENOSPC'),
+      })
+      await file.close()
+    }
+  })
+
+  it('refuses uploads while the disk cannot be measured', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-spool-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    const disk = { ...roomyDisk(), measure: () => Promise.reject(new Error('ENOENT')) }
+    const file = await openSpool({ folder, maxBytes: 1000, disk }).open('one')
+    await assert.rejects(file.append([Buffer.alloc(1)]), { code: 'service_unavailable', cause: new Error('ENOENT') })
+    await file.close()
   })
 })

@@ -12,6 +12,7 @@ import { testBooks } from '../support/books.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli, startCli, type CliResult } from '../support/cli.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
+import { rawClient, type RawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
@@ -365,5 +366,41 @@ describe('a credit whose process is killed', () => {
     await eventually('the note is issued', async () => (await books.store.invoices()).length === 2, 30_000)
     const { problems, rows, amount } = await reconcileBooks(books.store)
     assert.deepEqual([problems, rows, amount], [[], 2 * ROWS, 0n])
+  })
+})
+
+describe('PDFs', () => {
+  const path = '/console/api/invoices/INV-000001?format=pdf'
+
+  it('that a member asked for and no longer waits for hold up no one', async (t) => {
+    const signedIn = await fetch(`${weir.service.url}/console/api/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+      body: JSON.stringify({ key: weir.key }),
+    })
+    const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+    let renderings = 0
+    const count = (): void => void renderings++
+    process.on('worker', count)
+    t.after(() => process.off('worker', count))
+
+    const clients = await Promise.all(Array.from({ length: 300 }, () => rawClient(weir.service.url)))
+    const head = `GET ${path} HTTP/1.1\r\nHost: weir.test\r\nCookie: ${cookie}\r\nX-Weir-Console: 1\r\n\r\n`
+    for (const client of clients) client.send(head)
+    const refused = (): RawClient[] => clients.filter(({ received }) => received.startsWith('HTTP/1.1 503'))
+    // One is rendered and eight wait, if the first ones have not come already.
+    await eventually('the others are refused', () => refused().length >= 250, 60_000)
+    for (const { received } of refused())
+      assert.match(received, /Retry-After: 2\r\n[^]*Too many PDFs that you asked for/)
+    for (const client of clients) client.leave()
+    const before = renderings
+    for (let asked = 0; asked < 4; asked++) {
+      const pdf = await weir.admin('GET', '/admin/v1/invoices/INV-000001?format=pdf')
+      assert.equal(pdf.status, 200)
+      assert.equal((await pdf.text()).slice(0, 5), '%PDF-')
+      // Its own, and one that ran or began before the service noticed that the member has left.
+      if (asked === 0) assert.ok(renderings - before <= 3, `${renderings - before} renderings`)
+    }
+    assert.ok(renderings - before <= 6, `${renderings - before} renderings`)
   })
 })

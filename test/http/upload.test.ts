@@ -10,6 +10,7 @@ import { withUpload } from '../../src/http/upload.ts'
 import { openSpool } from '../../src/media/spool.ts'
 import type { Spool } from '../../src/ports/uploads.ts'
 import { rawClient, type RawClient } from '../support/raw-client.ts'
+import { roomyDisk } from '../support/roomy-disk.ts'
 import { eventually, gate, within } from '../support/waiting.ts'
 
 const QUOTA_BYTES = 64 * 1024
@@ -37,16 +38,16 @@ function urlOf({ address }: Listener): string {
 /** A server that does nothing but take uploads, in front of a real spool whose every step a test can hold up. */
 async function uploads(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'weir-upload-'))
-  const real = openSpool(join(folder, 'spool'), QUOTA_BYTES)
+  const real = openSpool({ folder: join(folder, 'spool'), maxBytes: 2 * QUOTA_BYTES, disk: roomyDisk() })
   const hold: { open?: Promise<void>; append?: Promise<void> } = {}
   const seen = { opening: 0, appending: 0 }
   const ends: unknown[] = []
   let callers = 0
   const spool: Spool = {
-    async open() {
+    async open(owner) {
       seen.opening++
       await hold.open
-      const file = await real.open()
+      const file = await real.open(owner)
       return {
         ...file,
         get length() {
@@ -81,9 +82,9 @@ async function uploads(t: TestContext) {
     descriptors(): number {
       return readdirSync('/proc/self/fd').filter((fd) => linkOf(fd).startsWith(folder)).length
     },
-    /** Resolves if the whole quota can be used. */
+    /** Resolves if the callers, who have no key here, can use all of their half. */
     async requireWholeQuota(): Promise<void> {
-      const file = await real.open()
+      const file = await real.open('')
       await file.append([Buffer.alloc(QUOTA_BYTES)])
       await file.close()
     },

@@ -12,7 +12,7 @@ export interface AudioStage {
   /** Sends a clip with these fields, as a browser's form does. */
   send(
     fields?: Fields,
-    options?: { path?: string; clip?: string | Buffer | null; fileFirst?: boolean },
+    options?: { path?: string; clip?: string | Buffer | null; fileFirst?: boolean; key?: string },
   ): Promise<Response>
 }
 
@@ -23,6 +23,10 @@ export interface AudioStageOptions {
   readonly model?: object
   readonly limits?: object
   readonly config?: object
+  /** Entries of further models. */
+  readonly models?: readonly object[]
+  /** The folder for its data; that of temporary files unless given. */
+  readonly disk?: string
 }
 
 export const allParameters = ['language', 'prompt', 'response_format', 'temperature', 'timestamp_granularities']
@@ -36,7 +40,7 @@ export function clip(name: string): Buffer {
 
 export async function audioStage(t: TestContext, options: AudioStageOptions = {}): Promise<AudioStage> {
   const engine = await speechEngine()
-  const weir = await startWeir({
+  const config = {
     server: { port: 0, admin_port: 0, drain_ms: 500 },
     rate_limit: { requests_per_minute: 100_000 },
     models: [
@@ -55,9 +59,11 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
         },
         ...options.model,
       }),
+      ...(options.models ?? []),
     ],
     ...options.config,
-  })
+  }
+  const weir = await startWeir(config, {}, options.disk)
   t.after(async () => {
     await weir.stop()
     await engine.close()
@@ -65,7 +71,7 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
   return {
     weir,
     engine,
-    send(fields = {}, { path = transcriptions, clip: sound = 'opus.ogg', fileFirst = false } = {}) {
+    send(fields = {}, { path = transcriptions, clip: sound = 'opus.ogg', fileFirst = false, key = weir.key } = {}) {
       const form = new FormData()
       const addFile = (): void => {
         if (sound === null) return
@@ -76,9 +82,28 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
       const all: Fields = { model: 'openai/whisper-test', ...fields }
       for (const [name, values] of Object.entries(all)) for (const value of [values].flat()) form.append(name, value)
       if (!fileFirst) addFile()
-      return weir.call(path, { method: 'POST', body: form })
+      return weir.call(path, { method: 'POST', body: form, key })
     },
   }
+}
+
+/** A WAV of silence: 8 kHz, 8 bits. */
+export function silentWav(bytes: number): Buffer {
+  const file = Buffer.alloc(bytes, 128)
+  clip('plain.wav').copy(file, 0, 0, 44)
+  file.write('RIFF', 0)
+  file.writeUInt32LE(bytes - 8, 4)
+  file.write('WAVEfmt ', 8)
+  file.writeUInt32LE(16, 16)
+  file.writeUInt16LE(1, 20)
+  file.writeUInt16LE(1, 22)
+  file.writeUInt32LE(8000, 24)
+  file.writeUInt32LE(8000, 28)
+  file.writeUInt16LE(1, 32)
+  file.writeUInt16LE(8, 34)
+  file.write('data', 36)
+  file.writeUInt32LE(bytes - 44, 40)
+  return file
 }
 
 /** Uploads that are on disk: files with a name, and files that this process holds open without one. */

@@ -73,9 +73,13 @@ process.once('exit', () => {
   }
 })
 
-/** `variables`: of its environment, besides the usual. */
-export async function startWeir(config: object, variables: NodeJS.ProcessEnv = {}): Promise<TestWeir> {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-test-'))
+/** `variables`: of its environment, besides the usual. `disk`: the folder that its own folder is made in. */
+export async function startWeir(
+  config: object,
+  variables: NodeJS.ProcessEnv = {},
+  disk: string = tmpdir(),
+): Promise<TestWeir> {
+  const folder = mkdtempSync(join(disk, 'weir-test-'))
   folders.add(folder)
   const configFile = join(folder, 'weir.yaml')
   const dataDir = join(folder, 'data')

@@ -69,9 +69,9 @@ describe('a mistake in weir.yaml is reported with the file, the line, the key an
       'weir.yaml:9: models[0].tokenizer: must be one of cl100k_base, o200k_base, llama2, llama3, mistral,',
     ],
     [
-      'a spool smaller than one upload',
-      'audio:\n  max_upload_bytes: 2000000\n  max_spool_bytes: 1000000',
-      'weir.yaml:3: audio.max_spool_bytes: must be at least max_upload_bytes (2000000)',
+      'a spool in which one workspace has no room for one upload',
+      'audio:\n  max_upload_bytes: 2000000\n  max_spool_bytes: 3999999',
+      'weir.yaml:3: audio.max_spool_bytes: must be at least 4000000, so that a workspace can send an upload of max_upload_bytes (2000000) with its half',
     ],
     [
       'too little memory for one body',

@@ -4,20 +4,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
+import { diskRoom, type DiskRoom } from '../../src/core/disk-room.ts'
 import { localFiles } from '../../src/files/local.ts'
 import type { FileStore } from '../../src/ports/files.ts'
+import { roomyDisk } from '../support/roomy-disk.ts'
 
 const MIB = 1_048_576
 
 /** A store with a settable clock. Calling `start` again is a restart on the same directory. */
-function stage(t: TestContext, changes: { linkTtlSeconds?: number; maxBytes?: number } = {}) {
+function stage(
+  t: TestContext,
+  { disk = roomyDisk(), ...changes }: { linkTtlSeconds?: number; maxBytes?: number; disk?: DiskRoom } = {},
+) {
   const dataDir = mkdtempSync(join(tmpdir(), 'weir-files-'))
   t.after(() => rmSync(dataDir, { recursive: true }))
   const time = { ms: Date.now() }
   const clock = { now: () => time.ms, monotonic: () => time.ms }
   const options = { dataDir, publicUrl: () => 'http://weir.test', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
   const start = (): FileStore => {
-    const store = localFiles(options, clock)
+    const store = localFiles(options, clock, disk)
     t.after(() => store.close())
     return store
   }
@@ -84,6 +89,32 @@ describe('files in the data directory', () => {
     )
     assert.equal(puts.filter(({ status }) => status === 'fulfilled').length, 5)
     assert.equal(names().length, 5)
+  })
+
+  it('leave the disk its reserve, even when many are stored at once', async (t) => {
+    const space = { size: 4 * MIB, free: 2 * MIB }
+    const disk = diskRoom({ space: async () => ({ ...space }), now: () => 0, processes: 1 })
+    const { start, names } = stage(t, { maxBytes: 4 * MIB, disk })
+    const store = start()
+    const puts = await Promise.allSettled(
+      Array.from({ length: 20 }, () => store.put(Buffer.alloc(200_000), 'image/png')),
+    )
+    assert.equal(puts.filter(({ status }) => status === 'fulfilled').length, 5)
+    assert.equal(names().length, 5)
+    space.free -= 1_000_000
+    await assert.rejects(store.put(Buffer.alloc(200_000), 'image/png'), { code: 'service_unavailable' })
+    space.free += 1_000_000
+    await store.put(Buffer.alloc(200_000), 'image/png')
+  })
+
+  it('are refused while the disk cannot be measured', async (t) => {
+    const disk = { ...roomyDisk(), measure: () => Promise.reject(new Error('ENOENT')) }
+    const { start, names } = stage(t, { disk })
+    await assert.rejects(start().put(Buffer.from('one'), 'image/png'), {
+      code: 'service_unavailable',
+      cause: new Error('ENOENT'),
+    })
+    assert.deepEqual(names(), [])
   })
 
   it('are limited in number when they are small', async (t) => {
