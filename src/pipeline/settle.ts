@@ -34,10 +34,10 @@ export async function settle(
   try {
     await parts.ledger.settle(row, ifLate && (() => withoutCost(row, ifLate)))
   } catch (cause) {
-    hold.settle(ifLate ? 0n : row.amount)
+    hold.settle(ifLate ? 0n : row.amount, row.settledAt)
     throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so the answer is withheld.', { cause })
   }
-  hold.settle(row.amount)
+  hold.settle(row.amount, row.settledAt)
   return row
 }
 

@@ -16,8 +16,11 @@ export interface SpendingHold {
    * hold stays as it was.
    */
   raise(most: PicoAud): Promise<void>
-  /** Replaces the hold with what the request cost. Only the first call counts. */
-  settle(amount: PicoAud): void
+  /**
+   * Replaces the hold with what the request cost, in the month in which its row was settled (by default now). Call when
+   * the row is durable. Only the first call counts.
+   */
+  settle(amount: PicoAud, settledAt?: number): void
 }
 
 /** What people see of it. */

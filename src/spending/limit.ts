@@ -20,6 +20,12 @@ export function limitExceeded(limit: PicoAud, { spent, held }: SpendFigures, mos
   )
 }
 
+/** The sums could not be read, so it is not known whether there is room. */
+export function limitUnknown(cause?: unknown): ApiError {
+  const message = 'The spend limit of the workspace cannot be checked now, so the request is not served. Try again.'
+  return new ApiError('service_unavailable', message, { cause })
+}
+
 export function limitHeaders(limit: SpendLimit | null, spent: PicoAud): Record<string, string> {
   if (!limit) return {}
   return {

@@ -4,106 +4,149 @@ import type { Workspace } from '../ports/accounts.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { SpendEvents, SpendingHold, Spending, SpendView } from '../ports/spending.ts'
 import type { UsageStore } from '../ports/usage.ts'
-import { limitExceeded, limitHeaders, monthSums } from './limit.ts'
+import { limitExceeded, limitHeaders, limitUnknown, monthSums } from './limit.ts'
 
-interface Account {
-  spent: PicoAud
-  held: PicoAud
+/** What is spent in one month, by workspace: the ledger's sums, and what was settled since they were asked for. */
+interface MonthSpending {
+  readonly month: Month
+  readonly spent: Map<string, PicoAud>
   /** The limit that was last reported as reached, so that each is reported once a month. */
-  reportedLimit: PicoAud | undefined
+  readonly reportedLimits: Map<string, PicoAud>
+  isRead: boolean
+  /** The read that is under way. */
+  reading: Promise<void> | undefined
 }
 
 /**
  * What each workspace has spent this month, and the most its running requests can still cost, where only one process
- * serves the database. It decides from memory, and reads the ledger at the start and when a month begins.
+ * serves the database. It decides from memory.
+ *
+ * The ledger is read once for each month, at the start and one month ahead: nothing is settled in a month before it
+ * begins, so no row is both in its sums and counted here. Only a clock that is set by more than a month leads into a month
+ * that was not read; what is settled while that one is being read may count twice.
  */
 export async function memorySpending(
   store: UsageStore,
   clock: Clock,
   events: SpendEvents,
 ): Promise<Spending & SpendView> {
-  let month: Month = sydneyMonth(clock.now())
-  const accounts = new Map<string, Account>()
-  let isLoaded = false
-  let loading = load()
-  await loading
+  /** This month, the one before and the next, by their beginning. A clock may be set back over the beginning of a month. */
+  const months = new Map<number, MonthSpending>()
+  /** By the requests of each workspace that run. They belong to no month. */
+  const held = new Map<string, PicoAud>()
+  let present = enter(sydneyMonth(clock.now()))
+  await read(present)
 
-  /** Adds what the ledger has for the month. */
-  async function load(): Promise<void> {
-    const { from } = month
-    const sums = await monthSums(store, month)
-    if (month.from !== from) return
-    for (const [id, amount] of sums) accountOf(id).spent += amount
-    isLoaded = true
+  function enter(month: Month): MonthSpending {
+    const previous = sydneyMonth(month.from - 1)
+    for (const from of months.keys()) {
+      if (from !== previous.from && from !== month.from && from !== month.to) months.delete(from)
+    }
+    const entered = monthSpending(month)
+    monthSpending(sydneyMonth(month.to))
+    readInBackground(month)
+    return entered
   }
 
-  /** A clock that is set may lead into a month that has rows already, before or after this one. */
-  function followClock(): void {
-    const now = clock.now()
-    if (now >= month.from && now < month.to) return
-    month = sydneyMonth(now)
-    for (const account of accounts.values()) Object.assign(account, { spent: 0n, reportedLimit: undefined })
-    isLoaded = false
-    loading = load()
-    loading.catch(() => {})
+  function monthSpending(month: Month): MonthSpending {
+    let it = months.get(month.from)
+    if (!it) {
+      it = { month, spent: new Map(), reportedLimits: new Map(), isRead: false, reading: undefined }
+      months.set(month.from, it)
+    }
+    return it
   }
 
-  function accountOf(id: string): Account {
-    followClock()
-    let account = accounts.get(id)
-    if (!account) accounts.set(id, (account = { spent: 0n, held: 0n, reportedLimit: undefined }))
-    return account
-  }
-
-  async function loaded(): Promise<void> {
-    try {
-      await loading
-    } catch {
-      // The store failed. Try again, and refuse the request if it fails again.
-      await (loading = load())
+  /** Reads the month and the next one, if that is not done yet. */
+  function readInBackground(month: Month): void {
+    for (const from of [month.from, month.to]) {
+      const it = months.get(from)
+      if (it && !it.isRead) read(it).catch(() => {})
     }
   }
 
-  function reportLimit(workspace: Workspace, account: Account): void {
+  function read(it: MonthSpending): Promise<void> {
+    return (it.reading ??= readSums(it))
+  }
+
+  async function readSums(it: MonthSpending): Promise<void> {
+    try {
+      for (const [id, amount] of await monthSums(store, it.month)) add(it.spent, id, amount)
+      it.isRead = true
+    } catch (error) {
+      // The next read finds what was settled during this one.
+      it.spent.clear()
+      throw error
+    } finally {
+      it.reading = undefined
+    }
+  }
+
+  function thisMonth(): MonthSpending {
+    const now = clock.now()
+    if (now < present.month.from || now >= present.month.to) present = enter(sydneyMonth(now))
+    return present
+  }
+
+  /** The month may change while its sums are read. */
+  async function thisMonthRead(): Promise<MonthSpending> {
+    for (;;) {
+      const it = thisMonth()
+      if (it.isRead) return it
+      await read(it).catch((cause: unknown) => {
+        throw limitUnknown(cause)
+      })
+    }
+  }
+
+  function count(workspace: Workspace, amount: PicoAud, settledAt: number): void {
+    const it = months.get(sydneyMonth(settledAt).from)
+    // The row is in the ledger, so a read that has not begun finds it there.
+    if (!it || !(it.isRead || it.reading)) return
+    const spent = add(it.spent, workspace.id, amount)
     const limit = workspace.spendLimit?.amount
-    if (limit === undefined || account.spent < limit || account.reportedLimit === limit) return
-    account.reportedLimit = limit
-    events.limitReached(workspace, account.spent)
+    if (limit === undefined || spent < limit || it.reportedLimits.get(workspace.id) === limit) return
+    it.reportedLimits.set(workspace.id, limit)
+    events.limitReached(workspace, spent)
   }
 
   return {
     async hold(workspace, most): Promise<SpendingHold> {
-      followClock()
-      if (!isLoaded) await loaded()
-      let held = 0n
+      const { id, spendLimit } = workspace
+      let own = 0n
       let open = true
-      const raise = (amount: PicoAud): void => {
-        if (!open || amount <= held) return
-        const account = accountOf(workspace.id)
-        requireRoom(workspace, { ...account, held: account.held - held }, amount)
-        account.held += amount - held
-        held = amount
+      const raise = async (amount: PicoAud): Promise<void> => {
+        // The store may fail when it is asked, so the next month is tried again until it is there.
+        readInBackground(thisMonth().month)
+        const isHard = spendLimit !== null && !spendLimit.isSoft
+        const spent = isHard ? ((await thisMonthRead()).spent.get(id) ?? 0n) : 0n
+        if (!open || amount <= own) return
+        const byOthers = (held.get(id) ?? 0n) - own
+        if (isHard && spent + byOthers + amount > spendLimit.amount) {
+          throw limitExceeded(spendLimit.amount, { spent, held: byOthers }, amount)
+        }
+        held.set(id, byOthers + amount)
+        own = amount
       }
-      raise(most)
+      await raise(most)
       return {
-        raise: async (amount) => raise(amount),
-        settle(amount) {
+        raise,
+        settle(amount, settledAt = clock.now()) {
           if (!open) return
           open = false
-          const current = accountOf(workspace.id)
-          current.held -= held
-          current.spent += amount
-          reportLimit(workspace, current)
+          if (add(held, id, -own) === 0n) held.delete(id)
+          count(workspace, amount, settledAt)
         },
       }
     },
-    headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? accountOf(id).spent : 0n),
-    spent: async (workspaceId) => accountOf(workspaceId).spent,
+    headers: ({ id, spendLimit }) => limitHeaders(spendLimit, spendLimit ? (thisMonth().spent.get(id) ?? 0n) : 0n),
+    spent: async (workspaceId) => (await thisMonthRead()).spent.get(workspaceId) ?? 0n,
   }
 }
 
-/** Throws if a hard limit has no room for a request that may cost this much. */
-function requireRoom({ spendLimit }: Workspace, account: Account, most: PicoAud): void {
-  if (!spendLimit || spendLimit.isSoft || account.spent + account.held + most <= spendLimit.amount) return
-  throw limitExceeded(spendLimit.amount, account, most)
+/** Returns the new amount. */
+function add(amounts: Map<string, PicoAud>, id: string, amount: PicoAud): PicoAud {
+  const sum = (amounts.get(id) ?? 0n) + amount
+  amounts.set(id, sum)
+  return sum
 }

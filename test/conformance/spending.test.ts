@@ -99,6 +99,20 @@ for (const adapter of spendingAdapters) {
       assert.deepEqual(headers(), {})
     })
 
+    it('counts a request in the month of its row, which may be over when the row is durable', async (t) => {
+      const { to } = sydneyMonth(Date.UTC(2026, 10, 15))
+      const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false })
+      stage.now = to - 1
+      const [early, late] = [await hold(30n), await hold(20n)]
+      stage.now = to
+      await hasRoom(50n)
+      early.settle(30n, to - 1)
+      await hasRoom(80n)
+      late.settle(20n, to)
+      await hasRoom(80n)
+      await assert.rejects(hold(81n), refused)
+    })
+
     it('begins anew with each month in Sydney, with what runs and what the month has already', async (t) => {
       const { from, to } = sydneyMonth(Date.UTC(2026, 10, 15))
       const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false }, (at) => (at === from ? 60n : 5n))

@@ -346,7 +346,7 @@ export default [
   {
     name: 'late-stream-counts-as-nothing',
     file: 'src/pipeline/settle.ts',
-    find: 'hold.settle(ifLate ? 0n : row.amount)',
+    find: 'hold.settle(ifLate ? 0n : row.amount, row.settledAt)',
     replace: 'hold.settle(0n)',
     tests: ['unit/late-row'],
   },

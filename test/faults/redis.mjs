@@ -162,6 +162,20 @@ export default [
     tests: ['replicas/spending'],
   },
   {
+    name: 'spending-over-redis-next-month-not-read-ahead',
+    file: 'src/spending/redis/reserve.lua',
+    find: '  elseif not months[said.next_month].base then',
+    replace: '  elseif false then',
+    tests: ['simulation/spending/months'],
+  },
+  {
+    name: 'spending-over-redis-row-in-the-month-of-the-clock',
+    file: 'src/spending/redis/spending.ts',
+    find: 'desk.settle(held, amount, sydneyMonth(settledAt).from)',
+    replace: 'desk.settle(held, amount, thisMonth().from)',
+    tests: ['conformance/spending', 'simulation/spending/months'],
+  },
+  {
     name: 'command-elsewhere-tells-no-replica',
     file: 'src/commands/command.ts',
     find: '?? (await tellOthers(config))',

@@ -27,8 +27,9 @@ export interface Reservation extends JournalOwners {
   readonly replica: string
   /** The number of this call. Only a higher one than the last is heard. */
   readonly turn: number
-  /** The beginning of the month that this replica is in. */
+  /** The beginning of the month that this replica is in, and of the next one. */
   readonly month: number
+  readonly nextMonth: number
   readonly held: PicoAud
   /** By month. */
   readonly counts: ReadonlyMap<number, { readonly settled: PicoAud; readonly delivered: PicoAud }>
@@ -50,7 +51,7 @@ export interface Told {
   readonly held: PicoAud
   /** The limit is reached, and nobody has told of it. */
   readonly isReached: boolean
-  /** Months whose sums have to be read in the database. */
+  /** Months whose sums are to be read in the database. The decisions wait for that unless they are here. */
   readonly unread: ReadonlyMap<number, Echo>
   readonly known: Known
 }
@@ -78,6 +79,7 @@ export function remoteAccount(link: Pick<RedisLink, 'run'>, workspaceId: string)
         ...said,
         epoch,
         month: String(said.month),
+        next_month: String(said.nextMonth),
         held: String(said.held),
         counts: Object.fromEntries(
           [...said.counts].map(([month, it]) => [month, [String(it.settled), String(it.delivered)]]),

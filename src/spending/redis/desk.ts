@@ -1,4 +1,5 @@
 import type { PicoAud } from '../../core/money/money.ts'
+import type { Month } from '../../core/money/sydney-time.ts'
 import type { AlarmClock } from '../../ports/clock.ts'
 import type { Membership, RedisLink } from '../../redis/link.ts'
 import type { SpendFigures } from '../limit.ts'
@@ -28,8 +29,8 @@ export interface DeskParts {
   readonly link: RedisLink
   readonly clock: AlarmClock
   readonly journal: JournalOwners
-  /** The beginning of the month that it is now. */
-  month(): number
+  /** The month that it is now. */
+  month(): Month
   /** What the database has for this month. */
   readSpent(month: number): Promise<PicoAud>
   /** The limit in force, hard or soft. */
@@ -46,8 +47,8 @@ export interface Desk {
   take(amount: PicoAud, limit: PicoAud): Promise<SpendFigures | undefined>
   /** Holds this much, whatever is spent. */
   takeFreely(amount: PicoAud): void
-  /** Replaces a hold with what the request cost. */
-  settle(held: PicoAud, amount: PicoAud): void
+  /** Replaces a hold with what the request cost, in the month that begins then. */
+  settle(held: PicoAud, amount: PicoAud, month: number): void
   /** What all replicas have spent in the month, as it was a second ago; undefined if Redis was not asked yet. */
   spent(): PicoAud | undefined
   /** What was settled here in the month. */
@@ -75,6 +76,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
   let toldEpoch: string | undefined
   let isUntold = false
   let running: Promise<void> | undefined
+  let isRefreshing = false
   let quietUntilMs = -Infinity
   let usedAtMs = -Infinity
   let apartSinceMs = clock.monotonic()
@@ -101,7 +103,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
     const asked = wants
     wants = []
     isUntold = false
-    const month = parts.month()
+    const { from: month, to: nextMonth } = parts.month()
     const ownSpent = counts.settledIn(month)
     const sentAtMs = clock.monotonic()
     // From here on Redis may have this, or still what it had before, which was no less.
@@ -113,6 +115,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
         ...parts.journal,
         turn: ++turn,
         month,
+        nextMonth,
         held,
         counts: counts.toTell(month),
         wants: asked,
@@ -137,7 +140,10 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
     if (answer.decisions) decide(asked, answer.decisions, answer)
     else putBack(asked)
     if (answer.quietMs > 0) return waitForQuiet(answer.quietMs)
-    return answer.unread.size === 0 || readSums(member, answer)
+    if (answer.unread.size === 0) return true
+    if (!answer.decisions) return readSums(member, answer)
+    void refreshSums(member, answer)
+    return true
   }
 
   function decide(asked: readonly Want[], decisions: readonly boolean[], { spent, held: heldBefore }: Told): void {
@@ -160,14 +166,26 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
 
   async function readSums(member: Membership, answer: Told): Promise<boolean> {
     try {
-      // One at a time: it changes the generation, so another month is asked for again.
-      const [month = parts.month()] = answer.unread.keys()
-      await account.fold(member, answer, month, await parts.readSpent(month))
+      await foldOne(member, answer)
       return true
     } catch {
       if (link.membership() === member) refuse(wants.splice(0))
       return false
     }
+  }
+
+  /** Nothing waits for these sums, so if the database is slow or fails, they are asked for again with the next answer. */
+  async function refreshSums(member: Membership, answer: Told): Promise<void> {
+    if (isRefreshing) return
+    isRefreshing = true
+    await foldOne(member, answer).catch(() => {})
+    isRefreshing = false
+  }
+
+  /** One at a time: it changes the generation, so another month is asked for again. */
+  async function foldOne(member: Membership, answer: Told): Promise<void> {
+    const [month = parts.month().from] = answer.unread.keys()
+    await account.fold(member, answer, month, await parts.readSpent(month))
   }
 
   function putBack(asked: readonly Want[]): void {
@@ -212,15 +230,15 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
       held += amount
       isUntold = true
     },
-    settle(amountHeld, amount) {
+    settle(amountHeld, amount, month) {
       usedAtMs = clock.monotonic()
       held -= amountHeld
-      counts.settle(parts.month(), amount)
+      counts.settle(month, amount)
       isUntold = true
       if (!link.membership()) serveShare()
     },
     spent() {
-      const month = parts.month()
+      const month = parts.month().from
       usedAtMs = clock.monotonic()
       if (!isYoung(FRESH_MS)) {
         isUntold = true
@@ -229,7 +247,7 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
       if (told?.month !== month || told.spent === undefined) return undefined
       return told.spent - told.ownSpent + counts.settledIn(month)
     },
-    ownSpent: () => counts.settledIn(parts.month()),
+    ownSpent: () => counts.settledIn(parts.month().from),
     tell() {
       isUntold = true
       return run()

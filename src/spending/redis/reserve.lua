@@ -1,10 +1,11 @@
 -- A replica says everything that it has in the account, and what it wants: a request begins, is raised or is settled, or
 -- a second has passed. It says: epoch, replica, owner (of its journal), predecessor (the owner of the journal that it found
--- and brought into the database when it started), turn (the number of this call), month, held, counts (for each month, S
--- and P), wants (a list of amount and limit), limit (that is to be told of), known (in its first call of an epoch: what it
--- last heard of others).
+-- and brought into the database when it started), turn (the number of this call), month, next_month, held, counts (for each
+-- month, S and P), wants (a list of amount and limit), limit (reported when it is reached), known (in its first call of an
+-- epoch: what it last knew of others).
 -- All of that is in full, so a call replaces the one before it, and one that comes late or twice changes nothing.
--- Returns for each want whether it is held now, or the months whose sums have to be read first, and the figures.
+-- Returns for each want whether it is held now, the months whose sums are to be read (first, if nothing could be decided),
+-- and the figures.
 local me = account.members[said.replica]
 if me and me.turn >= said.turn then return cjson.encode({ state = 'unknown' }) end
 
@@ -50,13 +51,19 @@ end
 
 account.members[said.replica] = {
   owner = said.owner, predecessor = said.predecessor, turn = said.turn, heard = now, month = said.month,
-  held = said.held,
+  next_month = said.next_month, held = said.held,
 }
 
--- A month is over when nobody is in it.
-local months = {}
+-- A month is over when no replica is in it. It is kept before the first one is: nothing is settled in it by then, so its
+-- sum, read now, has no row that is also counted.
+local months, is_begun = {}, {}
+local function keep(month)
+  months[month] = months[month] or account.months[month] or { counts = {}, again_at = 0 }
+end
 for _, member in pairs(account.members) do
-  months[member.month] = account.months[member.month] or { counts = {}, again_at = 0 }
+  keep(member.month)
+  is_begun[member.month] = true
+  if member.next_month then keep(member.next_month) end
 end
 account.months = months
 for month, told in pairs(said.counts) do
@@ -74,7 +81,7 @@ end
 -- A request that begins in this month may be settled in the next one, and other replicas may be there already.
 local ahead, unread = {}, {}
 for month, it in pairs(account.months) do
-  if tonumber(month) >= tonumber(said.month) then
+  if is_begun[month] and tonumber(month) >= tonumber(said.month) then
     ahead[#ahead + 1] = it
     if not it.base then unread[#unread + 1] = month end
   end
@@ -121,7 +128,13 @@ local function is_foldable()
   end
   return is_worth_it
 end
-if #said.wants == 0 and is_foldable() then unread[1] = said.month end
+if #said.wants == 0 and #unread == 0 then
+  if is_foldable() then
+    unread[1] = said.month
+  elseif not months[said.next_month].base then
+    unread[1] = said.next_month
+  end
+end
 
 -- What was in the database before the sums are read will be in them.
 answer.unread = {}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PicoAud } from '../../core/money/money.ts'
-import { sydneyMonth } from '../../core/money/sydney-time.ts'
+import { sydneyMonth, type Month } from '../../core/money/sydney-time.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { AlarmClock } from '../../ports/clock.ts'
 import type { SpendEvents, Spending, SpendingHold, SpendView } from '../../ports/spending.ts'
@@ -38,9 +38,9 @@ const LAST_DELIVERY_MS = 2000
 export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpending> {
   const { link, clock, store, journal, events } = parts
   const desks = new Map<string, Desk>()
-  const thisMonth = (): number => sydneyMonth(clock.now()).from
+  const thisMonth = (): Month => sydneyMonth(clock.now())
   /** What headers show before Redis was asked. */
-  let first = { month: thisMonth(), sums: await monthSums(store, sydneyMonth(clock.now())) }
+  let first = { month: thisMonth().from, sums: await monthSums(store, thisMonth()) }
   let delivering: Promise<void> | undefined
 
   link.follow({
@@ -112,16 +112,16 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
         const more = amount - held
         await take(workspace, more, amount)
         // Settled meanwhile.
-        if (!open) desk.settle(more, 0n)
+        if (!open) desk.settle(more, 0n, thisMonth().from)
         else held += more
       }
       await raise(most)
       return {
         raise,
-        settle(amount) {
+        settle(amount, settledAt = clock.now()) {
           if (!open) return
           open = false
-          desk.settle(held, amount)
+          desk.settle(held, amount, sydneyMonth(settledAt).from)
           const { spendLimit } = workspace
           if (spendLimit && !spendLimit.isSoft) void desk.tell()
         },
@@ -133,7 +133,7 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
       const desk = deskOf(id)
       return limitHeaders(spendLimit, desk.spent() ?? firstSum(id) + desk.ownSpent())
     },
-    spent: (workspaceId) => monthSum(store, workspaceId, sydneyMonth(clock.now())),
+    spent: (workspaceId) => monthSum(store, workspaceId, thisMonth()),
     async close() {
       await Promise.race([deliverAll(), sleep(LAST_DELIVERY_MS, undefined, { ref: false })])
       const inUse = [...desks].filter(([id, desk]) => hasLimit(id) && desk.isInUse())
@@ -143,7 +143,7 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
   }
 
   function firstSum(id: string): PicoAud {
-    const month = thisMonth()
+    const month = thisMonth().from
     if (first.month !== month) first = { month, sums: new Map() }
     return first.sums.get(id) ?? 0n
   }

@@ -1,6 +1,6 @@
-import { ApiError } from '../../core/errors.ts'
+import type { ApiError } from '../../core/errors.ts'
 import type { PicoAud } from '../../core/money/money.ts'
-import type { SpendFigures } from '../limit.ts'
+import { limitUnknown, type SpendFigures } from '../limit.ts'
 
 /** Somebody who waits for a hold. */
 export interface Want {
@@ -13,9 +13,5 @@ export interface Want {
 
 /** Nobody can tell now whether there is room. */
 export function refuse(wants: readonly Want[]): void {
-  const error = new ApiError(
-    'service_unavailable',
-    'The spend limit of the workspace cannot be checked now, so the request is not served. Try again.',
-  )
-  for (const want of wants) want.reject(error)
+  for (const want of wants) want.reject(limitUnknown())
 }

@@ -23,7 +23,7 @@ export function fakeSpending(stage: Stage): Spending {
             seen.hold = 'granted'
             resolve({
               raise: (amount) => raiseHold(stage, seen, amount),
-              settle: (amount) => settleHold(stage, seen, amount),
+              settle: (amount, settledAt) => settleHold(stage, seen, amount, settledAt),
             })
           }
           stage.log(seen, `hold ${seen.hold}`)
@@ -46,7 +46,7 @@ async function raiseHold(stage: Stage, seen: RequestSeen, amount: bigint): Promi
   seen.held = amount
 }
 
-function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {
+function settleHold(stage: Stage, seen: RequestSeen, amount: bigint, settledAt: number | undefined): void {
   if (seen.holdSettledWith !== undefined) {
     // The pipeline frees every hold at the end, and only the first settlement counts.
     return stage.demand(amount === 0n, 'hold', seen, 'the hold is settled twice')
@@ -62,6 +62,7 @@ function settleHold(stage: Stage, seen: RequestSeen, amount: bigint): void {
     seen,
     `the hold is settled with ${amount}, the row says ${written?.amount}`,
   )
+  stage.demand(settledAt === written?.settledAt, 'hold', seen, 'the hold is settled at another time than the row')
 }
 
 /** Writes succeed or fail, sooner or later. `settled` checks the row. */

@@ -73,6 +73,7 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
         predecessor,
         turn,
         month,
+        nextMonth: month === MONTH ? NEXT_MONTH : NEXT_MONTH + 1,
         held,
         counts: new Map([[month, { settled, delivered }]]),
         wants: want > 0n ? [{ amount: want, limit: LIMIT }] : [],
@@ -167,7 +168,7 @@ const stories: readonly Story[] = [
   {
     name: 'a request must also fit into the next month, if a replica is there already',
     script: 'reserve',
-    find: 'if tonumber(month) >= tonumber(said.month) then',
+    find: 'if is_begun[month] and tonumber(month) >= tonumber(said.month) then',
     replace: 'if month == said.month then',
     async tell({ say, fold }) {
       await fold(await say('one'), 0n)

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startRedis, type RedisServer } from '../../support/redis-server.ts'
+import { simulationSeed } from '../seed.ts'
+import { memoryAdapter, redisAdapter, simulateMonths, type MonthAdapter } from './months.ts'
+
+describe('a spend limit while months change, under simulation', () => {
+  let server: RedisServer
+  before(async () => void (server = await startRedis()))
+  after(() => server.remove())
+
+  const adapters: readonly { name: string; worlds: number; open(): MonthAdapter }[] = [
+    { name: 'memory', worlds: 200, open: () => memoryAdapter },
+    { name: 'Redis', worlds: 12, open: () => redisAdapter(server.socket) },
+  ]
+  for (const { name, worlds, open } of adapters) {
+    for (const jumps of [false, true]) {
+      const title = jumps
+        ? 'never counts less than the ledger has, however the clock is set and whenever the store fails'
+        : 'counts exactly what the ledger has, with requests in flight'
+      it(`in ${name}, ${title}`, async (t) => {
+        const seed = simulationSeed()
+        t.diagnostic(`WEIR_SEED=${seed}`)
+        const seen: Record<string, number> = {}
+        for (let world = 0; world < worlds; world += 1) {
+          const happenings = await simulateMonths(open(), seed + world, 300, { jumps })
+          for (const [happening, times] of Object.entries(happenings)) seen[happening] = (seen[happening] ?? 0) + times
+        }
+        t.diagnostic(JSON.stringify(seen))
+        for (const happening of ['months', 'held', 'refused', ...(jumps ? ['failedReads', 'settledUnread'] : [])]) {
+          assert.ok(seen[happening]! > worlds / 4, `${happening} happened only ${seen[happening]} times`)
+        }
+      })
+    }
+  }
+})
