@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -57,6 +58,25 @@ describe('journal files on a real disk', () => {
     assert.deepEqual(await files.list(), [1_000_000_000])
     assert.ok(readdirSync(folder).includes('0000000010.journal.damaged'))
     await assert.rejects(files.remove(9), { code: 'ENOENT' })
+  })
+
+  it('wait for the disk when a write is to be durable, and only then', async (t) => {
+    const files = journalFiles(newFolder())
+    const used: boolean[] = []
+    const original = fs.write
+    t.mock.method(fs, 'write', (...args: Parameters<typeof fs.write>) => {
+      const [, flags] = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${args[0]}`, 'utf8')) ?? []
+      used.push((Number.parseInt(flags ?? '', 8) & fs.constants.O_DSYNC) === fs.constants.O_DSYNC)
+      original(...args)
+    })
+    // Modules that import a function by its name get the replacement too.
+    syncBuiltinESMExports()
+    t.after(syncBuiltinESMExports)
+    const writer = await files.create(1)
+    t.after(() => writer.close())
+    await write(writer, 'intent', 0, false)
+    await write(writer, 'row', 6, true)
+    assert.deepEqual(used, [false, true])
   })
 
   it('are not written over: a segment that exists is not created again', async () => {
