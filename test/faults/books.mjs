@@ -562,4 +562,11 @@ export default [
     replace: 'FROM price_versions ORDER BY effective_from',
     tests: ['conformance/store', 'http/wrong-clock'],
   },
+  {
+    name: 'restore-writes-any-name',
+    file: 'src/store/sqlite/restore.ts',
+    find: 'if (isKept(name)) writeFileSync',
+    replace: 'writeFileSync',
+    tests: ['http/backup'],
+  },
 ]

@@ -133,4 +133,18 @@ export default [
     replace: 'if (error || written > 0) done(error)',
     tests: ['unit/journal-files'],
   },
+  {
+    name: 'journal-does-not-wait-for-the-disk',
+    file: 'src/ledger/journal-files.ts',
+    find: 'CREATE | constants.O_DSYNC',
+    replace: 'CREATE',
+    tests: ['unit/journal-files'],
+  },
+  {
+    name: 'journal-durable-writes-to-the-plain-descriptor',
+    file: 'src/ledger/journal-files.ts',
+    find: '(isDurable ? durable : plain)',
+    replace: '(isDurable ? plain : durable)',
+    tests: ['unit/journal-files'],
+  },
 ]

@@ -84,4 +84,25 @@ export default [
     replace: 'if (unfinished.length >= 0) return',
     tests: ['cli-migrate'],
   },
+  {
+    name: 'postgres-silent-connection-kept',
+    file: 'src/store/postgres/connections.ts',
+    find: 'client?.release(isAway(error))',
+    replace: 'client?.release()',
+    tests: ['unit/postgres-connections'],
+  },
+  {
+    name: 'postgres-busy-counts-as-away',
+    file: 'src/store/postgres/connections.ts',
+    find: "if ((error as NodeJS.ErrnoException).code !== 'ERR_DATABASE_BUSY') noticed(error as Error)",
+    replace: 'noticed(error as Error)',
+    tests: ['unit/postgres-connections'],
+  },
+  {
+    name: 'postgres-any-number-waits',
+    file: 'src/store/postgres/connections.ts',
+    find: 'if (pool.waitingCount >= WAITING_MAX) throw busy()',
+    replace: '',
+    tests: ['unit/postgres-connections'],
+  },
 ]

@@ -527,6 +527,27 @@ describe('weir restore', () => {
     await assertBooksAgree(join(folder, 'target'), 40)
   })
 
+  it('takes only the files that it knows, whatever the backup names', async (t) => {
+    const { folder, dataDir, file } = await usedDirectory(t)
+    await take(dataDir, file)
+    const named = withDescription(readFileSync(file, 'latin1'), (json) =>
+      json.replace('"files":{', '"files":{"../x":"out","weir.yaml":"in",'),
+    )
+    assert.ok(named.includes('"../x"'))
+    writeFileSync(file, named, 'latin1')
+    const target = join(folder, 'target')
+    restore(file, target)
+    assert.deepEqual(
+      readdirSync(target)
+        .filter((name) => !/^(weir\.db|journal|serve\.lock)/.test(name))
+        .toSorted(),
+      readdirSync(dataDir)
+        .filter((name) => KEPT_FILES.some((it) => it === name))
+        .toSorted(),
+    )
+    assert.ok(!existsSync(join(target, '..', 'x')) && !existsSync(join(target, 'x')))
+  })
+
   it('can be run again after it was cut off; until then, no service starts on the directory', async (t) => {
     const { dataDir, file } = await usedDirectory(t)
     await take(dataDir, file)

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fsPromises from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { after, describe, it, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { journalFiles } from '../../src/ledger/journal-files.ts'
 import type { SegmentWriter } from '../../src/ports/journal-files.ts'
+import { eventually } from '../support/waiting.ts'
 import type { JournalReport } from '../support/journal-program.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'weir-journal-'))
@@ -19,6 +22,12 @@ const write = (writer: SegmentWriter, text: string, offset: number, isDurable: b
   new Promise((resolve, reject) => {
     writer.write(Buffer.from(text), offset, isDurable, (error) => (error ? reject(error) : resolve()))
   })
+
+/** Modules that import a function of Node by its name have the original again. */
+function restoreBuiltins(t: TestContext): void {
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+}
 
 const program = fileURLToPath(new URL('../support/journal-program.ts', import.meta.url))
 
@@ -59,6 +68,25 @@ describe('journal files on a real disk', () => {
     await assert.rejects(files.remove(9), { code: 'ENOENT' })
   })
 
+  it('wait for the disk when a write is to be durable, and only then', async (t) => {
+    const files = journalFiles(newFolder())
+    const used: boolean[] = []
+    const original = fs.write
+    t.mock.method(fs, 'write', (...args: Parameters<typeof fs.write>) => {
+      const [, flags] = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${args[0]}`, 'utf8')) ?? []
+      used.push((Number.parseInt(flags ?? '', 8) & fs.constants.O_DSYNC) === fs.constants.O_DSYNC)
+      original(...args)
+    })
+    // Modules that import a function by its name get the replacement too.
+    syncBuiltinESMExports()
+    t.after(() => restoreBuiltins(t))
+    const writer = await files.create(1)
+    t.after(() => writer.close())
+    await write(writer, 'intent', 0, false)
+    await write(writer, 'row', 6, true)
+    assert.deepEqual(used, [false, true])
+  })
+
   it('are not written over: a segment that exists is not created again', async () => {
     const files = journalFiles(newFolder())
     const writer = await files.create(1)
@@ -66,6 +94,47 @@ describe('journal files on a real disk', () => {
     await assert.rejects(files.create(1), { code: 'EEXIST' })
     assert.equal(String(await files.read(1)), 'here')
     writer.close()
+  })
+
+  it('say what to do when their folder cannot be made, or is gone', async () => {
+    const file = join(root, 'file')
+    writeFileSync(file, '')
+    assert.throws(() => journalFiles(join(file, 'journal')), {
+      code: 'ERR_DATA_DIR_DISK',
+      message: /journal cannot be written/,
+    })
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    rmSync(folder, { recursive: true })
+    await assert.rejects(files.create(1), { code: 'ENOENT' })
+    writeFileSync(folder, '')
+    await assert.rejects(files.create(1), { code: 'ERR_DATA_DIR_DISK', message: /journal cannot be written/ })
+  })
+
+  it('leave nothing open when they are closed, or cannot be created', async (t) => {
+    const descriptors = (): number => readdirSync('/proc/self/fd').length
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    await files.list()
+    const before = descriptors()
+    const writer = await files.create(1)
+    assert.equal(descriptors(), before + 2)
+    await files.read(1)
+    assert.equal(descriptors(), before + 2)
+    writer.close()
+    await eventually('both are closed', () => descriptors() === before)
+    // The second descriptor cannot be had.
+    const opened = fsPromises.open
+    t.mock.method(fsPromises, 'open', (...args: Parameters<typeof fsPromises.open>) =>
+      args[1] === fs.constants.O_WRONLY
+        ? Promise.reject(Object.assign(new Error('too many'), { code: 'EIO' }))
+        : opened(...args),
+    )
+    syncBuiltinESMExports()
+    t.after(() => restoreBuiltins(t))
+    await assert.rejects(files.create(2), { code: 'ERR_DATA_DIR_DISK' })
+    await eventually('all are closed', () => descriptors() === before)
+    assert.deepEqual(await files.list(), [1])
   })
 
   it('can be read by their owner alone', async () => {

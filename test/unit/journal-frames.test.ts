@@ -46,6 +46,11 @@ describe('frames of the journal', () => {
     )
   })
 
+  it('have the bytes that they had in every version: an update reads the journal that it finds', () => {
+    const bytes = 'f55752310c000000e65cdaac5b2268222c312c6e756c6c5d'
+    assert.equal(frameOf('["h",1,null]', 7, 4096).toString('hex'), bytes)
+  })
+
   it('can be read from the end of any of them', () => {
     const texts = ['first', 'second', 'third']
     const bytes = segmentOf(texts)

@@ -104,6 +104,16 @@ describe('records of the journal', () => {
     }
   })
 
+  it('have the text that they had in every version: an update reads the journal that it finds', () => {
+    const intent = '"ws_1","key_1","meta/x","meta/x","/chat/completions",1,10,1'
+    assert.equal(intentText(sampleIntent('a')), `["i","a",${intent}]`)
+    assert.equal(
+      rowText(sampleRow('a', { inputTokens: 11, cachedInputTokens: 12, outputTokens: 13, images: 14, audioMs: 15 })),
+      `["r","a",${intent},11,12,13,14,15,false,"completed","5",0,1,2,3]`,
+    )
+    assert.equal(headText({ format: 1, previous: { segment: 3, end: 99 } }), '["h",1,{"segment":3,"end":99}]')
+  })
+
   it('of a newer version are refused, with what to do', () => {
     const newer = { code: 'ERR_DATA_DIR_NEWER', message: /update Weir/ }
     assert.throws(() => recordsIn('["h",2,null]'), newer)

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { frameOf } from '../../src/core/journal/frames.ts'
 import { headText, intentText, rowText, type SegmentHead } from '../../src/core/journal/records.ts'
 import { openLedger } from '../../src/ledger/open-ledger.ts'
-import { applyJournal } from '../../src/ledger/recovery.ts'
+import { applyJournal, closeJournal } from '../../src/ledger/recovery.ts'
 import { simulatedDisk } from '../simulation/journal/disk.ts'
 import type { History } from '../simulation/journal/history.ts'
 import { simulatedStore, type SimulatedStore } from '../simulation/journal/store.ts'
@@ -71,6 +71,22 @@ async function start(
 }
 
 describe('a start after a crash', () => {
+  it('removes no segment before what was open is settled', async () => {
+    const history: History = []
+    const files = simulatedDisk(new Map(), history, () => ({ error: undefined, part: 1 }), false)
+    const store = simulatedStore({ rows: new Map(), aside: new Map(), position: undefined }, history, () => true)
+    const removed: number[] = []
+    const parts = {
+      files: { ...files, remove: async (segment: number) => void removed.push(segment) },
+      store,
+      now: clock.now,
+      setAside() {},
+    }
+    const left = { rows: 0, open: [sampleIntent('a')], segments: [{ segment: 1, isDamaged: false }], nextSegment: 2 }
+    await assert.rejects(closeJournal(parts, left), /locked/)
+    assert.deepEqual(removed, [])
+  })
+
   it('adds the rows of every segment, settles what is open at nothing, and removes the segments', async () => {
     const first = segmentOf(4, null, intent('a'), `${row('a')}\n${intent('b')}\n${intent('c')}`)
     const second = segmentOf(5, { segment: 4, end: first.length }, `${intent('b')}\n${intent('c')}`, row('b'))

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import fsPromises from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -8,6 +10,7 @@ import { diskRoom, type DiskRoom } from '../../src/core/disk-room.ts'
 import { localFiles } from '../../src/files/local.ts'
 import type { FileStore } from '../../src/ports/files.ts'
 import { roomyDisk } from '../support/roomy-disk.ts'
+import { eventually } from '../support/waiting.ts'
 
 const MIB = 1_048_576
 
@@ -53,6 +56,88 @@ describe('files in the data directory', () => {
     await assert.rejects(read(second, link), { code: 'not_found', message: /expired/ })
     await second.put(Buffer.alloc(900_000), 'image/png')
     assert.equal(names().length, 1)
+  })
+
+  it('are deleted a minute after they expire at the latest, also if nobody stores another one', async (t) => {
+    for (const [linkTtlSeconds, sweepMs] of [
+      [3600, 60_000],
+      [5, 5000],
+    ] as const) {
+      t.mock.timers.enable({ apis: ['setInterval'] })
+      const { start, time, names } = stage(t, { linkTtlSeconds })
+      const store = start()
+      await store.put(Buffer.from('one'), 'image/png')
+      time.ms += linkTtlSeconds * 1000
+      t.mock.timers.tick(sweepMs - 1)
+      await new Promise((resolve) => setImmediate(resolve))
+      assert.equal(names().length, 1)
+      t.mock.timers.tick(1)
+      await eventually('it is deleted', () => names().length === 0)
+      await store.put(Buffer.from('two'), 'image/png')
+      await store.close()
+      time.ms += linkTtlSeconds * 1000
+      t.mock.timers.tick(sweepMs)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      assert.equal(names().length, 1, 'a store that is closed deletes nothing')
+      t.mock.timers.reset()
+    }
+  })
+
+  it('may be as many as fit to the byte, and a thousand are deleted at a time', async (t) => {
+    const count = 1001
+    const { start, time, names } = stage(t, { maxBytes: 4096 * count })
+    const store = start()
+    for (let index = 0; index < count; index++) await store.put(Buffer.from('x'), 'image/png')
+    await assert.rejects(store.put(Buffer.from('x'), 'image/png'), { code: 'service_unavailable' })
+    time.ms += 60_000
+    await store.put(Buffer.from('x'), 'image/png')
+    assert.equal(names().length, 2)
+  })
+
+  it('can be read by their owner alone, like the secret of their links', async (t) => {
+    const { start, dataDir, names } = stage(t)
+    await start().put(Buffer.from('one'), 'image/png')
+    const mode = (path: string): number => statSync(join(dataDir, path)).mode & 0o777
+    assert.deepEqual([mode('files'), mode(`files/${names()[0]}`), mode('link-secret')], [0o700, 0o600, 0o600])
+  })
+
+  it('that cannot be stored are refused, leave nothing behind and take no room', async (t) => {
+    const { start, names, dataDir } = stage(t, { maxBytes: MIB })
+    const store = start()
+    const refusal = { code: 'service_unavailable', message: /could not be stored/ }
+    const renaming = t.mock.method(fsPromises, 'rename', () => Promise.reject(new Error('the disk fails')))
+    syncBuiltinESMExports()
+    await assert.rejects(store.put(Buffer.alloc(MIB), 'image/png'), refusal)
+    assert.deepEqual(names(), [])
+    renaming.mock.restore()
+    syncBuiltinESMExports()
+    rmSync(join(dataDir, 'files'), { recursive: true })
+    await assert.rejects(store.put(Buffer.alloc(MIB), 'image/png'), refusal)
+    mkdirSync(join(dataDir, 'files'))
+    await store.put(Buffer.alloc(MIB), 'image/png')
+    assert.equal(names().length, 1)
+  })
+
+  it('have links that hold for the file and the time that they were made for', async (t) => {
+    const { start, time } = stage(t, { linkTtlSeconds: 60 })
+    time.ms = 1_700_000_000_000
+    const store = start()
+    const link = new URL(await store.put(Buffer.from('one'), 'image/png'))
+    const name = link.pathname.split('/').at(-1) ?? ''
+    assert.equal(link.searchParams.get('expires'), '1700000060')
+    const found = (await store.open?.(name, link.search.slice(1))) ?? assert.fail()
+    found.stream.destroy()
+    assert.deepEqual([found.contentType, found.length, found.secondsLeft], ['image/png', 3, 60])
+    const incomplete = { code: 'not_found', message: /incomplete/ }
+    const signature = link.searchParams.get('signature') ?? ''
+    for (const query of [
+      '',
+      `expires=1700000060`,
+      `expires=1700000061&signature=${signature}`,
+      `expires=1700000060&signature=${signature.slice(1)}`,
+      `expires=1700000060&signature=${signature.toLowerCase()}`,
+    ])
+      await assert.rejects(async () => store.open?.(name, query), incomplete, query)
   })
 
   it('expire in the second that their link names, not in the next', async (t) => {

@@ -84,6 +84,19 @@ describe('the projector', () => {
     assert.equal(calls.length, 2, 'nothing is left to do')
   })
 
+  it('lets rows gather for 200 ms again after somebody has read', async (t) => {
+    const { projector, clock, calls, succeed } = bench(t)
+    projector.add(span(1, 0, 10))
+    clock.advance(150)
+    projector.add(span(1, 10, 20))
+    await Promise.all([projector.through({ segment: 1, offset: 20 }), succeed()])
+    projector.add(span(1, 20, 30))
+    clock.advance(199)
+    assert.equal(calls.length, 1)
+    clock.advance(1)
+    assert.equal(calls.length, 2)
+  })
+
   it('applies at once if somebody waits to read, and answers when the store has what they wait for', async (t) => {
     const { projector, calls, succeed } = bench(t)
     projector.add(span(1, 0, 10))

@@ -1,0 +1,22 @@
+export default [
+  {
+    file: 'src/files/local.ts',
+    before: 'found.push({ name, bytes: size, writtenAt: mtimeMs })',
+    after: 'found.unshift({ name, bytes: size, writtenAt: mtimeMs })',
+    why: 'They are sorted by time next.',
+  },
+  {
+    file: 'src/files/file-name.ts',
+    before:
+      "return Object.keys(extensions).find((type) => extensions[type] === extension) ?? 'application/octet-stream'",
+    after:
+      "return Object.keys(extensions).findLast((type) => extensions[type] === extension) ?? 'application/octet-stream'",
+    why: 'No two types have the same extension.',
+  },
+  {
+    file: 'src/files/signature-v4.ts',
+    before: '.sort(([one], [other]) => (one < other ? -1 : 1))',
+    after: '.sort(([one], [other]) => (one < other ? -1 : 0))',
+    why: 'Sorting a short list only asks whether one comes before the other.',
+  },
+]

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
+import type { PoolClient } from 'pg'
+import { query, readRows } from '../../src/store/database.ts'
+import { openPostgres } from '../../src/store/postgres/client.ts'
+import { openConnections, type Connections } from '../../src/store/postgres/connections.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { tcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
+import { eventually, gate } from '../support/waiting.ts'
+
+/** What the service does with a connection that does not answer, after so long. */
+const ANSWER_MS = 65_000
+const CONNECT_MS = 5000
+const WAITING_MAX = 1000
+
+const pidOf = async (client: PoolClient): Promise<bigint> => {
+  const { rows } = await client.query<{ pid: bigint }>('SELECT pg_backend_pid() AS pid')
+  return rows[0]!.pid
+}
+
+describe('connections to PostgreSQL', () => {
+  let server: PostgresServer
+  let url: string
+  let told: string[]
+  let ends: (() => unknown)[]
+
+  before(async () => {
+    server = await startPostgres()
+    url = await server.createDatabase()
+  })
+  after(() => server.remove())
+  beforeEach(() => {
+    told = []
+    ends = []
+  })
+
+  async function open(t: TestContext, address = url, connectionsMax = 1): Promise<Connections> {
+    const events = {
+      ended: (error: NodeJS.ErrnoException) => told.push(`away: ${error.code}`),
+      replaced: () => told.push('back'),
+      lost: () => told.push('lost'),
+    }
+    const connections = await openConnections({ url: address, connectionsMax, events, prepare: async () => {} })
+    t.after(async () => {
+      for (const end of ends) end()
+      await connections.close()
+    })
+    return connections
+  }
+
+  /** Holds a connection until it ends. */
+  async function busy(connections: Connections): Promise<{ end(): Promise<void> }> {
+    const [started, work] = [gate(), gate()]
+    const using = connections.use(() => {
+      started.open()
+      return work.opened
+    })
+    await started.opened
+    ends.push(work.open)
+    return {
+      end() {
+        work.open()
+        return using
+      },
+    }
+  }
+
+  async function throughProxy(t: TestContext): Promise<{ proxy: TcpProxy; address: string }> {
+    const proxy = await tcpProxy(server.port)
+    t.after(() => proxy.close())
+    return { proxy, address: url.replace(`:${server.port}/`, `:${proxy.port}/`) }
+  }
+
+  it('are given up with their transaction when they do not answer in time, and PostgreSQL counts as away', async (t) => {
+    const { proxy, address } = await throughProxy(t)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const connections = await open(t, address)
+    const before = await connections.use(pidOf)
+    const asked = gate()
+    const answer = connections.use(async (client) => {
+      await client.query('BEGIN')
+      proxy.blackHole(true)
+      const late = client.query('SELECT 1')
+      asked.open()
+      await late
+    })
+    await asked.opened
+    t.mock.timers.tick(ANSWER_MS - 1)
+    assert.ok(connections.isUp())
+    t.mock.timers.tick(1)
+    await assert.rejects(answer, { code: 'ERR_DATABASE_AWAY' })
+    assert.ok(!connections.isUp())
+    await assert.rejects(connections.use(pidOf), { code: 'ERR_DATABASE_AWAY' })
+    proxy.blackHole(false)
+    t.mock.timers.tick(500)
+    t.mock.timers.reset()
+    await eventually('it is back', connections.isUp)
+    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY', 'back'])
+    assert.notEqual(await connections.use(pidOf), before)
+  })
+
+  it('are given up after a failure that did not come from PostgreSQL, whatever state they are in', async (t) => {
+    const connections = await open(t)
+    const pid = await connections.use(pidOf)
+    const failing = connections.use(async (client) => {
+      await client.query('BEGIN')
+      throw new Error('Query read timeout')
+    })
+    await assert.rejects(failing, { code: 'ERR_DATABASE_AWAY' })
+    await eventually('it is back', connections.isUp)
+    assert.notEqual(await connections.use(pidOf), pid)
+  })
+
+  it('have no transaction open after PostgreSQL has ended a statement for its time', async (t) => {
+    const database = await openPostgres({ url, connectionsMax: 1 })
+    t.after(() => database.close())
+    const other = await open(t)
+    for (const limit of ['statement_timeout', 'lock_timeout']) {
+      const statements = [query(`SET LOCAL ${limit} = 50`), query('SELECT pg_advisory_xact_lock(1)')]
+      const [locked, over] = [gate(), gate()]
+      ends.push(over.open)
+      const locking = other.use(async (client) => {
+        await client.query('BEGIN; SELECT pg_advisory_xact_lock(1)')
+        locked.open()
+        await over.opened
+        await client.query('ROLLBACK')
+      })
+      await locked.opened
+      await assert.rejects(database.transact({ access: 'write', locks: [], statements }), {
+        message: /due to \w+ timeout/,
+      })
+      over.open()
+      await locking
+      const [row] = await readRows(database, 'SELECT now() = statement_timestamp() AS is_alone')
+      assert.deepEqual(row, { is_alone: 't' })
+      assert.ok(database.isUp())
+    }
+  })
+
+  it('are kept after a failure that PostgreSQL itself reports', async (t) => {
+    const connections = await open(t)
+    const pid = await connections.use(pidOf)
+    await assert.rejects(connections.use((client) => client.query('SELECT 1/0')))
+    assert.equal(await connections.use(pidOf), pid)
+    assert.ok(connections.isUp())
+    assert.deepEqual(told, [])
+  })
+
+  it('may all be in use for a while: that is refused in time, and PostgreSQL does not count as away', async (t) => {
+    const connections = await open(t)
+    const using = await busy(connections)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const refused = assert.rejects(connections.use(pidOf), { code: 'ERR_DATABASE_BUSY', message: /all 1 connections/ })
+    t.mock.timers.tick(CONNECT_MS)
+    await refused
+    t.mock.timers.reset()
+    assert.ok(connections.isUp())
+    await using.end()
+    await connections.use(pidOf)
+    assert.deepEqual(told, [])
+  })
+
+  it('have a limit on how many callers wait for one', async (t) => {
+    const connections = await open(t)
+    const using = await busy(connections)
+    const waiting = Array.from({ length: WAITING_MAX }, () => connections.use(async () => {}))
+    await assert.rejects(connections.use(pidOf), { code: 'ERR_DATABASE_BUSY' })
+    assert.ok(connections.isUp())
+    await Promise.all([using.end(), ...waiting])
+    assert.deepEqual(told, [])
+  })
+
+  it('notice a server that ends while nobody uses them, once', async (t) => {
+    const { proxy, address } = await throughProxy(t)
+    const connections = await open(t, address, 2)
+    const both = [await busy(connections), await busy(connections)]
+    for (const one of both) await one.end()
+    proxy.cut()
+    await eventually('it is away and back', () => told.length === 2)
+    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY', 'back'])
+    await connections.use(pidOf)
+  })
+
+  it('that were closed while the server is away refuse work', async (t) => {
+    const { proxy, address } = await throughProxy(t)
+    const connections = await open(t, address)
+    await proxy.refuse()
+    await eventually('it is away', () => !connections.isUp())
+    await connections.close()
+    assert.deepEqual(told, ['away: ERR_DATABASE_AWAY'])
+    await assert.rejects(connections.use(pidOf), /the store is closed/)
+  })
+
+  it('are all closed when what has to be prepared fails', async () => {
+    const failing = openConnections({ url, connectionsMax: 1, prepare: () => Promise.reject(new Error('not fit')) })
+    await assert.rejects(failing, { code: 'ERR_DATABASE_AWAY', message: /not fit/ })
+    const count = async (client: PoolClient): Promise<bigint> =>
+      (await client.query<{ count: bigint }>("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir'"))
+        .rows[0]!.count
+    const connections = await openConnections({ url, connectionsMax: 1, prepare: async () => {} })
+    try {
+      await eventually('only this one is left', async () => (await connections.use(count)) === 1n)
+    } finally {
+      await connections.close()
+    }
+  })
+
+  it('give integers as bigint, also sums, and everything else as text', async (t) => {
+    const connections = await open(t)
+    const { rows } = await connections.use((client) =>
+      client.query(`SELECT 1::int2 AS small, 2::int4 AS middle, 9007199254740993::int8 AS large,
+        sum(3::int8) AS sum, true AS truth, 1.5::float8 AS real`),
+    )
+    assert.deepEqual(
+      { ...rows[0] },
+      { small: 1n, middle: 2n, large: 9007199254740993n, sum: 3n, truth: 't', real: '1.5' },
+    )
+  })
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { frameOf } from '../../src/core/journal/frames.ts'
+import type { JournalSpan } from '../../src/core/journal/positions.ts'
+import { headText, rowText } from '../../src/core/journal/records.ts'
+import type { RequestRow } from '../../src/core/money/ledger.ts'
+import { journalFiles } from '../../src/ledger/journal-files.ts'
+import type { Store } from '../../src/ports/store.ts'
+import { projectorThread, type ProjectorThread } from '../../src/projector/thread.ts'
+import { openStore } from '../../src/store/open.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+
+interface Stage {
+  readonly thread: ProjectorThread
+  readonly store: Store
+  readonly journalFolder: string
+  readonly aside: string[]
+  /** Writes a segment with these rows. */
+  segment(number: number, rows: readonly RequestRow[]): Promise<JournalSpan>
+  ids(): Promise<readonly string[]>
+}
+
+async function stage(t: TestContext): Promise<Stage> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-projector-'))
+  const journalFolder = join(dataDir, 'journal')
+  const store = await openStore({ dataDir, exclusive: true })
+  const files = journalFiles(journalFolder)
+  const aside: string[] = []
+  const options = { dataDir, journalFolder, owner: undefined }
+  const thread = projectorThread(options, {
+    setAside: ({ requestId, workspaceId }, reason) => aside.push(`${requestId} ${workspaceId} ${reason}`),
+  })
+  t.after(async () => {
+    await thread.close()
+    await store.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+  return {
+    thread,
+    store,
+    journalFolder,
+    aside,
+    async segment(number, rows) {
+      const text = [headText({ format: 1, previous: null }), ...rows.map(rowText)].join('\n')
+      const frame = frameOf(text, number, 0)
+      const writer = await files.create(number)
+      await new Promise<void>((resolve) => writer.write(frame, 0, false, () => resolve()))
+      writer.close()
+      return { segment: number, from: 0, to: frame.length }
+    },
+    async ids() {
+      const found = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 100 })
+      return found.map(({ requestId }) => requestId).toSorted()
+    },
+  }
+}
+
+describe('the thread of the projector', () => {
+  it('adds the rows of spans to the store, and remembers how far it is', async (t) => {
+    const { thread, store, segment, ids } = await stage(t)
+    const spans = [await segment(1, [sampleRow('a'), sampleRow('b')]), await segment(2, [sampleRow('c')])]
+    await thread.apply(spans)
+    assert.deepEqual(await ids(), ['a', 'b', 'c'])
+    assert.deepEqual(await store.journalPosition(), { segment: 2, offset: spans[1]!.to })
+    await thread.apply([await segment(3, [sampleRow('d')])])
+    assert.deepEqual(await ids(), ['a', 'b', 'c', 'd'])
+  })
+
+  it('says which rows the store refuses for good, and adds the others', async (t) => {
+    const { thread, segment, ids, aside } = await stage(t)
+    await thread.apply([await segment(1, [sampleRow('a'), sampleRow('none', { startedAt: Number.NaN })])])
+    assert.deepEqual(await ids(), ['a'])
+    assert.equal(aside.length, 1)
+    assert.match(aside[0]!, /^none ws_1 ./)
+  })
+
+  it('rejects what it cannot read, with the cause, and goes on with the next', async (t) => {
+    const { thread, segment, ids } = await stage(t)
+    await assert.rejects(thread.apply([{ segment: 9, from: 0, to: 10 }]), { code: 'ENOENT' })
+    const span = await segment(1, [sampleRow('a')])
+    await assert.rejects(thread.apply([{ ...span, to: span.to + 1 }]), /segment 1 .* between 0 and \d+: check the disk/)
+    await thread.apply([span])
+    assert.deepEqual(await ids(), ['a'])
+  })
+
+  it('is replaced when it has ended, and rejects what it was doing', async (t) => {
+    const { thread, segment, ids, journalFolder } = await stage(t)
+    const span = await segment(1, [sampleRow('a')])
+    // It cannot even start: its folder is a file.
+    renameSync(journalFolder, `${journalFolder}.away`)
+    writeFileSync(journalFolder, '')
+    await assert.rejects(thread.apply([span]), { code: 'EEXIST' })
+    rmSync(journalFolder)
+    renameSync(`${journalFolder}.away`, journalFolder)
+    await thread.apply([span])
+    assert.deepEqual(await ids(), ['a'])
+    await thread.close()
+    await thread.close()
+    await thread.apply([await segment(2, [sampleRow('b')])])
+    assert.deepEqual(await ids(), ['a', 'b'])
+  })
+})
