@@ -46,6 +46,8 @@ export interface RewrittenChoice {
   readonly text: string
   /** The index of the choice, if this gave it its finish_reason. */
   readonly finished: number | undefined
+  /** What came cannot be relayed. */
+  readonly isBroken?: boolean
 }
 
 /** The stream of one call. */
@@ -220,7 +222,8 @@ export function generationStream<Choice extends AnyChoice>(
   }
 
   function rewriteChoice(choice: Choice): string {
-    const { text, finished: index } = format.rewrite(choice, writeChoice)
+    const { text, finished: index, isBroken } = format.rewrite(choice, writeChoice)
+    if (isBroken) broken = true
     if (index !== undefined) {
       finished.add(index)
       isOnlyReasonLength &&= choice.finish_reason === 'length'

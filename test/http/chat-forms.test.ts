@@ -89,3 +89,52 @@ describe('x-api-key', () => {
     assert.equal((await ask(stage, '/messages', forms['/messages'], { 'x-api-key': '' })).status, 401)
   })
 })
+
+describe('a call that the forms with blocks cannot show', () => {
+  const piece = (index: number, text: string, head: object = {}, name?: string): object => ({
+    tool_calls: [{ index, ...head, function: { name, arguments: text } }],
+  })
+
+  it('[A10] ends a stream with an error, as an engine does that goes on after the end of a call', async (t) => {
+    const stage = await chatStage(t, {
+      script: {
+        handle(_, response) {
+          const deltas = [piece(0, '{}', { id: 'a' }, 'f'), piece(1, '{}', { id: 'b' }, 'g'), piece(0, '{"x":1}')]
+          const events = deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }))
+          const end = { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }
+          response.writeHead(200, { 'content-type': 'text/event-stream' })
+          response.end(
+            [...events, end].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('') + 'data: [DONE]\n\n',
+          )
+        },
+      },
+    })
+    for (const form of Object.keys(forms) as Form[]) {
+      const text = await (await ask(stage, form, { ...forms[form], stream: true })).text()
+      assert.match(text, form === '/messages' ? /event: error\n/ : /event: response\.failed\n/)
+      assert.doesNotMatch(text, /message_stop|response\.completed/)
+    }
+    assert.deepEqual(
+      (await stage.weir.ledger()).map(({ outcome }) => outcome),
+      ['engine_broke', 'engine_broke'],
+    )
+  })
+
+  it('[A10] has arguments that are no object as a text, unless the limit cut them', async (t) => {
+    for (const [text, finishReason, input] of [
+      ["{'x': 1}", 'tool_calls', { INVALID_JSON: "{'x': 1}" }],
+      ['[1]', 'stop', { INVALID_JSON: '[1]' }],
+      [' ', 'tool_calls', {}],
+      ['{"x":', 'length', {}],
+      ['{"x":1}', 'stop', { x: 1 }],
+    ] as const) {
+      const stage = await chatStage(t, {
+        script: { toolCalls: [{ id: 'a', name: 'f', arguments: [text] }], finishReason },
+      })
+      const response = await ask(stage, '/messages', forms['/messages'])
+      const { content, stop_reason: reason } = (await response.json()) as { content: object[]; stop_reason: string }
+      assert.deepEqual(content, [{ type: 'tool_use', id: 'a', name: 'f', input }])
+      assert.equal(reason, finishReason === 'length' ? 'max_tokens' : 'tool_use')
+    }
+  })
+})

@@ -55,9 +55,10 @@ const written: fc.Arbitrary<readonly ChatDelta[]> = fc
 type Event = Readonly<Record<string, unknown>> & { readonly type: string }
 
 function eventsOf(events: ChatEvents, deltas: readonly ChatDelta[], reason: string | undefined): Event[] {
-  let text = ''
+  // An engine may be silent before its first token.
+  let text = events.idle()
   for (const [at, delta] of deltas.entries()) text += events.delta(delta) + (at % 4 === 3 ? events.idle() : '')
-  text += reason === undefined ? '' : events.finish({ reason, stop: undefined })
+  if (reason !== undefined) events.finish({ reason, stop: undefined })
   text += reason === undefined ? events.failure(new ApiError('upstream_error', 'It broke.')) : events.closing(usage)
   return text.split('\n\n').flatMap((event) => {
     if (event === '') return []

@@ -51,8 +51,8 @@ describe('the pieces of a tool call', () => {
     assert.deepEqual(
       read.flatMap((it) => pieces([it])),
       [
-        { index: 0, function: { arguments: 'x' } },
-        { index: 0, id: 'a', type: 'function', function: { arguments: '' } },
+        { index: 0, type: 'function', function: { arguments: 'x' } },
+        { index: 0, id: 'a', function: { arguments: '' } },
         { index: 0, function: { name: 'get_', arguments: '' } },
         { index: 0, function: { name: 'rain', arguments: '{}' } },
       ],

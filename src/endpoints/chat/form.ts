@@ -38,7 +38,9 @@ export interface ChatEnding {
 /** Turns the deltas of the only choice into the events of another API, as text. */
 export interface ChatEvents {
   delta(delta: ChatDelta): string
-  finish(ending: ChatEnding): string
+  finish(ending: ChatEnding): void
+  /** This form has no events for what the engine wrote. */
+  isBroken(): boolean
   /** The last events, after the usage was recorded. */
   closing(usage: WireUsage): string
   failure(error: ApiError): string
@@ -48,6 +50,7 @@ export interface ChatEvents {
 /** A delta in our field names, with only what it has. */
 export interface ChatDelta {
   readonly content?: string
+  readonly refusal?: string
   readonly reasoning_content?: string
   readonly tool_calls?: readonly object[]
 }

@@ -9,6 +9,7 @@ import { cutToolCalls, toolCallPieces, toolCallText, type ToolCallPieces } from 
 interface Delta {
   role?: string
   content?: string | null
+  refusal?: string | null
   reasoning_content?: string | null
   reasoning?: string | null
   tool_calls?: readonly object[] | null
@@ -70,13 +71,13 @@ export function chatStream(head: AnswerHead, options: GenerationOptions, events?
     return { text, finished: finishes ? index : undefined }
   }
 
-  function translate(choice: Choice, { delta, finish }: ChatEvents): RewrittenChoice {
-    const content = contentOf(choice.delta ?? {})
-    const { finish_reason: reason } = choice
-    const finishes = Boolean(reason) && finished.size === 0
-    if (finishes) finished.add(0)
-    const text = delta(content ?? {}) + (finishes && reason ? finish(endingOf(choice, reason)) : '')
-    return { text: toBytes(text), finished: finishes ? (choice.index ?? 0) : undefined }
+  function translate(choice: Choice, { delta, finish, isBroken }: ChatEvents): RewrittenChoice {
+    const text = toBytes(delta(contentOf(choice.delta ?? {}) ?? {}))
+    const { index = 0, finish_reason: reason } = choice
+    if (!reason || finished.size > 0) return { text, finished: undefined, isBroken: isBroken() }
+    finished.add(index)
+    finish(endingOf(choice, reason))
+    return { text, finished: index, isBroken: isBroken() }
   }
 
   return generationStream<Choice>(head, options, {
@@ -111,14 +112,16 @@ function outputOf(delta: Delta): string | undefined {
   if (typeof content === 'string' && content !== '' && !delta.reasoning_content && !calls) return content
   const output = contentOf(delta)
   if (!output) return undefined
-  return [output.reasoning_content, output.content, ...(output.tool_calls ?? []).map(toolCallText)].join('')
+  const { reasoning_content: reasoning, content: text, refusal, tool_calls: pieces = [] } = output
+  return [reasoning, text, refusal, ...pieces.map(toolCallText)].join('')
 }
 
 function cutDelta(delta: Delta, keep: (text: string) => string): Delta {
-  const { reasoning_content: reasoning, content, tool_calls: calls } = contentOf(delta) ?? {}
+  const { reasoning_content: reasoning, content, refusal, tool_calls: calls } = contentOf(delta) ?? {}
   return {
     ...(reasoning === undefined ? {} : { reasoning_content: keep(reasoning) }),
     ...(content === undefined ? {} : { content: keep(content) }),
+    ...(refusal === undefined ? {} : { refusal: keep(refusal) }),
     ...(calls ? { tool_calls: cutToolCalls(calls, keep) } : {}),
   }
 }
@@ -128,6 +131,7 @@ function contentOf(delta: Delta): ChatDelta | undefined {
   const reasoning = delta.reasoning_content ?? delta.reasoning
   const content: ChatDelta = {
     ...(typeof delta.content === 'string' && delta.content !== '' ? { content: delta.content } : {}),
+    ...(typeof delta.refusal === 'string' && delta.refusal !== '' ? { refusal: delta.refusal } : {}),
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning_content: reasoning } : {}),
     ...(delta.tool_calls && delta.tool_calls.length > 0 ? { tool_calls: delta.tool_calls } : {}),
   }

@@ -35,6 +35,8 @@ interface OpenCall {
   /** As callers know it; undefined if neither id nor name has come yet. */
   readonly id: string | undefined
   readonly name: string
+  /** Whether callers have a piece of it. */
+  readonly isSent: boolean
 }
 
 /**
@@ -50,7 +52,7 @@ export function toolCallPieces(idOf: (index: number) => string): ToolCallPieces 
     const call = open.get(given)
     const isAnother = name !== undefined && id !== undefined && call?.engineId !== undefined && call.engineId !== id
     if (call && !isAnother) return call
-    return { index: call ? nextIndex : given, engineId: undefined, id: undefined, name: '' }
+    return { index: call ? nextIndex : given, engineId: undefined, id: undefined, name: '', isSent: false }
   }
 
   function rewritten(piece: unknown, position: number): object | undefined {
@@ -60,17 +62,21 @@ export function toolCallPieces(idOf: (index: number) => string): ToolCallPieces 
     const { index } = call
     const id = call.id ?? read.id ?? (read.name === undefined ? undefined : idOf(index))
     const isNamed = read.name !== undefined && read.name !== call.name
+    const isNew = id !== call.id || isNamed || Boolean(read.text)
     nextIndex = Math.max(nextIndex, index + 1)
     open.set(given, {
       index,
       engineId: call.engineId ?? read.id,
       id,
       name: isNamed ? call.name + read.name : call.name,
+      isSent: call.isSent || isNew,
     })
-    if (id === call.id && !isNamed && !read.text) return undefined
+    if (!isNew) return undefined
     return {
       index,
-      ...(id === call.id ? {} : { id, type: 'function' }),
+      ...(id === call.id ? {} : { id }),
+      // The OpenAI SDK wants to know it when the next call begins, even if the id is late.
+      ...(call.isSent ? {} : { type: 'function' }),
       function: { ...(isNamed ? { name: read.name } : {}), arguments: read.text ?? '' },
     }
   }

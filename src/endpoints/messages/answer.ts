@@ -12,15 +12,15 @@ export type AnswerNeeds = Pick<TranslatedMessages, 'toolNames' | 'thinking'>
 
 export function wholeMessage(head: AnswerHead, { message, ending, usage }: ChatResult, needs: AnswerNeeds): object {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls = [] } = message
-  const text = content || refusal
+  const text = (content ?? '') + (refusal ?? '')
   return {
     ...messageHead(head),
     content: [
       ...(reasoning === undefined || needs.thinking === 'hidden' ? [] : [thinkingBlock(reasoning, needs.thinking)]),
       ...(text ? [{ type: 'text', text }] : []),
-      ...calls.map((call) => toolUse(call, needs)),
+      ...calls.map((call) => toolUse(call, needs, ending.reason === 'length')),
     ],
-    ...messageEnd(ending),
+    ...messageEnd(ending, calls.length > 0),
     usage: messagesUsage(usage),
   }
 }
@@ -33,18 +33,19 @@ export function messageHead({ id, model }: AnswerHead): object {
   return { id: `msg_${id}`, type: 'message', role: 'assistant', model }
 }
 
-export function messageEnd({ reason, stop }: ChatEnding): object {
-  const isAtStop = reason === 'stop' && stop !== undefined
+/** Clients run the tools of an answer that ended for them. vLLM says `stop` of one whose tool was forced. */
+export function messageEnd({ reason, stop }: ChatEnding, hasCalls: boolean): object {
+  const isAtStop = reason === 'stop' && stop !== undefined && !hasCalls
   return {
-    stop_reason: isAtStop ? 'stop_sequence' : (stopReasons[reason] ?? 'end_turn'),
+    stop_reason: brokenOff[reason] ?? (hasCalls ? 'tool_use' : isAtStop ? 'stop_sequence' : 'end_turn'),
     stop_sequence: isAtStop ? stop : null,
     stop_details: null,
   }
 }
 
-const stopReasons: Readonly<Record<string, string>> = {
+/** Calls in such an answer may be incomplete. */
+const brokenOff: Readonly<Record<string, string>> = {
   length: 'max_tokens',
-  tool_calls: 'tool_use',
   content_filter: 'refusal',
 }
 
@@ -59,9 +60,12 @@ export function messagesUsage(usage: WireUsage): object {
   }
 }
 
-function toolUse(call: unknown, { toolNames }: AnswerNeeds): object {
+/** A call that was cut off at max_tokens has no complete arguments. */
+function toolUse(call: unknown, { toolNames }: AnswerNeeds, isCut: boolean): object {
   const { id, name = '', text = '' } = readToolCall(call)
-  // A call that was cut off at max_tokens has no complete arguments.
-  const input = asRecord(tryParseJson(Buffer.from(text)))
-  return { type: 'tool_use', id, name: toolNames.get(name) ?? name, input }
+  const input = tryParseJson(Buffer.from(text))
+  const isObject = asRecord(input) === input
+  // Anthropic's documentation has this form for arguments that are no object.
+  const other = isCut || text.trim() === '' ? {} : { INVALID_JSON: text }
+  return { type: 'tool_use', id, name: toolNames.get(name) ?? name, input: isObject ? input : other }
 }

@@ -1,6 +1,6 @@
 import type { AnswerHead } from '../../core/job.ts'
 import type { ChatEnding, ChatEvents } from '../chat/form.ts'
-import { readToolCall } from '../chat/tool-calls.ts'
+import { partsInOrder, type AnswerPart } from '../chat/parts-in-order.ts'
 import { namedEvent } from '../named-event.ts'
 import type { WireUsage } from '../generation-usage.ts'
 import { messageEnd, messageHead, messagesUsage, type AnswerNeeds } from './answer.ts'
@@ -15,10 +15,12 @@ const PING = namedEvent({ type: 'ping' })
  * then message_delta with the usage, and message_stop.
  */
 export function messagesEvents(head: AnswerHead, likelyInputTokens: number, needs: AnswerNeeds): ChatEvents {
+  const parts = partsInOrder({ open, piece, close }, (index) => `call_${head.id}_${index}`)
   let isStarted = false
   let index = -1
-  let open: string | undefined
+  let kind: AnswerPart['kind'] = 'text'
   let thought = ''
+  let hasCalls = false
   let ending: ChatEnding = { reason: 'stop', stop: undefined }
 
   function start(): string {
@@ -29,58 +31,50 @@ export function messagesEvents(head: AnswerHead, likelyInputTokens: number, need
     return namedEvent({ type: 'message_start', message })
   }
 
-  function delta(piece: object): string {
-    return namedEvent({ type: 'content_block_delta', index, delta: piece })
-  }
-
-  /** `kind` says which block a piece belongs to: the text, the thinking, or one of the calls. */
-  function block(kind: string, content: object, piece: object | undefined): string {
-    const opening = kind === open ? '' : close() + openBlock(kind, content)
-    return opening + (piece ? delta(piece) : '')
-  }
-
-  function openBlock(kind: string, content: object): string {
-    open = kind
+  function open(part: AnswerPart): string {
     index++
-    return namedEvent({ type: 'content_block_start', index, content_block: content })
+    kind = part.kind
+    hasCalls ||= kind === 'call'
+    return namedEvent({ type: 'content_block_start', index, content_block: emptyBlock(part) })
+  }
+
+  function emptyBlock(part: AnswerPart): object {
+    if (part.kind === 'call') {
+      return { type: 'tool_use', id: part.id, name: needs.toolNames.get(part.name) ?? part.name, input: {} }
+    }
+    return part.kind === 'text' ? { type: 'text', text: '' } : { type: 'thinking', thinking: '', signature: '' }
+  }
+
+  function piece(text: string): string {
+    if (kind === 'text') return delta({ type: 'text_delta', text })
+    if (kind === 'call') return delta({ type: 'input_json_delta', partial_json: text })
+    thought += text
+    return needs.thinking === 'shown' ? delta({ type: 'thinking_delta', thinking: text }) : ''
+  }
+
+  function delta(content: object): string {
+    return namedEvent({ type: 'content_block_delta', index, delta: content })
   }
 
   function close(): string {
-    if (open === undefined) return ''
     const signature = signatureOf(thought, needs.thinking)
-    const signed = open === 'thinking' ? delta({ type: 'signature_delta', signature }) : ''
-    open = undefined
     thought = ''
+    const signed = kind === 'reasoning' ? delta({ type: 'signature_delta', signature }) : ''
     return signed + namedEvent({ type: 'content_block_stop', index })
   }
 
-  /** The first piece of a call has its id and name. Engines write calls one after the other. */
-  function call(piece: object): string {
-    const { index: number, id, name = '', text } = readToolCall(piece)
-    const kind = `call ${number}`
-    if (kind !== open && id === undefined) return ''
-    const content = { type: 'tool_use', id, name: needs.toolNames.get(name) ?? name, input: {} }
-    return block(kind, content, text ? { type: 'input_json_delta', partial_json: text } : undefined)
-  }
-
   return {
-    delta({ content: text, reasoning_content: thinking, tool_calls: calls = [] }) {
-      let events = start()
-      if (thinking !== undefined && needs.thinking !== 'hidden') {
-        const piece = needs.thinking === 'shown' ? { type: 'thinking_delta', thinking } : undefined
-        events += block('thinking', { type: 'thinking', thinking: '', signature: '' }, piece)
-        thought += thinking
-      }
-      if (text !== undefined) events += block('text', { type: 'text', text: '' }, { type: 'text_delta', text })
-      for (const piece of calls) events += call(piece)
-      return events
+    delta({ reasoning_content: thinking, ...others }) {
+      const isHidden = thinking === undefined || needs.thinking === 'hidden'
+      return start() + parts.take(isHidden ? others : { reasoning_content: thinking, ...others })
     },
     finish(reached) {
       ending = reached
-      return close()
     },
+    isBroken: parts.isBroken,
     closing: (usage) =>
-      namedEvent({ type: 'message_delta', delta: messageEnd(ending), usage: messagesUsage(usage) }) +
+      parts.end(ending.reason === 'length') +
+      namedEvent({ type: 'message_delta', delta: messageEnd(ending, hasCalls), usage: messagesUsage(usage) }) +
       namedEvent({ type: 'message_stop' }),
     failure: (error) => namedEvent({ ...messagesError(error, head.id) }),
     idle: () => start() + PING,

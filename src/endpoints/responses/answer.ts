@@ -14,7 +14,7 @@ export type AnswerNeeds = Pick<TranslatedResponses, 'tools' | 'settings' | 'seal
 /** The answer of /responses, from that of a chat. */
 export function wholeResponse(head: AnswerHead, { message, ending, usage }: ChatResult, needs: AnswerNeeds): object {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls = [] } = message
-  const text = content || refusal
+  const text = (content ?? '') + (refusal ?? '')
   const isCut = ending.reason === 'length'
   const written: ((id: string, status: ItemStatus) => OutputItem)[] = [
     ...(reasoning === undefined

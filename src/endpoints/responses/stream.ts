@@ -1,7 +1,7 @@
 import type { ApiError } from '../../core/errors.ts'
 import type { AnswerHead } from '../../core/job.ts'
 import type { ChatEnding, ChatEvents } from '../chat/form.ts'
-import { readToolCall } from '../chat/tool-calls.ts'
+import { partsInOrder, type AnswerPart } from '../chat/parts-in-order.ts'
 import { namedEvent } from '../named-event.ts'
 import { endedResponse, failedResponse, ownTool, response, type AnswerNeeds } from './answer.ts'
 import {
@@ -17,8 +17,6 @@ import { customInput } from './tools.ts'
 
 /** An item that is being written. */
 interface OpenItem {
-  /** What it is written from: the text, the reasoning, or one of the calls. */
-  readonly source: string
   readonly place: { readonly item_id: string; readonly output_index: number }
   text: string
   item(text: string, status: ItemStatus): OutputItem
@@ -36,6 +34,7 @@ type Send = (type: string, fields: object) => string
  */
 export function responsesEvents(head: AnswerHead, needs: AnswerNeeds): ChatEvents {
   const send = numberedEvents()
+  const parts = partsInOrder({ open: openItem, piece, close }, (index) => `call_${head.id}_${index}`)
   const output: OutputItem[] = []
   let isStarted = false
   let open: OpenItem | undefined
@@ -48,68 +47,65 @@ export function responsesEvents(head: AnswerHead, needs: AnswerNeeds): ChatEvent
     return send('response.created', fields) + send('response.in_progress', fields)
   }
 
-  function close(status: ItemStatus): string {
-    if (!open) return ''
-    const { text, place } = open
-    const item = open.item(text, status)
-    output.push(item)
-    const events = open.done(text) + send('response.output_item.done', { output_index: place.output_index, item })
-    open = undefined
-    return events
+  function openItem(part: AnswerPart): string {
+    const { item, kind } = itemOf(part, `${head.id}_${output.length}`)
+    const added = item('', 'in_progress')
+    const place = { item_id: added.id, output_index: output.length }
+    open = { place, text: '', item, ...kind(send, place) }
+    return (
+      send('response.output_item.added', { output_index: place.output_index, item: added }) + (open.opening?.() ?? '')
+    )
   }
 
-  /** Adds a piece to the item with this source. If that is not the open one, it is a new one. */
-  function write(source: string, make: (id: string) => Pick<OpenItem, 'item'>, kind: ItemKind, piece: string): string {
-    let events = ''
-    if (open?.source !== source) {
-      events += close('completed')
-      const { item } = make(`${head.id}_${output.length}`)
-      const added = item('', 'in_progress')
-      const place = { item_id: added.id, output_index: output.length }
-      open = { source, place, text: '', item, ...kind(send, place) }
-      events += send('response.output_item.added', { output_index: place.output_index, item: added })
-      events += open.opening?.() ?? ''
+  function itemOf(part: AnswerPart, id: string): Pick<OpenItem, 'item'> & { readonly kind: ItemKind } {
+    switch (part.kind) {
+      case 'reasoning':
+        return {
+          kind: reasoningText,
+          item: (text, status) =>
+            reasoningItem(id, status === 'in_progress' ? undefined : text, status, needs.sealsReasoning),
+        }
+      case 'text':
+        return {
+          kind: messageText,
+          item: (text, status) => messageItem(id, status === 'in_progress' ? [] : [textPart(text)], status),
+        }
+      case 'call': {
+        const tool = ownTool(part.name, needs)
+        return {
+          kind: tool.kind === 'custom' ? customCall : functionCall,
+          item: (text, status) => callItem(id, { callId: part.id, tool, text }, status),
+        }
+      }
     }
-    open.text += piece
-    return piece === '' ? events : events + (open.delta?.(piece) ?? '')
   }
 
-  /** The first piece of a call has its id and name. Engines write calls one after the other. */
-  function call(piece: object): string {
-    const { index, id: callId = '', name = '', text = '' } = readToolCall(piece)
-    const source = `call ${index}`
-    if (open?.source !== source && callId === '') return ''
-    const tool = ownTool(name, needs)
-    const make = (id: string): Pick<OpenItem, 'item'> => ({
-      item: (written, status) => callItem(id, { callId, tool, text: written }, status),
-    })
-    return write(source, make, tool.kind === 'custom' ? customCall : functionCall, text)
+  function piece(text: string): string {
+    if (!open) return ''
+    open.text += text
+    return open.delta?.(text) ?? ''
   }
 
-  const reasoning = (id: string): Pick<OpenItem, 'item'> => ({
-    item: (text, status) =>
-      reasoningItem(id, status === 'in_progress' ? undefined : text, status, needs.sealsReasoning),
-  })
-  const message = (id: string): Pick<OpenItem, 'item'> => ({
-    item: (text, status) => messageItem(id, status === 'in_progress' ? [] : [textPart(text)], status),
-  })
+  function close(isCut: boolean): string {
+    if (!open) return ''
+    const { text, place, done } = open
+    const item = open.item(text, isCut ? 'incomplete' : 'completed')
+    output.push(item)
+    open = undefined
+    return done(text) + send('response.output_item.done', { output_index: place.output_index, item })
+  }
 
   return {
-    delta({ content, reasoning_content: thought, tool_calls: calls = [] }) {
-      let events = start()
-      if (thought !== undefined) events += write('reasoning', reasoning, reasoningText, thought)
-      if (content !== undefined) events += write('text', message, messageText, content)
-      for (const piece of calls) events += call(piece)
-      return events
-    },
+    delta: (delta) => start() + parts.take(delta),
     finish(reached) {
       ending = reached
-      return close(reached.reason === 'length' ? 'incomplete' : 'completed')
     },
+    isBroken: parts.isBroken,
     closing(usage) {
+      const rest = parts.end(ending.reason === 'length')
       const ended = endedResponse(head, needs, output, ending, usage)
       const { status } = ended as { status: string }
-      return send(`response.${status}`, { response: ended })
+      return rest + send(`response.${status}`, { response: ended })
     },
     failure: (error) => start() + send('response.failed', { response: failedResponse(head, needs, output, error) }),
     // Clients count an event as a sign of life, and a comment not.
