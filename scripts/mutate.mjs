@@ -8,6 +8,8 @@ import { mutantsOf, mutatedText, sourceFiles } from './mutants.mjs'
 import { copyOfTree, endRunningTests, firstFailure, isTimeout } from './test-runs.mjs'
 
 const SCORE_MIN = 85
+/** A mutant that makes two tests hang would make most of them hang. */
+const HANGS_MAX = 2
 const HELP = `node scripts/mutate.mjs [OPTION …]
 
 Changes the sources a little, one place at a time, in copies of the working tree, and runs the tests that reach the
@@ -261,7 +263,7 @@ async function tryMutant(copy, mutant, tests, clean) {
   const path = join(copy.tree, mutant.file)
   const text = readFileSync(path, 'utf8')
   const tried = {}
-  let hung
+  const hangs = []
   const end = (outcome, by, killer) => ({
     outcome,
     by,
@@ -280,10 +282,11 @@ async function tryMutant(copy, mutant, tests, clean) {
     }
     tried[test] = hash
     if (failure && !isTimeout(failure)) return end('killed', failure, test)
-    if (failure) hung ??= failure
+    if (failure) hangs.push(failure)
+    if (hangs.length === HANGS_MAX) break
   }
   if (tests.length === 0) return end('survived', 'no test reaches it')
-  return hung ? end('hung', hung) : end('survived')
+  return hangs.length > 0 ? end('hung', hangs[0]) : end('survived')
 }
 
 function run(copy, test, seconds) {

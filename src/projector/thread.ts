@@ -25,13 +25,12 @@ export function projectorThread(options: ProjectorOptions, events: ProjectorThre
       if (reply.kind === 'set_aside') return events.setAside(reply, reply.reason)
       if (reply.kind === 'failed') call?.reject(Object.assign(new Error(reply.reason), { code: reply.code }))
       else call?.resolve()
-      call = undefined
     })
     started.once('error', (error: Error) => (failure = error))
     started.once('exit', () => {
       worker = undefined
+      // A call that was answered stays answered.
       call?.reject(failure)
-      call = undefined
     })
     return started
   }

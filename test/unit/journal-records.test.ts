@@ -104,13 +104,14 @@ describe('records of the journal', () => {
     }
   })
 
-  it('have the text that they had in every version: an update reads the journal that it finds', () => {
+  it('keep every value at its place, and later versions add to the end: an update reads the journal that it finds', () => {
+    const usage = { inputTokens: 11, cachedInputTokens: 12, outputTokens: 13, images: 14, audioMs: 15 }
     const intent = '"ws_1","key_1","meta/x","meta/x","/chat/completions",1,10,1'
+    const earlier = `["r","a",${intent},11,12,13,14,15,true,"completed","5",0,1,2,3]`
+    const row = sampleRow('a', { ...usage, estimated: true, httpStatus: 429, errorCode: 'rate_limit_exceeded' })
     assert.equal(intentText(sampleIntent('a')), `["i","a",${intent}]`)
-    assert.equal(
-      rowText(sampleRow('a', { inputTokens: 11, cachedInputTokens: 12, outputTokens: 13, images: 14, audioMs: 15 })),
-      `["r","a",${intent},11,12,13,14,15,false,"completed","5",0,1,2,3]`,
-    )
+    assert.equal(rowText(row), earlier.replace(']', ',429,"rate_limit_exceeded"]'))
+    assert.deepEqual(recordsIn(earlier), [{ kind: 'row', row: { ...row, httpStatus: null, errorCode: null } }])
     assert.equal(headText({ format: 1, previous: { segment: 3, end: 99 } }), '["h",1,{"segment":3,"end":99}]')
   })
 
@@ -118,6 +119,7 @@ describe('records of the journal', () => {
     const newer = { code: 'ERR_DATA_DIR_NEWER', message: /update Weir/ }
     assert.throws(() => recordsIn('["h",2,null]'), newer)
     assert.throws(() => recordsIn('["x"]'), newer)
+    assert.throws(() => recordsIn('["x",1,null]'), newer)
     assert.throws(() => recordsIn(`${headText({ format: 1, previous: null })}\n["correction","a"]`), newer)
   })
 

@@ -10,6 +10,7 @@ import { command, query, readRows } from '../../src/store/database.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
 import { requireFit } from '../../src/store/postgres/fit.ts'
+import { lockCall } from '../../src/store/postgres/locks.ts'
 import { readStep, steps } from '../../src/store/postgres/migrate.ts'
 import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
@@ -104,6 +105,17 @@ describe('PostgreSQL behind the store', () => {
       const [one] = await Promise.all([0, 1, 2, 3].map(() => open(fresh)))
       const taken = await readRows(one!, 'SELECT step FROM schema_steps')
       assert.equal(taken.length, steps.length)
+    })
+
+    it('do not make a start wait for another one when there is none to take', async () => {
+      const client = new Client(url)
+      await client.connect()
+      try {
+        await client.query(`BEGIN; ${lockCall('migration')}`)
+        await open(url)
+      } finally {
+        await client.end()
+      }
     })
 
     it('are refused when a newer version of Weir has taken more', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
@@ -97,7 +97,10 @@ describe('the thread of the projector', () => {
     renameSync(`${journalFolder}.away`, journalFolder)
     await thread.apply([span])
     assert.deepEqual(await ids(), ['a'])
+    const threads = (): number => readdirSync('/proc/self/task').length
+    const before = threads()
     await thread.close()
+    assert.equal(threads(), before - 1, 'it is over when close resolves')
     await thread.close()
     await thread.apply([await segment(2, [sampleRow('b')])])
     assert.deepEqual(await ids(), ['a', 'b'])
