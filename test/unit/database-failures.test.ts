@@ -85,7 +85,6 @@ describe('a statement for PostgreSQL', () => {
         ['a', null],
       ],
       returns: 'rows',
-      isForGiven: false,
     } as const
     assert.deepEqual(callsOf(statement), [
       { text: 'SELECT $1 + $2', values: [1, 2n] },
