@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import type { Server, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Setting } from './core/settings.ts'
+import type { SettingsAnswer } from './core/settings.ts'
 import { createServer } from './node-http.ts'
 import type { Reloads } from './ports/changes.ts'
 import type { CacheUseEntry } from './ports/cache-use.ts'
@@ -15,8 +15,7 @@ import { removeSocket, type ReplicaListing } from './running-service.ts'
 /** What a service does for commands. */
 export interface ServiceCommands {
   readonly reloads: Reloads
-  /** The settings in force. */
-  settings(): readonly Setting[]
+  settings(): SettingsAnswer
   /** Resolves when the database has every row that is durable. */
   settled(): Promise<void>
   /** The engines whose counts contradict the text. */
@@ -73,7 +72,7 @@ async function answer(
   try {
     switch (request) {
       case 'GET /settings':
-        return { status: 200, body: { settings: settings() } }
+        return { status: 200, body: settings() }
       case 'GET /metrics':
         return { status: 200, body: { metrics: await metrics() } }
       case 'GET /replicas':
@@ -88,11 +87,10 @@ async function answer(
       case 'GET /cache-use':
         return { status: 200, body: { entries: cacheUse() } }
       case 'POST /catalog':
-      case 'POST /catalog?force=true':
-        return {
-          status: 200,
-          body: { reloaded: true, ...(await reloads.catalog({ force: request.includes('?') })) },
-        }
+      case 'POST /catalog?force=true': {
+        const { needsRestart, ...taken } = await reloads.catalog({ force: request.includes('?') })
+        return { status: 200, body: { reloaded: true, ...taken, needs_restart: needsRestart } }
+      }
       default:
         return { status: 404, body: { error: `there is nothing at ${request}` } }
     }

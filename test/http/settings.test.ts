@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
-import { cli } from '../support/cli.ts'
+import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry } from '../support/weir.ts'
+import { modelEntry, OPERATOR_TOKEN } from '../support/weir.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -101,6 +103,89 @@ describe('a change of weir.yaml', () => {
       refused.stderr,
       /^weir: \S+weir\.yaml:\d+: rate_limit\.requests_per_minute: must be an integer[^\n]*\n$/,
     )
+  })
+})
+
+describe('a first weir.yaml beside a service that started without one', () => {
+  it('needs a restart, and the log, weir reload, weir config and the preview of the catalog say so', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-first-file-'))
+    const nowhere = 'http://127.0.0.1:1/'
+    const environment = {
+      HOME: folder,
+      WEIR_PORT: '0',
+      WEIR_ADMIN_PORT: '0',
+      WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN,
+      npm_config_registry: nowhere,
+      PIP_INDEX_URL: nowhere,
+      HF_ENDPOINT: nowhere,
+    }
+    const service = startCli(['serve'], { cwd: folder, environment })
+    const [stdout, log] = [collect(service.stdout), collect(service.stderr)]
+    const ended = new Promise((resolve) => service.once('exit', resolve))
+    t.after(async () => {
+      service.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await eventually('the service runs', () => stdout().endsWith('\n'), 60_000)
+    const run = (...args: string[]) => cli(args, { cwd: folder })
+    // Its port and its token are variables that this command does not have.
+    assert.doesNotMatch((await run('config')).stdout, /needs a/)
+    assert.match((await run('reload')).stdout, /^Reloaded: \d+ models\.\n$/)
+
+    const file = join(folder, 'weir.yaml')
+    writeFileSync(file, stringify({ models, images: { max_side_px: 100 } }))
+    await eventually('the log says so', () => log().includes('which only a restart takes'), 60_000)
+    const reload = await run('reload')
+    assert.equal(reload.code, 1)
+    assert.equal(
+      reload.stdout,
+      `! images.max_side_px is 100 in the file: needs a restart\n! catalog is ${file} in the file: needs a restart\n`,
+    )
+    assert.equal(reload.stderr, 'weir: the service goes on with its old catalog; restart it to take the new one\n')
+    assert.ok((await run('config')).stdout.includes(`! catalog is ${file} in the file: needs a restart\n`))
+
+    const { operator } = startNote(stdout())
+    const response = await fetch(`${operator}/admin/v1/catalog/preview`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+    })
+    const preview = (await response.json()) as { file: string | null; needs_restart: object[]; changes: object[] }
+    assert.deepEqual(preview.needs_restart, [
+      { key: 'images.max_side_px', value: '100' },
+      { key: 'catalog', value: file },
+    ])
+    assert.deepEqual([preview.file, preview.changes], [null, []])
+  })
+})
+
+describe('weir config beside a service', () => {
+  it('raises no alarm, however the service and the command name the same file', async (t) => {
+    const { weir, file } = await serve(t, {})
+    const folder = dirname(file)
+    // The service got the whole path and no variable. The defaults of a process depend on its heap.
+    const environment = { WEIR_PORT: '1', WEIR_HOST: '::1', NODE_OPTIONS: '--max-old-space-size=300' }
+    for (const args of [['--config', file], ['--config', 'weir.yaml'], []]) {
+      const shown = await cli(['config', ...args, '--data', weir.dataDir, '--json'], { cwd: folder, environment })
+      const { service, settings } = shown.json<Shown>()
+      assert.equal(service, weir.base.replace('/api/v1', ''))
+      assert.deepEqual(
+        settings.filter(({ pending }) => pending),
+        [],
+        args.join(' '),
+      )
+    }
+    // From elsewhere, where there is no file, it is still the file of the service that counts.
+    const elsewhere = await cli(['config', '--data', weir.dataDir])
+    assert.ok(elsewhere.stdout.startsWith(`${file}. In force at `), elsewhere.stdout)
+    assert.doesNotMatch(elsewhere.stdout, /needs a/)
+  })
+
+  it('names a mistake in the file of the service', async (t) => {
+    const { weir, file } = await serve(t, {})
+    writeFileSync(file, stringify({ server: { port: 'many' }, models }))
+    const { stdout } = await cli(['config', '--data', weir.dataDir])
+    assert.match(stdout, /\n! the file has a mistake and is not taken: \S+weir\.yaml:\d+: server\.port: must be/)
   })
 })
 
