@@ -29,6 +29,8 @@ export interface ServiceCommands {
     /** Puts it on record. Rejects if there is no such replica. */
     drain(name: string): Promise<void>
   }
+  /** A link that signs in to a console, once: of a workspace, or of the operator. Throws when there is no such workspace. */
+  consoleLink(workspace: string | undefined): string
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
   lendKey(workspace: string, key?: string): { readonly key: string; end(): void }
 }
@@ -48,6 +50,9 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/drain') {
       return drain(commands, searchParams.get('name') ?? '', response)
+    }
+    if (request.method === 'POST' && pathname === '/console-link') {
+      return sendLink(commands, searchParams.get('workspace') ?? undefined, response)
     }
     void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
@@ -107,6 +112,15 @@ function lend(commands: ServiceCommands, asked: URLSearchParams, response: Serve
   } catch (error) {
     response.writeHead(400, { 'Content-Type': 'application/json' })
     response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
+  }
+}
+
+function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefined, response: ServerResponse): void {
+  response.setHeader('Content-Type', 'application/json')
+  try {
+    response.end(JSON.stringify({ url: consoleLink(workspace) }))
+  } catch (error) {
+    response.writeHead(400).end(JSON.stringify({ error: (error as Error).message }))
   }
 }
 

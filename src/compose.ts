@@ -219,6 +219,7 @@ async function assemble(
     settings: () => settingsAnswer(config, settings),
     settled: () => ledger.readable(),
     lendKey: accounts.lendKey,
+    consoleLink: (workspace) => (workspace === undefined ? operatorConsoleLink() : consoleLink(workspace)),
     contradictedCounts: telemetry.contradictedCounts,
     cacheUse: () => telemetry.cacheUse.entries(undefined),
     metrics: telemetry.metrics,
@@ -314,6 +315,14 @@ async function assemble(
   for (const file of watched) opened.defer(file.onChange(reloads.files))
   fetchMissing()
 
+  function consoleLink(workspace: string): string {
+    return `${urlOf(publicListener)}/console#link=${sessions.issueLink(workspace).secret}`
+  }
+
+  function operatorConsoleLink(): string {
+    return `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`
+  }
+
   function fetchMissing(): void {
     const missing = modelsToFetch(catalog.models(), config.file === undefined)
     local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
@@ -325,9 +334,9 @@ async function assemble(
     firstKey,
     consoleLink() {
       const isThere = accounts.workspaces().some(({ name }) => name === FIRST_WORKSPACE)
-      return isThere ? `${url}/console#link=${sessions.issueLink(FIRST_WORKSPACE).secret}` : undefined
+      return isThere ? consoleLink(FIRST_WORKSPACE) : undefined
     },
-    operatorConsoleLink: () => `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`,
+    operatorConsoleLink,
     models: catalog.models(),
     isUp(model) {
       const deployment = deploymentFor(model, FIRST_WORKSPACE)

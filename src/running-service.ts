@@ -171,6 +171,16 @@ export async function drainReplica(
   return answered as { asked: true } | { error: string } | undefined
 }
 
+/** A link that signs in to a console, once: of a workspace, or of the operator. undefined when no service is running. */
+export async function consoleLinkOf(
+  dataDir: string,
+  workspace: string | undefined,
+): Promise<{ readonly url: string } | { readonly error: string } | undefined> {
+  const query = workspace === undefined ? '' : `?${new URLSearchParams({ workspace }).toString()}`
+  const answered = await askAny(dataDir, 'POST', `/console-link${query}`)
+  return answered as { url: string } | { error: string } | undefined
+}
+
 interface CountsAnswer {
   readonly counts: readonly ContradictedCounts[]
 }

@@ -219,7 +219,10 @@ describe('weir chat', () => {
     // Its input is empty, so the chat ends at once.
     const chat = await cli(['chat', ...options])
     assert.deepEqual([chat.code, chat.stderr], [0, ''])
-    assert.match(chat.stdout, /^Chatting with meta\/test-8b\. An empty line ends the chat\.\n/)
+    assert.match(
+      chat.stdout,
+      /^Chatting with meta\/test-8b\. An empty line ends the chat; \/help lists the commands\.\n/,
+    )
     const refusals = {
       'nope/x': 'there is no model "nope/x"; weir models list shows the models. See: weir chat --help',
       'openai/whisper': 'openai/whisper cannot chat: its category is audio. See: weir chat --help',
@@ -231,5 +234,80 @@ describe('weir chat', () => {
     const unknown = await cli(['chat', '--workspace', 'nobody', ...options])
     assert.equal(unknown.stderr, 'weir: There is no workspace "nobody". Choose another one with --workspace.\n')
     assert.equal(await keys(), 1)
+  })
+
+  it('knows commands, which reach no model, and sends a line after two slashes', async (t) => {
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const other = modelEntry([engine.url], { id: 'meta/other', aliases: [] })
+    const { weir } = await serve(t, { models: [modelEntry([engine.url]), other] })
+    const chat = startCli(['chat', '--data', weir.dataDir], { input: 'pipe' })
+    const ended = new Promise<number | null>((resolve) => chat.once('exit', resolve))
+    t.after(() => chat.kill('SIGKILL'))
+    const shown = collect(chat.stdout)
+    const prompts = (): number => shown().split('> ').length - 1
+    /** What is shown until the next prompt. */
+    const type = async (line: string): Promise<string> => {
+      await eventually('it asks', () => prompts() > 0, 30_000)
+      const [before, from] = [prompts(), shown().length]
+      chat.stdin?.write(`${line}\n`)
+      await eventually('it asks again', () => prompts() > before, 30_000)
+      return shown().slice(from)
+    }
+    assert.match(await type('/help'), /\/model \[NAME\]/)
+    assert.match(await type('/nonsense'), /There is no command \/nonsense\. \/help lists them; \/\/text/)
+    assert.match(await type('/model'), /meta\/test-8b\. .*\n  meta\/test-8b\n  meta\/other\n/)
+    assert.match(await type('/model nope/x'), /there is no model "nope\/x"/)
+    assert.match(await type('/model meta/other'), /Chatting with meta\/other\./)
+    assert.equal(engine.calls.length, 0)
+    await type('//etc is a folder')
+    await type('and?')
+    await type('/clear')
+    await type('again')
+    chat.stdin?.write('/exit\n')
+    assert.equal(await ended, 0)
+    const asked = engine.calls.map(({ body }) => (body as { messages: { content: string }[] }).messages)
+    assert.deepEqual(
+      asked.map((messages) => [messages.length, messages.at(-1)?.content]),
+      [
+        [1, '/etc is a folder'],
+        [3, 'and?'],
+        [1, 'again'],
+      ],
+    )
+    const rows = await weir.ledger()
+    assert.deepEqual(
+      rows.map(({ model }) => model),
+      ['meta/other', 'meta/other', 'meta/other'],
+    )
+  })
+})
+
+describe('weir console', () => {
+  it('prints a link that signs in once, to the console of the operator or of a workspace', async (t) => {
+    const { weir } = await serve(t, {})
+    const link = async (...args: string[]): Promise<URL> =>
+      new URL((await cli(['console', ...args, '--data', weir.dataDir, '--json'])).json<{ url: string }>().url)
+    const signIn = (base: string, { hash }: URL) =>
+      fetch(`${base}/console/api/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+        body: JSON.stringify({ link: hash.replace('#link=', '') }),
+      })
+    const [publicUrl] = weir.base.split('/api/')
+    for (const [base, url, again] of [
+      [publicUrl ?? '', await link('--workspace', 'default'), /used or has expired\. .*weir console --workspace NAME/],
+      [weir.adminUrl, await link(), /used or has expired\. Run weir console for a new one/],
+    ] as const) {
+      assert.equal(url.origin, base)
+      assert.equal((await signIn(base, url)).status, 200)
+      const used = await signIn(base, url)
+      assert.equal(used.status, 401)
+      assert.match(await used.text(), again)
+    }
+    const unknown = await cli(['console', '--workspace', 'nobody', '--data', weir.dataDir])
+    assert.deepEqual([unknown.code, unknown.stderr], [1, 'weir: There is no workspace "nobody".\n'])
+    const shown = await cli(['console', '--data', weir.dataDir])
+    assert.match(shown.stdout, /^http:\S+\/console#link=\S+\nIt signs in once, within 30 minutes\.\n$/)
   })
 })

@@ -93,6 +93,10 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     },
     settled: async () => void asked.push('settled'),
     settings: () => settings,
+    consoleLink(workspace) {
+      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      return `http://127.0.0.1/console#link=${workspace ?? 'operator'}`
+    },
     lendKey(workspace, key) {
       if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)
       asked.push(key === undefined ? 'lend' : `lend ${key}`)

@@ -84,7 +84,7 @@ export function UsagePage() {
         <a
           class="button"
           href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
-          download="usage.csv"
+          download
         >
           Export CSV
         </a>
