@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import type { Server, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Setting } from './core/settings.ts'
+import type { SettingsAnswer } from './core/settings.ts'
 import { createServer } from './node-http.ts'
 import type { Reloads } from './ports/changes.ts'
 import type { CacheUseEntry } from './ports/cache-use.ts'
@@ -15,8 +15,7 @@ import { removeSocket, type ReplicaListing } from './running-service.ts'
 /** What a service does for commands. */
 export interface ServiceCommands {
   readonly reloads: Reloads
-  /** The settings in force. */
-  settings(): readonly Setting[]
+  settings(): SettingsAnswer
   /** Resolves when the database has every row that is durable. */
   settled(): Promise<void>
   /** The engines whose counts contradict the text. */
@@ -30,6 +29,8 @@ export interface ServiceCommands {
     /** Puts it on record. Rejects if there is no such replica. */
     drain(name: string): Promise<void>
   }
+  /** A link that signs in to a console, once: of a workspace, or of the operator. Throws when there is no such workspace. */
+  consoleLink(workspace: string | undefined): string
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
   lendKey(workspace: string, key?: string): { readonly key: string; end(): void }
 }
@@ -49,6 +50,9 @@ export async function listenForCommands(
     }
     if (request.method === 'POST' && pathname === '/drain') {
       return drain(commands, searchParams.get('name') ?? '', response)
+    }
+    if (request.method === 'POST' && pathname === '/console-link') {
+      return sendLink(commands, searchParams.get('workspace') ?? undefined, response)
     }
     void answer(`${request.method} ${request.url}`, commands).then(({ status, body }) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)),
@@ -73,7 +77,7 @@ async function answer(
   try {
     switch (request) {
       case 'GET /settings':
-        return { status: 200, body: { settings: settings() } }
+        return { status: 200, body: settings() }
       case 'GET /metrics':
         return { status: 200, body: { metrics: await metrics() } }
       case 'GET /replicas':
@@ -88,11 +92,10 @@ async function answer(
       case 'GET /cache-use':
         return { status: 200, body: { entries: cacheUse() } }
       case 'POST /catalog':
-      case 'POST /catalog?force=true':
-        return {
-          status: 200,
-          body: { reloaded: true, ...(await reloads.catalog({ force: request.includes('?') })) },
-        }
+      case 'POST /catalog?force=true': {
+        const { needsRestart, ...taken } = await reloads.catalog({ force: request.includes('?') })
+        return { status: 200, body: { reloaded: true, ...taken, needs_restart: needsRestart } }
+      }
       default:
         return { status: 404, body: { error: `there is nothing at ${request}` } }
     }
@@ -109,6 +112,15 @@ function lend(commands: ServiceCommands, asked: URLSearchParams, response: Serve
   } catch (error) {
     response.writeHead(400, { 'Content-Type': 'application/json' })
     response.end(`${JSON.stringify({ error: (error as Error).message })}\n`)
+  }
+}
+
+function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefined, response: ServerResponse): void {
+  response.setHeader('Content-Type', 'application/json')
+  try {
+    response.end(JSON.stringify({ url: consoleLink(workspace) }))
+  } catch (error) {
+    response.writeHead(400).end(JSON.stringify({ error: (error as Error).message }))
   }
 }
 

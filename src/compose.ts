@@ -11,7 +11,7 @@ import { openCatalogInForce } from './catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
 import { openLaneSettings } from './catalog/lane-settings.ts'
 import { openPriceBook } from './catalog/price-book.ts'
-import type { Config } from './config.ts'
+import { CONFIG_FILE, type Config } from './config.ts'
 import { byteBudget } from './core/byte-budget.ts'
 import { diskRoom, type DiskRoom } from './core/disk-room.ts'
 import { ApiError } from './core/errors.ts'
@@ -38,7 +38,7 @@ import { systemClock } from './system-clock.ts'
 import { diskSpace } from './system-disk.ts'
 import { openCoordination } from './coordination.ts'
 import { openDraining } from './draining.ts'
-import { liveSettings } from './live-settings.ts'
+import { liveSettings, settingsAnswer } from './live-settings.ts'
 import { openEngines } from './open-engines.ts'
 import { openReloading } from './reloading.ts'
 import { portOf } from './workers/handed-port.ts'
@@ -147,7 +147,10 @@ async function assemble(
   const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
   const { local } = engines
   telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
-  const watched = [...new Set([config.file, config.catalog.file])].flatMap((file) => (file ? [watchFile(file)] : []))
+  // A service that started without a file notices its first one, and says that it needs a restart.
+  const watched = [...new Set([config.file ?? CONFIG_FILE, config.catalog.file])].flatMap((file) =>
+    file ? [watchFile(file)] : [],
+  )
   const catalogSource = { file: config.catalog.file, read: () => lanes.applied(config.catalog.read()) }
   const catalog = await openCatalogInForce({
     source: catalogSource,
@@ -213,9 +216,10 @@ async function assemble(
   opened.defer(() => withdrawService(dataDir))
   const commands = await listenForCommands(dataDir, {
     reloads,
-    settings: () => settings.inForce(),
+    settings: () => settingsAnswer(config, settings),
     settled: () => ledger.readable(),
     lendKey: accounts.lendKey,
+    consoleLink: (workspace) => (workspace === undefined ? operatorConsoleLink() : consoleLink(workspace)),
     contradictedCounts: telemetry.contradictedCounts,
     cacheUse: () => telemetry.cacheUse.entries(undefined),
     metrics: telemetry.metrics,
@@ -240,6 +244,7 @@ async function assemble(
     clock,
     live,
     catalogSource,
+    needRestart: reloads.needRestart,
     lanes,
     engines: () =>
       [...engines.addresses()].map(([lane, address]) => ({ lane, ...address, ...engines.failures.of(address.url) })),
@@ -310,6 +315,14 @@ async function assemble(
   for (const file of watched) opened.defer(file.onChange(reloads.files))
   fetchMissing()
 
+  function consoleLink(workspace: string): string {
+    return `${urlOf(publicListener)}/console#link=${sessions.issueLink(workspace).secret}`
+  }
+
+  function operatorConsoleLink(): string {
+    return `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`
+  }
+
   function fetchMissing(): void {
     const missing = modelsToFetch(catalog.models(), config.file === undefined)
     local.pullMissing(missing, fetchEvents(telemetry, [downloads, fetching]))
@@ -321,9 +334,9 @@ async function assemble(
     firstKey,
     consoleLink() {
       const isThere = accounts.workspaces().some(({ name }) => name === FIRST_WORKSPACE)
-      return isThere ? `${url}/console#link=${sessions.issueLink(FIRST_WORKSPACE).secret}` : undefined
+      return isThere ? consoleLink(FIRST_WORKSPACE) : undefined
     },
-    operatorConsoleLink: () => `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`,
+    operatorConsoleLink,
     models: catalog.models(),
     isUp(model) {
       const deployment = deploymentFor(model, FIRST_WORKSPACE)

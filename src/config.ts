@@ -94,6 +94,9 @@ export interface Config {
   reread(): Config
 }
 
+/** Where a configuration is looked for, in the working directory, if none is named. */
+export const CONFIG_FILE = 'weir.yaml'
+
 /** Options of the command line. */
 export interface Overrides {
   readonly config?: string | undefined
@@ -210,7 +213,7 @@ function settled(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 function configFile(overrides: Overrides, environment: NodeJS.ProcessEnv): string | undefined {
   const named = overrides.config ?? environment['WEIR_CONFIG']
   if (named !== undefined && !existsSync(named)) throw new ConfigError(`${named} does not exist`)
-  return named ?? (existsSync('weir.yaml') ? 'weir.yaml' : undefined)
+  return named ?? (existsSync(CONFIG_FILE) ? CONFIG_FILE : undefined)
 }
 
 /** A quarter of the memory that the process may use, and half of what V8 may, because parsed bodies are in its heap. */
@@ -321,7 +324,7 @@ function settingsOf(
     ['invoice.fonts', config.invoice.fonts],
     ['console.models', config.consoleModels],
     ['log.level', config.logLevel],
-    ['catalog', config.catalog.file ?? 'built in'],
+    ['catalog', config.catalog.file === undefined ? 'built in' : resolve(config.catalog.file)],
     // These have no defaults worth showing.
     ...(['seller', 'files'] as const).flatMap((part) =>
       Object.entries(content[part] ?? {}).map(([name, value]) => [`${part}.${name}`, value] as const),

@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import { changedSettings, isLive, type Setting } from './core/settings.ts'
+import { isLive, pendingSettings, type PendingSetting, type Setting, type SettingsAnswer } from './core/settings.ts'
 
 /** The settings that a running service can change, and all that are in force. */
 export interface LiveSettings {
@@ -8,14 +8,15 @@ export interface LiveSettings {
   readonly maxBodyBytes: number
   readonly drainMs: number
   inForce(): readonly Setting[]
-  /** Takes what can be taken from a file that was read again, and names the settings that changed. */
-  take(next: Config): { readonly taken: readonly string[]; readonly needRestart: readonly string[] }
+  /** What differs in a file that was read again. */
+  pending(next: Pick<Config, 'settings'>): readonly PendingSetting[]
+  /** Takes what can be taken from a file that was read again, and names the settings that it took. */
+  take(next: Config): readonly string[]
 }
 
 export function liveSettings(started: Config): LiveSettings {
   let current = started
   let inForce = started.settings
-  let named: readonly string[] = []
 
   return {
     get requestsPerMinute() {
@@ -29,19 +30,26 @@ export function liveSettings(started: Config): LiveSettings {
     },
     maxBodyBytes: started.maxBodyBytes,
     inForce: () => inForce,
+    pending: (next) => pendingSettings(inForce, next.settings),
     take(next) {
-      const changed = changedSettings(inForce, next.settings).map(({ key }) => key)
-      const taken = changed.filter(isLive)
-      const needRestart = changed.filter((key) => !isLive(key))
+      const pending = pendingSettings(inForce, next.settings)
       current = next
       inForce = [
         ...started.settings.filter(({ key }) => !isLive(key)),
         ...next.settings.filter(({ key }) => isLive(key)),
       ]
-      // A restart is asked for once, not with every further change of the file.
-      const isNew = needRestart.join() !== named.join()
-      named = needRestart
-      return { taken, needRestart: isNew ? needRestart : [] }
+      return pending.filter(({ needs }) => needs === 'reload').map(({ key }) => key)
     },
+  }
+}
+
+/** For `weir config`. */
+export function settingsAnswer(started: Pick<Config, 'file' | 'reread'>, settings: LiveSettings): SettingsAnswer {
+  const answer = { file: started.file ?? null, settings: settings.inForce() }
+  try {
+    const next = started.reread()
+    return { ...answer, file: next.file ?? null, pending: settings.pending(next), problem: null }
+  } catch (error) {
+    return { ...answer, pending: [], problem: (error as Error).message }
   }
 }

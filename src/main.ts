@@ -8,6 +8,7 @@ import { version } from './version.ts'
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   chat: async () => (await import('./commands/chat.ts')).chat,
+  console: async () => (await import('./commands/console.ts')).consoleLink,
   check: async () => (await import('./commands/check.ts')).check,
   config: async () => (await import('./commands/config.ts')).config,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,

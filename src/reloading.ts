@@ -1,11 +1,14 @@
 import type { Logger } from 'pino'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
+import type { PendingSetting } from './core/settings.ts'
 import type { LiveSettings } from './live-settings.ts'
 import type { ChangeFeed, Reloads } from './ports/changes.ts'
 
 /** How changes from outside reach a running service: by a command, or in a file. A part of compose.ts. */
 export interface Reloading extends Reloads {
+  /** What the file says now and only a restart takes. Throws on a mistake in the file. */
+  needRestart(): readonly PendingSetting[]
   /** Reads weir.yaml and the catalog again. A mistake in them is logged, and what was in force stays. */
   files(): void
 }
@@ -28,19 +31,34 @@ export function openReloading(parts: {
       if (force) await catalog.reload({ force })
       const unreached = await changes.announce('catalog')
       takeSettings(config.reread())
-      return { models: catalog.models().length, unreached }
+      return { models: catalog.models().length, unreached, needsRestart: needRestart() }
     },
   }
+  let named: readonly string[] = []
 
   function takeSettings(next: Config): void {
-    const { taken, needRestart } = settings.take(next)
+    const taken = settings.take(next)
     if (taken.includes('log.level')) log.level = next.logLevel
     if (taken.length > 0) log.info({ settings: taken }, 'settings changed')
-    if (needRestart.length > 0) log.warn({ settings: needRestart }, 'changed settings that need a restart')
+    const pending = settings.pending(next)
+    const keys = pending.map(({ key }) => key)
+    // A restart is asked for once, not with every further change of the file.
+    if (keys.length > 0 && keys.join() !== named.join()) {
+      log.warn({ settings: keys }, 'changed settings that need a restart')
+      const file = pending.find(({ key }) => key === 'catalog')?.value
+      if (file !== undefined) log.warn({ file }, 'the catalog is in another file now, which only a restart takes')
+    }
+    named = keys
+  }
+
+  /** Throws on a mistake in the file. */
+  function needRestart(): readonly PendingSetting[] {
+    return settings.pending(config.reread()).filter(({ needs }) => needs === 'restart')
   }
 
   return {
     ...reloads,
+    needRestart,
     files() {
       reloads
         .catalog({ force: false })

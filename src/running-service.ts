@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Setting } from './core/settings.ts'
+import type { PendingSetting, SettingsAnswer } from './core/settings.ts'
 import { request as requestOf } from './node-http.ts'
 import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
@@ -42,7 +42,12 @@ export interface ReplicaListing {
 
 /** The answer to a command. */
 export type ReloadAnswer =
-  | { readonly reloaded: true; readonly models?: number; readonly unreached?: readonly string[] }
+  | {
+      readonly reloaded: true
+      readonly models?: number
+      readonly unreached?: readonly string[]
+      readonly needs_restart?: readonly PendingSetting[]
+    }
   | { readonly error: string }
 
 /** A service that starts or stops is given this long to answer, or to be gone. */
@@ -166,14 +171,24 @@ export async function drainReplica(
   return answered as { asked: true } | { error: string } | undefined
 }
 
+/** A link that signs in to a console, once: of a workspace, or of the operator. undefined when no service is running. */
+export async function consoleLinkOf(
+  dataDir: string,
+  workspace: string | undefined,
+): Promise<{ readonly url: string } | { readonly error: string } | undefined> {
+  const query = workspace === undefined ? '' : `?${new URLSearchParams({ workspace }).toString()}`
+  const answered = await askAny(dataDir, 'POST', `/console-link${query}`)
+  return answered as { url: string } | { error: string } | undefined
+}
+
 interface CountsAnswer {
   readonly counts: readonly ContradictedCounts[]
 }
 
-/** The settings that the running service goes by; undefined when none is running. */
-export async function settingsInForce(dataDir: string): Promise<readonly Setting[] | undefined> {
-  const answered = await askAny(dataDir, 'GET', '/settings')
-  return (answered as { settings?: readonly Setting[] } | undefined)?.settings
+/** undefined when no service is running. */
+export async function settingsInForce(dataDir: string): Promise<SettingsAnswer | undefined> {
+  const answered = (await askAny(dataDir, 'GET', '/settings')) as Partial<SettingsAnswer> | undefined
+  return answered?.settings && (answered as SettingsAnswer)
 }
 
 type Borrowed = { readonly key: string; end(): Promise<void> } | { readonly error: string }

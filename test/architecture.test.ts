@@ -244,7 +244,7 @@ const rules: readonly Rule[] = [
   // The part of compose.ts that takes changes in.
   {
     part: 'reloading.ts',
-    may: ['ports', 'catalog/catalog.ts', 'config.ts', 'live-settings.ts'],
+    may: ['ports', 'core', 'catalog/catalog.ts', 'config.ts', 'live-settings.ts'],
     packages: ['pino'],
   },
   // The part of compose.ts that opens the store, and the ledger in front of it.

@@ -156,8 +156,9 @@ export interface Operations {
       to: number
       now: number
       spent: string
-      per_day: string
-      forecast: string
+      pace_days: number
+      per_day: string | null
+      forecast: string | null
       spend_limit: string | null
       spend_limit_kind: 'soft' | 'hard' | null
       reaches_limit_at: string | null

@@ -642,7 +642,12 @@ export interface Operations {
     path: {}
     query: { force?: 'true' | 'false' }
     body: undefined
-    answer: { reloaded: true; models: number; unreached: readonly string[] }
+    answer: {
+      reloaded: true
+      models: number
+      unreached: readonly string[]
+      needs_restart: readonly { key: string; value: string }[]
+    }
   }
   previewCatalog: {
     path: {}
@@ -651,6 +656,7 @@ export interface Operations {
     answer: {
       file: string | null
       mistakes: readonly string[]
+      needs_restart: readonly { key: string; value: string }[]
       losses: readonly string[]
       changes: readonly {
         model: string

@@ -16,7 +16,7 @@ import { ReplicasPage } from './pages/replicas.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
-import { isSignedIn, signIn, signOut } from './session.ts'
+import { isSignedIn, linkProblem, signIn, signOut } from './session.ts'
 
 const pages = [
   { path: '/console/queues', title: 'Queues' },
@@ -40,6 +40,7 @@ export function App() {
         about="Sign in with the operator token. It is in the file operator-token of the data directory, unless you chose one."
         label="Operator token"
         hasEnded={isSignedIn.value}
+        linkProblem={linkProblem.value}
         enter={(token) => signIn({ token })}
       />
     )

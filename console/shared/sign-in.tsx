@@ -7,15 +7,18 @@ export function SignIn({
   about,
   label,
   hasEnded,
+  linkProblem,
   enter,
 }: {
   title: string
   about: string
   label: string
   hasEnded: boolean
+  /** Why the link in the address did not sign in. */
+  linkProblem: string | undefined
   enter: (secret: string) => Promise<void>
 }) {
-  const [problem, setProblem] = useState<string>()
+  const [problem, setProblem] = useState(linkProblem)
   const [isBusy, setBusy] = useState(false)
 
   async function submit(event: SubmitEvent): Promise<void> {

@@ -12,7 +12,7 @@ import { PlaygroundPage } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { StartPage } from './pages/start.tsx'
 import { UsagePage } from './pages/usage.tsx'
-import { publicModels, session, signIn, signOut } from './session.ts'
+import { linkProblem, publicModels, session, signIn, signOut } from './session.ts'
 
 const pages = [
   { path: '/console', title: 'Start' },
@@ -86,6 +86,7 @@ function Enter({ hasEnded }: { hasEnded: boolean }) {
       about="Sign in with an API key of your workspace. The key is checked once and not kept in this browser."
       label="API key"
       hasEnded={hasEnded}
+      linkProblem={linkProblem.value}
       enter={(key) => signIn({ key })}
     />
   )

@@ -1,5 +1,7 @@
 import { usageView } from '../accounts/views.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
+import { formatAud } from '../core/money/money.ts'
+import { sydneyDate } from '../core/money/sydney-time.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
 
 /** Exports ledger rows as a file. The rows are streamed, so memory does not grow with their number. */
@@ -16,6 +18,7 @@ export const exportColumns = [
   'request_id',
   'started',
   'settled',
+  'date_sydney',
   'model',
   'endpoint',
   'lane',
@@ -28,6 +31,7 @@ export const exportColumns = [
   'images',
   'audio_ms',
   'capacity_ms',
+  'amount_aud',
   'amount_pico_aud',
   'price_version',
   'max_tokens',
@@ -60,12 +64,26 @@ export async function* eachPage(store: UsageStore, query: UsageQuery): AsyncGene
 export async function* exportRows(store: UsageStore, query: UsageQuery, format: ExportFormat): AsyncGenerator<string> {
   if (format === 'csv') yield `${exportColumns.join(',')}\n`
   for await (const page of eachPage(store, query)) {
-    yield page.map((row) => (format === 'csv' ? csvLine(row) : `${JSON.stringify(usageView(row))}\n`)).join('')
+    yield page.map((row) => (format === 'csv' ? csvLine(row) : `${JSON.stringify(exportView(row))}\n`)).join('')
   }
 }
 
+/** A row with what a spreadsheet needs: the amount in dollars, and the day that it is invoiced for. */
+export function exportView(row: LedgerRow): ExportedRow {
+  return { ...usageView(row), date_sydney: sydneyDate(row.settledAt), amount_aud: formatAud(row.amount) }
+}
+
+type ExportedRow = Readonly<Partial<Record<string, string | number | boolean | null>>>
+
+/** The file with the rows of a period, such as usage-2026-11-01-to-2026-11-30.csv. */
+export function exportFileName({ from, to }: Pick<UsageQuery, 'from' | 'to'>, format: ExportFormat): string {
+  const begin = from === 0 ? '' : `-${sydneyDate(from)}`
+  const end = to === Number.MAX_SAFE_INTEGER ? '' : `-to-${sydneyDate(to - 1)}`
+  return `usage${begin}${end}.${format}`
+}
+
 function csvLine(row: LedgerRow): string {
-  const view = usageView(row) as Readonly<Record<string, string | number | boolean | null | undefined>>
+  const view = exportView(row)
   return `${exportColumns.map((column) => csvCell(view[column])).join(',')}\n`
 }
 

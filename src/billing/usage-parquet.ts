@@ -1,8 +1,7 @@
 import { fileWriter, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer'
-import { usageView } from '../accounts/views.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
-import { eachPage, exportColumns, type ExportColumn } from './usage-export.ts'
+import { eachPage, exportColumns, exportView, type ExportColumn } from './usage-export.ts'
 
 /** Exports ledger rows as a Parquet file with the same columns as the CSV. Amounts and counts are 64-bit integers. */
 
@@ -17,6 +16,8 @@ const TEXTS: ReadonlySet<string> = new Set<ExportColumn>([
   'key_id',
   'outcome',
   'error_code',
+  'date_sydney',
+  'amount_aud',
   'corrects',
   'credit_note',
   'reason',
@@ -27,7 +28,7 @@ const GROUP_ROWS = 20_000
 
 export async function writeParquet(store: UsageStore, query: UsageQuery, file: string): Promise<void> {
   const columns = (rows: readonly LedgerRow[]) => {
-    const views = rows.map((row) => usageView(row) as Readonly<Record<string, unknown>>)
+    const views = rows.map((row) => exportView(row))
     return exportColumns.map((name) => {
       const type = typeOf(name)
       return { name, type, data: views.map((view) => valueOf(view[name], type)) }

@@ -18,6 +18,12 @@ interface Connection {
 
 const WORKSPACE = 'default'
 
+const CHAT_HELP = `  /help           show these commands
+  /model [NAME]   show the models, or go on with another one
+  /clear          forget the conversation so far
+  /exit           end the chat; so does an empty line
+  //text          send "/text" to the model`
+
 export const chat: Command = {
   summary: 'chat with a model in the terminal',
   help: `weir chat [MODEL] [--workspace W]
@@ -25,6 +31,9 @@ export const chat: Command = {
 Chats with a model of the running service. MODEL defaults to the first chat
 model that is ready. End the chat with an empty line or Ctrl-D. The service
 lends the command a key for as long as the chat lasts; nothing is left of it.
+In the chat:
+
+${CHAT_HELP}
 
   --workspace W   who pays for the chat (default: ${WORKSPACE})`,
   async run(args) {
@@ -57,45 +66,91 @@ interface ListedModel {
   readonly model_categories: readonly string[]
   readonly endpoints: readonly string[]
   readonly available: boolean
+  readonly unavailable_message?: string
+}
+
+async function get({ url, key }: Connection, path: string): Promise<unknown> {
+  const response = await request(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } })
+  const body = await response.body.json()
+  return response.statusCode === 200 ? body : undefined
+}
+
+const canChat = ({ endpoints }: ListedModel): boolean => endpoints.includes('/chat/completions')
+
+/** Those that can be called now. */
+async function chatModels(connection: Connection): Promise<readonly ListedModel[]> {
+  const { data } = ((await get(connection, '/models')) ?? { data: [] }) as { data: readonly ListedModel[] }
+  return data.filter(canChat)
 }
 
 /** Refuses a model that cannot chat before anything is typed. */
-async function chosenModel({ url, key }: Connection, name: string | undefined): Promise<string> {
-  const get = async (path: string): Promise<unknown> => {
-    const response = await request(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } })
-    const body = await response.body.json()
-    return response.statusCode === 200 ? body : undefined
-  }
-  const canChat = ({ endpoints }: ListedModel): boolean => endpoints.includes('/chat/completions')
+async function chosenModel(connection: Connection, name: string | undefined): Promise<string> {
   if (name === undefined) {
-    const { data } = ((await get('/models')) ?? { data: [] }) as { data: readonly ListedModel[] }
-    const first = data.find((it) => it.model_categories.includes('llm')) ?? data.find(canChat)
+    const models = await chatModels(connection)
+    const first = models.find((it) => it.model_categories.includes('llm')) ?? models[0]
     if (first) return first.id
-    throw new CommandFailed('no chat model is ready yet; weir models list shows the models and their state')
+    throw new CommandFailed('no chat model can be called now; weir models list shows the models and their state')
   }
-  const model = (await get(`/models/detail?slug=${encodeURIComponent(name)}`)) as ListedModel | undefined
+  const model = (await get(connection, `/models/detail?slug=${encodeURIComponent(name)}`)) as ListedModel | undefined
   if (!model) throw new UsageError(`there is no model "${name}"; weir models list shows the models`)
   if (!canChat(model)) {
     throw new UsageError(`${model.id} cannot chat: its category is ${model.model_categories.join(' and ')}`)
   }
-  if (!model.available) throw new CommandFailed(`${model.id} is not ready; weir models list shows its state`)
+  if (!model.available) throw new CommandFailed(model.unavailable_message ?? `${model.id} cannot be called now`)
   return model.id
+}
+
+interface Chat {
+  model: string
+  messages: Message[]
 }
 
 async function converse(connection: Connection, model: string): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const { paint } = viewOn(process.stdout)
-  const messages: Message[] = []
-  process.stdout.write(paint('dim', `Chatting with ${model}. An empty line ends the chat.\n`))
+  const say = (note: string): void => void process.stdout.write(`${paint('dim', note)}\n`)
+  const chat: Chat = { model, messages: [] }
+  say(`Chatting with ${model}. An empty line ends the chat; /help lists the commands.`)
   try {
     for (;;) {
-      const content = await ask(terminal)
-      if (content === '') return
-      messages.push({ role: 'user', content })
-      messages.push({ role: 'assistant', content: await answer(connection, model, messages) })
+      const line = await ask(terminal)
+      if (line === '' || line === '/exit') return
+      if (line.startsWith('/') && !line.startsWith('//')) {
+        say(await obey(line, chat, connection))
+        continue
+      }
+      chat.messages.push({ role: 'user', content: line.replace(/^\/\//, '/') })
+      chat.messages.push({ role: 'assistant', content: await answer(connection, chat.model, chat.messages) })
     }
   } finally {
     terminal.close()
+  }
+}
+
+/** Does what a line such as "/clear" says, and returns what to show. The model sees nothing of it. */
+async function obey(line: string, chat: Chat, connection: Connection): Promise<string> {
+  const [command, name] = line.split(/\s+/, 2)
+  switch (command) {
+    case '/help':
+      return CHAT_HELP
+    case '/clear':
+      chat.messages = []
+      return 'The conversation so far is forgotten.'
+    case '/model': {
+      if (name === undefined) {
+        const others = (await chatModels(connection).catch(unanswered)).map(({ id }) => id)
+        return [`Chatting with ${chat.model}. /model NAME goes on with another one:`, ...others].join('\n  ')
+      }
+      try {
+        chat.model = await chosenModel(connection, name)
+      } catch (error) {
+        if (error instanceof UsageError || error instanceof CommandFailed) return error.message
+        return unanswered(error)
+      }
+      return `Chatting with ${chat.model}.`
+    }
+    default:
+      return `There is no command ${command}. /help lists them; //text sends a line that begins with a slash.`
   }
 }
 

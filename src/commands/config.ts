@@ -1,7 +1,6 @@
-import { changedSettings, isLive, isOwnToProcess, type Setting, type SettingValue } from '../core/settings.ts'
+import { pendingText, settingText, type PendingSetting, type Setting, type SettingValue } from '../core/settings.ts'
 import { findService, settingsInForce } from '../running-service.ts'
 import { configOf, parseFlags, print, type Command } from './command.ts'
-import { count } from './terminal/amounts.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import type { View } from './terminal/view.ts'
 
@@ -11,13 +10,15 @@ interface ShownSetting {
   readonly value: SettingValue | null
   readonly source: string
   /** What the file says now, if the running service does not go by it yet. */
-  readonly pending?: { readonly value: SettingValue | null; readonly needs: 'reload' | 'restart' }
+  readonly pending?: Omit<PendingSetting, 'key'>
 }
 
 interface ShownConfig {
   readonly file: string | null
   /** The address of the running service; null when none is running. */
   readonly service: string | null
+  /** The mistakes in the file of the running service; null: there are none. */
+  readonly problem: string | null
   readonly settings: readonly ShownSetting[]
 }
 
@@ -32,45 +33,33 @@ takes models, rate_limit, log.level and server.drain_ms from a changed file by
 itself; everything else needs a restart.`,
   async run(args) {
     const flags = parseFlags(args)
-    const { file, dataDir, settings } = configOf(flags)
-    const inForce = await settingsInForce(dataDir)
+    const { file = null, dataDir, settings } = configOf(flags)
+    // A service has options, variables and a file of its own, so it compares them itself.
+    const running = await settingsInForce(dataDir)
     const shown: ShownConfig = {
-      file: file ?? null,
-      service: inForce ? (findService(dataDir)?.url ?? null) : null,
-      settings: shownSettings(settings, inForce),
+      file: running ? running.file : file,
+      service: running ? (findService(dataDir)?.url ?? null) : null,
+      problem: running?.problem ?? null,
+      settings: shownSettings(running?.settings ?? settings, running?.pending ?? []),
     }
     print(flags, shown, (view) => configText(shown, view))
   },
 }
 
-/** `inForce` are those of the running service; undefined when none is running. */
-export function shownSettings(
-  written: readonly Setting[],
-  inForce: readonly Setting[] | undefined,
-): readonly ShownSetting[] {
-  const shown = (inForce ?? written).map(({ key, value, source }) => ({ key, value, source }))
-  if (!inForce) return shown
-  const pending = new Map(
-    changedSettings(inForce, written)
-      // An option or a variable of the service is none of this command's business, and the other way round.
-      .filter(({ before, after }) => !(before && isOwnToProcess(before)) && !(after && isOwnToProcess(after)))
-      .map(({ key, after }) => [key, after?.value ?? null]),
-  )
-  const added = [...pending.keys()].filter((key) => !shown.some((setting) => setting.key === key))
+function shownSettings(settings: readonly Setting[], pending: readonly PendingSetting[]): readonly ShownSetting[] {
+  const byKey = new Map(pending.map(({ key, value, needs }) => [key, { value, needs }]))
+  const shown = settings.map(({ key, value, source }) => ({ key, value, source }))
+  const added = [...byKey.keys()].filter((key) => !shown.some((setting) => setting.key === key))
   const all = [...shown, ...added.map((key) => ({ key, value: null, source: 'default' }))]
-  return all.map((setting) =>
-    pending.has(setting.key)
-      ? {
-          ...setting,
-          pending: { value: pending.get(setting.key) ?? null, needs: isLive(setting.key) ? 'reload' : 'restart' },
-        }
-      : setting,
-  )
+  return all.map((setting) => {
+    const waiting = byKey.get(setting.key)
+    return waiting ? { ...setting, pending: waiting } : setting
+  })
 }
 
 const COLUMNS: readonly Column<ShownSetting>[] = [
   { title: 'SETTING', cell: ({ key }) => key },
-  { title: 'VALUE', cell: ({ value }) => valueText(value), mayShrink: true },
+  { title: 'VALUE', cell: ({ value }) => settingText(value), mayShrink: true },
   {
     title: 'FROM',
     cell: ({ source }) => source,
@@ -79,22 +68,15 @@ const COLUMNS: readonly Column<ShownSetting>[] = [
   },
 ]
 
-export function configText({ file, service, settings }: ShownConfig, view: View): string {
-  const pending = settings.flatMap(({ key, pending: it }) =>
-    it ? [`${view.paint('yellow', '!')} ${key} is ${valueText(it.value)} in the file: needs a ${it.needs}`] : [],
-  )
+export function configText({ file, service, problem, settings }: ShownConfig, view: View): string {
+  const notes = [
+    ...(problem === null ? [] : [`the file has a mistake and is not taken: ${problem}`]),
+    ...settings.flatMap(({ key, pending }) => (pending ? [pendingText({ key, ...pending })] : [])),
+  ].map((note) => `${view.paint('yellow', '!')} ${note}`)
   return [
     `${file ?? 'No weir.yaml: the defaults apply'}. ${service === null ? 'No service is running.' : `In force at ${service}:`}`,
     '',
     renderTable(settings, COLUMNS, view),
-    ...(pending.length === 0 ? [] : ['', ...pending]),
+    ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n')
-}
-
-function valueText(value: SettingValue | null): string {
-  if (value === null) return 'not set'
-  if (typeof value === 'string') return value
-  // Ports are not grouped.
-  if (typeof value === 'number') return value > 65_535 ? count(value) : String(value)
-  return value.length === 0 ? 'none' : value.join(', ')
 }

@@ -1,6 +1,16 @@
 import { ConfigError } from '../core/checked-yaml.ts'
+import { pendingText } from '../core/settings.ts'
 import { askService, findService, type ReloadAnswer } from '../running-service.ts'
-import { configOf, parseFlags, print, sayUnreached, UsageError, withBooks, type Command } from './command.ts'
+import {
+  CommandFailed,
+  configOf,
+  parseFlags,
+  print,
+  sayUnreached,
+  UsageError,
+  withBooks,
+  type Command,
+} from './command.ts'
 import { counted } from './terminal/amounts.ts'
 
 export const reload: Command = {
@@ -10,7 +20,9 @@ export const reload: Command = {
 Makes the running service read weir.yaml and the catalog again, and waits until
 it has. The service also does so by itself when a file changes, and on SIGHUP.
 It refuses a file with a mistake, a file without models, and a file that has
-lost a price that a model is charged for, and goes on with what it had.
+lost a price that a model is charged for, and goes on with what it had. Changed
+settings that need a restart are named; if the catalog itself is one of them,
+because it is in another file now, the command fails.
 
   --force   take a file without models, or one that has lost prices`,
   async run(args) {
@@ -21,8 +33,16 @@ lost a price that a model is charged for, and goes on with what it had.
     const action = { action: 'reloadCatalog', subject: '', body: { force }, state: () => undefined }
     await withBooks(flags, { changes: false }, async ({ record }) => {
       const answer = await record(action, () => reloaded(dataDir, force))
-      print(flags, answer, () => `Reloaded: ${counted(answer.models ?? 0, 'model')}.`)
-      sayUnreached(answer.unreached ?? [])
+      const { models = 0, unreached = [], needs_restart: pending = [] } = answer
+      const catalog = pending.find(({ key }) => key === 'catalog')
+      print(flags, answer, ({ paint }) =>
+        [
+          ...(catalog ? [] : [`Reloaded: ${counted(models, 'model')}.`]),
+          ...pending.map((it) => `${paint('yellow', '!')} ${pendingText(it)}`),
+        ].join('\n'),
+      )
+      sayUnreached(unreached)
+      if (catalog) throw new CommandFailed('the service goes on with its old catalog; restart it to take the new one')
     })
   },
 }

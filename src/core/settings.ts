@@ -20,23 +20,45 @@ const live = new Set([
 
 export const isLive = (key: string): boolean => live.has(key)
 
-/** Settings whose value differs, as they are in `after`; a setting that is gone is undefined there. */
-export function changedSettings(
-  before: readonly Setting[],
-  after: readonly Setting[],
-): readonly { readonly key: string; readonly before: Setting | undefined; readonly after: Setting | undefined }[] {
-  const keys = [...new Set([...before, ...after].map(({ key }) => key))]
+/** What the file says now, where the running service does not go by it. */
+export interface PendingSetting {
+  readonly key: string
+  /** null: the file does not set it any more. */
+  readonly value: SettingValue | null
+  readonly needs: 'reload' | 'restart'
+}
+
+/** The settings that a running service goes by, and what its file says otherwise. */
+export interface SettingsAnswer {
+  readonly file: string | null
+  readonly settings: readonly Setting[]
+  readonly pending: readonly PendingSetting[]
+  /** The mistakes in the file; null: there are none. */
+  readonly problem: string | null
+}
+
+/** `written` has to come from the process of `inForce`: another one has other options, variables and defaults. */
+export function pendingSettings(inForce: readonly Setting[], written: readonly Setting[]): readonly PendingSetting[] {
+  const keys = [...new Set([...inForce, ...written].map(({ key }) => key))]
   const find = (settings: readonly Setting[], key: string): Setting | undefined => settings.find((it) => it.key === key)
   return keys
-    .map((key) => ({ key, before: find(before, key), after: find(after, key) }))
-    .filter((pair) => comparable(pair.before) !== comparable(pair.after))
+    .filter((key) => comparable(find(inForce, key)) !== comparable(find(written, key)))
+    .map((key) => ({ key, value: find(written, key)?.value ?? null, needs: isLive(key) ? 'reload' : 'restart' }))
+}
+
+/** "server.port is 18099 in the file: needs a restart". */
+export function pendingText({ key, value, needs }: PendingSetting): string {
+  return `${key} is ${settingText(value)} in the file: needs a ${needs}`
+}
+
+export function settingText(value: SettingValue | null): string {
+  if (value === null) return 'not set'
+  if (typeof value === 'string') return value
+  // Ports are not grouped.
+  if (typeof value === 'number') return value > 65_535 ? value.toLocaleString('en-AU') : String(value)
+  return value.length === 0 ? 'none' : value.join(', ')
 }
 
 function comparable(setting: Setting | undefined): string | undefined {
   return setting && JSON.stringify([setting.value, setting.fingerprint])
-}
-
-/** Options and variables belong to the process that was started with them; another process has its own. */
-export function isOwnToProcess({ source }: Setting): boolean {
-  return source.startsWith('--') || source.startsWith('WEIR_')
 }

@@ -126,11 +126,15 @@ export const monthReportSchema = Type.Object({
   to: Type.Integer(),
   now: Type.Integer(),
   spent: Type.String({ description: 'AUD so far, excluding GST.' }),
-  per_day: Type.String({ description: 'AUD for a day, over the last seven days.' }),
-  forecast: Type.String({ description: 'AUD for the whole month at this pace.' }),
+  pace_days: Type.Integer({ description: 'The whole days that the pace is taken from: up to seven.' }),
+  per_day: nullable(Type.String(), 'AUD for a day, over pace_days; null before the first of them is over.'),
+  forecast: nullable(Type.String(), 'AUD for the whole month at this pace; null with less than three days.'),
   spend_limit: nullable(Type.String()),
   spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
-  reaches_limit_at: nullable(Type.String(), 'When the limit is reached at this pace; null if not this month.'),
+  reaches_limit_at: nullable(
+    Type.String(),
+    'When the limit is reached at this pace; null if not this month, if it is reached, or without a forecast.',
+  ),
 })
 
 export const monthReportExample = {
@@ -140,6 +144,7 @@ export const monthReportExample = {
   to: 1796043600000,
   now: 1795000000000,
   spent: '12.50',
+  pace_days: 7,
   per_day: '0.80',
   forecast: '24.10',
   spend_limit: '250.00',

@@ -1,7 +1,7 @@
 import type { Static } from '../core/json/schema.ts'
 import { periodOf, usageView } from '../accounts/views.ts'
 import { ApiError } from '../core/errors.ts'
-import { formatAud } from '../core/money/money.ts'
+import { formatAud, type PicoAud } from '../core/money/money.ts'
 import { paceOf } from '../core/money/pace.ts'
 import { sydneyMonth } from '../core/money/sydney-time.ts'
 import { added, type UsageSums } from '../core/money/usage-sums.ts'
@@ -55,14 +55,18 @@ export async function monthOverview(store: UsageStore, workspace: Workspace, now
   const month = sydneyMonth(now)
   const scope = { workspaceId: workspace.id, groupBy: 'day', creditNote: '', withoutCredits: true } as const
   const hour = now - (now % HOUR_MS)
-  const since = Math.max(hour - RECENT_DAYS * DAY_MS, workspace.createdAt - (workspace.createdAt % HOUR_MS))
-  const [{ amount: spent }, { amount: recent }] = await Promise.all([
+  const to = hour + HOUR_MS
+  const previous = sydneyMonth(month.from - 1)
+  const [{ amount: spent }, [firstDay]] = await Promise.all([
     store.usageTotal({ ...scope, from: month.from, to: month.to }),
-    store.usageTotal({ ...scope, from: since, to: hour + HOUR_MS }),
+    store.usageSums({ ...scope, from: previous.from, to, limit: 1 }),
   ])
+  // The first day of use began somewhere in the day, so it is left out.
+  const begun = firstDay ? Number(firstDay.group) + DAY_MS : to
+  const since = Math.min(to, Math.max(hour - RECENT_DAYS * DAY_MS, begun))
+  const { amount: recent } = await store.usageTotal({ ...scope, from: since, to })
   const limit = workspace.spendLimit
-  // A workspace of an hour ago is no reason to forecast a month from a few minutes.
-  const pace = paceOf(month, now, spent, { amount: recent, ms: Math.max(now - since, DAY_MS) }, limit?.amount)
+  const pace = paceOf(month, now, spent, { amount: recent, ms: now - since }, limit?.amount)
   return {
     object: 'month.report',
     month: month.name,
@@ -70,8 +74,9 @@ export async function monthOverview(store: UsageStore, workspace: Workspace, now
     to: month.to,
     now,
     spent: formatAud(spent),
-    per_day: formatAud(pace.perDay),
-    forecast: formatAud(pace.forecast),
+    pace_days: pace.days,
+    per_day: audOf(pace.perDay),
+    forecast: audOf(pace.forecast),
     spend_limit: limit && formatAud(limit.amount),
     spend_limit_kind: limit && (limit.isSoft ? 'soft' : 'hard'),
     reaches_limit_at: timeOf(pace.reachesLimitAt),
@@ -110,4 +115,5 @@ export function sumsView(sums: UsageSums) {
   }
 }
 
+const audOf = (amount: PicoAud | undefined): string | null => (amount === undefined ? null : formatAud(amount))
 const timeOf = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())

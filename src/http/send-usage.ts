@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { usageView } from '../accounts/views.ts'
-import { exportRows, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
+import { exportFileName, exportRows, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
 import { rowsQuery, usageReport, type ReportScope } from '../billing/usage-report.ts'
 import { ApiError } from '../core/errors.ts'
 import type { UsageStore } from '../ports/usage.ts'
@@ -20,10 +20,11 @@ export async function sendUsage(
   if (scope.workspaceId === undefined) {
     throw new ApiError('invalid_value', "A download is for one workspace: add 'workspace'.", { param: 'workspace' })
   }
-  const pieces = exportRows(store, rowsQuery(scope.workspaceId, query), format)
+  const rows = rowsQuery(scope.workspaceId, query)
+  const pieces = exportRows(store, rows, format)
   await exchange.sendStream(Readable.from(pieces), {
     'Content-Type': exportTypes[format],
-    'Content-Disposition': `attachment; filename="usage.${format}"`,
+    'Content-Disposition': `attachment; filename="${exportFileName(rows, format)}"`,
   })
 }
 

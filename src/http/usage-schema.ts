@@ -141,11 +141,15 @@ export function usageResponse(groupings: readonly Grouping[]): ResponseDescripti
   return { status: 200, content: { 'application/json': { schema: list, example: usageListExample }, ...files } }
 }
 
-const csvRow: Readonly<Record<string, string | number | boolean | null>> = usageRowExample
+const csvRow: Readonly<Record<string, string | number | boolean | null>> = {
+  ...usageRowExample,
+  date_sydney: '2026-11-16',
+  amount_aud: '0.0000027',
+}
 
 const fileExamples: Readonly<Record<ExportFormat, string>> = {
   csv: `${exportColumns.join(',')}\n${exportColumns.map((column) => csvCell(csvRow[column])).join(',')}\n`,
-  jsonl: `${JSON.stringify(usageRowExample)}\n`,
+  jsonl: `${JSON.stringify(csvRow)}\n`,
 }
 
 /** Without its parameters, such as the charset. */

@@ -1,3 +1,5 @@
+import type { PendingSetting } from '../core/settings.ts'
+
 /** What may change while the service runs: through its API, by a command beside it, or at another replica. */
 export type Change = 'accounts' | 'keys' | 'prices' | 'catalog' | 'lanes'
 
@@ -17,10 +19,12 @@ export interface Reloads {
   /** Workspaces, keys and prices. Returns the replicas that did not answer. */
   accounts(): Promise<readonly string[]>
   /**
-   * Returns the number of models, and the replicas that did not answer. Rejects when the file has a mistake, or would
-   * lose something and is not forced.
+   * Returns the number of models, the replicas that did not answer, and what the file says and only a restart takes.
+   * Rejects when the file has a mistake, or would lose something and is not forced.
    */
-  catalog(options: {
-    readonly force: boolean
-  }): Promise<{ readonly models: number; readonly unreached: readonly string[] }>
+  catalog(options: { readonly force: boolean }): Promise<{
+    readonly models: number
+    readonly unreached: readonly string[]
+    readonly needsRestart: readonly PendingSetting[]
+  }>
 }

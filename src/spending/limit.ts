@@ -1,5 +1,5 @@
 import { ApiError } from '../core/errors.ts'
-import { formatCents, toCents, type PicoAud } from '../core/money/money.ts'
+import { formatAud, formatCents, toCents, type PicoAud } from '../core/money/money.ts'
 import type { Month } from '../core/money/sydney-time.ts'
 import type { SpendLimit } from '../ports/accounts.ts'
 import type { SumsQuery, UsageStore } from '../ports/usage.ts'
@@ -12,7 +12,8 @@ export interface SpendFigures {
 }
 
 export function limitExceeded(limit: PicoAud, { spent, held }: SpendFigures, most: PicoAud): ApiError {
-  const aud = (amount: PicoAud): string => `A$${formatCents(toCents(amount))}`
+  // Exact: a small request would seem to cost nothing in cents.
+  const aud = (amount: PicoAud): string => `A$${formatAud(amount)}`
   const running = held > 0n ? `, running requests may cost up to ${aud(held)}` : ''
   return new ApiError(
     'spend_limit_exceeded',

@@ -1,6 +1,41 @@
 /** Faults in what the consoles rely on: sessions, links, the audit log, the live stream, reports. */
 export default [
   {
+    name: 'forecast-from-two-days',
+    file: 'src/core/money/pace.ts',
+    find: 'const FORECAST_DAYS = 3',
+    replace: 'const FORECAST_DAYS = 2',
+    tests: ['unit/pace'],
+  },
+  {
+    name: 'pace-over-days-before-the-first-use',
+    file: 'src/http/reports.ts',
+    find: 'Math.max(hour - RECENT_DAYS * DAY_MS, begun)',
+    replace: 'hour - RECENT_DAYS * DAY_MS',
+    tests: ['unit/pace'],
+  },
+  {
+    name: 'first-file-not-noticed',
+    file: 'src/compose.ts',
+    find: 'config.file ?? CONFIG_FILE',
+    replace: 'config.file',
+    tests: ['http/settings'],
+  },
+  {
+    name: 'moved-catalog-reloaded-all-the-same',
+    file: 'src/commands/reload.ts',
+    find: "const catalog = pending.find(({ key }) => key === 'catalog')",
+    replace: 'const catalog = pending.find(() => false)',
+    tests: ['http/settings'],
+  },
+  {
+    name: 'preview-silent-about-a-restart',
+    file: 'src/http/admin/catalog.ts',
+    find: 'needs_restart: needRestart().map(pendingView)',
+    replace: 'needs_restart: []',
+    tests: ['http/settings'],
+  },
+  {
     name: 'console-session-outlives-its-key',
     file: 'src/accounts/known-keys.ts',
     find: '    known.delete(hash)\n',

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
-import { cli } from '../support/cli.ts'
+import { cli, collect, startCli, startNote } from '../support/cli.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
-import { modelEntry } from '../support/weir.ts'
+import { modelEntry, OPERATOR_TOKEN } from '../support/weir.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
 import { eventually } from '../support/waiting.ts'
 
@@ -104,6 +106,89 @@ describe('a change of weir.yaml', () => {
   })
 })
 
+describe('a first weir.yaml beside a service that started without one', () => {
+  it('needs a restart, and the log, weir reload, weir config and the preview of the catalog say so', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-first-file-'))
+    const nowhere = 'http://127.0.0.1:1/'
+    const environment = {
+      HOME: folder,
+      WEIR_PORT: '0',
+      WEIR_ADMIN_PORT: '0',
+      WEIR_OPERATOR_TOKEN: OPERATOR_TOKEN,
+      npm_config_registry: nowhere,
+      PIP_INDEX_URL: nowhere,
+      HF_ENDPOINT: nowhere,
+    }
+    const service = startCli(['serve'], { cwd: folder, environment })
+    const [stdout, log] = [collect(service.stdout), collect(service.stderr)]
+    const ended = new Promise((resolve) => service.once('exit', resolve))
+    t.after(async () => {
+      service.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await eventually('the service runs', () => stdout().endsWith('\n'), 60_000)
+    const run = (...args: string[]) => cli(args, { cwd: folder })
+    // Its port and its token are variables that this command does not have.
+    assert.doesNotMatch((await run('config')).stdout, /needs a/)
+    assert.match((await run('reload')).stdout, /^Reloaded: \d+ models\.\n$/)
+
+    const file = join(folder, 'weir.yaml')
+    writeFileSync(file, stringify({ models, images: { max_side_px: 100 } }))
+    await eventually('the log says so', () => log().includes('which only a restart takes'), 60_000)
+    const reload = await run('reload')
+    assert.equal(reload.code, 1)
+    assert.equal(
+      reload.stdout,
+      `! images.max_side_px is 100 in the file: needs a restart\n! catalog is ${file} in the file: needs a restart\n`,
+    )
+    assert.equal(reload.stderr, 'weir: the service goes on with its old catalog; restart it to take the new one\n')
+    assert.ok((await run('config')).stdout.includes(`! catalog is ${file} in the file: needs a restart\n`))
+
+    const { operator } = startNote(stdout())
+    const response = await fetch(`${operator}/admin/v1/catalog/preview`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+    })
+    const preview = (await response.json()) as { file: string | null; needs_restart: object[]; changes: object[] }
+    assert.deepEqual(preview.needs_restart, [
+      { key: 'images.max_side_px', value: '100' },
+      { key: 'catalog', value: file },
+    ])
+    assert.deepEqual([preview.file, preview.changes], [null, []])
+  })
+})
+
+describe('weir config beside a service', () => {
+  it('raises no alarm, however the service and the command name the same file', async (t) => {
+    const { weir, file } = await serve(t, {})
+    const folder = dirname(file)
+    // The service got the whole path and no variable. The defaults of a process depend on its heap.
+    const environment = { WEIR_PORT: '1', WEIR_HOST: '::1', NODE_OPTIONS: '--max-old-space-size=300' }
+    for (const args of [['--config', file], ['--config', 'weir.yaml'], []]) {
+      const shown = await cli(['config', ...args, '--data', weir.dataDir, '--json'], { cwd: folder, environment })
+      const { service, settings } = shown.json<Shown>()
+      assert.equal(service, weir.base.replace('/api/v1', ''))
+      assert.deepEqual(
+        settings.filter(({ pending }) => pending),
+        [],
+        args.join(' '),
+      )
+    }
+    // From elsewhere, where there is no file, it is still the file of the service that counts.
+    const elsewhere = await cli(['config', '--data', weir.dataDir])
+    assert.ok(elsewhere.stdout.startsWith(`${file}. In force at `), elsewhere.stdout)
+    assert.doesNotMatch(elsewhere.stdout, /needs a/)
+  })
+
+  it('names a mistake in the file of the service', async (t) => {
+    const { weir, file } = await serve(t, {})
+    writeFileSync(file, stringify({ server: { port: 'many' }, models }))
+    const { stdout } = await cli(['config', '--data', weir.dataDir])
+    assert.match(stdout, /\n! the file has a mistake and is not taken: \S+weir\.yaml:\d+: server\.port: must be/)
+  })
+})
+
 describe('weir config without a service', () => {
   it('shows each setting with its source, and no secret', async (t) => {
     const { weir, file } = await serve(t, { operator_token: 'secret-operator-token-01' })
@@ -134,7 +219,10 @@ describe('weir chat', () => {
     // Its input is empty, so the chat ends at once.
     const chat = await cli(['chat', ...options])
     assert.deepEqual([chat.code, chat.stderr], [0, ''])
-    assert.match(chat.stdout, /^Chatting with meta\/test-8b\. An empty line ends the chat\.\n/)
+    assert.match(
+      chat.stdout,
+      /^Chatting with meta\/test-8b\. An empty line ends the chat; \/help lists the commands\.\n/,
+    )
     const refusals = {
       'nope/x': 'there is no model "nope/x"; weir models list shows the models. See: weir chat --help',
       'openai/whisper': 'openai/whisper cannot chat: its category is audio. See: weir chat --help',
@@ -146,5 +234,80 @@ describe('weir chat', () => {
     const unknown = await cli(['chat', '--workspace', 'nobody', ...options])
     assert.equal(unknown.stderr, 'weir: There is no workspace "nobody". Choose another one with --workspace.\n')
     assert.equal(await keys(), 1)
+  })
+
+  it('knows commands, which reach no model, and sends a line after two slashes', async (t) => {
+    const engine = await scriptedEngine()
+    t.after(() => engine.close())
+    const other = modelEntry([engine.url], { id: 'meta/other', aliases: [] })
+    const { weir } = await serve(t, { models: [modelEntry([engine.url]), other] })
+    const chat = startCli(['chat', '--data', weir.dataDir], { input: 'pipe' })
+    const ended = new Promise<number | null>((resolve) => chat.once('exit', resolve))
+    t.after(() => chat.kill('SIGKILL'))
+    const shown = collect(chat.stdout)
+    const prompts = (): number => shown().split('> ').length - 1
+    /** What is shown until the next prompt. */
+    const type = async (line: string): Promise<string> => {
+      await eventually('it asks', () => prompts() > 0, 30_000)
+      const [before, from] = [prompts(), shown().length]
+      chat.stdin?.write(`${line}\n`)
+      await eventually('it asks again', () => prompts() > before, 30_000)
+      return shown().slice(from)
+    }
+    assert.match(await type('/help'), /\/model \[NAME\]/)
+    assert.match(await type('/nonsense'), /There is no command \/nonsense\. \/help lists them; \/\/text/)
+    assert.match(await type('/model'), /meta\/test-8b\. .*\n  meta\/test-8b\n  meta\/other\n/)
+    assert.match(await type('/model nope/x'), /there is no model "nope\/x"/)
+    assert.match(await type('/model meta/other'), /Chatting with meta\/other\./)
+    assert.equal(engine.calls.length, 0)
+    await type('//etc is a folder')
+    await type('and?')
+    await type('/clear')
+    await type('again')
+    chat.stdin?.write('/exit\n')
+    assert.equal(await ended, 0)
+    const asked = engine.calls.map(({ body }) => (body as { messages: { content: string }[] }).messages)
+    assert.deepEqual(
+      asked.map((messages) => [messages.length, messages.at(-1)?.content]),
+      [
+        [1, '/etc is a folder'],
+        [3, 'and?'],
+        [1, 'again'],
+      ],
+    )
+    const rows = await weir.ledger()
+    assert.deepEqual(
+      rows.map(({ model }) => model),
+      ['meta/other', 'meta/other', 'meta/other'],
+    )
+  })
+})
+
+describe('weir console', () => {
+  it('prints a link that signs in once, to the console of the operator or of a workspace', async (t) => {
+    const { weir } = await serve(t, {})
+    const link = async (...args: string[]): Promise<URL> =>
+      new URL((await cli(['console', ...args, '--data', weir.dataDir, '--json'])).json<{ url: string }>().url)
+    const signIn = (base: string, { hash }: URL) =>
+      fetch(`${base}/console/api/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-weir-console': '1' },
+        body: JSON.stringify({ link: hash.replace('#link=', '') }),
+      })
+    const [publicUrl] = weir.base.split('/api/')
+    for (const [base, url, again] of [
+      [publicUrl ?? '', await link('--workspace', 'default'), /used or has expired\. .*weir console --workspace NAME/],
+      [weir.adminUrl, await link(), /used or has expired\. Run weir console for a new one/],
+    ] as const) {
+      assert.equal(url.origin, base)
+      assert.equal((await signIn(base, url)).status, 200)
+      const used = await signIn(base, url)
+      assert.equal(used.status, 401)
+      assert.match(await used.text(), again)
+    }
+    const unknown = await cli(['console', '--workspace', 'nobody', '--data', weir.dataDir])
+    assert.deepEqual([unknown.code, unknown.stderr], [1, 'weir: There is no workspace "nobody".\n'])
+    const shown = await cli(['console', '--data', weir.dataDir])
+    assert.match(shown.stdout, /^http:\S+\/console#link=\S+\nIt signs in once, within 30 minutes\.\n$/)
   })
 })

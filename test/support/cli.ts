@@ -20,6 +20,8 @@ const folder = join(tmpdir(), 'weir-cli')
 export interface CliOptions {
   readonly cwd?: string
   readonly environment?: NodeJS.ProcessEnv
+  /** `pipe`: the test writes to it. Otherwise it is empty. */
+  readonly input?: 'pipe'
 }
 
 /** Nothing of the tester's own settings reaches it, and no weir.yaml that happens to lie around. */
@@ -35,7 +37,7 @@ export function startCli(args: readonly string[], options: CliOptions = {}): Chi
   return spawn(process.execPath, [BIN, ...args], {
     cwd: options.cwd ?? folder,
     env: environment,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.input ?? 'ignore', 'pipe', 'pipe'],
   })
 }
 

@@ -57,6 +57,13 @@ interface Running {
   stop(): Promise<void>
 }
 
+const settings = {
+  file: null,
+  settings: [{ key: 'server.port', value: 8080, source: 'default' }],
+  pending: [],
+  problem: null,
+}
+
 /** Runs a service on the directory, as far as commands can see. */
 async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = {}): Promise<Running> {
   const lock = takeServiceLock(dataDir)
@@ -68,7 +75,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     },
     async catalog({ force }) {
       asked.push(force ? 'catalog by force' : 'catalog')
-      return { models: 7, unreached: [] }
+      return { models: 7, unreached: [], needsRestart: [] }
     },
     ...changes,
   }
@@ -85,7 +92,11 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
       },
     },
     settled: async () => void asked.push('settled'),
-    settings: () => [{ key: 'server.port', value: 8080, source: 'default' }],
+    settings: () => settings,
+    consoleLink(workspace) {
+      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      return `http://127.0.0.1/console#link=${workspace ?? 'operator'}`
+    },
     lendKey(workspace, key) {
       if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)
       asked.push(key === undefined ? 'lend' : `lend ${key}`)
@@ -259,7 +270,7 @@ describe('a command', () => {
     const { asked } = await runPublished(t, second)
     assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
     assert.deepEqual(await drainReplica(dataDir, 'one'), { asked: true })
-    assert.equal((await settingsInForce(dataDir))?.length, 1)
+    assert.deepEqual(await settingsInForce(dataDir), settings)
     assert.deepEqual(await cacheUseOf(dataDir), [])
     assert.deepEqual(asked, ['drain one'])
   })
@@ -282,11 +293,17 @@ describe('a command', () => {
 
   it('makes it read the catalog again, by force only if asked to', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
-    assert.deepEqual(await askService(dataDir, 'catalog'), { reloaded: true, models: 7, unreached: [] })
+    assert.deepEqual(await askService(dataDir, 'catalog'), {
+      reloaded: true,
+      models: 7,
+      unreached: [],
+      needs_restart: [],
+    })
     assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), {
       reloaded: true,
       models: 7,
       unreached: [],
+      needs_restart: [],
     })
     assert.deepEqual(asked, ['catalog', 'catalog by force'])
   })
@@ -389,6 +406,6 @@ describe('the settings in force', () => {
     const service = await run(t, emptyFolder(t))
     assert.equal(await settingsInForce(service.dataDir), undefined)
     service.publish()
-    assert.deepEqual(await settingsInForce(service.dataDir), [{ key: 'server.port', value: 8080, source: 'default' }])
+    assert.deepEqual(await settingsInForce(service.dataDir), settings)
   })
 })

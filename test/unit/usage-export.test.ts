@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { eachPage, exportColumns, exportRows } from '../../src/billing/usage-export.ts'
+import { eachPage, exportColumns, exportFileName, exportRows } from '../../src/billing/usage-export.ts'
+import { usageQuery } from '../../src/accounts/views.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
@@ -38,5 +39,25 @@ describe('an export of usage', () => {
     const text = await exported([sampleRow('b', { correction, httpStatus: 502, errorCode: 'upstream_error' })])
     assert.equal(text.split('\n', 1)[0], exportColumns.join(','))
     assert.ok(text.endsWith(',"twice, said ""Ann""\nand Bob",502,upstream_error\n'), text)
+  })
+
+  it('has the amount in dollars and the day in Sydney', async () => {
+    const settledAt = Date.UTC(2026, 10, 15, 13, 30)
+    const [head = '', line = ''] = (await exported([sampleRow('a', { settledAt, amount: -2_700_000n })])).split('\n')
+    const cell = (name: string) => line.split(',')[head.split(',').indexOf(name)]
+    assert.deepEqual(['settled', 'date_sydney', 'amount_aud', 'amount_pico_aud'].map(cell), [
+      '2026-11-15T13:30:00.000Z',
+      '2026-11-16',
+      '-0.0000027',
+      '-2700000',
+    ])
+  })
+
+  it('is in a file with its period in the name', () => {
+    const name = (period: { from?: string; to?: string }) => exportFileName(usageQuery('ws_1', period), 'csv')
+    assert.equal(name({ from: '2026-11-01', to: '2026-11-30' }), 'usage-2026-11-01-to-2026-11-30.csv')
+    assert.equal(name({ from: '2026-11-01T00:00:00Z' }), 'usage-2026-11-01.csv')
+    assert.equal(name({ to: '2026-11-30' }), 'usage-to-2026-11-30.csv')
+    assert.equal(name({}), 'usage.csv')
   })
 })

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
+import { formatAud } from '../../src/core/money/money.ts'
+import { sydneyDate } from '../../src/core/money/sydney-time.ts'
 import { exportColumns } from '../../src/billing/usage-export.ts'
 import { writeParquet } from '../../src/billing/usage-parquet.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
@@ -61,6 +63,8 @@ describe('the ledger as Parquet', () => {
         images: BigInt(row.images),
         audio_ms: BigInt(row.audioMs),
         capacity_ms: row.capacityMs === undefined ? null : BigInt(row.capacityMs),
+        date_sydney: sydneyDate(row.settledAt),
+        amount_aud: formatAud(row.amount),
         amount_pico_aud: row.amount,
         price_version: BigInt(row.priceVersion),
         max_tokens: BigInt(row.maxTokens),

@@ -28,9 +28,23 @@ export function CatalogPage() {
       <div role="status">{said === undefined ? null : <div class="notice">{said}</div>}</div>
       <Problem of={action} />
       <Ready of={preview}>
-        {({ file, mistakes, losses, changes }) => (
+        {({ file, mistakes, needs_restart: pending, losses, changes }) => (
           <>
             <p class="soft wrap">{file === null ? 'The catalog is built in.' : file}</p>
+            {pending.length === 0 ? null : (
+              <div class="notice warn">
+                <strong>
+                  {hasMoved(pending)
+                    ? 'Restart the service to take the catalog that weir.yaml names now'
+                    : 'Restart the service to take these settings'}
+                </strong>
+                {pending.map(({ key, value }) => (
+                  <div key={key}>
+                    <code>{key}</code> is {value} in the file.
+                  </div>
+                ))}
+              </div>
+            )}
             {mistakes.map((mistake) => (
               <div key={mistake} class="notice bad">
                 {mistake}
@@ -42,7 +56,7 @@ export function CatalogPage() {
                 {loss}
               </div>
             ))}
-            {mistakes.length > 0 ? null : changes.length === 0 ? (
+            {mistakes.length > 0 || (changes.length === 0 && hasMoved(pending)) ? null : changes.length === 0 ? (
               <Empty title="Nothing would change">The file and the catalog in force say the same.</Empty>
             ) : (
               <>
@@ -65,6 +79,10 @@ export function CatalogPage() {
     </>
   )
 }
+
+/** The models are in another file than those in force. */
+const hasMoved = (pending: Answer<'previewCatalog'>['needs_restart']): boolean =>
+  pending.some(({ key }) => key === 'catalog')
 
 interface Row {
   readonly key: string

@@ -84,7 +84,7 @@ export function UsagePage() {
         <a
           class="button"
           href={`/api/v1/usage?${new URLSearchParams({ from, to, ...shown, format: 'csv' }).toString()}`}
-          download="usage.csv"
+          download
         >
           Export CSV
         </a>
@@ -169,14 +169,20 @@ function Month({ of: month }: { of: Answer<'monthReport'> }) {
           <dd>{aud(month.spent)}</dd>
         </div>
         <div>
-          <dt>Pace, over seven days</dt>
+          <dt>{month.per_day === null ? 'Pace' : `Pace, over ${days(month.pace_days)}`}</dt>
           <dd>
-            {aud(month.per_day)} <small>/ day</small>
+            {month.per_day === null ? (
+              <small>after a day of use</small>
+            ) : (
+              <>
+                {aud(month.per_day)} <small>/ day</small>
+              </>
+            )}
           </dd>
         </div>
         <div>
           <dt>Forecast for the month</dt>
-          <dd>{aud(month.forecast)}</dd>
+          <dd>{month.forecast === null ? <small>after three days of use</small> : aud(month.forecast)}</dd>
         </div>
         <div>
           <dt>Spend limit{month.spend_limit_kind === 'soft' ? ', soft' : ''}</dt>
@@ -187,16 +193,27 @@ function Month({ of: month }: { of: Answer<'monthReport'> }) {
         <>
           <Meter value={Number(month.spent)} max={limit} label="Spent of the limit" />
           <p class="small soft">
-            {percent(limit > 0 ? Number(month.spent) / limit : 1)} of the limit is spent.{' '}
-            {month.reaches_limit_at === null
-              ? 'At this pace the limit is not reached this month.'
-              : `At this pace the limit is reached on ${date(month.reaches_limit_at)}.`}
+            {percent(limit > 0 ? Number(month.spent) / limit : 1)} of the limit is spent. {limitText(month, limit)}
           </p>
         </>
       )}
     </section>
   )
 }
+
+function limitText(month: Answer<'monthReport'>, limit: number): string {
+  if (Number(month.spent) >= limit) {
+    return month.spend_limit_kind === 'soft'
+      ? 'The limit is reached. It is a soft one, so requests go on.'
+      : 'The limit is reached: requests are refused until the month is over, or the operator raises it.'
+  }
+  if (month.forecast === null) return ''
+  return month.reaches_limit_at === null
+    ? 'At this pace the limit is not reached this month.'
+    : `At this pace the limit is reached on ${date(month.reaches_limit_at)}.`
+}
+
+const days = (count: number): string => (count === 1 ? 'one day' : `${count} days`)
 
 function Totals({ report: { total } }: { report: Report }) {
   const cached = total.input_tokens > 0 ? total.cached_input_tokens / total.input_tokens : 0

@@ -3,10 +3,11 @@ import { catalogDiff } from '../../catalog/catalog-diff.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { CatalogSource } from '../../catalog/file.ts'
 import { lossesIn } from '../../catalog/lost-prices.ts'
-import type { Model } from '../../core/catalog.ts'
 import { ConfigError } from '../../core/checked-yaml.ts'
+import type { PendingSetting } from '../../core/settings.ts'
 import { nullable } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
+import { needsRestartSchema, pendingView } from './needs-restart.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 /** The catalog in force, and what the file would change. */
@@ -14,11 +15,14 @@ import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 export interface CatalogParts {
   readonly catalog: Catalog
   readonly catalogSource: CatalogSource
+  /** Throws on a mistake in the file. */
+  needRestart(): readonly PendingSetting[]
 }
 
 const previewSchema = Type.Object({
   file: nullable(Type.String(), 'null: the catalog is built in.'),
   mistakes: Type.Array(Type.String(), { description: 'With their lines. With any of them, the catalog is not taken.' }),
+  needs_restart: needsRestartSchema,
   losses: Type.Array(Type.String(), { description: 'What would be lost. With any of them, a reload needs force.' }),
   changes: Type.Array(
     Type.Object({
@@ -31,7 +35,7 @@ const previewSchema = Type.Object({
   ),
 })
 
-export function catalogRoutes({ catalog, catalogSource }: CatalogParts): readonly OperatorRoute[] {
+export function catalogRoutes(parts: CatalogParts): readonly OperatorRoute[] {
   return [
     operatorRoute({
       method: 'POST',
@@ -43,6 +47,7 @@ export function catalogRoutes({ catalog, catalogSource }: CatalogParts): readonl
       response: jsonResponse(previewSchema, {
         file: '/srv/weir/weir.yaml',
         mistakes: [],
+        needs_restart: [],
         losses: [],
         changes: [
           {
@@ -54,19 +59,24 @@ export function catalogRoutes({ catalog, catalogSource }: CatalogParts): readonl
       }),
       errors: [],
       answer({ exchange }) {
-        const preview = previewOf(catalog.models(), catalogSource)
-        exchange.sendJson(JSON.stringify({ file: catalogSource.file ?? null, ...preview }))
+        exchange.sendJson(JSON.stringify({ file: parts.catalogSource.file ?? null, ...previewOf(parts) }))
       },
     }),
   ]
 }
 
-function previewOf(current: readonly Model[], source: CatalogSource): object {
+function previewOf({ catalog, catalogSource, needRestart }: CatalogParts): object {
+  const current = catalog.models()
   try {
-    const next = source.read()
-    return { mistakes: [], losses: lossesIn(current, next), changes: catalogDiff(current, next) }
+    const next = catalogSource.read()
+    return {
+      mistakes: [],
+      needs_restart: needRestart().map(pendingView),
+      losses: lossesIn(current, next),
+      changes: catalogDiff(current, next),
+    }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return { mistakes: error.mistakes, losses: [], changes: [] }
+    return { mistakes: error.mistakes, needs_restart: [], losses: [], changes: [] }
   }
 }

@@ -59,7 +59,9 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
       if (!isAllowed) {
         throw new ApiError(
           'invalid_api_key',
-          token === undefined ? 'The link has been used or has expired.' : 'The operator token is wrong.',
+          token === undefined
+            ? 'This link has been used or has expired. Run weir console for a new one, or sign in with the token.'
+            : 'The operator token is wrong.',
         )
       }
       const opened = sessions.open('operator', 'operator')

@@ -3,6 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import type { Reloads } from '../../ports/changes.ts'
 import { unreachedSchema } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
+import { needsRestartSchema, pendingView } from './needs-restart.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export interface ReloadParts {
@@ -41,15 +42,22 @@ export function reloadRoutes({ reloads }: ReloadParts): readonly OperatorRoute[]
         ),
       }),
       response: jsonResponse(
-        Type.Object({ reloaded: Type.Literal(true), models: Type.Integer(), unreached: unreachedSchema }),
-        { reloaded: true, models: 7, unreached: [] },
+        Type.Object({
+          reloaded: Type.Literal(true),
+          models: Type.Integer(),
+          unreached: unreachedSchema,
+          needs_restart: needsRestartSchema,
+        }),
+        { reloaded: true, models: 7, unreached: [], needs_restart: [] },
       ),
       errors: ['invalid_value'],
       async answer({ exchange, query }) {
-        const taken = await reloads.catalog({ force: query.force === 'true' }).catch((error: Error) => {
-          throw new ApiError('invalid_value', error.message)
-        })
-        exchange.sendJson(JSON.stringify({ reloaded: true, ...taken }))
+        const { needsRestart, ...taken } = await reloads
+          .catalog({ force: query.force === 'true' })
+          .catch((error: Error) => {
+            throw new ApiError('invalid_value', error.message)
+          })
+        exchange.sendJson(JSON.stringify({ reloaded: true, ...taken, needs_restart: needsRestart.map(pendingView) }))
       },
     }),
   ]

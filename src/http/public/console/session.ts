@@ -127,7 +127,7 @@ function refusal(isKey: boolean): ApiError {
     'invalid_api_key',
     isKey
       ? 'The API key is not valid. It may be mistyped, revoked, or expired.'
-      : 'The link has been used or has expired. Ask for a new one, or sign in with an API key.',
+      : 'This link has been used or has expired. The operator makes a new one with weir console --workspace NAME; or sign in with an API key.',
   )
 }
 
