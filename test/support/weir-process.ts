@@ -9,6 +9,9 @@ import { openSettledStore } from '../../src/settled-books.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { eventually } from './waiting.ts'
 
+/** A start or an end that takes a second takes a minute and more beside busy programs. Only what hangs takes longer than this. */
+export const BUSY_MACHINE_MS = 240_000
+
 /** `weir serve` in a process of its own, on a data directory that outlives it: to be stopped, killed and started again. */
 export interface WeirProcess {
   /** Of the process that runs now. */
@@ -76,7 +79,7 @@ async function processIn(
     })
     child = started
     log = stderr
-    await eventually('the service runs', () => hasEnded || stdout().endsWith('\n'), 30_000)
+    await eventually('the service runs', () => hasEnded || stdout().endsWith('\n'), BUSY_MACHINE_MS)
     if (hasEnded) throw new Error(`weir serve ended at once: ${stderr()}`)
     const note = startNote(stdout())
     base = note.api
