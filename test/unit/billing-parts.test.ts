@@ -21,7 +21,7 @@ describe('how long requests took', () => {
     assert.deepEqual(percentiles(upTo(100)), { p50: 51, p95: 96 })
   })
 
-  it('is told by time, the earliest first, with what failed and what was measured', () => {
+  it('is given by time, the earliest first, with what failed and what was measured', () => {
     const request = (settledAt: number, changes: Partial<SampledRequest> = {}): SampledRequest => ({
       ...sampleRow('a', { settledAt, queueWaitMs: 1, firstTokenMs: null, durationMs: 3 }),
       ...changes,

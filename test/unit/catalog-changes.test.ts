@@ -84,13 +84,13 @@ describe('warnings about a catalog', () => {
         categories: ['embedding'],
         pricing: { input_per_million: '1', output_per_million: '2', per_image: '0' },
         dedicated: [{ workspace: 'acme' }, { workspace: 'known' }],
-        visible_to: ['nobody', 'known'],
+        visible_to: ['absent', 'known'],
       }),
     )
     assert.deepEqual(catalogWarnings(wrong, ['known']), [
       'a/b: output_per_million is never charged for embedding; give input_per_million or cached_input_per_million',
       'a/b: capacity is reserved for "acme", but there is no such workspace',
-      'a/b: visible_to names "nobody", but there is no such workspace',
+      'a/b: visible_to names "absent", but there is no such workspace',
     ])
   })
 })
