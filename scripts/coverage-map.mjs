@@ -15,11 +15,15 @@ const TEST_MS_MAX = 600_000
 export const hashOf = (text) => createHash('sha256').update(text).digest('hex').slice(0, 16)
 const hashOfFile = (file) => hashOf(readFileSync(join(root, file)))
 
-/** Measures the test files that have changed since the map was made, several at a time. */
+/** Measures the test files that are new, have changed, or failed, several at a time. */
 export async function updateMap(folder, { jobs, progress }) {
   mkdirSync(join(folder, 'tests'), { recursive: true })
   mkdirSync(join(folder, 'sources'), { recursive: true })
-  const stale = testFilesOfNpmTest().filter((test) => recordOf(folder, test)?.hash !== hashOfFile(test))
+  const stale = testFilesOfNpmTest().filter((test) => {
+    const record = recordOf(folder, test)
+    // A test that failed may have done so because the machine was busy.
+    return record?.hash !== hashOfFile(test) || record.failure !== undefined
+  })
   if (stale.length === 0) return
   // The quick ones first: a part of the map is of use too.
   stale.sort((a, b) => Number(isUnit(b)) - Number(isUnit(a)))

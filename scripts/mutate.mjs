@@ -21,7 +21,7 @@ place. A mutant is killed when a test fails. Mutants that the type checker refus
   --seed N             chooses another sample (default: 1)
   --jobs N             tests at the same time, each in a copy of its own (default: the number of cores)
   --test-seconds N     for each mutant, leave out tests beyond this sum of their usual seconds (default: 120)
-  --minutes N          start no mutant after this time
+  --minutes N          start no mutant after this time; 0 only reports what is known
   --only ID …          only these mutants
   --list               show the mutants and how many tests reach them, and run nothing
   --map                only measure which tests reach what
@@ -215,7 +215,10 @@ async function tryAll(mutants) {
         done += 1
         continue
       }
-      if (Date.now() > endOfStarts) continue
+      if (Date.now() > endOfStarts) {
+        if (known) outcomes.push({ ...mutant, ...known })
+        continue
+      }
       copy ??= copyOfTree()
       const outcome = await tryMutant(copy, mutant, tests, clean)
       const tried = { ...known?.tried, ...outcome.tried }

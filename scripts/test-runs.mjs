@@ -1,6 +1,6 @@
 // Which tests there are, and runs of them in copies of the working tree. What plant-faults.mjs and mutate.mjs share.
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root, runtime } from './bootstrap.mjs'
@@ -119,11 +119,25 @@ export function firstFailure({ tree, temporary }, tests, { msMax, environment = 
     child.on('close', (code) => {
       clearTimeout(timer)
       running.delete(end)
+      endStragglers(temporaryHere)
       removeQuietly(temporaryHere)
       stop(code === 0 ? undefined : `exit code ${code} in ${tests.join(', ')}`)
       resolve(failure)
     })
   })
+}
+
+/** Ends what a test that was killed has left in a session of its own, such as a terminal. It has the test's folder. */
+function endStragglers(temporary) {
+  if (process.platform !== 'linux') return
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+      if (variables.includes(`TMPDIR=${temporary}`)) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It has ended, or belongs to another user.
+    }
+  }
 }
 
 /** True if the tests ran past their limit instead of failing. */

@@ -7,6 +7,7 @@ import { lossesIn } from '../../src/catalog/lost-prices.ts'
 import { catalogWarnings } from '../../src/catalog/warnings.ts'
 import type { Model } from '../../src/core/catalog.ts'
 import type { LaneSettingsSnapshot, OperatorLimits } from '../../src/ports/lane-settings.ts'
+import { turn } from './hand-clock.ts'
 
 const catalog = (...entries: object[]): readonly Model[] =>
   parseCatalog(JSON.stringify({ models: entries }), 'weir.yaml', () => 'secret')
@@ -83,13 +84,13 @@ describe('warnings about a catalog', () => {
         categories: ['embedding'],
         pricing: { input_per_million: '1', output_per_million: '2', per_image: '0' },
         dedicated: [{ workspace: 'acme' }, { workspace: 'known' }],
-        visible_to: ['nobody', 'known'],
+        visible_to: ['absent', 'known'],
       }),
     )
     assert.deepEqual(catalogWarnings(wrong, ['known']), [
       'a/b: output_per_million is never charged for embedding; give input_per_million or cached_input_per_million',
       'a/b: capacity is reserved for "acme", but there is no such workspace',
-      'a/b: visible_to names "nobody", but there is no such workspace',
+      'a/b: visible_to names "absent", but there is no such workspace',
     ])
   })
 })
@@ -103,15 +104,23 @@ describe('limits that an operator sets', () => {
     const done: string[] = []
     const store = {
       laneSettings: async (): Promise<LaneSettingsSnapshot> => ({ limits, drained }),
-      setLaneLimits: async (set: OperatorLimits) => void (limits = [set]),
-      clearLaneLimits: async (lane: string) => {
+      async setLaneLimits(set: OperatorLimits) {
+        await turn()
+        limits = [set]
+      },
+      async clearLaneLimits(lane: string) {
+        await turn()
         done.push(`cleared ${lane}`)
         limits = limits.filter((it) => it.lane !== lane)
       },
-      setDrained: async (url: string, isDrained: boolean) => void (drained = isDrained ? [url] : []),
+      async setDrained(url: string, isDrained: boolean) {
+        await turn()
+        drained = isDrained ? [url] : []
+      },
     }
     const settings = await openLaneSettings(store, {
       announce: async (change) => {
+        await turn()
         done.push(`announced ${change}`)
         await settings.reload()
         return []
