@@ -1,6 +1,6 @@
 import { signal, type ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { attempts, isReachable } from './client.ts'
+import { attempts, isReachable, isSignedOut, send } from './client.ts'
 
 /** Changes every ten seconds while samples come: a page that shows more than they have then looks again. */
 export const lookAgain = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
@@ -17,20 +17,26 @@ export interface Live<Sample> {
 const KEPT = 300
 const LOOK_MS = 10_000
 const STALE_MS = 7000
+const RETRY_MS = 3000
+
+/** What a tab asks of the others: the samples that they have. */
+const ASK = 'samples?'
 
 /**
- * One stream for the whole page, open as long as anything on it looks. The browser reconnects by itself and says what it saw
- * last, so nothing is missed.
+ * One stream for all tabs of a browser, open as long as anything that is visible follows it: a browser has only six
+ * connections to a service, and a stream keeps one for itself. The tab that holds a lock has the stream and passes the
+ * samples on; when it is hidden or closed, the next tab gets the lock. Tabs with another `scope` do not share.
  */
 export function liveStream<Sample extends { readonly at: number }>(
   address: string,
+  scope: () => string = () => '',
 ): {
   readonly state: ReadonlySignal<Live<Sample>>
   readonly use: () => Live<Sample>
 } {
   const state = signal<Live<Sample>>({ samples: [], isStale: false })
   let users = 0
-  let source: EventSource | undefined
+  let leave: (() => void) | undefined
   let stale: ReturnType<typeof setTimeout> | undefined
 
   function isLate(): void {
@@ -38,41 +44,99 @@ export function liveStream<Sample extends { readonly at: number }>(
     stale = setTimeout(() => (state.value = { ...state.value, isStale: true }), STALE_MS)
   }
 
-  function open(): void {
-    source = new EventSource(address)
-    source.addEventListener('sample', (event) => {
-      const sample = JSON.parse((event as MessageEvent<string>).data) as Sample
-      state.value = { samples: [...state.value.samples, sample].slice(-KEPT), isStale: false }
-      if (!isReachable.value) attempts.value++
-      isReachable.value = true
-      isLate()
-    })
-    source.addEventListener('error', () => {
-      // The browser gives up after an error status, such as one of a proxy.
-      if (source?.readyState === EventSource.CLOSED) {
-        source = undefined
-        setTimeout(() => users > 0 && !source && open(), 3000)
-      }
-    })
+  /** A stream begins with samples that the page may have already, because another tab had it before. */
+  function take(arrived: readonly Sample[]): void {
+    const last = state.value.samples.at(-1)?.at ?? 0
+    const newer = arrived.filter(({ at }) => at > last)
+    state.value = { samples: [...state.value.samples, ...newer].slice(-KEPT), isStale: false }
+    if (!isReachable.value) attempts.value++
+    isReachable.value = true
     isLate()
   }
 
-  function close(): void {
-    clearTimeout(stale)
-    source?.close()
-    source = undefined
+  /** Returns a function that ends it. */
+  function join(): () => void {
+    const left = new AbortController()
+    const name = `${address} ${scope()}`
+    const others = new BroadcastChannel(name)
+    let hasStream = false
+    others.addEventListener('message', ({ data }: MessageEvent<readonly Sample[] | typeof ASK>) => {
+      if (data !== ASK) take(data)
+      else if (hasStream && !state.value.isStale) others.postMessage(state.value.samples)
+    })
+    others.postMessage(ASK)
+    const lead = (): Promise<void> => {
+      hasStream = true
+      return follow(address, left.signal, (data) => {
+        const samples = [JSON.parse(data) as Sample]
+        take(samples)
+        others.postMessage(samples)
+      })
+    }
+    // Browsers have locks for pages over TLS or from this machine. Elsewhere each visible tab has a stream of its own.
+    const locks = navigator.locks as LockManager | undefined
+    if (locks) locks.request(name, { signal: left.signal }, lead).catch(() => {})
+    else void lead()
+    isLate()
+    return () => {
+      left.abort()
+      others.close()
+      clearTimeout(stale)
+    }
   }
 
+  function update(): void {
+    const isWanted = users > 0 && document.visibilityState === 'visible' && !isSignedOut.value
+    if (isWanted) leave ??= join()
+    else {
+      leave?.()
+      leave = undefined
+    }
+  }
+
+  document.addEventListener('visibilitychange', update)
+  isSignedOut.subscribe(update)
   return {
     state,
     use() {
       useEffect(() => {
-        if (users++ === 0) open()
+        users++
+        update()
         return () => {
-          if (--users === 0) close()
+          users--
+          update()
         }
       }, [])
       return state.value
     },
   }
+}
+
+/** Follows a stream until `left`. The browser reconnects by itself and says what it saw last, so nothing is missed. */
+function follow(address: string, left: AbortSignal, take: (data: string) => void): Promise<void> {
+  return new Promise((resolve) => {
+    let source: EventSource | undefined
+    let retry: ReturnType<typeof setTimeout> | undefined
+
+    function open(): void {
+      source = new EventSource(address)
+      source.addEventListener('sample', ({ data }: MessageEvent<string>) => take(data))
+      source.addEventListener('error', () => {
+        if (source?.readyState === EventSource.CLOSED) void ask()
+      })
+    }
+
+    /** The browser gives up after an error status and does not say which. If the session has ended, the page finds out. */
+    async function ask(): Promise<void> {
+      await send('/console/api/session', { method: 'GET', signal: left }).catch(() => {})
+      if (!left.aborted) retry = setTimeout(open, RETRY_MS)
+    }
+
+    left.addEventListener('abort', () => {
+      clearTimeout(retry)
+      source?.close()
+      resolve()
+    })
+    open()
+  })
 }
