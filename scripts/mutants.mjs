@@ -342,6 +342,8 @@ function mutateCall(node, { replace, add, textOf, sourceFile }) {
   const name = node.expression.kind === SyntaxKind.PropertyAccessExpression ? node.expression.name : node.expression
   const other = name.kind === SyntaxKind.Identifier ? METHODS[textOf(name)] : undefined
   if (other) replace('method', name, other)
+  // The order makes no difference to these.
+  if (/^Math\.(min|max)$/.test(textOf(node.expression))) return
   const list = node.arguments ?? []
   for (const [index, argument] of list.entries()) {
     const next = list[index + 1]
