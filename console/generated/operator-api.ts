@@ -694,6 +694,7 @@ export interface Operations {
           message: string
         } | null
       }[]
+      drained_without_engine: readonly string[]
     }
   }
   drainEngine: {
@@ -732,9 +733,10 @@ export interface Operations {
       lane: string
       limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
       hours: number
-      tokens_per_second: number
+      tokens_per_second?: number
     }
     answer: {
+      engine: { tokens_per_second: number; prefill_tokens_per_second: number; source: 'recorded' | 'asked' | 'assumed' }
       current: {
         limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }
         requests: number

@@ -13,6 +13,8 @@ export interface LaneSettings {
   /** The models of the file with the limits in force. */
   applied(models: readonly Model[]): readonly Model[]
   readonly drained: DrainedAddresses
+  /** All of them, also those that no engine has any more. */
+  drainedUrls(): readonly string[]
   setLimits(deployment: Deployment, limits: LaneLimits): Promise<void>
   /** Returns the lane to the limits in the file. */
   clearLimits(lane: string): Promise<void>
@@ -51,6 +53,7 @@ export async function openLaneSettings(store: LaneSettingsStore, changes: Change
         dedicated: model.dedicated.map(withLimits),
       })),
     drained: { has: (url) => drained.has(url) },
+    drainedUrls: () => [...drained],
     async setLimits({ lane, limits: inForce, limitsInFile = inForce }, limits) {
       if (areSame(limits, limitsInFile)) await store.clearLaneLimits(lane)
       else await store.setLaneLimits({ lane, limits, limitsInFile })

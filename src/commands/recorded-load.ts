@@ -56,7 +56,9 @@ async function readArrivals(store: Store, lane: string, from: number, to: number
   const arrivals: Arrival[] = []
   for (;;) {
     const page = await store.arrivals({ lane, from, to, limit: rowsPerPage, offset: arrivals.length })
-    for (const { arrivedAt, ...sizes } of page) arrivals.push({ atMs: arrivedAt - from, ...sizes })
+    for (const { arrivedAt, inputTokens, maxTokens, outputTokens } of page) {
+      arrivals.push({ atMs: arrivedAt - from, inputTokens, maxTokens, outputTokens })
+    }
     if (page.length < rowsPerPage) return arrivals
     if (arrivals.length > requestsMax)
       throw new UsageError(`choose a shorter period: this one has more than ${requestsMax} requests`)

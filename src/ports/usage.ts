@@ -74,4 +74,6 @@ export interface RecordedArrival {
   readonly inputTokens: number
   readonly maxTokens: number
   readonly outputTokens: number
+  readonly durationMs: number
+  readonly firstTokenMs: number | null
 }

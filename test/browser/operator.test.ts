@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { assertAccessible, openPage } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage } from '../support/console-stage.ts'
+import { openStore } from '../../src/store/open.ts'
 import { addPastUsage } from '../support/past-usage.ts'
 import { modelEntry } from '../support/weir.ts'
 
@@ -62,6 +63,10 @@ describe('the console of the operator', () => {
     await page.getByRole('link', { name: 'meta/test-8b' }).click()
     await page.getByRole('button', { name: 'Simulate' }).click()
     await page.getByRole('columnheader', { name: 'Your limits' }).waitFor()
+    await page.getByText('The engine writes 50 tokens a second, which is a guess').waitFor()
+    await page.getByLabel('Engine, tokens/s').fill('70')
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByText('The engine writes 70 tokens a second, as you asked.').waitFor()
     await assertAccessible(page)
   })
 
@@ -103,6 +108,19 @@ describe('the console of the operator', () => {
     await row.getByRole('button', { name: `Undrain ${stage.engine.url}` }).click()
     await row.getByText('Up').waitFor()
     assert.equal((await stage.weir.chat({})).status, 200)
+  })
+
+  it('forgets a drained address that is no longer in the catalog', async () => {
+    const store = await openStore({ dataDir: stage.weir.dataDir, exclusive: false })
+    await store.setDrained('http://10.0.0.9/v1', true)
+    await store.close()
+    await stage.weir.admin('POST', '/admin/v1/engines/drain', { url: stage.engine.url })
+    await stage.weir.admin('POST', '/admin/v1/engines/undrain', { url: stage.engine.url })
+    await go('/engines')
+    await page.getByRole('region', { name: 'Drained, and no longer in the catalog' }).waitFor()
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Forget http://10.0.0.9/v1' }).click()
+    await page.getByText('http://10.0.0.9/v1').waitFor({ state: 'detached' })
   })
 
   it('shows the replicas', async () => {

@@ -1022,6 +1022,8 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
             queueWaitMs: index,
             inputTokens: index,
             outputTokens: index * 2,
+            durationMs: 40,
+            firstTokenMs: index === 0 ? null : 5,
           }),
         )
         const others = { workspaceId, lane: 'lane/a', startedAt: at + 5 }
@@ -1046,6 +1048,8 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
             inputTokens: index,
             maxTokens: 10,
             outputTokens: index * 2,
+            durationMs: 40,
+            firstTokenMs: index === 0 ? null : 5,
           })),
         )
         const newest = await other.newestArrivals({ ...asked, limit: 2 })

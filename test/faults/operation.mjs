@@ -274,6 +274,27 @@ export default [
     tests: ['http/not-downloaded'],
   },
   {
+    name: 'simulated-speed-from-the-slowest',
+    file: 'src/core/admission/recorded-speed.ts',
+    find: 'const ALONE = 0.9',
+    replace: 'const ALONE = 0',
+    tests: ['unit/recorded-speed'],
+  },
+  {
+    name: 'simulated-speed-not-from-the-ledger',
+    file: 'src/http/admin/queues.ts',
+    find: 'asked ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND',
+    replace: 'asked ?? ASSUMED_TOKENS_PER_SECOND',
+    tests: ['http/admin-openapi', 'http/lane-settings'],
+  },
+  {
+    name: 'drained-address-without-an-engine-stays',
+    file: 'src/http/admin/engines.ts',
+    find: 'if (sharing.length === 0 && !lanes.drained.has(url)) {',
+    replace: 'if (sharing.length === 0) {',
+    tests: ['http/lane-settings'],
+  },
+  {
     name: 'no-waiting-for-a-download',
     file: 'src/embedded/service/local-models.ts',
     find: ' || underway.has(slug)',

@@ -140,7 +140,6 @@ const everyAsk = (): readonly Ask[] => [
       lane: 'meta/test-8b',
       limits: { token_budget: 1000, max_concurrent_requests: 1, max_queue_depth: 1, max_wait_ms: 1000 },
       hours: 1,
-      tokens_per_second: 50,
     },
   },
   {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
 import { startService } from '../../src/compose.ts'
+import { openStore } from '../../src/store/open.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry, OPERATOR_TOKEN, startWeir, type TestWeir } from '../support/weir.ts'
@@ -111,6 +113,32 @@ describe('limits that an operator sets', () => {
   })
 })
 
+describe('other limits, tried on recorded requests', () => {
+  it('run on an engine as fast as its recorded answers, unless another speed is asked for', async (t) => {
+    const { weir } = await stage(t)
+    interface Simulated {
+      readonly engine: { readonly tokens_per_second: number; readonly source: string }
+      readonly proposed: { readonly answer_ms: { readonly p50: number } | null }
+    }
+    const simulated = (more: object = {}): Promise<Simulated> =>
+      json(weir.admin('POST', '/admin/v1/queues/simulate', { lane: 'meta/test-8b', limits: inFile, hours: 1, ...more }))
+    assert.equal((await simulated()).engine.source, 'assumed')
+    const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+    const [workspace] = await store.workspaces()
+    const startedAt = Date.now() - 600_000
+    const row = { workspaceId: workspace?.id ?? '', lane: 'meta/test-8b', startedAt, settledAt: startedAt + 5100 }
+    // A thousand tokens in five seconds, after a tenth of a second.
+    const spoken = { inputTokens: 100, outputTokens: 1000, maxTokens: 1000, firstTokenMs: 100, durationMs: 5100 }
+    await store.addRows([sampleRow('spoken', { ...row, ...spoken })])
+    await store.close()
+    const { engine, proposed } = await simulated()
+    assert.deepEqual([engine.tokens_per_second, engine.source], [200, 'recorded'])
+    assert.equal(proposed.answer_ms?.p50, 5100)
+    const asked = await simulated({ tokens_per_second: 1000 })
+    assert.deepEqual([asked.engine.source, asked.proposed.answer_ms?.p50], ['asked', 1100])
+  })
+})
+
 describe('an address that an operator drains', () => {
   interface Drained {
     readonly drained: boolean
@@ -153,6 +181,27 @@ describe('an address that an operator drains', () => {
       log.data.map(({ action }) => action).filter((action) => action.endsWith('Engine')),
       ['undrainEngine', 'drainEngine', 'drainEngine'],
     )
+  })
+
+  it('can be forgotten when no engine has it any more', async (t) => {
+    const { weir, engines } = await stage(t)
+    const [engine] = engines
+    const gone = 'http://127.0.0.1:1/v1'
+    const left = async (): Promise<readonly string[]> => {
+      const engines = weir.admin('GET', '/admin/v1/engines')
+      return (await json<{ drained_without_engine: readonly string[] }>(engines)).drained_without_engine
+    }
+    weir.writeConfig({ models: [modelEntry([engine?.url ?? '', gone])] })
+    assert.equal((await weir.reload()).status, 200)
+    assert.equal((await weir.admin('POST', '/admin/v1/engines/drain', { url: gone })).status, 200)
+    assert.deepEqual(await left(), [])
+    weir.writeConfig({ models: [modelEntry([engine?.url ?? ''])] })
+    await weir.reload()
+    assert.deepEqual(await left(), [gone])
+    const forgotten = await json<Drained>(weir.admin('POST', '/admin/v1/engines/undrain', { url: gone }))
+    assert.deepEqual(forgotten, { url: gone, drained: false, in_flight: 0 })
+    assert.deepEqual(await left(), [])
+    assert.equal((await weir.admin('POST', '/admin/v1/engines/undrain', { url: gone })).status, 404)
   })
 
   it('must be an address of an engine', async (t) => {

@@ -23,6 +23,17 @@ export function EnginesPage() {
         about="One for each deployment. Failures are counted since the service started. A drained address gets no new calls."
       />
       <Problem of={undraining} />
+      {loaded.state === 'ready' && loaded.data.drained_without_engine.length > 0 ? (
+        <LeftDrained
+          urls={loaded.data.drained_without_engine}
+          forget={(url) =>
+            void undraining.run(async () => {
+              await api('undrainEngine', { body: { url } })
+              loaded.reload()
+            })
+          }
+        />
+      ) : null}
       <Ready of={loaded}>
         {({ data }) =>
           data.length === 0 ? (
@@ -77,6 +88,23 @@ export function EnginesPage() {
         <DrainDialog {...draining} close={() => setDraining(undefined)} drained={loaded.reload} />
       )}
     </>
+  )
+}
+
+function LeftDrained({ urls, forget }: { urls: readonly string[]; forget: (url: string) => void }) {
+  return (
+    <section class="panel stack" aria-labelledby="left">
+      <h2 id="left">Drained, and no longer in the catalog</h2>
+      <p class="soft">If the catalog names such an address again, it is still drained, unless you forget it.</p>
+      {urls.map((url) => (
+        <div key={url} class="address">
+          <code class="small">{url}</code>
+          <button type="button" class="plain small" aria-label={`Forget ${url}`} onClick={() => forget(url)}>
+            Forget
+          </button>
+        </div>
+      ))}
+    </section>
   )
 }
 

@@ -149,14 +149,14 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
   const [limits, setLimits] = useState(() => limitsWith((name) => String(lane.limits[name])))
   const action = useAction()
   const [hours, setHours] = useState('6')
-  const [speed, setSpeed] = useState('50')
+  const [speed, setSpeed] = useState('')
   const [result, setResult] = useState<Answer<'simulateLimits'>>()
   const [isSet, setIsSet] = useState(false)
   async function simulate(): Promise<void> {
     setIsSet(false)
     const tried = limitsWith((name) => Number(limits[name]))
-    const body = { lane: lane.lane, limits: tried, hours: Number(hours), tokens_per_second: Number(speed) }
-    setResult(await api('simulateLimits', { body }))
+    const asked = speed === '' ? {} : { tokens_per_second: Number(speed) }
+    setResult(await api('simulateLimits', { body: { lane: lane.lane, limits: tried, hours: Number(hours), ...asked } }))
   }
   async function apply(tried: Lane['limits']): Promise<void> {
     await api('setLaneLimits', { path: { lane: lane.lane }, body: tried })
@@ -200,7 +200,7 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
               name="tokens_per_second"
               type="number"
               min={1}
-              required
+              placeholder="as recorded"
               value={speed}
               onInput={(event) => setSpeed(event.currentTarget.value)}
             />
@@ -234,7 +234,13 @@ function TryLimits({ lane, changed }: { lane: Lane; changed: () => void }) {
 
 type Run = Answer<'simulateLimits'>['current']
 
-function Comparison({ of: { current, proposed } }: { of: Answer<'simulateLimits'> }) {
+const sources = {
+  recorded: 'as its answers in this time show',
+  asked: 'as you asked',
+  assumed: 'which is a guess: no answer in this time was long enough to measure',
+} as const
+
+function Comparison({ of: { engine, current, proposed } }: { of: Answer<'simulateLimits'> }) {
   if (current.requests === 0) return <Empty title="No requests arrived in this time" />
   const rows: readonly (readonly [string, (run: Run) => string])[] = [
     ['Requests', (run) => count(run.requests)],
@@ -250,6 +256,9 @@ function Comparison({ of: { current, proposed } }: { of: Answer<'simulateLimits'
   const yaml = ['limits:', ...limitNames.map((name) => `  ${name}: ${proposed.limits[name]}`)].join('\n')
   return (
     <>
+      <p class="soft">
+        The engine writes {count(engine.tokens_per_second)} tokens a second, {sources[engine.source]}.
+      </p>
       <Table
         caption="With the limits in force, and with yours"
         rows={rows}

@@ -107,7 +107,15 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       id: 'listEngines',
       summary: 'List engines',
       description: 'The engine of every deployment: where it is, whether it answers, and its failed calls.',
-      response: jsonResponse(listSchema(engineSchema), { object: 'list', data: [engineExample] }),
+      response: jsonResponse(
+        Type.Object({
+          ...listSchema(engineSchema).properties,
+          drained_without_engine: Type.Array(Type.String(), {
+            description: 'Drained addresses that no engine has any more. Undrain one to forget it.',
+          }),
+        }),
+        { object: 'list', data: [engineExample], drained_without_engine: [] },
+      ),
       errors: [],
       answer({ exchange }) {
         const byLane = Map.groupBy(engines(), ({ lane }) => lane)
@@ -124,7 +132,9 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
               ),
             ),
           )
-        exchange.sendJson(JSON.stringify({ object: 'list', data }))
+        const known = new Set(engines().map(({ url }) => url))
+        const forgotten = lanes.drainedUrls().filter((url) => !known.has(url))
+        exchange.sendJson(JSON.stringify({ object: 'list', data, drained_without_engine: forgotten }))
       },
     }),
     operatorRoute({
@@ -150,16 +160,18 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       path: '/admin/v1/engines/undrain',
       id: 'undrainEngine',
       summary: 'Undrain an address',
-      description: 'The address gets calls again.',
+      description:
+        'The address gets calls again. An address that no engine has any more is forgotten, so that it is not drained if the catalog names it again.',
       body: addressSchema,
       example: { url: urlExample },
       response: jsonResponse(drainedSchema, { url: urlExample, drained: false, in_flight: 0 }),
       errors: ['not_found'],
       state: ({ body: { url } }) => drainedView(url),
       async answer({ exchange, body: { url } }) {
-        drainedView(url)
+        const before = drainedView(url)
         await lanes.undrain(url)
-        exchange.sendJson(JSON.stringify(drainedView(url)))
+        const after = { ...before, drained: lanes.drained.has(url) }
+        exchange.sendJson(JSON.stringify(after))
       },
     }),
   ]
@@ -189,10 +201,10 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
     }
   }
 
-  /** Throws if no engine has this address. Several deployments may share it. */
+  /** Throws if no engine has this address and it is not drained. Several deployments may share it. */
   function drainedView(url: string): object {
     const sharing = engines().filter((it) => it.url === url && url !== 'embedded')
-    if (sharing.length === 0) {
+    if (sharing.length === 0 && !lanes.drained.has(url)) {
       const message = `No engine has the address "${url.slice(0, 200)}". GET /admin/v1/engines lists them; embedded engines cannot be drained.`
       throw new ApiError('not_found', message, { param: 'url' })
     }

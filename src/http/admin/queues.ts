@@ -2,6 +2,7 @@ import { Type, type Static } from '../../core/json/schema.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { laneLimitsSchema } from '../../catalog/file.ts'
 import type { LaneLimits } from '../../core/admission/lane.ts'
+import { recordedSpeed } from '../../core/admission/recorded-speed.ts'
 import { simulateQueue, type QueueReport, type Spread } from '../../core/admission/queue-simulation.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { LiveFeed, Sample } from '../../ports/live.ts'
@@ -74,6 +75,23 @@ const runExample = {
   answer_ms: { p50: 1200, p95: 3900, max: 9100 },
 }
 
+const engineSchema = Type.Object(
+  {
+    tokens_per_second: Type.Integer({ description: 'Of a stream that is alone.' }),
+    prefill_tokens_per_second: Type.Integer({ description: 'How fast it reads its input.' }),
+    source: Type.Enum(['recorded', 'asked', 'assumed'], {
+      description:
+        'recorded: from the answers of the lane in this time. asked: from the request. assumed: no answer was long enough to tell.',
+    }),
+  },
+  { description: 'The engine that was simulated.' },
+)
+
+/** Of an engine of which nothing is known. */
+const ASSUMED_TOKENS_PER_SECOND = 50
+/** Engines read their input many times faster than they write. */
+const PREFILL_FACTOR = 40
+
 const HOUR_MS = 3_600_000
 /** So many requests are simulated in a few milliseconds, which nobody else notices. */
 const SIMULATED_MAX = 5000
@@ -82,7 +100,13 @@ const simulationBody = Type.Object({
   lane: Type.String({ minLength: 1, maxLength: 300, description: 'A lane, as listed.' }),
   limits: laneLimitsSchema,
   hours: Type.Integer({ minimum: 1, maximum: 168, description: 'How far back: 1 to 168 hours.' }),
-  tokens_per_second: Type.Integer({ minimum: 1, maximum: 100_000, description: 'Of a stream that is alone.' }),
+  tokens_per_second: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100_000,
+      description: 'Of a stream that is alone. Without it: what the recorded answers of the lane show.',
+    }),
+  ),
 })
 
 export function queueRoutes({ catalog, live, store, clock }: QueuesParts): readonly OperatorRoute[] {
@@ -109,8 +133,9 @@ export function queueRoutes({ catalog, live, store, clock }: QueuesParts): reado
       description:
         'Runs the queue on the requests that arrived in the last hours, at most the newest 5,000, once with the limits in force and once with others. Nothing is changed. Requests that were refused left no record, so they are missing.',
       body: simulationBody,
-      example: { lane: sampleExample.lanes[0]?.lane ?? '', limits: limitsExample, hours: 6, tokens_per_second: 60 },
-      response: jsonResponse(Type.Object({ current: runSchema, proposed: runSchema }), {
+      example: { lane: sampleExample.lanes[0]?.lane ?? '', limits: limitsExample, hours: 6 },
+      response: jsonResponse(Type.Object({ engine: engineSchema, current: runSchema, proposed: runSchema }), {
+        engine: { tokens_per_second: 60, prefill_tokens_per_second: 2400, source: 'recorded' },
         current: runExample,
         proposed: runExample,
       }),
@@ -126,7 +151,7 @@ async function simulated(
   catalog: Catalog,
   store: ArrivalStore,
   now: number,
-  { lane, limits, hours, tokens_per_second: tokensPerSecond }: Static<typeof simulationBody>,
+  { lane, limits, hours, tokens_per_second: asked }: Static<typeof simulationBody>,
 ): Promise<object> {
   const deployment = deploymentAt(catalog, lane)
   const period = { from: now - hours * HOUR_MS, to: now }
@@ -134,10 +159,18 @@ async function simulated(
   const recorded = newest.toSorted((one, other) => one.arrivedAt - other.arrivedAt)
   const from = recorded[0]?.arrivedAt ?? now
   const arrivals = recorded.map(({ arrivedAt, ...sizes }) => ({ atMs: arrivedAt - from, ...sizes }))
-  const engine = { tokensPerSecond, prefillTokensPerSecond: tokensPerSecond * 40, slowdown: 0.02 }
+  const seen = recordedSpeed(recorded)
+  const tokensPerSecond = asked ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND
+  const prefillTokensPerSecond = seen.prefillTokensPerSecond ?? tokensPerSecond * PREFILL_FACTOR
+  const engine = { tokensPerSecond, prefillTokensPerSecond, slowdown: 0.02 }
   const run = (tried: LaneLimits): object =>
     runView(simulateQueue({ limits: tried, engine, arrivals, durationMs: Math.max(1, now - from) }))
   return {
+    engine: {
+      tokens_per_second: Math.max(1, Math.round(tokensPerSecond)),
+      prefill_tokens_per_second: Math.max(1, Math.round(prefillTokensPerSecond)),
+      source: asked !== undefined ? 'asked' : seen.tokensPerSecond === undefined ? 'assumed' : 'recorded',
+    },
     current: run(deployment.limits),
     proposed: run(limitsIn(limits)),
   }

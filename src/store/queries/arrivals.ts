@@ -3,7 +3,8 @@ import { readRows, type Database, type Row } from '../database.ts'
 import { IS_REQUEST } from './usage-sums.ts'
 
 // Nobody is admitted before arriving, so the bound on started_at is safe, and it lets the index find the rows.
-const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens FROM ledger
+const ARRIVALS = `SELECT started_at - queue_wait_ms AS arrived_at, input_tokens, max_tokens, output_tokens,
+    duration_ms, first_token_ms FROM ledger
   WHERE lane = ? AND ${IS_REQUEST} AND started_at >= ? AND started_at - queue_wait_ms >= ? AND started_at - queue_wait_ms < ?`
 
 export function arrivalQueries(database: Database): ArrivalStore {
@@ -25,5 +26,7 @@ function toArrival(row: Row): RecordedArrival {
     inputTokens: Number(row['input_tokens']),
     maxTokens: Number(row['max_tokens']),
     outputTokens: Number(row['output_tokens']),
+    durationMs: Number(row['duration_ms']),
+    firstTokenMs: row['first_token_ms'] === null ? null : Number(row['first_token_ms']),
   }
 }
