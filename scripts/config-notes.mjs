@@ -98,6 +98,10 @@ export const configNotes = {
   'models[].serverless.engine.model': ["the model's id", "The engine's name for the model."],
   'models[].serverless.engine.api_key_env': ['none', "The name of the variable that holds the engine's key."],
   'models[].serverless.engine.scores': ['by kind', "What a reranker's scores are."],
+  'models[].serverless.engine.usage': [
+    '`estimated` for `infinity`, else `reported`',
+    'Whether the token counts of the engine are billed, or an estimate, because it counts something else: see [token estimates](../guides/token-estimates.md).',
+  ],
   'models[].serverless.engine.balance': [
     '`prefix` for text models with several addresses, else `least_busy`',
     'How the addresses share the load: see [warm prefixes](../guides/warm-prefixes.md).',

@@ -109,7 +109,7 @@ export const engineNotes = {
     server: 'infinity (infinity_emb).',
     choices: noText,
     usage:
-      'Estimated, and flagged as estimated. Its `usage` counts characters ("A weir holds water." is 19) unless it was started with `lengths_via_tokenize`, and an answer does not say which.',
+      'Estimated, and flagged as estimated. Its `usage` counts characters ("A weir holds water." is 19) unless it was started with `lengths_via_tokenize`, and an answer does not say which. If it was, add `usage: reported` to the engine in the catalog.',
     abort: 'Whole answers only. The input is billed by an estimate.',
     tooLong: 'Silently truncated by the model. 422 above 122,880 characters.',
     more: [

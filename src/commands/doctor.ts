@@ -207,7 +207,7 @@ async function counts(config: Config): Promise<readonly Finding[]> {
     detail: `${lane}: the engine (${kind}) counted ${counted} input tokens where ${least} to ${most} are plausible, in ${answers} ${answers === 1 ? 'answer' : 'answers'} since the start`,
     advice:
       counted > most
-        ? 'make the engine count tokens, or choose its own kind; such answers are billed by an estimate (docs/billing.md)'
+        ? 'see whether its chat template adds a long text; if it does not count tokens, set usage: estimated for the engine (docs/billing.md); such answers are billed as counted'
         : 'see whether the engine truncates its input or leaves out what it had in its cache; such answers are billed as counted',
   }))
 }

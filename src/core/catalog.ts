@@ -30,6 +30,9 @@ export const engineKinds = [
 ] as const
 export type EngineKind = (typeof engineKinds)[number]
 
+/** infinity counts characters unless it was started with lengths_via_tokenize, and an answer does not say which. */
+export const miscountingKinds: ReadonlySet<EngineKind> = new Set(['infinity'])
+
 /** How the addresses of an engine share the calls: by what is in their caches, or by how busy they are. */
 export const balances = ['prefix', 'least_busy'] as const
 export type BalanceKind = (typeof balances)[number]
@@ -43,6 +46,8 @@ export interface EngineDescription {
   readonly apiKey: string | undefined
   /** What a reranker's scores are, when they differ from what its kind usually returns. */
   readonly scores: 'probability' | 'logit' | undefined
+  /** Whether its token counts are billed, or an estimate because it counts something else. */
+  readonly usage: 'reported' | 'estimated'
   readonly balance: BalanceKind
   /** How many tokens of prompts the cache of each address holds; undefined: what the server says, if it does. */
   readonly cacheTokens: number | undefined

@@ -48,8 +48,8 @@ function estimate(job: Job, outputTokens: number, sentShare = 1): { usage: Usage
 }
 
 /**
- * Never more than was allowed, whatever the engine reports. A count that is too high to be one of tokens is replaced by
- * the low estimate. One that is too low is billed: the engine may have read only a part.
+ * What the engine counted, as far as it is possible. A count that contradicts the text is billed too: a template may add a
+ * long system prompt, and an engine may read only a part. It is reported, in case the engine counts something else.
  */
 function allowedUsage(
   job: Job,
@@ -64,11 +64,11 @@ function allowedUsage(
     possible.outputTokens === reported.outputTokens &&
     possible.images === reported.images
   const { least, most } = job.expectedInput ?? { least: 0, most: Infinity }
-  const isTooHigh = reported.inputTokens > most
+  const isContradicted = reported.inputTokens > most || reported.inputTokens < least * sentShare
   return {
-    usage: isTooHigh ? clampUsage(estimatedUsage(job, possible.outputTokens, sentShare), job) : possible,
-    isEstimated: isEstimated || !isPossible || isTooHigh,
+    usage: possible,
+    isEstimated: isEstimated || !isPossible,
     isPastLimit: isPastLimit || !isPossible,
-    contradictedCount: isTooHigh || reported.inputTokens < least * sentShare ? reported.inputTokens : undefined,
+    contradictedCount: isContradicted ? reported.inputTokens : undefined,
   }
 }

@@ -1,8 +1,8 @@
 import type { TokenEstimate } from './token-estimate.ts'
 
 /**
- * How many input tokens an engine should count. A count outside of this is something else than tokens (characters, words),
- * or not the whole input.
+ * How many input tokens an engine should count. A count outside of this may be something else than tokens (characters,
+ * words), have more in it than the text (a long system prompt of the template), or not be the whole input.
  */
 export interface ExpectedCount {
   readonly least: number

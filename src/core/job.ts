@@ -15,9 +15,11 @@ export interface Job {
   readonly cost: number
   /** The allowed output of all choices together; 0 when the endpoint generates no text. */
   readonly maxTokens: number
-  /** The most input tokens that can be billed, however many the engine reports. */
+  /** The most input tokens that can be billed, however many the engine reports: all contexts that it can fill. */
   readonly maxInputTokens: number
-  /** Used when the engine reports no usage, or a count that cannot be one of tokens. */
+  /** The input tokens that a spend limit holds from the start. If the engine counts more, the hold is raised. */
+  readonly heldInputTokens: number
+  /** Used when the engine reports no usage. */
   readonly likelyInputTokens: number
   /** undefined when the count cannot be foreseen: images may take any number of tokens. */
   readonly expectedInput?: ExpectedCount | undefined

@@ -3,6 +3,7 @@ import { ApiError } from '../core/errors.ts'
 import type { EngineRequest } from '../core/job.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
+import { withoutCounts } from '../dialects/without-counts.ts'
 import { supportFor, type Operation, type SupportByName } from '../dialects/parameter-support.ts'
 
 /** How a deployment's engine is asked for an operation. Throws when the engine does not offer it. */
@@ -11,7 +12,9 @@ export function operationOf<Name extends keyof Dialect>(
   deployment: Deployment,
   name: Name,
 ): NonNullable<Dialect[Name]> {
-  const operation = deployment.engine && dialects[deployment.engine.kind][name]
+  const { engine } = deployment
+  const dialect = engine && dialects[engine.kind]
+  const operation = (dialect && engine.usage === 'estimated' ? withoutCounts(dialect) : dialect)?.[name]
   if (operation) return operation
   const message = `${model.id} has no engine for ${name}. The operator has to choose another one in the catalog.`
   throw new ApiError('model_not_configured', message, { param: 'model' })

@@ -2,7 +2,7 @@ import { ApiError, errorTable } from '../core/errors.ts'
 import type { RequestRow } from '../core/money/ledger.ts'
 import type { CountedUsage } from '../core/estimated-usage.ts'
 import { noUsage, rate } from '../core/money/rating.ts'
-import { clampUsage } from '../core/money/usage-bounds.ts'
+import { clampToHeld, clampUsage } from '../core/money/usage-bounds.ts'
 import type { CallEnd } from '../ports/engine.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
@@ -17,6 +17,20 @@ interface Settlement extends Ending {
   readonly firstTokenAt: number | null
   /** The ending, at no cost, if the row cannot be written in time and the caller gets nothing. */
   readonly ifLate?: Ending
+}
+
+/**
+ * What can be billed of a count, because a spend limit holds it. The hold is raised for an engine that counts more input than
+ * was expected; if the limit has no room for that, only what is held is billed.
+ */
+export async function withinHold({ job, price, hold }: AdmittedRequest, counted: CountedUsage): Promise<CountedUsage> {
+  if (counted.usage.inputTokens <= job.heldInputTokens) return counted
+  try {
+    await hold.raise(rate(counted.usage, price.rates))
+    return counted
+  } catch {
+    return { ...counted, usage: clampToHeld(counted.usage, job), isEstimated: true, isPastLimit: true }
+  }
 }
 
 /** Writes the request's only row. Rejects if that takes too long; the ledger keeps the row and writes it later. */

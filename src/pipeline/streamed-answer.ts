@@ -14,6 +14,7 @@ import {
   settleDeparture,
   settleFailure,
   usageWithoutAnswer,
+  withinHold,
 } from './settle.ts'
 
 /** An engine that has said everything should end its response. It gets this long. */
@@ -120,7 +121,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
       }
     },
     async giveToCaller() {
-      const counted = streamedUsage(job, relay, sentShare(request))
+      const counted = await withinHold(request, streamedUsage(job, relay, sentShare(request)))
       // If the engine broke off as well, it is the engine that failed.
       if (reply.isGone && (relay.isComplete() || end.kind === 'aborted')) {
         const isSilent = relay.deltaCount() === 0 && relay.reportedUsage() === undefined

@@ -5,7 +5,15 @@ import type { EngineHeaders, ParsedAnswer, WholeAnswer } from '../core/job.ts'
 import type { CallEnd, EngineReceiver } from '../ports/engine.ts'
 import { headOf, type AdmittedRequest, type AnswerPath } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
-import { completed, failureOf, settle, settleDeparture, settleFailure, usageWithoutAnswer } from './settle.ts'
+import {
+  completed,
+  failureOf,
+  settle,
+  settleDeparture,
+  settleFailure,
+  usageWithoutAnswer,
+  withinHold,
+} from './settle.ts'
 
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
@@ -73,7 +81,7 @@ export function wholeAnswer(parts: PipelineParts, request: AdmittedRequest, answ
     },
     async giveToCaller() {
       const read = await readAnswer()
-      const counted = read && wholeUsage(job, read)
+      const counted = read && (await withinHold(request, wholeUsage(job, read)))
       // If the engine spoiled the answer as well, it is the engine that failed.
       if (reply.isGone && (counted || end.kind === 'aborted')) {
         await settleDeparture(parts, request, counted ?? usageWithoutAnswer(request), firstByteAt)

@@ -12,7 +12,7 @@ export interface Spending {
 
 export interface SpendingHold {
   /**
-   * Holds at least this much from now on, because the price has risen. Rejects like `hold` if there is no room; then the
+   * Holds at least this much from now on: the price has risen, or the engine counted more than expected. Rejects like `hold` if there is no room; then the
    * hold stays as it was.
    */
   raise(most: PicoAud): Promise<void>

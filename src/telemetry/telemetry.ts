@@ -113,7 +113,10 @@ export function createTelemetry(level: string, version: string, lines: LogDestin
       const { engine, lane } = deployment
       const { least, most } = job.expectedInput ?? {}
       const line = { model: model.id, lane, kind: engine?.kind, urls: engine?.urls, counted: count, least, most }
-      log.warn(line, 'the token counts of an engine contradict the text; counts that are too high are not billed')
+      log.warn(
+        line,
+        'the token counts of an engine contradict the text, and are billed; if it does not count tokens, set usage: estimated for it',
+      )
     },
     contradictedCounts: doubtful.list,
     rowsSetAside: (count) => void (setAside += count),

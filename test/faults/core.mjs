@@ -339,8 +339,8 @@ export default [
   {
     name: 'maximum-charge-of-one-context-for-all-prompts',
     file: 'src/core/money/usage-bounds.ts',
-    find: 'contexts * contextLength)',
-    replace: 'contextLength)',
+    find: 'const maxInputTokens = contexts * contextLength',
+    replace: 'const maxInputTokens = contextLength',
     tests: ['unit/usage-bounds', 'http/spend-limit'],
   },
   {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stringify } from 'yaml'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
+import { chatStage } from '../support/chat-stage.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry } from '../support/weir.ts'
@@ -36,31 +37,94 @@ interface Answer {
   readonly usage: { readonly prompt_tokens: number }
 }
 
-describe('an engine that counts characters', () => {
-  it('is not billed by them: the row is an estimate, and the caller sees what is billed', async (t) => {
-    const { weir, post, answer } = await jsonStage(t, { model: embedder })
-    answer(({ body }) => countingCharacters(body))
-    const response = await post('/embeddings', { input: text })
-    const { usage } = (await response.json()) as Answer
-    const [row] = await weir.ledger()
-    assert.equal(row?.estimated, true)
-    assert.equal(row?.inputTokens, usage.prompt_tokens)
-    assert.ok(usage.prompt_tokens < text.length / 4, `${usage.prompt_tokens} of ${text.length} characters`)
-    const metrics = await (await weir.admin('GET', '/metrics')).text()
-    assert.match(metrics, /^weir_contradicted_counts_total\{model="meta\/test-8b"\} 1$/m)
+describe('an engine whose template adds a long system prompt', () => {
+  it('[M7] is billed as it counts, and the caller sees the same, in every form', async (t) => {
+    const { weir } = await chatStage(t, { script: { promptTokens: 5000 } })
+    const asked = { model: 'meta/test-8b', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 50 }
+    for (const [path, body] of [
+      ['/chat/completions', asked],
+      ['/chat/completions', { ...asked, stream: true, stream_options: { include_usage: true } }],
+      ['/messages', asked],
+      ['/messages', { ...asked, stream: true }],
+      ['/responses', { model: asked.model, input: 'Hi' }],
+    ] as const) {
+      const headers = { 'content-type': 'application/json' }
+      const response = await weir.call(path, { method: 'POST', headers, body: JSON.stringify(body) })
+      assert.match(await response.text(), /"(prompt|input)_tokens":5000\b/)
+    }
+    for (const row of await weir.ledger()) assert.deepEqual([row.inputTokens, row.estimated], [5000, false])
   })
 
-  it('is believed when the text is too short to judge, unless its kind is known to count characters', async (t) => {
-    for (const [kind, estimated] of [
-      ['openai', false],
-      ['infinity', true],
-    ] as const) {
-      const { weir, post, answer } = await jsonStage(t, { model: embedder, engine: { kind } })
-      answer(({ body }) => countingCharacters(body))
-      await (await post('/embeddings', { input: 'hello world' })).text()
+  it('[M7] is billed for no more than the context of the model', async (t) => {
+    const { weir } = await chatStage(t, { script: { promptTokens: 8193 } })
+    await (await weir.chat({})).text()
+    const [row] = await weir.ledger()
+    assert.deepEqual([row?.inputTokens, row?.estimated], [8192, true])
+  })
+})
+
+describe('an engine with usage: estimated', () => {
+  it('[M7] is neither billed nor cut by what it counts', async (t) => {
+    for (const isStream of [false, true]) {
+      const { weir } = await chatStage(t, {
+        engine: { usage: 'estimated' },
+        script: {
+          handle({ body }, response) {
+            const usage = { prompt_tokens: 7000, completion_tokens: 3000 }
+            const isStreamed = body['stream'] === true
+            const content = { content: 'Hello there!' }
+            const choice = { index: 0, finish_reason: 'stop', [isStreamed ? 'delta' : 'message']: content }
+            const json = JSON.stringify({ choices: [choice], usage })
+            response.writeHead(200, { 'content-type': isStreamed ? 'text/event-stream' : 'application/json' })
+            response.end(isStreamed ? `data: ${json}\n\ndata: [DONE]\n\n` : json)
+          },
+        },
+      })
+      const answer = await (await weir.chat({ max_tokens: 10, stream: isStream })).text()
+      assert.match(answer, /Hello there!/)
+      assert.match(answer, /"finish_reason":"stop"/)
       const [row] = await weir.ledger()
-      assert.deepEqual([kind, row?.estimated], [kind, estimated])
-      if (kind === 'infinity') assert.ok((row?.inputTokens ?? 0) < 11, 'not its 11 characters')
+      assert.equal(row?.estimated, true)
+      assert.ok((row?.inputTokens ?? 0) < 50 && (row?.outputTokens ?? 0) <= 10, JSON.stringify(row?.inputTokens))
+    }
+  })
+})
+
+describe('an engine that counts characters', () => {
+  it('[M7] is billed by its count, which is flagged, unless the operator or its kind says that it counts no tokens', async (t) => {
+    for (const [engine, isEstimated] of [
+      [{ kind: 'openai' }, false],
+      [{ kind: 'openai', usage: 'estimated' }, true],
+      [{ kind: 'infinity' }, true],
+      [{ kind: 'infinity', usage: 'reported' }, false],
+    ] as const) {
+      const { weir, post, answer } = await jsonStage(t, { model: embedder, engine })
+      answer(({ body }) => countingCharacters(body))
+      const response = await post('/embeddings', { input: text })
+      const { usage } = (await response.json()) as Answer
+      const [row] = await weir.ledger()
+      assert.deepEqual([row?.estimated, row?.inputTokens], [isEstimated, usage.prompt_tokens])
+      if (isEstimated) assert.ok(usage.prompt_tokens < text.length / 4, `${usage.prompt_tokens} of ${text.length}`)
+      else assert.equal(usage.prompt_tokens, text.length)
+      const metrics = await (await weir.admin('GET', '/metrics')).text()
+      assert.equal(/^weir_contradicted_counts_total\{model="meta\/test-8b"\} 1$/m.test(metrics), !isEstimated)
+    }
+  })
+
+  it('[M7] is estimated when it ranks, too', async (t) => {
+    for (const [usage, isEstimated] of [
+      ['reported', false],
+      ['estimated', true],
+    ] as const) {
+      const model = { ...embedder, categories: ['reranker'], rerank_schema: 'documents', supported_parameters: [] }
+      const { weir, post, answer } = await jsonStage(t, { model, engine: { kind: 'infinity', usage } })
+      answer(() => ({
+        results: [{ index: 0, relevance_score: 0.5 }],
+        usage: { prompt_tokens: 999, total_tokens: 999 },
+      }))
+      await (await post('/rerank', { query: 'weir', documents: ['A low wall.'] })).text()
+      const [row] = await weir.ledger()
+      assert.deepEqual([row?.estimated, row?.inputTokens === 999], [isEstimated, !isEstimated])
     }
   })
 

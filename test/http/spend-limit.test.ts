@@ -52,6 +52,29 @@ describe('a hard spend limit', () => {
     assert.equal((await weir.ledger()).length, 2, 'refused requests leave no row')
   })
 
+  it('[S1] takes a small request that the whole context would not fit, and is not exceeded if the engine counts more', async (t) => {
+    const { weir } = await chatStage(t, {
+      // One cent per input token. The limit is less than a third of the context.
+      model: { pricing: { input_per_million: '10000', output_per_million: '0' }, context_length: 100_000 },
+      script: { promptTokens: 20_000 },
+    })
+    await weir.admin('PATCH', '/admin/v1/workspaces/default', { spend_limit: '300' })
+    const statuses: number[] = []
+    for (let request = 0; request < 3; request++) statuses.push((await weir.chat({ max_tokens: 5 })).status)
+    assert.deepEqual(statuses, [200, 200, 402])
+    const rows = (await weir.ledger()).toSorted((one, other) => other.inputTokens - one.inputTokens)
+    assert.deepEqual(
+      rows.map(({ inputTokens, estimated }) => [inputTokens === 20_000, estimated]),
+      [
+        [true, false],
+        [false, true],
+      ],
+    )
+    // What was held for the second one: a token for each byte, and a chat template.
+    assert.ok(rows[1] && rows[1].inputTokens > 8000 && rows[1].inputTokens < 8300, `${rows[1]?.inputTokens}`)
+    assert.ok(rows.reduce((sum, { amount }) => sum + amount, 0n) <= 300n * 10n ** 12n)
+  })
+
   it('[S1] is not exceeded by concurrent requests, because each reserves its maximum cost', async (t) => {
     const { opened, open } = gate()
     const { weir, engine } = await chatStage(t, {
@@ -286,7 +309,7 @@ describe('the amount spent', () => {
         perAudioMinute: 60_000n,
       },
     }
-    const job = { maxInputTokens: 42, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
+    const job = { heldInputTokens: 42, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
     assert.equal(maximumCharge(job, price), 42n * 5n + 30n + 14n + 3n)
   })
 })

@@ -159,6 +159,9 @@ describe('the events of /responses', () => {
             events.slice(0, 2).map(({ type }) => type),
             ['response.created', 'response.in_progress'],
           )
+          const statuses = (done as { status: string }[]).map((item) => item.status)
+          if (reason === 'length') assert.equal(statuses.at(-1) ?? 'incomplete', 'incomplete')
+          else assert.ok(statuses.every((it) => it === 'completed'))
           for (const item of done as { type: string; name?: string; namespace?: string }[]) {
             if (item.type.endsWith('call')) assert.deepEqual([item.name, item.namespace], ['own name', 'space'])
           }

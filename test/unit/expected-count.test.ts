@@ -66,12 +66,15 @@ describe('the usage of an engine', () => {
     }
   })
 
-  it('is replaced by the low estimate when it is too high to be tokens, even beyond what is possible', () => {
-    for (const inputTokens of [1501, 1_000_000]) {
+  it('is billed as counted when it is far more than the text has, up to the contexts of the model', () => {
+    for (const inputTokens of [1501, 5000, 5001, 1_000_000]) {
       const { usage, isEstimated, isPastLimit, contradictedCount } = counted(inputTokens)
-      assert.deepEqual([usage.inputTokens, usage.cachedInputTokens, usage.outputTokens], [300, 0, 20])
-      assert.deepEqual([isEstimated, contradictedCount], [true, inputTokens])
-      assert.equal(isPastLimit, inputTokens > job.maxInputTokens)
+      const isPossible = inputTokens <= 5000
+      assert.deepEqual(
+        [usage.inputTokens, usage.cachedInputTokens, usage.outputTokens],
+        [isPossible ? inputTokens : 5000, 40, 20],
+      )
+      assert.deepEqual([isEstimated, isPastLimit, contradictedCount], [!isPossible, !isPossible, inputTokens])
     }
   })
 
@@ -102,9 +105,7 @@ describe('the usage of an engine', () => {
       deltasSinceReport: () => 0,
     } as StreamRelay
     const { usage, isEstimated, contradictedCount } = streamedUsage(job, relay, 1)
-    assert.deepEqual([usage.inputTokens, usage.outputTokens, isEstimated, contradictedCount], [300, 7, true, 4000])
-    const half = streamedUsage(job, relay, 0.5)
-    assert.equal(half.usage.inputTokens, 150, 'only half of the input was sent')
+    assert.deepEqual([usage.inputTokens, usage.outputTokens, isEstimated, contradictedCount], [4000, 7, false, 4000])
   })
 })
 

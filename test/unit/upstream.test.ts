@@ -18,6 +18,7 @@ async function stage(t: TestContext, scripts: readonly Script[]) {
       model: 'm',
       apiKey: undefined,
       scores: undefined,
+      usage: 'reported',
       balance: 'least_busy',
       cacheTokens: 500_000,
       sharePrefixes: false,

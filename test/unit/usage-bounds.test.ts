@@ -10,7 +10,13 @@ import type { AnswerHead, Job, Price } from '../../src/core/job.ts'
 import type { JsonBody } from '../../src/core/json/json-body.ts'
 import { maximumCharge } from '../../src/core/money/maximum-charge.ts'
 import { noUsage, rate, type Usage } from '../../src/core/money/rating.ts'
-import { CHAT_TEMPLATE_TOKENS, clampUsage, mostInputTokens, usageBounds } from '../../src/core/money/usage-bounds.ts'
+import {
+  CHAT_TEMPLATE_TOKENS,
+  clampToHeld,
+  clampUsage,
+  heldUsage,
+  inputBounds,
+} from '../../src/core/money/usage-bounds.ts'
 import { likelyOutputTokens } from '../../src/core/token-estimate.ts'
 import { audioJob } from '../../src/endpoints/audio/job.ts'
 import { chatJob } from '../../src/endpoints/chat/job.ts'
@@ -189,15 +195,16 @@ const anyPrice: fc.Arbitrary<Price> = fc
   )
   .map((rates) => ({ version: 1, rates }))
 
-describe('the most that a request can be billed for', () => {
-  it('is never less than what is billed, whatever the request, the prices and the counts of the engine', async () => {
+describe('what a spend limit holds for a request', () => {
+  it('is never less than what is billed without another hold, whatever the request, the prices and the counts of the engine', async () => {
     await fc.assert(
       fc.asyncProperty(anyCase, anyPrice, tokens, tokens, tokens, async (made, price, input, output, cached) => {
         const { job, reported } = await accepted(made)
         const most = maximumCharge(job, price)
         const fromEngine = (await reported(input, output)) ?? estimatedUsage(job, likelyOutputTokens(output))
         for (const usage of [fromEngine, { ...fromEngine, cachedInputTokens: cached }]) {
-          assert.ok(rate(clampUsage(usage, job), price.rates) <= most)
+          assert.ok(rate(clampToHeld(usage, job), price.rates) <= most)
+          assert.ok(clampUsage(usage, job).inputTokens <= job.maxInputTokens)
         }
       }),
       { numRuns: 3000 },
@@ -209,34 +216,39 @@ describe('the most that a request can be billed for', () => {
       fc.asyncProperty(anyCase, async (made) => {
         const { job, read } = await accepted(made)
         const honest = read.reduce((sum, it) => sum + Math.min(CONTEXT, Buffer.byteLength(it) + SPECIAL_TOKENS), 0)
-        assert.ok(usageBounds(job).inputTokens >= honest, `${usageBounds(job).inputTokens} < ${honest}`)
-        assert.ok(usageBounds(job).inputTokens >= job.likelyInputTokens)
+        assert.ok(heldUsage(job).inputTokens >= honest, `${heldUsage(job).inputTokens} < ${honest}`)
+        assert.ok(heldUsage(job).inputTokens >= job.likelyInputTokens)
+        assert.ok(job.maxInputTokens >= job.heldInputTokens)
+        assert.equal(job.maxInputTokens, CONTEXT * read.length)
       }),
       { numRuns: 3000 },
     )
   })
 
   it('keeps the counts of an engine that reports what is possible', () => {
-    const job = { maxInputTokens: 100, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
+    const job = { maxInputTokens: 100, heldInputTokens: 90, maxTokens: 10, media: { images: 2, audioMs: 3 } } as Job
     const possible: Usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 10, images: 2, audioMs: 3 }
     assert.deepEqual(clampUsage(possible, job), possible)
     assert.deepEqual(clampUsage(noUsage, job), noUsage)
     const impossible = { inputTokens: 101, cachedInputTokens: 200, outputTokens: 11, images: 3, audioMs: 4 }
     assert.deepEqual(clampUsage(impossible, job), { ...possible, cachedInputTokens: 100 })
+    assert.deepEqual(clampToHeld(impossible, job), { ...possible, inputTokens: 90, cachedInputTokens: 90 })
   })
 
   it('is a context for each text that is read, and no more than its bytes and a chat template', () => {
-    assert.equal(mostInputTokens({ bytes: 1_000_000, contexts: 36 }, 1000), 36_000)
-    assert.equal(mostInputTokens({ bytes: 100, contexts: 2 }, 1000), 612)
-    assert.equal(mostInputTokens({ bytes: 100, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, 100_000), 8100)
-    assert.equal(mostInputTokens({ bytes: 100, contexts: 2 }, 100), 200)
+    const held = (...given: Parameters<typeof inputBounds>): number => inputBounds(...given).heldInputTokens
+    assert.equal(held({ bytes: 1_000_000, contexts: 36 }, 1000), 36_000)
+    assert.equal(held({ bytes: 100, contexts: 2 }, 1000), 612)
+    assert.equal(held({ bytes: 100, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, 100_000), 8100)
+    assert.equal(held({ bytes: 100, contexts: 2 }, 100), 200)
+    assert.equal(inputBounds({ bytes: 100, contexts: 2 }, 1000).maxInputTokens, 2000)
   })
 
   it('is a whole context for a chat with an image, which has few bytes and many pixels', async () => {
     const content = [{ type: 'image_url', image_url: { url: dataUrl('png', png()) } }]
     const body = bodyOf({ messages: [{ role: 'user', content }], max_tokens: 1 })
     const job = await finished(chatJob(body, ...modelOf(['llm', 'vision'], 'vllm'), noImages))
-    assert.equal(job.maxInputTokens, CONTEXT)
+    assert.deepEqual([job.maxInputTokens, job.heldInputTokens], [CONTEXT, CONTEXT])
   })
 })
 

@@ -2,8 +2,9 @@ import type { Job } from '../job.ts'
 import { noUsage, type Usage } from './rating.ts'
 
 /**
- * What a request can be billed for at most. An engine may report anything, so what it reports is clamped to this, and a
- * spend limit holds the price of this while the request runs: nothing that is billed was not held.
+ * What a request can be billed for at most. An engine may report anything, so what it reports is clamped to this. A spend
+ * limit holds less of the input at first: a small text does not fill the context, and holding all of it would refuse small
+ * requests for nothing. An engine that counts more than is held has the hold raised before that is billed.
  */
 
 /** An engine adds special tokens to each text, and for some models a short instruction. */
@@ -20,17 +21,19 @@ export interface InputSize {
   readonly addedTokens?: number
 }
 
-/** A text never has more tokens than bytes, and a model never reads more than its context at a time. */
-export function mostInputTokens(size: InputSize, contextLength: number): number {
+/** A model never reads more than its context at a time, and a text hardly ever has more tokens than bytes. */
+export function inputBounds(size: InputSize, contextLength: number): Pick<Job, 'maxInputTokens' | 'heldInputTokens'> {
   const { bytes, contexts, addedTokens = ADDED_TOKENS } = size
-  return Math.min(bytes + contexts * addedTokens, contexts * contextLength)
+  const maxInputTokens = contexts * contextLength
+  return { maxInputTokens, heldInputTokens: Math.min(bytes + contexts * addedTokens, maxInputTokens) }
 }
 
-export function usageBounds({ maxInputTokens, maxTokens, media }: Job): Usage {
+/** What a spend limit holds while the request runs. */
+export function heldUsage({ heldInputTokens, maxTokens, media }: Job): Usage {
   return {
     ...noUsage,
-    inputTokens: maxInputTokens,
-    cachedInputTokens: maxInputTokens,
+    inputTokens: heldInputTokens,
+    cachedInputTokens: heldInputTokens,
     outputTokens: maxTokens,
     images: media?.images ?? 0,
     audioMs: media?.audioMs ?? 0,
@@ -39,7 +42,15 @@ export function usageBounds({ maxInputTokens, maxTokens, media }: Job): Usage {
 
 /** The usage that is billed: what the engine reported, as far as it is possible. */
 export function clampUsage(usage: Usage, job: Job): Usage {
-  const most = usageBounds(job)
+  return clampTo({ ...heldUsage(job), inputTokens: job.maxInputTokens }, usage)
+}
+
+/** What is billed of it if the hold could not be raised. */
+export function clampToHeld(usage: Usage, job: Job): Usage {
+  return clampTo(heldUsage(job), usage)
+}
+
+function clampTo(most: Usage, usage: Usage): Usage {
   const inputTokens = Math.min(usage.inputTokens, most.inputTokens)
   return {
     inputTokens,

@@ -52,6 +52,7 @@ export async function audioJob(
     maxTokens: 0,
     // Audio is billed by its length alone.
     maxInputTokens: 0,
+    heldInputTokens: 0,
     likelyInputTokens: 0,
     media: { audioMs: durationMs },
     calls: [engineCall(dialect, input, recording)],

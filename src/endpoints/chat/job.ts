@@ -4,7 +4,7 @@ import { expectedCount, TEMPLATE_TOKENS } from '../../core/expected-count.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
-import { CHAT_TEMPLATE_TOKENS, mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { CHAT_TEMPLATE_TOKENS, inputBounds } from '../../core/money/usage-bounds.ts'
 import type { WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { withoutChangingLines } from './changing-lines.ts'
@@ -82,7 +82,7 @@ export function* chatJob(
     cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
     maxTokens: maxTokens * choices,
     // The tokens of an image depend on its size in pixels, not in bytes.
-    maxInputTokens: imageCount > 0 ? model.contextLength : mostTextTokens(sent, model),
+    ...(imageCount > 0 ? wholeContext(model) : textBounds(sent, model)),
     likelyInputTokens: input.likely,
     // A template may leave the parameters out, so only the messages count for the least.
     expectedInput:
@@ -136,8 +136,14 @@ function* checkedChat(
   return { request, support, accepted, messages: moved ? { ...messages, rewritten: moved } : messages, input }
 }
 
-function mostTextTokens(sent: Buffer, { contextLength }: Model): number {
-  return mostInputTokens({ bytes: sent.length, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, contextLength)
+type InputBounds = Pick<Job, 'maxInputTokens' | 'heldInputTokens'>
+
+function wholeContext({ contextLength }: Model): InputBounds {
+  return { maxInputTokens: contextLength, heldInputTokens: contextLength }
+}
+
+function textBounds(sent: Buffer, { contextLength }: Model): InputBounds {
+  return inputBounds({ bytes: sent.length, contexts: 1, addedTokens: CHAT_TEMPLATE_TOKENS }, contextLength)
 }
 
 /** The rules between parameters, which a schema cannot express. */

@@ -4,7 +4,7 @@ import { expectedCount } from '../../core/expected-count.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
-import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { inputBounds } from '../../core/money/usage-bounds.ts'
 import { MIN_PROMPT_CHARACTERS, promptHasher, type PromptBlocks } from '../../core/prefix/prompt-blocks.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
@@ -74,7 +74,7 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
     // The model cannot read more than its context with any prompt, even if the estimate is higher.
     cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
     maxTokens: maxTokens * generated,
-    maxInputTokens: mostInputTokens(
+    ...inputBounds(
       {
         bytes: sent.length + bytesOf(list ?? []) + Buffer.byteLength(suffix) * (prompts.length - 1),
         contexts: prompts.length,

@@ -4,7 +4,7 @@ import { expectedCount } from '../../core/expected-count.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
-import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { inputBounds } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { resultOf, type SlicedWork, type WaitingWork } from '../../core/sliced-work.ts'
 import { requireBudget } from '../../core/token-budget.ts'
@@ -47,7 +47,7 @@ export function* embeddingsJob(body: JsonBody, model: Model, deployment: Deploym
     deployment,
     cost: input.charged,
     maxTokens: 0,
-    maxInputTokens: mostInputTokens({ bytes: bytesIn(calls), contexts: texts.length }, model.contextLength),
+    ...inputBounds({ bytes: bytesIn(calls), contexts: texts.length }, model.contextLength),
     likelyInputTokens: input.likely,
     expectedInput: expectedCount(input, texts.length),
     calls,

@@ -3,7 +3,7 @@ import { ApiError } from '../../core/errors.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { imageKind } from '../../core/money/image-prices.ts'
-import { mostInputTokens } from '../../core/money/usage-bounds.ts'
+import { inputBounds } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { ImagesDialect } from '../../dialects/dialect.ts'
@@ -44,7 +44,7 @@ export function imagesJob(
     // The model cannot read more than its context, even if the estimate is higher.
     cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
     maxTokens: 0,
-    maxInputTokens: mostInputTokens({ bytes: bytesIn(calls), contexts: calls.length }, model.contextLength),
+    ...inputBounds({ bytes: bytesIn(calls), contexts: calls.length }, model.contextLength),
     likelyInputTokens: input.likely,
     media: { images: count, imageKind: imageKind(request.size ?? undefined, request.quality ?? undefined) },
     calls,

@@ -4,7 +4,7 @@ import { expectedCount, PAIR_TEMPLATE_TOKENS } from '../../core/expected-count.t
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { jsonBytes } from '../../core/json/json-bytes.ts'
-import { mostInputTokens, type InputSize } from '../../core/money/usage-bounds.ts'
+import { inputBounds, type InputSize } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { requireBudget } from '../../core/token-budget.ts'
@@ -80,7 +80,7 @@ function* rankingJob(
     deployment,
     cost: tokens.charged,
     maxTokens: 0,
-    maxInputTokens: mostInputTokens(sizeOf(input, calls), model.contextLength),
+    ...inputBounds(sizeOf(input, calls), model.contextLength),
     likelyInputTokens: tokens.likely,
     expectedInput: expectedCount(tokens, input.documents.length, PAIR_TEMPLATE_TOKENS),
     calls,

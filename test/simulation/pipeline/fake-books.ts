@@ -36,13 +36,17 @@ export function fakeSpending(stage: Stage): Spending {
   }
 }
 
-/** A hold that grows because the price has risen may be refused, too. */
+/** A hold that grows because the price has risen, or because the engine counted more than that, may be refused, too. */
 async function raiseHold(stage: Stage, seen: RequestSeen, amount: bigint): Promise<void> {
   if (amount <= seen.held) return
-  seen.isRaiseRefused = stage.chance(0.2)
-  stage.log(seen, `hold raised to ${amount}: ${seen.isRaiseRefused ? 'refused' : 'granted'}`)
-  stage.count(seen.isRaiseRefused ? 'raised hold refused' : 'hold raised')
-  if (seen.isRaiseRefused) throw new ApiError('spend_limit_exceeded', 'no room')
+  const isForCount = seen.note === 'noted'
+  const isRefused = stage.chance(isForCount ? 0.5 : 0.2)
+  if (isForCount) seen.isCountRefused = isRefused
+  else seen.isRaiseRefused = isRefused
+  stage.log(seen, `hold raised to ${amount}: ${isRefused ? 'refused' : 'granted'}`)
+  const what = isForCount ? 'hold raised for a count' : 'hold raised'
+  stage.count(isRefused ? `${what}, refused` : what)
+  if (isRefused) throw new ApiError('spend_limit_exceeded', 'no room')
   seen.held = amount
 }
 

@@ -4,6 +4,8 @@ import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
 import {
   bodyBytes,
   cachedTokens,
+  CONTEXT_LENGTH,
+  heldInputTokensOf,
   inputTokens,
   likelyInputTokens,
   maxInputTokensOf,
@@ -14,7 +16,7 @@ import { costOf } from './fake-admission.ts'
 import type { Stage } from './stage.ts'
 import type { RequestSeen } from './request-seen.ts'
 
-const model = { id: 'sim/model', contextLength: 1000 } as Model
+const model = { id: 'sim/model', contextLength: CONTEXT_LENGTH } as Model
 const body = Buffer.alloc(bodyBytes)
 
 /** The job of a simulated request. Each has its own deployment in the one lane, so that its engine is its own. */
@@ -27,6 +29,7 @@ export function jobOf(stage: Stage, seen: RequestSeen, deployment: Deployment): 
     cost: costOf(cost, seen.index),
     maxTokens,
     maxInputTokens: maxInputTokensOf(seen.plan),
+    heldInputTokens: heldInputTokensOf(seen.plan),
     likelyInputTokens,
     media: { audioMs, images: answer.kind === 'whole' ? (answer.usage?.images ?? 0) : 0 },
     calls:

@@ -95,6 +95,20 @@ export const pipelineMutations: readonly PipelineMutation[] = [
     breaks: 'hold',
   },
   {
+    name: 'a count beyond the hold is billed although the limit has no room',
+    file: 'settle.ts',
+    find: '{ ...counted, usage: clampToHeld(counted.usage, job), isEstimated: true, isPastLimit: true }',
+    replace: 'counted',
+    breaks: 'row',
+  },
+  {
+    name: 'a count beyond the hold does not raise it',
+    file: 'settle.ts',
+    find: 'await hold.raise(rate(counted.usage, price.rates))',
+    replace: '',
+    breaks: 'hold',
+  },
+  {
     name: 'a stream whose row is late counts as nothing',
     file: 'settle.ts',
     find: 'hold.settle(ifLate ? 0n : row.amount)',
@@ -416,9 +430,10 @@ export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'what an engine reports is billed, however much was allowed',
     file: 'whole-answer.ts',
-    find: 'const counted = read && wholeUsage(job, read)',
-    replace: 'const counted = read && { ...wholeUsage(job, read), ...(read.usage ? { usage: read.usage } : {}) }',
+    find: 'await withinHold(request, wholeUsage(job, read))',
+    replace: '{ ...wholeUsage(job, read), ...(read.usage ? { usage: read.usage } : {}) }',
     breaks: 'row',
+    alsoBreaks: 'hold',
   },
   {
     name: 'an answer shows what the engine reported, and not what is billed',

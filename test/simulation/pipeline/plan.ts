@@ -52,9 +52,15 @@ export const bodyBytes = 100
 /** What an engine counts as the input of one call. */
 export const inputTokens = 30
 export const cachedTokens = 5
+export const CONTEXT_LENGTH = 1000
 
-/** The most input that can be billed. */
+/** The most input that can be billed: a context for each input. */
 export function maxInputTokensOf(plan: RequestPlan): number {
+  return CONTEXT_LENGTH * inputsOf(plan)
+}
+
+/** The input that is held from the start. */
+export function heldInputTokensOf(plan: RequestPlan): number {
   return bodyBytes * inputsOf(plan)
 }
 
@@ -109,7 +115,8 @@ function planWhole({ below, chance, oneOf }: Choices, maxTokens: number): WholeP
     isReadSlow: chance(0.3),
     usage: chance(0.7)
       ? {
-          inputTokens: chance(0.05) ? 90_000_000 : inputTokens * calls,
+          // More than is held, or more than there is.
+          inputTokens: chance(0.05) ? 90_000_000 : (chance(0.3) ? 15 * inputTokens : inputTokens) * calls,
           cachedInputTokens: chance(0.5) ? cachedTokens : 0,
           outputTokens: chance(0.1) ? maxTokens + 1 + below(90_000_000) : below(maxTokens + 1),
           images: chance(0.2) ? 1 + below(3) : 0,

@@ -8,6 +8,7 @@ import {
   inputsOf,
   inputTokens,
   likelyInputTokens,
+  heldInputTokensOf,
   maxInputTokensOf,
   type RequestPlan,
   type WholePlan,
@@ -61,6 +62,8 @@ export class RequestSeen {
   hold: 'none' | 'pending' | 'granted' | 'refused' = 'none'
   held = 0n
   isRaiseRefused = false
+  /** The limit had no room for what the engine counted. */
+  isCountRefused = false
   holdSettledWith: bigint | undefined
   place: 'outside' | 'waiting' | 'admitted' | 'refused' | 'left the queue' | 'released' = 'outside'
   waitMs = 0
@@ -249,16 +252,18 @@ function expectedWholeRow(seen: RequestSeen): ExpectedRow {
   if (seen.read !== 'good') return seen.isGone && seen.isCut ? interrupted : leftInSilence(seen)
   const { maxTokens } = seen.plan
   const maxInputTokens = maxInputTokensOf(seen.plan)
+  const billedInputTokens = seen.isCountRefused ? heldInputTokensOf(seen.plan) : maxInputTokens
   const outputTokens = Math.ceil(answer.outputBytes / 4)
   const counted = answer.usage ?? { ...noUsage, inputTokens: likelyInputTokens, outputTokens }
   const isImpossible = counted.inputTokens > maxInputTokens || counted.outputTokens > maxTokens
   const usage = {
     ...counted,
-    inputTokens: Math.min(counted.inputTokens, maxInputTokens),
+    inputTokens: Math.min(counted.inputTokens, billedInputTokens),
     outputTokens: Math.min(counted.outputTokens, maxTokens),
   }
-  const isEstimated = answer.usage === undefined || isImpossible
-  const isPastLimit = answer.isCut || (answer.usage !== undefined && isImpossible)
+  const isLowered = isImpossible || seen.isCountRefused
+  const isEstimated = answer.usage === undefined || isLowered
+  const isPastLimit = answer.isCut || (answer.usage !== undefined && isLowered)
   if (seen.isGone && seen.isCut) return { ...interrupted, isPastLimit }
   if (seen.isGone) return { outcome: 'caller_left', usage, isEstimated, isPastLimit }
   return { outcome: 'completed', usage, isEstimated, isPastLimit, late: 'withheld' }
