@@ -29,8 +29,8 @@ export interface ServiceCommands {
     /** Puts it on record. Rejects if there is no such replica. */
     drain(name: string): Promise<void>
   }
-  /** A link that signs in to a console, once: of a workspace, or of the operator. Throws when there is no such workspace. */
-  consoleLink(workspace: string | undefined): string
+  /** A link that signs in to a console, once: of a workspace, or of the operator. Rejects when there is no such workspace. */
+  consoleLink(workspace: string | undefined): Promise<string>
   /** Lends a key to a command, until the command has gone. Throws when there is no such workspace. */
   lendKey(workspace: string, key?: string): { readonly key: string; end(): void }
 }
@@ -117,11 +117,10 @@ function lend(commands: ServiceCommands, asked: URLSearchParams, response: Serve
 
 function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefined, response: ServerResponse): void {
   response.setHeader('Content-Type', 'application/json')
-  try {
-    response.end(JSON.stringify({ url: consoleLink(workspace) }))
-  } catch (error) {
-    response.writeHead(400).end(JSON.stringify({ error: (error as Error).message }))
-  }
+  consoleLink(workspace).then(
+    (url) => response.end(JSON.stringify({ url })),
+    (error: Error) => response.writeHead(400).end(JSON.stringify({ error: error.message })),
+  )
 }
 
 function drain({ replicas }: ServiceCommands, name: string, response: ServerResponse): void {

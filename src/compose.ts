@@ -1,7 +1,8 @@
+import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { openAccounts } from './accounts/accounts.ts'
 import { keptOperatorToken } from './accounts/operator-token.ts'
-import { openSessions } from './accounts/sessions.ts'
+import { openSessions, OPERATOR } from './accounts/sessions.ts'
 import { workspaceSessions } from './accounts/workspace-sessions.ts'
 import { liveFeed } from './admission/live-feed.ts'
 import { openInvoicing } from './billing/invoices.ts'
@@ -54,8 +55,8 @@ export interface Service {
   /** The key of the first workspace. Only set on the very first start. */
   readonly firstKey: string | undefined
   /** Addresses that sign somebody in to a console, once. undefined: there is no such workspace. */
-  consoleLink(): string | undefined
-  operatorConsoleLink(): string
+  consoleLink(): Promise<string | undefined>
+  operatorConsoleLink(): Promise<string>
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
   isUp(model: Model): boolean
@@ -128,8 +129,12 @@ async function assemble(
   const memory = byteBudget(config.maxRequestMemoryBytes)
 
   const accounts = await openAccounts(store, clock, changes)
-  const sessions = workspaceSessions(accounts, clock, shared.values)
-  const operatorSessions = openSessions<'operator'>(clock)
+  const sessions = workspaceSessions(accounts, openSessions(store, clock, changes))
+  const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
+  // Another token finds none of the sessions that were begun with this one.
+  const operatorSessions = openSessions(store, clock, changes, (secret) =>
+    createHmac('sha256', operatorToken).update(secret).digest('hex'),
+  )
   const prices = await openPriceBook(store, clock, changes)
   const spending = opened.adopt(
     await openSpendControl({
@@ -226,7 +231,6 @@ async function assemble(
     replicas: replicaCommands(coordination, { audit: store, clock }),
   })
   opened.defer(() => commands.close())
-  const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
   const adminApplication = adminApi({
     accounts,
     sessions,
@@ -315,12 +319,12 @@ async function assemble(
   for (const file of watched) opened.defer(file.onChange(reloads.files))
   fetchMissing()
 
-  function consoleLink(workspace: string): string {
-    return `${urlOf(publicListener)}/console#link=${sessions.issueLink(workspace).secret}`
+  async function consoleLink(workspace: string): Promise<string> {
+    return `${urlOf(publicListener)}/console#link=${(await sessions.issueLink(workspace)).secret}`
   }
 
-  function operatorConsoleLink(): string {
-    return `${adminUrl}/console#link=${operatorSessions.issueLink('operator', 'operator').secret}`
+  async function operatorConsoleLink(): Promise<string> {
+    return `${adminUrl}/console#link=${(await operatorSessions.issueLink(OPERATOR)).secret}`
   }
 
   function fetchMissing(): void {
@@ -332,7 +336,7 @@ async function assemble(
     url,
     adminUrl,
     firstKey,
-    consoleLink() {
+    async consoleLink() {
       const isThere = accounts.workspaces().some(({ name }) => name === FIRST_WORKSPACE)
       return isThere ? consoleLink(FIRST_WORKSPACE) : undefined
     },

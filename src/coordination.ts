@@ -9,7 +9,6 @@ import type { AlarmClock } from './ports/clock.ts'
 import type { Coordination, Replica } from './ports/coordination.ts'
 import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
-import type { SharedValues } from './ports/shared-values.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
 import type { LinkEvents, RedisLink } from './redis/link.ts'
 
@@ -21,8 +20,6 @@ export interface CoordinationParts {
   readonly coordination: Coordination
   /** undefined: there are no other replicas. */
   readonly link: RedisLink | undefined
-  /** undefined without other replicas. */
-  readonly values: SharedValues | undefined
   close(): Promise<void>
 }
 
@@ -65,7 +62,6 @@ export async function openCoordination(
       admission,
       rateLimiter: memoryRateLimiter(clock),
       changes: memoryChanges(),
-      values: undefined,
       coordination: {
         replica: name,
         state: () => 'alone',
@@ -82,7 +78,7 @@ export async function openCoordination(
   }
 
   async function joined(url: string): Promise<CoordinationParts> {
-    const { openLink, redisAdmission, redisChanges, redisRateLimiter, redisValues, replicaList } =
+    const { openLink, redisAdmission, redisChanges, redisRateLimiter, replicaList } =
       await import('./redis-adapters.ts')
     const link = openLink({ url, replica: name, clock, about: ownState, events })
     const admission = redisAdmission(link, clock)
@@ -94,7 +90,6 @@ export async function openCoordination(
       admission,
       rateLimiter: redisRateLimiter(link, clock),
       changes: redisChanges(link, clock, events),
-      values: redisValues(link),
       coordination: {
         replica: name,
         state: () => admission.state(),

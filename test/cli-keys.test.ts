@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { openAccounts } from '../src/accounts/accounts.ts'
+import { openSessions } from '../src/accounts/sessions.ts'
 import { workspaceSessions } from '../src/accounts/workspace-sessions.ts'
 import { memoryChanges } from '../src/changes/memory.ts'
 import { sydneyDate } from '../src/core/money/sydney-time.ts'
@@ -87,7 +88,7 @@ ${first}  default    -           never       -           works
       const accounts = await openAccounts(books.store, clock, memoryChanges())
       await accounts.createWorkspace('acme')
       const { key } = await accounts.createKey('acme', { expiresAt: 2000 })
-      const sessions = workspaceSessions(accounts, clock)
+      const sessions = workspaceSessions(accounts, openSessions(books.store, clock, memoryChanges()))
       const { token = '' } = (await sessions.signInWithKey(key)) ?? {}
       clock.now = () => 1999
       assert.ok((await accounts.authenticate(key)) && (await sessions.find(token)))
@@ -107,8 +108,9 @@ ${first}  default    -           never       -           works
       const accounts = await openAccounts(books.store, clock, memoryChanges())
       const { id } = await accounts.createWorkspace('acme')
       const { key, end } = accounts.lendKey('acme')
+      const sessions = workspaceSessions(accounts, openSessions(books.store, clock, memoryChanges()))
       assert.equal((await accounts.authenticate(key))?.workspace.id, id)
-      assert.equal(await workspaceSessions(accounts, clock).signInWithKey(key), undefined, 'nobody stays signed in')
+      assert.equal(await sessions.signInWithKey(key), undefined, 'nobody stays signed in')
       await accounts.setRequestsPerMinute('acme', 5)
       assert.equal((await accounts.authenticate(key))?.workspace.requestsPerMinute, 5)
       end()

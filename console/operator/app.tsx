@@ -33,20 +33,10 @@ const pages = [
 
 export function App() {
   if (isSignedIn.value === undefined) return <Opening />
-  if (!isSignedIn.value || isSignedOut.value) {
-    return (
-      <SignIn
-        title="Weir operator"
-        about="Sign in with the operator token. It is in the file operator-token of the data directory, unless you chose one."
-        label="Operator token"
-        hasEnded={isSignedIn.value}
-        linkProblem={linkProblem.value}
-        enter={(token) => signIn({ token })}
-      />
-    )
-  }
+  if (!isSignedIn.value) return <Enter hasEnded={false} />
   return (
     <LocationProvider scope="/console">
+      {isSignedOut.value ? <Enter hasEnded /> : null}
       <Shell
         name="operator"
         pages={pages}
@@ -75,6 +65,19 @@ export function App() {
         </Router>
       </Shell>
     </LocationProvider>
+  )
+}
+
+function Enter({ hasEnded }: { hasEnded: boolean }) {
+  return (
+    <SignIn
+      title="Weir operator"
+      about="Sign in with the operator token. It is in the file operator-token of the data directory, unless you chose one."
+      label="Operator token"
+      hasEnded={hasEnded}
+      linkProblem={hasEnded ? undefined : linkProblem.value}
+      enter={(token) => signIn({ token })}
+    />
   )
 }
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { isSignedOut, type Failure } from '../shared/client.ts'
+import { hasSignedInAgain, isSignedOut, type Failure } from '../shared/client.ts'
 import { session } from './api.ts'
 
 /** Whether the operator is signed in. undefined: not known yet. */
@@ -28,7 +28,7 @@ export async function openSession(): Promise<void> {
 export async function signIn(secret: { readonly token: string } | { readonly link: string }): Promise<void> {
   await session('POST', secret)
   isSignedIn.value = true
-  isSignedOut.value = false
+  hasSignedInAgain()
 }
 
 export async function signOut(): Promise<void> {

@@ -49,6 +49,12 @@ export const attempts = signal(0)
 /** Set when a request finds that nobody is signed in. */
 export const isSignedOut = signal(false)
 
+/** The page that was open loads everything once more, and goes on. */
+export function hasSignedInAgain(): void {
+  if (isSignedOut.value) attempts.value++
+  isSignedOut.value = false
+}
+
 /** Tells the service that its own page asks: no other site can send this header. */
 export const consoleHeaders = { 'X-Weir-Console': '1' }
 

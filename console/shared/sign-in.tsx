@@ -1,7 +1,11 @@
-import { useState } from 'preact/hooks'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
 
-/** The page in front of a console. What is typed goes to the service and is kept nowhere here. */
+/**
+ * The page in front of a console. What is typed goes to the service and is kept nowhere here. When a session has ended, it
+ * is in front of the page that was open, which keeps what was typed there.
+ */
 export function SignIn({
   title,
   about,
@@ -37,31 +41,53 @@ export function SignIn({
     }
   }
 
-  return (
+  const form = (
+    <form class="panel stack" onSubmit={(event) => void submit(event)}>
+      <h1>{title}</h1>
+      <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
+      <label>
+        {label}
+        <input
+          name="secret"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          required
+          autofocus
+          aria-invalid={problem !== undefined}
+          aria-describedby="problem"
+        />
+      </label>
+      <div id="problem" role="alert">
+        {problem === undefined ? null : <div class="notice bad">{problem}</div>}
+      </div>
+      <button class="primary" type="submit" disabled={isBusy}>
+        {isBusy ? 'Signing in …' : 'Sign in'}
+      </button>
+    </form>
+  )
+  return hasEnded ? (
+    <InFront>{form}</InFront>
+  ) : (
     <main class="sign-in" id="content">
-      <form class="panel stack" onSubmit={(event) => void submit(event)}>
-        <h1>{title}</h1>
-        <p class="soft">{hasEnded ? 'Your session has ended. Sign in again to go on.' : about}</p>
-        <label>
-          {label}
-          <input
-            name="secret"
-            type="password"
-            autocomplete="off"
-            spellcheck={false}
-            required
-            autofocus
-            aria-invalid={problem !== undefined}
-            aria-describedby="problem"
-          />
-        </label>
-        <div id="problem" role="alert">
-          {problem === undefined ? null : <div class="notice bad">{problem}</div>}
-        </div>
-        <button class="primary" type="submit" disabled={isBusy}>
-          {isBusy ? 'Signing in …' : 'Sign in'}
-        </button>
-      </form>
+      {form}
     </main>
+  )
+}
+
+/** Nothing behind it can be reached or seen, and Escape does not close it. */
+function InFront({ children }: { children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog
+      ref={dialog}
+      class="sign-in-again"
+      aria-label="Sign in again"
+      onCancel={(event) => event.preventDefault()}
+      onClose={() => dialog.current?.showModal()}
+    >
+      {children}
+    </dialog>
   )
 }

@@ -28,12 +28,15 @@ export function App() {
   if (current === undefined) return <Opening />
   return (
     <LocationProvider scope="/console">
-      {current !== null && !isSignedOut.value ? (
-        <Member workspace={current.workspace} />
-      ) : current === null && publicModels.value ? (
+      {current !== null ? (
+        <>
+          {isSignedOut.value ? <Enter hasEnded /> : null}
+          <Member key={current.workspace} workspace={current.workspace} />
+        </>
+      ) : publicModels.value ? (
         <Visitor />
       ) : (
-        <Enter hasEnded={current !== null} />
+        <Enter hasEnded={false} />
       )}
     </LocationProvider>
   )
@@ -86,7 +89,7 @@ function Enter({ hasEnded }: { hasEnded: boolean }) {
       about="Sign in with an API key of your workspace. The key is checked once and not kept in this browser."
       label="API key"
       hasEnded={hasEnded}
-      linkProblem={linkProblem.value}
+      linkProblem={hasEnded ? undefined : linkProblem.value}
       enter={(key) => signIn({ key })}
     />
   )

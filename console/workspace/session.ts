@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { isSignedOut, type Failure } from '../shared/client.ts'
+import { hasSignedInAgain, isSignedOut, type Failure } from '../shared/client.ts'
 import { api, type Model, type Session } from './api.ts'
 
 /** Who is signed in. undefined: not known yet. */
@@ -31,7 +31,7 @@ export async function openSession(): Promise<void> {
 
 export async function signIn(secret: { readonly key: string } | { readonly link: string }): Promise<void> {
   session.value = await api('signIn', { body: secret })
-  isSignedOut.value = false
+  hasSignedInAgain()
 }
 
 export async function signOut(): Promise<void> {

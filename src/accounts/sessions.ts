@@ -1,30 +1,31 @@
 import { hash, randomBytes } from 'node:crypto'
+import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { SessionStore, StoredSession } from '../ports/sessions.ts'
+import { knownByHash } from './known-by-hash.ts'
 
 /**
- * Who is signed in to a console, and the one-time links that sign people in. Both are only in memory: a restart signs
- * everybody out. Secrets are kept as hashes.
+ * Who is signed in to a console, and the one-time links that sign people in. Both are in the database, so they survive a
+ * restart and every replica knows them. Sessions in use are in memory: a request writes nothing, and seldom reads.
  */
-export interface Sessions<Subject> {
-  /** Signs somebody in. `owner` has a limited number of sessions; the oldest one gives way. */
-  open(subject: Subject, owner: string): OpenedSession
-  /** undefined when there is no such session, or no longer. */
-  find(token: string): Session<Subject> | undefined
-  end(token: string): void
+export interface Sessions {
+  /** Begins a session. An owner has a limited number of sessions; the oldest one gives way. */
+  open(who: SessionOwner): Promise<OpenedSession>
+  /** undefined when there is no such session, or no longer. At once, unless it has to be looked up. */
+  find(token: string): Session | undefined | Promise<Session | undefined>
+  end(token: string): Promise<void>
   /** A secret that signs in once. */
-  issueLink(subject: Subject, owner: string): Link
-  /** What the link was issued for; undefined when it has been used, has expired, or never existed. */
-  redeem(secret: string): { readonly subject: Subject; readonly owner: string } | undefined
+  issueLink(owner: string): Promise<Link>
+  /** Whose link it was; undefined when it has been used, has expired, or never existed. */
+  redeem(secret: string): Promise<string | undefined>
 }
+
+export type SessionOwner = Pick<StoredSession, 'owner' | 'keyHash'>
+export type Session = Pick<StoredSession, 'owner' | 'keyHash' | 'name' | 'expiresAt'>
 
 export interface OpenedSession {
   /** For the cookie. */
   readonly token: string
-  readonly expiresAt: number
-}
-
-export interface Session<Subject> {
-  readonly subject: Subject
   readonly expiresAt: number
 }
 
@@ -33,82 +34,79 @@ export interface Link {
   readonly expiresAt: number
 }
 
-interface Kept<Subject> extends Session<Subject> {
-  readonly owner: string
-}
-
+/** Who owns the sessions of the operator's console. No workspace has such an id. */
+export const OPERATOR = 'operator'
 export const SESSION_MS = 12 * 3_600_000
 const LINK_MS = 30 * 60_000
-const OWNED_MAX = 50
-const KEPT_MAX = 10_000
+const LIMITS = { ofOwner: 50, ofAll: 10_000 }
+/** 32 bytes. Nothing else is worth a lookup. */
+const TOKEN = /^[\w-]{43}$/
 
-/** What has a limited number, and gives way by the hash of its secret. */
-export type KeptKind = 'session' | 'link'
-
-/** `gaveWay` hears of whatever had to make room before its time. */
-export function openSessions<Subject>(
+/** `hashOf`: how a secret is stored. What one way stored, another one does not find. */
+export function openSessions(
+  store: SessionStore,
   clock: Clock,
-  gaveWay: (kind: KeptKind, hashOfSecret: string) => void = () => {},
-): Sessions<Subject> {
-  // The oldest come first, because a Map keeps the order of insertion.
-  const sessions = new Map<string, Kept<Subject>>()
-  const links = new Map<string, Kept<Subject>>()
+  changes: ChangeFeed,
+  hashOf: (secret: string) => string = (secret) => hash('sha256', secret),
+): Sessions {
+  const known = knownByHash<Session>({
+    what: 'sessions',
+    knownMax: LIMITS.ofAll,
+    read: async (hashes) => new Map((await store.sessionsByHash(hashes)).map((it) => [it.hash, it])),
+  })
+  // New sessions need no announcement: no replica has looked for them before.
+  changes.subscribe('sessions', async () => known.forgetAll())
 
-  function add(
-    kind: KeptKind,
+  async function add(
+    kind: StoredSession['kind'],
     bytes: number,
-    subject: Subject,
-    owner: string,
+    who: SessionOwner,
     ms: number,
-  ): [secret: string, expiresAt: number] {
-    const kept = kind === 'session' ? sessions : links
-    for (const key of makeRoom(kept, owner, clock.now())) gaveWay(kind, key)
+  ): Promise<[secret: string, expiresAt: number]> {
     const secret = randomBytes(bytes).toString('base64url')
-    const expiresAt = clock.now() + ms
-    kept.set(hash('sha256', secret), { subject, owner, expiresAt })
-    return [secret, expiresAt]
+    const now = clock.now()
+    const session = {
+      kind,
+      hash: hashOf(secret),
+      owner: who.owner,
+      keyHash: who.keyHash,
+      name: `console_${randomBytes(4).toString('hex')}`,
+      expiresAt: now + ms,
+    }
+    if (await store.addSession(session, LIMITS, now)) await changes.announce('sessions')
+    return [secret, session.expiresAt]
+  }
+
+  const unexpired = (session: Session | null): Session | undefined =>
+    session !== null && session.expiresAt > clock.now() ? session : undefined
+
+  function find(token: string): Session | undefined | Promise<Session | undefined> {
+    if (!TOKEN.test(token)) return undefined
+    const hashed = hashOf(token)
+    const session = known.recall(hashed)
+    return session === undefined ? known.find(hashed).then(unexpired) : unexpired(session)
   }
 
   return {
-    open(subject, owner) {
-      const [token, expiresAt] = add('session', 32, subject, owner, SESSION_MS)
+    async open(who) {
+      const [token, expiresAt] = await add('session', 32, who, SESSION_MS)
       return { token, expiresAt }
     },
-    find(token) {
-      const key = hash('sha256', token)
-      const found = sessions.get(key)
-      if (!found) return undefined
-      if (found.expiresAt > clock.now()) return found
-      sessions.delete(key)
-      return undefined
+    find,
+    async end(token) {
+      // A request without a session writes nothing, and makes no replica forget what it knows.
+      if (!(await find(token))) return
+      await store.removeSession(hashOf(token))
+      await changes.announce('sessions')
     },
-    end: (token) => void sessions.delete(hash('sha256', token)),
-    issueLink(subject, owner) {
+    async issueLink(owner) {
       // 128 bits for half an hour, so that a link fits on a line of a terminal.
-      const [secret, expiresAt] = add('link', 16, subject, owner, LINK_MS)
+      const [secret, expiresAt] = await add('link', 16, { owner, keyHash: null }, LINK_MS)
       return { secret, expiresAt }
     },
-    redeem(secret) {
-      const key = hash('sha256', secret)
-      const found = links.get(key)
-      links.delete(key)
-      return found && found.expiresAt > clock.now() ? found : undefined
+    async redeem(secret) {
+      const link = await store.takeLink(hashOf(secret))
+      return link && link.expiresAt > clock.now() ? link.owner : undefined
     },
   }
-}
-
-/** Forgets what has expired, then the oldest of the owner, then the oldest of all. Returns what had not expired. */
-function makeRoom<Subject>(kept: Map<string, Kept<Subject>>, owner: string, now: number): readonly string[] {
-  const owned: string[] = []
-  for (const [key, it] of kept) {
-    if (it.expiresAt <= now) kept.delete(key)
-    else if (it.owner === owner) owned.push(key)
-  }
-  const [oldestOwned] = owned
-  const isFullForOwner = owned.length >= OWNED_MAX && oldestOwned !== undefined
-  if (isFullForOwner) kept.delete(oldestOwned)
-  const [oldest] = kept.keys()
-  const isFull = kept.size >= KEPT_MAX && oldest !== undefined
-  if (isFull) kept.delete(oldest)
-  return [...(isFullForOwner ? [oldestOwned] : []), ...(isFull ? [oldest] : [])]
 }

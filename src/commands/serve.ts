@@ -54,7 +54,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   const stopped = stopSignal(() => service.reloadCatalog())
   const signalled = config.worker === undefined ? stopped : Promise.race([stopped, primaryGone()])
   // The first worker speaks for all.
-  if (config.worker === undefined || config.worker === 1) started(service, config, optionsOf(flags))
+  if (config.worker === undefined || config.worker === 1) await started(service, config, optionsOf(flags))
   if (config.worker !== undefined) sayRunning()
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
   for (const cancel of cancels) cancel()

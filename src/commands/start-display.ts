@@ -17,7 +17,7 @@ import { viewOn, type View } from './terminal/view.ts'
 export interface StartDisplay {
   /** For the service, from before it starts. */
   readonly display: Display
-  started(service: Service, config: Config, options: string): void
+  started(service: Service, config: Config, options: string): Promise<void>
   close(): void
 }
 
@@ -49,12 +49,12 @@ export function startDisplay({ stdout, stderr }: typeof process, { isJson }: { i
       },
       ...(screen && stderr.isTTY ? { log: terminalLog(screen, view.paint) } : {}),
     },
-    started(service, config, options) {
+    async started(service, config, options) {
       running = service
       if (!isForPerson) return void stdout.write(`${startedJson(service, config)}\n`)
       const model = service.models.find((it) => isChat(it) && service.isUp(it))
       isChatShown = model !== undefined
-      screen?.write(overview({ service, config, options, model, view }))
+      screen?.write(await overview({ service, config, options, model, view }))
     },
     close: () => screen?.close(),
   }
@@ -95,16 +95,16 @@ interface Overview {
   readonly view: View
 }
 
-function overview({ service, config, options, model, view }: Overview): string {
+async function overview({ service, config, options, model, view }: Overview): Promise<string> {
   const { paint } = view
   const token = config.operatorToken === undefined ? 'operator-token in the data directory' : 'yours'
-  const link = service.consoleLink()
+  const link = await service.consoleLink()
   const fields = renderFields(
     [
       ['Console', paint('cyan', link ?? `${service.url}/console`)],
       ['API', paint('cyan', `${service.url}/api/v1`)],
       ['Docs', paint('cyan', `${service.url}/docs`)],
-      ['Operator', paint('cyan', service.operatorConsoleLink())],
+      ['Operator', paint('cyan', await service.operatorConsoleLink())],
       ['Token', token],
       ['Data', config.sharedDir],
       ['Models', String(service.models.length)],

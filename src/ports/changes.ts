@@ -1,7 +1,7 @@
 import type { PendingSetting } from '../core/settings.ts'
 
 /** What may change while the service runs: through its API, by a command beside it, or at another replica. */
-export type Change = 'accounts' | 'keys' | 'prices' | 'catalog' | 'lanes'
+export type Change = 'accounts' | 'keys' | 'prices' | 'catalog' | 'lanes' | 'sessions'
 
 /** One way for every change to reach every replica. It carries no data: whoever hears of a change reads it again. */
 export interface ChangeFeed {

@@ -5,6 +5,7 @@ import type { KeyStore } from './keys.ts'
 import type { LaneSettingsStore } from './lane-settings.ts'
 import type { LedgerStore } from './ledger.ts'
 import type { ReportStore } from './reports.ts'
+import type { SessionStore } from './sessions.ts'
 import type { ArrivalStore, UsageStore } from './usage.ts'
 
 /**
@@ -23,7 +24,8 @@ export interface Store
     LinkSecretStore,
     ArrivalStore,
     AuditStore,
-    LaneSettingsStore {
+    LaneSettingsStore,
+    SessionStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

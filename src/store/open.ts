@@ -14,6 +14,7 @@ import { laneSettingsQueries } from './queries/lane-settings.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
 import { reportQueries } from './queries/reports.ts'
+import { sessionQueries } from './queries/sessions.ts'
 import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 import { openSqliteHere } from './sqlite/in-this-thread.ts'
@@ -119,6 +120,7 @@ export function storeOn(database: Database & { isUp(): boolean }, owner: string)
     ...reportQueries(database),
     ...auditQueries(database),
     ...laneSettingsQueries(database),
+    ...sessionQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

@@ -22,7 +22,7 @@ describe('a model that is not downloaded', () => {
   const command = `weir models pull ${PULLED_MODEL}`
 
   it('says so in the console of a workspace, with its size and how to get it', async () => {
-    await page.goto(started.service.consoleLink() ?? '')
+    await page.goto((await started.service.consoleLink()) ?? '')
     await page.getByText('A chat model is being downloaded').waitFor()
     await page.goto(`${started.service.url}/console/models`)
     const card = page.getByRole('article').filter({ hasText: PULLED_MODEL })
@@ -35,7 +35,7 @@ describe('a model that is not downloaded', () => {
   })
 
   it('says the same in the console of the operator', async () => {
-    await page.goto(started.service.operatorConsoleLink())
+    await page.goto(await started.service.operatorConsoleLink())
     await page.getByRole('heading', { name: 'Queues' }).waitFor()
     await page.goto(`${started.service.adminUrl}/console/engines`)
     const row = page.getByRole('row').filter({ hasText: PULLED_MODEL })

@@ -12,6 +12,7 @@ import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 import type { ApiKey } from '../../src/ports/accounts.ts'
+import type { StoredSession } from '../../src/ports/sessions.ts'
 
 /** What every store promises, whatever database is behind it. */
 
@@ -94,6 +95,64 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
       await store.createWorkspace(workspaceOf(id))
       return id
     }
+
+    describe('sessions', () => {
+      const limits = { ofOwner: 3, ofAll: 5 }
+      const session = (hash: string, changes: Partial<StoredSession> = {}): StoredSession => ({
+        kind: 'session',
+        hash,
+        owner: 'ws_a',
+        keyHash: null,
+        name: `console_${hash}`,
+        expiresAt: 1000,
+        ...changes,
+      })
+      const found = async (...hashes: readonly string[]): Promise<readonly string[]> =>
+        (await other.sessionsByHash(hashes)).map(({ hash }) => hash).toSorted()
+      const clear = (): Promise<boolean> => store.addSession(session('x', { expiresAt: 1 }), limits, 1_000_000)
+
+      it('are found by every process until they are removed, and a link only once', async () => {
+        const [one, two] = [session('one', { keyHash: 'hash of a key' }), session('two', { kind: 'link' })]
+        assert.equal(await store.addSession(one, limits, 1), false)
+        assert.equal(await store.addSession(two, limits, 1), false)
+        assert.deepEqual(await other.sessionsByHash(['one', 'two', 'three']), [one], 'a link is no session')
+        assert.equal(await other.takeLink('one'), undefined, 'a session is no link')
+        const taken = await Promise.all([store.takeLink('two'), other.takeLink('two')])
+        assert.deepEqual(
+          taken.filter((it) => it),
+          [two],
+        )
+        await other.removeSession('one')
+        assert.deepEqual(await store.sessionsByHash(['one']), [])
+        await clear()
+      })
+
+      it('go when they have expired, and the oldest when there are too many of an owner or of all', async () => {
+        assert.equal(await store.addSession(session('old', { expiresAt: 10 }), limits, 1), false)
+        for (const hash of ['a1', 'a2', 'a3']) assert.equal(await store.addSession(session(hash), limits, 10), false)
+        assert.deepEqual(await found('old', 'a1', 'a2', 'a3'), ['a1', 'a2', 'a3'])
+        assert.equal(await store.addSession(session('link', { kind: 'link' }), limits, 10), false, 'links apart')
+        assert.equal(await store.addSession(session('a4'), limits, 10), true)
+        assert.deepEqual(await found('a1', 'a2', 'a3', 'a4'), ['a2', 'a3', 'a4'])
+        for (const hash of ['b1', 'b2']) {
+          assert.equal(await store.addSession(session(hash, { owner: 'ws_b' }), limits, 10), false)
+        }
+        assert.equal(await store.addSession(session('c1', { owner: 'operator' }), limits, 10), true)
+        assert.deepEqual(await found('a2', 'a3', 'a4', 'b1', 'b2', 'c1'), ['a3', 'a4', 'b1', 'b2', 'c1'])
+        await clear()
+      })
+
+      it('go with their key', async () => {
+        const workspaceId = await newWorkspace()
+        const key = { ...keyOf(workspaceId), id: 'key of a session', hash: 'hash of that key' }
+        await store.createKey(key)
+        await store.addSession(session('with', { keyHash: key.hash }), limits, 1)
+        await store.addSession(session('without'), limits, 1)
+        await other.revokeKey(key.id, 5)
+        assert.deepEqual(await found('with', 'without'), ['without'])
+        await clear()
+      })
+    })
 
     describe('accounts', () => {
       it('lists documents in pages, the newest first', async () => {

@@ -157,20 +157,20 @@ export default [
   {
     name: 'accounts-revoked-key-still-works',
     file: 'src/accounts/known-keys.ts',
-    find: 'const isValid = key !== undefined && key.revokedAt === null',
-    replace: 'const isValid = key !== undefined',
+    find: 'const valid = (await store.keysByHash(hashes)).filter(({ revokedAt }) => revokedAt === null)',
+    replace: 'const valid = await store.keysByHash(hashes)',
     tests: ['http/accounts', 'unit/known-keys'],
   },
   {
     name: 'accounts-revocation-overtaken-by-a-lookup',
-    file: 'src/accounts/known-keys.ts',
+    file: 'src/accounts/known-by-hash.ts',
     find: 'if (lookup) lookup.isOutdated = true',
     replace: '',
     tests: ['unit/known-keys'],
   },
   {
     name: 'accounts-random-keys-displace-those-in-use',
-    file: 'src/accounts/known-keys.ts',
+    file: 'src/accounts/known-by-hash.ts',
     find: 'const unknown = recentValues<true>(UNKNOWN_MAX)',
     replace:
       'const unknown = known as unknown as { get(hash: string): true | undefined; set(hash: string, value: true): void; delete(hash: string): void; clear(): void }',
@@ -178,7 +178,7 @@ export default [
   },
   {
     name: 'accounts-everybody-reaches-the-database',
-    file: 'src/accounts/known-keys.ts',
+    file: 'src/accounts/known-by-hash.ts',
     find: 'if (isReading) return\n',
     replace: '',
     tests: ['unit/known-keys'],

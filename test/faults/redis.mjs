@@ -232,20 +232,6 @@ export default [
     tests: ['http/shared-port'],
   },
   {
-    name: 'console-session-known-to-one-replica',
-    file: 'src/accounts/workspace-sessions.ts',
-    find: "await share('session', opened.token, { subject, owner, expiresAt: opened.expiresAt })",
-    replace: '',
-    tests: ['unit/sessions'],
-  },
-  {
-    name: 'console-session-that-gave-way-lives-on-elsewhere',
-    file: 'src/accounts/sessions.ts',
-    find: 'for (const key of makeRoom(kept, owner, clock.now())) gaveWay(kind, key)',
-    replace: 'makeRoom(kept, owner, clock.now())',
-    tests: ['unit/sessions'],
-  },
-  {
     name: 'drain-cuts-off-a-new-connection',
     file: 'src/http/server.ts',
     find: 'if (connection.isQuiet && !connection.isUnused) connection',

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
+import { startService, type Service } from '../../src/compose.ts'
+import { loadConfig } from '../../src/config.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -135,6 +139,57 @@ describe('the session of a console', () => {
   it('is needed for what is below /console/api: a key is not enough', async () => {
     const response = await ask('GET', '/console/api/session', { authorization: `Bearer ${weir.key}` })
     assert.equal(await codeOf(response), '401 missing_api_key')
+  })
+})
+
+describe('a restart', () => {
+  const environment = (token: string) => ({ WEIR_OPERATOR_TOKEN: token, ENGINE_KEY: 'engine-secret' })
+  const enter = async (url: string, body: object): Promise<string> => {
+    const response = await fetch(`${url}/console/api/session`, {
+      method: 'POST',
+      headers: { ...OWN, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    assert.equal(response.status, 200)
+    return (response.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+  }
+  const statusOf = async (url: string, cookie: string): Promise<number> =>
+    (await fetch(`${url}/console/api/session`, { headers: { cookie } })).status
+
+  it('keeps members and the operator signed in; another operator token signs the operator out', async (t) => {
+    const own = await startWeir({ models: [modelEntry([engine.url])] })
+    const { configFile: config, dataDir: data, operatorToken } = own
+    let running: Service = own.service
+    t.after(async () => {
+      await running.stop()
+      await own.stop()
+    })
+    const restart = async (token = operatorToken): Promise<void> => {
+      await running.stop()
+      running = await startService(loadConfig({ config, data }, environment(token)))
+    }
+    const member = await enter(running.url, { key: own.key })
+    const operator = await enter(running.adminUrl, { token: operatorToken })
+    const left = await enter(running.url, { key: own.key })
+    await fetch(`${running.url}/console/api/session`, { method: 'DELETE', headers: { ...OWN, cookie: left } })
+    const link = await running.consoleLink()
+    await restart()
+    assert.deepEqual(
+      [
+        await statusOf(running.url, member),
+        await statusOf(running.adminUrl, operator),
+        await statusOf(running.url, left),
+      ],
+      [200, 200, 401],
+    )
+    await enter(running.url, { link: new URL(link ?? '').hash.replace('#link=', '') })
+    await restart('another-operator-token-0123456789')
+    assert.deepEqual([await statusOf(running.url, member), await statusOf(running.adminUrl, operator)], [200, 401])
+    const database = new DatabaseSync(join(data, 'weir.db'), { readOnly: true })
+    const stored = JSON.stringify(database.prepare('SELECT * FROM console_sessions').all())
+    database.close()
+    for (const secret of [member, operator].map((it) => it.split('=')[1] ?? '')) assert.ok(!stored.includes(secret))
+    assert.ok(!stored.includes(own.key) && !stored.includes(operatorToken))
   })
 })
 

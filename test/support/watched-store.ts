@@ -10,6 +10,7 @@ import { auditQueries } from '../../src/store/queries/audit.ts'
 import { laneSettingsQueries } from '../../src/store/queries/lane-settings.ts'
 import { reportQueries } from '../../src/store/queries/reports.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
+import { sessionQueries } from '../../src/store/queries/sessions.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
 import { openSqlite } from '../../src/store/sqlite/client.ts'
 
@@ -60,6 +61,7 @@ export async function watchedStore(
     ...reportQueries(database),
     ...auditQueries(database),
     ...laneSettingsQueries(database),
+    ...sessionQueries(database),
   }
   return { store, transactions }
 }

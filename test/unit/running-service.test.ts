@@ -93,7 +93,7 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     },
     settled: async () => void asked.push('settled'),
     settings: () => settings,
-    consoleLink(workspace) {
+    async consoleLink(workspace) {
       if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
       return `http://127.0.0.1/console#link=${workspace ?? 'operator'}`
     },

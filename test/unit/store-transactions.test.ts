@@ -11,6 +11,7 @@ import { keyQueries } from '../../src/store/queries/keys.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { addUpRows } from '../../src/store/queries/usage-sums.ts'
+import { sessionQueries } from '../../src/store/queries/sessions.ts'
 import { usageQueries } from '../../src/store/queries/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 
@@ -30,6 +31,7 @@ const store = {
   ...keyQueries(database),
   ...ledgerQueries(database, 'owner'),
   ...usageQueries(database),
+  ...sessionQueries(database),
   ...invoiceQueries(database),
   ...adjustmentNoteQueries(database),
   ...linkSecretQueries(database),
@@ -75,6 +77,7 @@ const reads: Readonly<Record<string, () => Promise<unknown>>> = {
   credits: () => store.credits(workspaceId, 0, 1),
   linkSecret: () => store.linkSecret(),
   keysLastUsed: () => store.keysLastUsed(['a']),
+  sessionsByHash: () => store.sessionsByHash(['a']),
   arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
   newestArrivals: () => store.newestArrivals({ lane: 'a', ...period, limit: 1 }),
 }
@@ -88,6 +91,17 @@ const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<u
   setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
   createKey: [['keys'], () => store.createKey(key)],
   revokeKey: [['keys'], () => store.revokeKey('a', 1)],
+  addSession: [
+    [],
+    () =>
+      store.addSession(
+        { kind: 'session', hash: 'a', owner: 'a', keyHash: null, name: 'a', expiresAt: 2 },
+        { ofOwner: 1, ofAll: 1 },
+        1,
+      ),
+  ],
+  removeSession: [[], () => store.removeSession('a')],
+  takeLink: [[], () => store.takeLink('a')],
   addPriceVersions: [
     ['prices'],
     () => store.addPriceVersions([{ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1, latest: 0 }]),

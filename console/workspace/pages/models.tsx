@@ -159,7 +159,7 @@ function ModelCard({ model, load }: { model: Model; load: string | undefined }) 
         ))}
       </dl>
       {model.unavailable_message !== undefined ? (
-        <p class="foot small soft">{model.unavailable_message}</p>
+        <p class="foot small soft wrap">{model.unavailable_message}</p>
       ) : load === undefined ? null : (
         <p class="foot small soft">{load}</p>
       )}

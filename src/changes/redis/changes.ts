@@ -7,7 +7,7 @@ import { memoryChanges } from '../memory.ts'
 
 const versionsScript = script(luaBeside(import.meta.url, 'versions'))
 const EVERYBODY = 'weir:changes'
-const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes']
+const CHANGES: readonly Change[] = ['accounts', 'keys', 'prices', 'catalog', 'lanes', 'sessions']
 
 export interface ChangeEvents {
   /** These replicas did not answer in time. */

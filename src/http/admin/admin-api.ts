@@ -15,10 +15,10 @@ export function adminApi(parts: AdminParts): Application {
   const routes = routeTable(adminRoutes(parts))
 
   /** With the token, or with a session of the console. */
-  function authorize(exchange: Exchange): void {
+  async function authorize(exchange: Exchange): Promise<void> {
     const { authorization } = exchange.request.headers
-    const session = authorization === undefined ? operatorSession(exchange, parts) : undefined
-    if (session !== undefined) return void (exchange.notes = { ...exchange.notes, operator: `console ${session}` })
+    const session = authorization === undefined ? await operatorSession(exchange, parts) : undefined
+    if (session) return void (exchange.notes = { ...exchange.notes, operator: session.name.replace('_', ' ') })
     const given = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (given === undefined) {
       throw new ApiError('missing_api_key', 'Send the operator token in the header Authorization: Bearer <TOKEN>.')
@@ -29,7 +29,7 @@ export function adminApi(parts: AdminParts): Application {
   return {
     async answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
-      if (match.kind !== 'found' || match.route.access !== 'open') authorize(exchange)
+      if (match.kind !== 'found' || match.route.access !== 'open') await authorize(exchange)
       if (match.kind !== 'found') return refuseUnrouted(exchange, match)
       return match.route.answer(exchange, match.parameters, (action, act) =>
         recorded(parts, doerOf(exchange), action, act),

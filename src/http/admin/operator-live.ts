@@ -14,7 +14,7 @@ export function operatorLiveRoute(parts: OperatorSessionParts & { readonly live:
     access: 'open',
     operation: undefined,
     async answer(exchange) {
-      const isAllowed = (): Promise<boolean> => Promise.resolve(operatorSession(exchange, parts) !== undefined)
+      const isAllowed = async (): Promise<boolean> => (await operatorSession(exchange, parts)) !== undefined
       if (!(await isAllowed())) throw new ApiError('missing_api_key', 'Sign in to the console.')
       await streams.send(exchange, { owner: 'operator', isAllowed, view: sampleView })
     },

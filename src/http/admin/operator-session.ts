@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { Type } from '../../core/json/schema.ts'
-import type { Sessions } from '../../accounts/sessions.ts'
+import { OPERATOR, type Session, type Sessions } from '../../accounts/sessions.ts'
 import { ApiError } from '../../core/errors.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../console/session-cookie.ts'
 import { readSmallBody } from '../console/session-route.ts'
@@ -11,7 +11,7 @@ import type { OpenRoute } from '../route.ts'
 
 export interface OperatorSessionParts {
   readonly operatorToken: string
-  readonly operatorSessions: Sessions<'operator'>
+  readonly operatorSessions: Sessions
 }
 
 const signInSchema = Type.Object({
@@ -27,11 +27,13 @@ export function isOperatorToken(
   return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', operatorToken, 'buffer'))
 }
 
-/** A short name of the session that a request may use, for the audit log; undefined if it has none. */
-export function operatorSession(exchange: Exchange, { operatorSessions }: OperatorSessionParts): string | undefined {
-  const token = sessionToken(exchange, 'weir_operator')
-  if (token === undefined || !operatorSessions.find(token)) return undefined
-  return hash('sha256', token).slice(0, 8)
+/** The session that a request may use; undefined if it has none. */
+export async function operatorSession(
+  exchange: Exchange,
+  { operatorSessions }: OperatorSessionParts,
+): Promise<Session | undefined> {
+  const session = await operatorSessions.find(sessionToken(exchange, 'weir_operator') ?? '')
+  return session?.owner === OPERATOR ? session : undefined
 }
 
 /** Not documented: only the console calls them, and programs have the token. */
@@ -45,8 +47,8 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
     answer,
   })
   return [
-    route('GET', (exchange) => {
-      const found = sessions.find(sessionToken(exchange, 'weir_operator') ?? '')
+    route('GET', async (exchange) => {
+      const found = await operatorSession(exchange, parts)
       if (!found) throw new ApiError('missing_api_key', 'Sign in to the console.')
       exchange.sendJson(JSON.stringify({ expires_at: new Date(found.expiresAt).toISOString() }))
     }),
@@ -55,7 +57,7 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
         throw new ApiError('missing_api_key', 'Sign in from the console: send X-Weir-Console: 1.')
       const { token, link } = await readSmallBody(exchange, signInSchema)
       const isAllowed =
-        token === undefined ? sessions.redeem(link ?? '') !== undefined : isOperatorToken(token.trim(), parts)
+        token === undefined ? (await sessions.redeem(link ?? '')) === OPERATOR : isOperatorToken(token.trim(), parts)
       if (!isAllowed) {
         throw new ApiError(
           'invalid_api_key',
@@ -64,12 +66,12 @@ export function operatorSessionRoutes(parts: OperatorSessionParts): readonly Ope
             : 'The operator token is wrong.',
         )
       }
-      const opened = sessions.open('operator', 'operator')
+      const opened = await sessions.open({ owner: OPERATOR, keyHash: null })
       const body = JSON.stringify({ expires_at: new Date(opened.expiresAt).toISOString() })
       exchange.send(200, 'application/json', body, cookieHeaders(exchange, 'weir_operator', opened.token))
     }),
-    route('DELETE', (exchange) => {
-      sessions.end(sessionToken(exchange, 'weir_operator') ?? '')
+    route('DELETE', async (exchange) => {
+      await sessions.end(sessionToken(exchange, 'weir_operator') ?? '')
       exchange.send(200, 'application/json', '{"signed_out":true}', cookieHeaders(exchange, 'weir_operator', undefined))
     }),
   ]

@@ -169,7 +169,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       id: 'issueConsoleLink',
       summary: 'Issue a link to the console',
       description:
-        'Signs one person in to the console of a workspace, once, within half an hour. Put the address of the public listener in front of the path. A restart ends all links and sessions.',
+        'Signs one person in to the console of a workspace, once, within half an hour. Put the address of the public listener in front of the path.',
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
       response: jsonResponse(
         Type.Object({ path: Type.String(), expires_at: Type.String() }),
@@ -177,8 +177,8 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         201,
       ),
       errors: ['not_found'],
-      answer({ exchange, parameters }) {
-        const { secret, expiresAt } = sessions.issueLink(parameters.workspace)
+      async answer({ exchange, parameters }) {
+        const { secret, expiresAt } = await sessions.issueLink(parameters.workspace)
         const link = { path: `/console#link=${secret}`, expires_at: new Date(expiresAt).toISOString() }
         exchange.sendJson(JSON.stringify(link), 201)
       },

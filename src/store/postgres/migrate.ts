@@ -13,6 +13,7 @@ export const steps = [
   '0002-moved-from.sql',
   '0003-invoices-by-time.sql',
   '0004-failures.sql',
+  '0005-console-sessions.sql',
 ] as const
 
 export const readStep = (step: string): string =>

@@ -26,8 +26,8 @@ export function keyQueries(database: Database): KeyStore {
   const among = database.dialect.selectTexts('?')
 
   /** The lock makes changes visible in the order of their numbers. */
-  async function change(statement: Statement): Promise<void> {
-    await database.transact({ access: 'write', locks: ['keys'], statements: [statement] })
+  async function change(...statements: readonly Statement[]): Promise<void> {
+    await database.transact({ access: 'write', locks: ['keys'], statements })
   }
 
   return {
@@ -51,6 +51,7 @@ export function keyQueries(database: Database): KeyStore {
           at,
           id,
         ),
+        command('DELETE FROM console_sessions WHERE key_hash = (SELECT hash FROM api_keys WHERE id = ?)', id),
       ),
     async key(id) {
       const [row] = await readRows(database, 'SELECT * FROM api_keys WHERE id = ?', id)

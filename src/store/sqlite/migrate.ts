@@ -19,6 +19,7 @@ export const steps = [
   '0010-lane-settings.sql',
   '0011-invoices-by-time.sql',
   '0012-failures.sql',
+  '0013-console-sessions.sql',
 ] as const
 
 export const readStep = (step: string): string =>

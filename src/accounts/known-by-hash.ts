@@ -1,0 +1,105 @@
+import { ApiError } from '../core/errors.ts'
+import { recentValues } from '../core/recent-values.ts'
+
+/**
+ * Values by the hash of a secret: those in use are in memory, others are looked up. What does not exist is remembered apart,
+ * so that random secrets displace no value that is in use. At most one lookup is under way at a time, with everything that
+ * was asked for meanwhile in the next one, so the number of callers does not reach the database.
+ */
+export interface KnownByHash<Value> {
+  /** At once if it is in memory; null if there is no such value, or no longer. */
+  recall(hash: string): Value | null | undefined
+  /** Looks it up. */
+  find(hash: string): Promise<Value | null>
+  forget(hash: string): void
+  forgetAll(): void
+}
+
+export interface HashSource<Value> {
+  /** For error messages, such as "API keys". */
+  readonly what: string
+  readonly knownMax: number
+  /** The values that are valid, by their hash. */
+  read(hashes: readonly string[]): Promise<ReadonlyMap<string, Value>>
+}
+
+const UNKNOWN_MAX = 10_000
+const LOOKUP_MAX = 250
+const WAITING_MAX = 10_000
+
+interface Lookup<Value> {
+  readonly found: PromiseWithResolvers<Value | null>
+  /** It was forgotten since the lookup began. */
+  isOutdated: boolean
+}
+
+export function knownByHash<Value>({ what, knownMax, read }: HashSource<Value>): KnownByHash<Value> {
+  const known = recentValues<Value>(knownMax)
+  const unknown = recentValues<true>(UNKNOWN_MAX)
+  const lookups = new Map<string, Lookup<Value>>()
+  /** The hashes of lookups that have not begun. */
+  let waiting: string[] = []
+  let isReading = false
+
+  async function readWaiting(): Promise<void> {
+    if (isReading) return
+    isReading = true
+    while (waiting.length > 0) {
+      const hashes = waiting.slice(0, LOOKUP_MAX)
+      waiting = waiting.slice(LOOKUP_MAX)
+      await lookUp(hashes)
+    }
+    isReading = false
+  }
+
+  async function lookUp(hashes: readonly string[]): Promise<void> {
+    for (const hash of hashes) (lookups.get(hash) as Lookup<Value>).isOutdated = false
+    try {
+      const found = await read(hashes)
+      for (const hash of hashes) settle(hash, found.get(hash))
+    } catch (cause) {
+      const error = new ApiError('service_unavailable', `The ${what} cannot be looked up now. Try again.`, { cause })
+      for (const hash of hashes) take(hash)?.found.reject(error)
+    }
+  }
+
+  function settle(hash: string, value: Value | undefined): void {
+    if (lookups.get(hash)?.isOutdated) return void waiting.push(hash)
+    if (value === undefined) unknown.set(hash, true)
+    else known.set(hash, value)
+    take(hash)?.found.resolve(value ?? null)
+  }
+
+  function take(hash: string): Lookup<Value> | undefined {
+    const lookup = lookups.get(hash)
+    lookups.delete(hash)
+    return lookup
+  }
+
+  return {
+    recall: (hash) => known.get(hash) ?? (unknown.get(hash) ? null : undefined),
+    find(hash) {
+      const underWay = lookups.get(hash)
+      if (underWay) return underWay.found.promise
+      if (lookups.size >= WAITING_MAX) {
+        return Promise.reject(new ApiError('service_unavailable', `Too many ${what} are being looked up. Try again.`))
+      }
+      const lookup: Lookup<Value> = { found: Promise.withResolvers(), isOutdated: false }
+      lookups.set(hash, lookup)
+      waiting.push(hash)
+      void readWaiting()
+      return lookup.found.promise
+    },
+    forget(hash) {
+      known.delete(hash)
+      unknown.delete(hash)
+      const lookup = lookups.get(hash)
+      if (lookup) lookup.isOutdated = true
+    },
+    forgetAll() {
+      known.clear()
+      unknown.clear()
+      for (const lookup of lookups.values()) lookup.isOutdated = true
+    },
+  }
+}
