@@ -33,10 +33,7 @@ if (options.list) {
 }
 
 const copy = copyOfTree()
-process.on('exit', () => {
-  endRunningTests()
-  copy.remove()
-})
+process.on('exit', endRunningTests)
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
 await requirePassing([...new Set(faults.filter((fault) => !isStale(fault)).flatMap(({ tests }) => tests))])

@@ -52,7 +52,9 @@ export function copyOfTree() {
   symlinkSync(join(root, 'node_modules'), modules)
   const temporary = join(folder, 't')
   mkdirSync(temporary)
-  return { tree, temporary, remove: () => removeQuietly(folder) }
+  const remove = () => removeQuietly(folder)
+  process.on('exit', remove)
+  return { tree, temporary, remove }
 }
 
 /** A process that is about to end may still write there. What stays is left in the system's temporary folder. */
