@@ -133,7 +133,7 @@ describe('the link of a replica to Redis', () => {
   })
 
   it('[Q1] begins a new proof after a gap that was as long as the lease', async (t) => {
-    const { link, clock, redis, joined, heldBeat, advance } = await stage(t)
+    const { link, clock, redis, joined, heldBeat } = await stage(t)
     await joined()
     const { sinceMs, untilMs } = link.proven()
     let beat = await heldBeat()
