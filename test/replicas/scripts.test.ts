@@ -4,7 +4,6 @@ import { Redis } from 'ioredis'
 import { laneKeys, laneScripts } from '../../src/admission/redis/lane-scripts.ts'
 import type { RedisLink } from '../../src/redis/link.ts'
 import { luaBeside } from '../../src/redis/script.ts'
-import { redisValues } from '../../src/redis/shared-values.ts'
 import { replicaList } from '../../src/redis/replica-list.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 
@@ -160,22 +159,6 @@ describe('the scripts of replicas', () => {
     assert.ok(Math.abs((await take(1, 0)).at - at) < 60_000)
     await redis.set('rate', `${Math.floor(at / 60_000) - 1} 3`)
     assert.equal((await take(3, 0)).count, 0, 'what the last minute had counts no more')
-  })
-
-  it('keep a value for as long as is said, until it is taken', async () => {
-    const values = redisValues(link())
-    await values.put('a', 'text', 60_000.2)
-    const ttl = await redis.pttl('weir:value:a')
-    assert.ok(ttl > 50_000 && ttl <= 60_001)
-    assert.deepEqual([await values.get('a'), await values.get('b')], ['text', undefined])
-    assert.deepEqual([await values.take('a'), await values.take('a')], ['text', undefined])
-    await values.put('c', 'more', 60_000)
-    await values.remove('c')
-    assert.equal(await values.get('c'), undefined)
-    await values.put('d', 'gone at once', 0)
-    await assert.doesNotReject(values.get('d'))
-    const apart = redisValues({ ...link(), membership: () => undefined })
-    await assert.rejects(apart.get('a'), /Redis does not answer/)
   })
 
   it('[Q1] give the figures of a lane at one instant, and none of a lane that nobody has open', async () => {

@@ -7,8 +7,9 @@ import { scriptedLink } from '../support/scripted-link.ts'
 import { handClock, turn } from './hand-clock.ts'
 
 const versionsScript = script(luaBeside(new URL('../../src/changes/redis/', import.meta.url).href, 'versions'))
-/** In the order of the list: accounts, keys, prices, catalog, lanes. */
+/** Those that this replica follows. */
 const CHANGES = ['accounts', 'keys', 'prices', 'catalog', 'lanes'] as const
+type Versions = Partial<Record<(typeof CHANGES)[number], string>>
 
 function stage(t: TestContext) {
   const clock = handClock(t.mock.timers)
@@ -33,63 +34,61 @@ function stage(t: TestContext) {
     taken,
     state,
     /** The versions are compared, as once a second. */
-    async compare(versions: readonly (string | null)[], isBeat = true): Promise<string[]> {
+    async compare(versions: Versions, isBeat = true): Promise<string[]> {
       if (isBeat) scripted.beat()
       const call = scripted.next(versionsScript)
-      assert.deepEqual([call.keys, call.values], [['weir:{replicas}:versions'], CHANGES])
-      call.answer(versions)
+      assert.deepEqual(call.keys, ['weir:{replicas}:versions'])
+      call.answer(call.values.map((change) => versions[change as keyof Versions] ?? null))
       for (let turns = 0; turns < 3; turns += 1) await turn()
       return taken.splice(0)
     },
   }
 }
-const NONE = [null, null, null, null, null]
-
 describe('changes over a scripted Redis', () => {
   it('are read once when a replica joins, but for the catalog, which is a file', async (t) => {
     const { join, compare } = stage(t)
     join()
-    assert.deepEqual(await compare(NONE, false), ['accounts', 'keys', 'prices', 'lanes'])
-    assert.deepEqual(await compare(NONE), [])
-    assert.deepEqual(await compare(['1', null, null, '4', null]), ['accounts', 'catalog'])
-    assert.deepEqual(await compare(['1', null, null, '4', null]), [])
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
+    assert.deepEqual(await compare({}), [])
+    assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), ['accounts', 'catalog'])
+    assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), [])
   })
 
   it('are read again after the connection was gone', async (t) => {
     const { join, lose, compare, beat, sent } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     lose()
     beat()
     assert.deepEqual(sent, [], 'Redis is not asked without a connection')
     join()
-    assert.deepEqual(await compare(NONE, false), ['accounts', 'keys', 'prices', 'lanes'])
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
   })
 
   it('are tried again with the next comparison if they could not be read', async (t) => {
     const { join, compare, state } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     state.fails = true
-    assert.deepEqual(await compare(['1', null, null, null, null]), ['accounts'])
+    assert.deepEqual(await compare({ accounts: '1' }), ['accounts'])
     state.fails = false
-    assert.deepEqual(await compare(['1', null, null, null, null]), ['accounts'])
-    assert.deepEqual(await compare(['1', null, null, null, null]), [])
+    assert.deepEqual(await compare({ accounts: '1' }), ['accounts'])
+    assert.deepEqual(await compare({ accounts: '1' }), [])
   })
 
   it('are taken in and answered when a message tells of them, and not read again by the comparison', async (t) => {
     const { join, compare, hear, published, taken } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     hear('weir:changes', 'other\nother.1\nkeys\n1')
     await turn()
     assert.deepEqual(taken.splice(0), ['keys'])
     assert.deepEqual(published, [['weir:changes:other', 'one\nother.1']])
-    assert.deepEqual(await compare([null, '1', null, null, null]), [])
+    assert.deepEqual(await compare({ keys: '1' }), [])
     hear('weir:changes', 'other\nother.3\nkeys\n3')
     await turn()
     taken.length = 0
-    assert.deepEqual(await compare([null, '3', null, null, null]), ['keys'], 'version 2 was missed')
+    assert.deepEqual(await compare({ keys: '3' }), ['keys'], 'version 2 was missed')
     hear('weir:changes', 'one\none.1\nkeys\n4')
     await turn()
     assert.deepEqual(taken, [], 'its own message')
@@ -98,20 +97,20 @@ describe('changes over a scripted Redis', () => {
   it('are not answered if they could not be taken in, and tried again', async (t) => {
     const { join, compare, hear, published, taken, state } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     state.fails = true
     hear('weir:changes', 'other\nother.1\nkeys\n1')
     await turn()
     taken.length = 0
     assert.deepEqual(published, [])
     state.fails = false
-    assert.deepEqual(await compare([null, '1', null, null, null]), ['keys'])
+    assert.deepEqual(await compare({ keys: '1' }), ['keys'])
   })
 
   it('are announced with a number, and wait for every other replica that lives', async (t) => {
     const { join, compare, changes, next, hear, taken, unreached } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     let result: readonly string[] | undefined
     const announced = changes.announce('prices').then((it) => (result = it))
     await turn()
@@ -129,13 +128,13 @@ describe('changes over a scripted Redis', () => {
     hear('weir:changes:one', 'three\none.1')
     await announced
     assert.deepEqual([result, unreached], [[], []])
-    assert.deepEqual(await compare([null, null, '1', null, null]), [], 'its own change is not read again')
+    assert.deepEqual(await compare({ prices: '1' }), [], 'its own change is not read again')
   })
 
   it('name the replicas that did not answer within a second', async (t) => {
     const { join, compare, changes, next, hear, unreached, clock } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     let result: readonly string[] | undefined
     void changes.announce('keys').then((it) => (result = it))
     await turn()
@@ -150,10 +149,37 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual([result, unreached], [['three'], ['keys three']])
   })
 
+  it('are done at once where nobody else lives, and if all have answered before Redis names them', async (t) => {
+    const { join, compare, changes, next, hear } = stage(t)
+    join()
+    await compare({}, false)
+    const alone = changes.announce('keys')
+    await turn()
+    next(announceScript).answer([1, ['one']])
+    assert.deepEqual(await alone, [])
+    const early = changes.announce('keys')
+    await turn()
+    hear('weir:changes:one', 'two\none.2')
+    next(announceScript).answer([2, ['one', 'two']])
+    assert.deepEqual(await early, [])
+  })
+
+  it('load their scripts with the link', (t) => {
+    const { followers } = stage(t)
+    assert.deepEqual(
+      followers.flatMap(({ scripts }) => scripts.map(({ sha }) => sha)),
+      [announceScript.sha, versionsScript.sha],
+    )
+    assert.deepEqual(
+      followers.flatMap(({ channels }) => channels),
+      ['weir:changes', 'weir:changes:one'],
+    )
+  })
+
   it('say so if Redis does not answer', async (t) => {
     const { join, compare, changes, next, unreached } = stage(t)
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     const announced = changes.announce('keys')
     await turn()
     next(announceScript).fail()
@@ -166,9 +192,9 @@ describe('changes over a scripted Redis', () => {
     let calls = 0
     const end = changes.subscribe('keys', async () => void (calls += 1))
     join()
-    await compare(NONE, false)
+    await compare({}, false)
     end()
-    await compare([null, '1', null, null, null])
+    await compare({ keys: '1' })
     assert.equal(calls, 1)
   })
 })

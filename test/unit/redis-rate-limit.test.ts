@@ -109,6 +109,16 @@ describe('the addresses of one minute', () => {
     assert.equal(addresses.place('c', 2), 'c')
   })
 
+  it('[R1] begin anew in each minute, in memory', async () => {
+    let now = 0
+    const limiter = memoryRateLimiter({ now: () => now, monotonic: () => 0 })
+    for (let index = 0; index <= 100_000; index += 1) await limiter.take(address(String(index)), 1)
+    assert.equal((await limiter.take(address('new'), 1)).accepted, false)
+    now = MINUTE_MS
+    await limiter.take(address('other'), 1)
+    assert.equal((await limiter.take(address('new'), 1)).accepted, true)
+  })
+
   it('[R1] have a count each in memory, and the rest of 100,000 one together; workspaces are not affected', async () => {
     const limiter = memoryRateLimiter({ now: () => 0, monotonic: () => 0 })
     for (let index = 0; index < 100_000; index += 1) await limiter.take(address(String(index)), 2)

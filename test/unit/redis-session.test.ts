@@ -189,6 +189,39 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual([heard, sent.map(({ script }) => script.sha)], [[], [scripts.join.sha]])
   })
 
+  it('does not count a heartbeat that is answered after Redis was lost', async (t) => {
+    const { begin, beat, next, lose, pass, state, join } = stage(t)
+    await begin()
+    beat()
+    const heartbeat = next(scripts.beat)
+    lose()
+    heartbeat.answer(['4', '40', 2])
+    await turn()
+    state.proven = { sinceMs: 0, untilMs: Infinity }
+    await pass(10)
+    join({ incarnation: 2 })
+    assert.deepEqual(next(scripts.join).values.slice(10, 12), [0, 0])
+  })
+
+  it('takes each grant once, however often it is confirmed', async (t) => {
+    const { begin, enter, answer, hear, next, sent } = stage(t)
+    await begin()
+    const first = enter()
+    const second = enter()
+    await answer(scripts.enter, ['queued', '7'])
+    await answer(scripts.enter, ['queued', '8'])
+    hear('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    await turn()
+    next(scripts.acknowledge).answer(1)
+    await turn()
+    hear('weir:told:one', `${LANE}\none.2\ngranted 5`)
+    await turn()
+    assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.2'])
+    hear('weir:told:one', `${LANE}\none.1\ngranted 5`)
+    await turn()
+    assert.deepEqual([first.heard.length, second.heard.length, sent], [1, 0, []])
+  })
+
   it('answers a recall by giving its promise back at once', async (t) => {
     const { begin, hear, next } = stage(t)
     await begin(['2', '20'])
@@ -287,6 +320,27 @@ describe('a lane without Redis', () => {
     assert.deepEqual(enter().heard, [{ kind: 'unavailable' }])
   })
 
+  it('says after the maximum wait that it is unavailable without a share, and overloaded with one', async (t) => {
+    for (const [promised, kind] of [
+      [['0', '0'], 'unavailable'],
+      [['1', '15'], 'overloaded'],
+    ] as const) {
+      const { begin, lose, enter, pass, state, beat } = stage(t, { ...limits, maxWaitMs: 3000 })
+      await begin(promised)
+      state.proven = { sinceMs: 0, untilMs: Infinity }
+      lose()
+      await pass(1000)
+      beat()
+      if (kind === 'overloaded') enter(15)
+      const { heard } = enter(15)
+      await pass(2999)
+      assert.deepEqual(heard, [])
+      await pass(1)
+      assert.deepEqual(heard, [{ kind }])
+      t.mock.timers.reset()
+    }
+  })
+
   it('refuses a request that is larger than its share as unavailable, and one that never fits as too large', async (t) => {
     const { begin, lose, enter, pass, state, beat } = stage(t)
     await begin(['1', '15'])
@@ -345,6 +399,19 @@ describe('a lane without Redis', () => {
 })
 
 describe('the figures and limits of a lane over Redis', () => {
+  it('[Q1] say in milliseconds how long a join keeps the lane quiet', async (t) => {
+    const { join, next, clock, admission, pass, beat, sent } = stage(t)
+    join({ quietUntilMs: clock.monotonic() + 100 })
+    next(scripts.join).answer(1)
+    await turn()
+    assert.equal(admission.state(), 'apart', 'a microsecond is quiet, too')
+    await pass(100)
+    beat()
+    next(scripts.join).answer(0)
+    await turn()
+    assert.deepEqual([admission.state(), sent[0]?.script.sha], ['joined', scripts.beat.sha])
+  })
+
   it('[Q1] come in the units of the API', async (t) => {
     const { begin, admission, next } = stage(t)
     await begin()
@@ -427,6 +494,25 @@ describe('the figures and limits of a lane over Redis', () => {
     next(scripts.leave)
     assert.deepEqual(next(scripts.part).values, ['one', 1])
     assert.equal(admission.ownStatus().size, 0)
+  })
+
+  it('parts from nothing without Redis', async (t) => {
+    const { admission, sent } = stage(t)
+    await admission.part()
+    assert.deepEqual(sent, [])
+  })
+
+  it('refuses newcomers to a lane that is left as closed, with Redis or without', async (t) => {
+    const { begin, admission, enter, answer, lose, state, pass } = stage(t)
+    await begin()
+    enter()
+    await answer(scripts.enter, ['admitted'])
+    state.proven = { sinceMs: 0, untilMs: 0 }
+    lose()
+    await pass(LEASE_MS)
+    assert.deepEqual(enter().heard, [{ kind: 'unavailable' }])
+    admission.setLanes(new Map())
+    assert.deepEqual(enter().heard, [{ kind: 'closed' }])
   })
 
   it('refuses newcomers when it closes, and parts', async (t) => {

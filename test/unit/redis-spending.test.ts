@@ -293,6 +293,30 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.match(String(next(scripts.fold).values[0]), /"base":"7"/)
   })
 
+  it('loads its scripts with the link, and says whose journal it writes and has found', async (t) => {
+    const { join, hold, answer, followers } = await stage(t)
+    assert.deepEqual(followers[0]?.scripts, [scripts.reserve, scripts.fold])
+    join()
+    hold(10n)
+    const said = (await answer()) as object
+    assert.deepEqual({ ...said, owner: 'journal', predecessor: 'earlier' }, said)
+  })
+
+  it('says again what it has when it has joined again, after a call that failed or was too late', async (t) => {
+    const { join, hold, answer, next, beat, pass, sent } = await stage(t)
+    join()
+    const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
+    first.settle(0n)
+    next(scripts.reserve).fail()
+    await turn()
+    await pass(60_000)
+    beat()
+    assert.equal((await answer()).held, '0', 'what was not heard is in use')
+    await pass(60_000)
+    beat()
+    assert.deepEqual(sent, [])
+  })
+
   it('says all that it has: what it holds, what it has settled by month, and what of that is delivered', async (t) => {
     const { join, hold, answer, beat, deliveries, setTime } = await stage(t)
     join()
@@ -413,8 +437,9 @@ describe('what is said of a workspace every second', () => {
   })
 
   it('is nothing without a limit', async (t) => {
-    const { join, hold, beat, sent, state } = await stage(t, { spendLimit: null })
+    const { join, hold, beat, sent, state, spending } = await stage(t, { spendLimit: null })
     join()
+    assert.deepEqual(spending.headers(state.workspace), {})
     const it = await hold(30n).hold
     beat()
     it.settle(1n)
