@@ -395,6 +395,13 @@ export default [
     tests: ['unit/invoicing'],
   },
   {
+    name: 'correction-in-the-month-of-the-start',
+    file: 'src/billing/invoices.ts',
+    find: 'const month = sydneyMonth(row.settledAt)',
+    replace: 'const month = sydneyMonth(row.startedAt)',
+    tests: ['unit/corrections'],
+  },
+  {
     name: 'spending-held-twice-after-settling',
     file: 'src/spending/memory.ts',
     find: 'if (add(held, id, -own) === 0n) held.delete(id)',
@@ -453,8 +460,8 @@ export default [
   {
     name: 'spending-month-turns-while-it-is-read',
     file: 'src/spending/memory.ts',
-    find: '      if (it.isRead) return it\n      await read(it).catch((cause: unknown) => {\n        throw limitUnknown(cause)\n      })\n',
-    replace: '      await read(it)\n      return it\n',
+    find: '        throw limitUnknown(cause)\n      })\n',
+    replace: '        throw limitUnknown(cause)\n      })\n      return it\n',
     tests: ['unit/memory-spending', 'simulation/spending/months'],
   },
   {

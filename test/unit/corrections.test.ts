@@ -39,6 +39,29 @@ describe('a wrong row', () => {
     assert.equal(rows, 2)
   })
 
+  it('belongs to the month of its settlement, not to that of its start', async (t) => {
+    const { books, workspace } = await stage(t)
+    const version = await books.price('other', { input_per_million: '1000' }, 0)
+    const begun = async (startedAt: number, settledAt: number) => ({
+      ...(await books.row(workspace, 'other', version, settledAt, { inputTokens: 3000 })),
+      startedAt,
+    })
+    const rows = [await begun(month.from - 1, month.from), await begun(month.to - 1, month.to)] as const
+    await books.settle(rows)
+    await books.invoicing.issue(workspace, month)
+    await assert.rejects(books.invoicing.correct(rows[0].requestId, 'wrong'), { message: /INV-000001/ })
+    await books.invoicing.correct(rows[1].requestId, 'wrong')
+    const august = { workspaceId: workspace.id, from: month.to, to: parseMonth('2026-08')!.to }
+    const reversed = await books.store.usage({ ...august, limit: 9 })
+    assert.deepEqual(
+      reversed.map(({ requestId, amount, settledAt }) => [requestId, amount, settledAt]),
+      [
+        [`correction:${rows[1].requestId}`, -rows[1].amount, month.to],
+        [rows[1].requestId, rows[1].amount, month.to],
+      ],
+    )
+  })
+
   it('may be named twice in one credit, which takes it back once', async (t) => {
     const { books, workspace, ids } = await stage(t)
     await books.invoicing.issue(workspace, month)

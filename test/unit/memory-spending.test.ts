@@ -151,6 +151,34 @@ describe('spending in memory, when a month begins', () => {
     assert.equal(await spent, 95n)
   })
 
+  it('shows what is spent, and nothing without a limit; reports a limit once for each amount', async () => {
+    const cent = 10_000_000_000n
+    ledger.set(month.from, 3n * cent)
+    const reached: bigint[] = []
+    const opening = memorySpending(
+      store,
+      { now: () => now, monotonic: () => 0 },
+      { limitReached: (_workspace, spent) => reached.push(spent) },
+    )
+    await take(month.from)
+    const spending = await opening
+    const soft = (amount: bigint): Workspace => ({ ...limited, spendLimit: { amount, isSoft: true } })
+    assert.deepEqual(spending.headers(soft(4n * cent)), { 'X-Spend-Limit': '0.04', 'X-Spend-Used': '0.03' })
+    assert.deepEqual(spending.headers(unlimited), {})
+    ;(await spending.hold(unlimited, 1n)).settle(cent)
+    ;(await spending.hold(soft(4n * cent), 1n)).settle(cent - 1n)
+    assert.deepEqual(reached, [])
+    for (let request = 0; request < 2; request += 1) (await spending.hold(soft(4n * cent), 1n)).settle(1n)
+    ;(await spending.hold(soft(2n * cent), 1n)).settle(0n)
+    assert.deepEqual(reached, [4n * cent, 4n * cent + 1n])
+    assert.equal(spending.headers(soft(2n * cent))['X-Spend-Alert'], 'soft limit reached')
+    assert.equal(
+      spending.headers({ ...limited, spendLimit: { amount: 2n * cent, isSoft: false } })['X-Spend-Alert'],
+      'limit reached',
+    )
+    assert.deepEqual([await spending.spent('other'), await spending.spent('nobody')], [cent, 0n])
+  })
+
   it('frees what was held in the month before when the request ends in this one', async () => {
     const spending = await opened()
     await take(next.from)

@@ -7,7 +7,7 @@ import type { Decided } from '../outbox.ts'
 import { remoteLane } from './lane-scripts.ts'
 import { RemoteEntry } from './remote-entry.ts'
 import { openSession, type Session } from './session.ts'
-import { openShare } from './share.ts'
+import { openShare, type Decider } from './share.ts'
 import { openWaitingRoom } from './waiting-room.ts'
 
 export interface DeskParts {
@@ -55,7 +55,8 @@ export function openDesk(
 
   let talk: { readonly member: Membership; readonly session: Session } | undefined
   let isJoining = false
-  let isServingShare = false
+  /** Whose limits the room has. */
+  let decider: Decider = 'nobody'
   const room = openWaitingRoom(clock, roomLimits(), { decided: decidedHere, expired: settled })
 
   /** Runs after every event. */
@@ -68,7 +69,7 @@ export function openDesk(
   }
 
   function roomLimits(): LaneLimits {
-    return share.roomLimits(limits, talk || isJoining ? 'redis' : isServingShare ? 'share' : 'nobody')
+    return share.roomLimits(limits, decider)
   }
 
   function decidedHere(entry: RemoteEntry, decision: LaneDecision): void {
@@ -87,7 +88,7 @@ export function openDesk(
   function leave(entry: RemoteEntry): void {
     entry.decided = undefined
     if (!room.has(entry.id)) return
-    followShare()
+    followDecider()
     talk?.session.leave(entry.id)
     room.remove(entry)
     settled()
@@ -101,16 +102,15 @@ export function openDesk(
     talk = undefined
     isJoining = false
     if (!isClosed) room.countHeld(roomLimits())
-    followShare()
+    followDecider()
     settled()
   }
 
-  /** Serves the share, or stops: when nothing proves any more that it was not given to others. */
-  function followShare(): void {
-    const isApart = talk === undefined && !isJoining
-    const serves = isApart && share.mayServe()
-    if (serves === isServingShare && isApart) return
-    isServingShare = serves
+  /** Without Redis: serves the share, or stops when nothing proves any more that it was not given to others. */
+  function followDecider(): void {
+    const next = talk || isJoining ? 'redis' : share.mayServe() ? 'share' : 'nobody'
+    if (next === decider) return
+    decider = next
     room.setLimits(roomLimits())
   }
 
@@ -123,7 +123,7 @@ export function openDesk(
     const member = link.membership()
     if (!member || isJoining || talk || isClosed) return
     isJoining = true
-    followShare()
+    followDecider()
     const sentAtMs = clock.monotonic()
     share.returnTo(room.running())
     const { maxWaitMs } = roomLimits()
@@ -140,14 +140,14 @@ export function openDesk(
         isJoining = false
         share.renew(sentAtMs)
         areLimitsNew &&= limits !== said.limits
-        if (quietMs > 0) followShare()
+        if (quietMs > 0) followDecider()
         else begin(member, new Set(said.places.map(({ id }) => id)))
         settled()
       },
       () => {
         if (link.membership() !== member) return
         isJoining = false
-        followShare()
+        followDecider()
       },
     )
   }
@@ -156,8 +156,7 @@ export function openDesk(
   function begin(member: Membership, asserted: ReadonlySet<string>): void {
     const session = openSession({ member, remote, room, share, clock, settled, joinAgain })
     talk = { member, session }
-    isServingShare = false
-    room.setLimits(roomLimits())
+    followDecider()
     for (const id of asserted) if (!room.has(id)) session.leave(id)
     for (const entry of room.all()) {
       entry.isAcknowledging = false
@@ -173,7 +172,7 @@ export function openDesk(
   }
 
   function beat(): void {
-    followShare()
+    followDecider()
     settled()
     if (talk) talk.session.beat()
     else join()
@@ -188,7 +187,7 @@ export function openDesk(
     name: remote.name,
     enter(cost, decided) {
       const entry = new RemoteEntry(nextId(), cost, decided, leave)
-      followShare()
+      followDecider()
       const isStopped = !talk && !isJoining && !share.isProven()
       if (isRetired || isClosed || isStopped) {
         entry.tell({ kind: isStopped && !isRetired && !isClosed ? 'unavailable' : 'closed' })

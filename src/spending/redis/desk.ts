@@ -86,15 +86,23 @@ export function openDesk(workspaceId: string, parts: DeskParts): Desk {
   }
 
   function run(): Promise<void> {
-    running ??= exchangeAll().finally(() => (running = undefined))
-    return running
+    const member = memberToTell()
+    if (!running && member) running = exchangeAll(member)
+    return running ?? Promise.resolve()
   }
 
-  async function exchangeAll(): Promise<void> {
-    for (;;) {
-      const member = link.membership()
-      if (!member || !(isUntold || (wants.length > 0 && clock.monotonic() >= quietUntilMs))) return
-      if (!(await exchange(member))) return
+  /** undefined if there is nothing to say, or no Redis to say it to. */
+  function memberToTell(): Membership | undefined {
+    return isUntold || (wants.length > 0 && clock.monotonic() >= quietUntilMs) ? link.membership() : undefined
+  }
+
+  /** Ends in the turn in which it finds that all is said: what comes after that starts it again. */
+  async function exchangeAll(first: Membership): Promise<void> {
+    let member: Membership | undefined = first
+    try {
+      while (member && (await exchange(member))) member = memberToTell()
+    } finally {
+      running = undefined
     }
   }
 

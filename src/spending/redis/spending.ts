@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { PicoAud } from '../../core/money/money.ts'
 import { sydneyMonth, type Month } from '../../core/money/sydney-time.ts'
 import type { Workspace } from '../../ports/accounts.ts'
@@ -135,11 +134,15 @@ export async function redisSpending(parts: RedisSpendingParts): Promise<RedisSpe
     },
     spent: (workspaceId) => monthSum(store, workspaceId, thisMonth()),
     async close() {
-      await Promise.race([deliverAll(), sleep(LAST_DELIVERY_MS, undefined, { ref: false })])
+      await Promise.race([deliverAll(), lastPatience()])
       const inUse = [...desks].filter(([id, desk]) => hasLimit(id) && desk.isInUse())
       const told = inUse.map(([, desk]) => desk.tell())
-      await Promise.race([Promise.all(told), sleep(LAST_DELIVERY_MS, undefined, { ref: false })])
+      await Promise.race([Promise.all(told), lastPatience()])
     },
+  }
+
+  function lastPatience(): Promise<void> {
+    return new Promise((resolve) => void clock.after(LAST_DELIVERY_MS, resolve))
   }
 
   function firstSum(id: string): PicoAud {

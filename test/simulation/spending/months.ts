@@ -206,6 +206,10 @@ export async function simulateMonths(
     read.answer(read.seen!)
   }
 
+  function finishAll(): void {
+    while (reads[0]) finish(reads[0])
+  }
+
   // The start reads its own month, and waits for nothing else.
   const opening = adapter.open({
     clock,
@@ -290,7 +294,7 @@ export async function simulateMonths(
       spending.headers(workspace)
       opened.beat()
       await opened.rest()
-      while (!jumps && reads[0]) finish(reads[0])
+      if (!jumps) finishAll()
       await opened.rest()
     }
     nowMs = sydneyMonth(nowMs).to - 1
@@ -341,7 +345,7 @@ export async function simulateMonths(
   async function requireExactRoom(): Promise<void> {
     const rest = async (): Promise<void> => {
       for (let round = 0; round < 4; round += 1) {
-        while (reads[0]) finish(reads[0])
+        finishAll()
         deliver()
         opened.beat()
         await opened.rest()

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Config } from '../../src/config.ts'
+import { liveSettings } from '../../src/live-settings.ts'
+
+function config(perMinute: number, port: number, drainMs = 1000): Config {
+  const setting = (key: string, value: number) => ({ key, value, source: 'weir.yaml:1' })
+  return {
+    requestsPerMinute: perMinute,
+    unauthenticatedPerMinute: perMinute + 1,
+    drainMs,
+    maxBodyBytes: port,
+    settings: [
+      setting('rate_limit.requests_per_minute', perMinute),
+      setting('server.drain_ms', drainMs),
+      setting('server.port', port),
+    ],
+  } as unknown as Config
+}
+
+describe('the settings that a running service takes', () => {
+  it('are in force at once, and the others after a restart, which is asked for once', () => {
+    const settings = liveSettings(config(10, 80))
+    assert.deepEqual(settings.take(config(20, 81, 2000)), {
+      taken: ['rate_limit.requests_per_minute', 'server.drain_ms'],
+      needRestart: ['server.port'],
+    })
+    assert.deepEqual(
+      [settings.requestsPerMinute, settings.unauthenticatedPerMinute, settings.drainMs, settings.maxBodyBytes],
+      [20, 21, 2000, 80],
+    )
+    const values = () => Object.fromEntries(settings.inForce().map(({ key, value }) => [key, value]))
+    assert.deepEqual(values(), { 'rate_limit.requests_per_minute': 20, 'server.drain_ms': 2000, 'server.port': 80 })
+    assert.deepEqual(settings.take(config(30, 81, 2000)), {
+      taken: ['rate_limit.requests_per_minute'],
+      needRestart: [],
+    })
+    assert.deepEqual(settings.take(config(30, 80, 2000)), { taken: [], needRestart: [] })
+    assert.deepEqual(settings.take(config(30, 81, 2000)), { taken: [], needRestart: ['server.port'] })
+  })
+})
