@@ -410,7 +410,7 @@ describe('weir usage', () => {
     const id = '\\n  [0-9a-z]{32}'
     const time = '\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d  meta/test-8b  '
     const answer = `${time}10 \\(4 cached\\) in, 3 out  A\\$0\\.0000032${id}`
-    const rows = `${answer}${answer}${time}nothing +A\\$0\\.0000000${id}  engine_failed`
+    const rows = `${answer}${answer}${time}nothing +A\\$0\\.0000000${id}  engine_failed \\(502 upstream_error\\)`
     const expected = `^TIME \\(SYDNEY\\) +MODEL +USAGE +COST${rows}\\n\\n3 rows, A\\$0\\.0000064 excluding GST\\n$`
     assert.match(stdout, new RegExp(expected))
   })

@@ -6,8 +6,8 @@ export const consoleLink: Command = {
   help: `weir console [--workspace W]
 
 Prints a link that signs in to the operator's console of the running service, or
-with --workspace to the console of a workspace. It works once, within 30 minutes.
-Treat it like a password until then.
+with --workspace to the console of a workspace. It works once, within
+30 minutes. Treat it like a password until then.
 
   --workspace W   the workspace whose console it opens`,
   async run(args) {

@@ -35,11 +35,11 @@ weir usage cache [--workspace W]
 weir usage correct REQUEST_ID --reason TEXT
 
 Lists every request that reached an engine, oldest first, with its usage and its
-cost in AUD excluding GST. One that failed shows its outcome, its HTTP status and
-its error code; with --json, "http_status" and "error_code". "cache" shows how much of the input of each key was
-in the caches of engines since the service started, and why not more. "correct"
-reverses a wrong row that is not invoiced yet; use weir invoice credit for a row
-that is.
+cost in AUD excluding GST. One that failed shows its outcome, HTTP status and
+error code; with --json, "http_status" and "error_code". "cache" shows how much
+of the input of each key was in the caches of engines since the service started,
+and why not more. "correct" reverses a wrong row that is not invoiced yet; use
+weir invoice credit for a row that is.
 
   --workspace W            the workspace
   --from DATE, --to DATE   2026-11-15 means that day in Sydney, and --to
