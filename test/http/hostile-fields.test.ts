@@ -40,12 +40,75 @@ const endpoints = requests.flatMap(({ path, contentType, access, schema }) =>
 const pieces = ['é', '7', '_', '😀', '\\"', '\\u00e9', '\\ud83d', ' \\n', 'aA.']
 /** What the rest of a body takes, at most. */
 const AROUND = 3000
+/** A form may have 262,144 bytes of text, and writes a line end as two. */
+const FORM_TEXT = 170_000
+
+/** Stands for the hostile text. */
+const MARK = '\u0001'
+
+/**
+ * Requests whose items have a type that the endpoint reads, which a schema alone does not know. The hostile text is in what
+ * it makes the prompt from.
+ */
+const meaningful: Readonly<Record<string, readonly object[]>> = {
+  '/responses': [
+    ...[
+      { role: 'user', content: [{ type: 'input_text', text: MARK }] },
+      { role: 'user', content: [{ type: 'input_image', image_url: MARK }] },
+      { role: 'assistant', content: [{ type: 'refusal', refusal: MARK }] },
+      { role: 'developer', content: [{ type: 'input_text', text: MARK }] },
+      { type: 'reasoning', content: [{ type: 'reasoning_text', text: MARK }] },
+      { type: 'function_call', call_id: 'c', name: 'f', namespace: 'n', arguments: MARK },
+      { type: 'custom_tool_call', call_id: 'c', name: 'f', input: MARK },
+      { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: MARK }] },
+    ].map((item) => ({ input: [{ role: 'user', content: 'Hi' }, item] })),
+    { tools: [{ type: 'function', name: 'f', description: MARK }] },
+    { tools: [{ type: 'custom', name: 'f', format: { type: 'grammar', syntax: 'lark', definition: MARK } }] },
+  ],
+  '/messages': messages(),
+  '/messages/count_tokens': messages(),
+}
+
+function messages(): readonly object[] {
+  return [
+    ...[
+      { type: 'text', text: MARK },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: MARK } },
+      { type: 'image', source: { type: 'url', url: MARK } },
+      { type: 'document', source: { type: 'text', data: MARK } },
+      { type: 'document', source: { type: 'content', content: [{ type: 'text', text: MARK }] } },
+      { type: 'tool_result', tool_use_id: 'c', content: [{ type: 'text', text: MARK }] },
+    ].map((block) => ({ messages: [{ role: 'user', content: [block] }] })),
+    ...[
+      { type: 'text', text: MARK },
+      { type: 'thinking', thinking: MARK, signature: 's' },
+      { type: 'tool_use', id: 'c', name: 'f', input: { a: MARK } },
+    ].map((block) => ({
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: [block] },
+        { role: 'user', content: 'Hi' },
+      ],
+    })),
+    { system: [{ type: 'text', text: MARK }] },
+  ]
+}
+
+/** The same for texts that have a maximum length, but a large one. */
+const packed: Readonly<Record<string, object>> = {
+  '/responses': { input: [{ type: 'reasoning', encrypted_content: MARK }] },
+  '/messages': {
+    messages: [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: [{ type: 'thinking', thinking: '', signature: MARK }] },
+    ],
+  },
+}
+const PACKED_LENGTH = 1_048_576
 
 /** A body with this JSON in the place of a field. */
-function bodyWith(path: string, { around }: Field, json: string): string {
-  const MARK = '\u0001'
-  const text = JSON.stringify({ ...good[path], ...around(MARK) })
-  return text.replace(JSON.stringify(MARK), () => json)
+function bodyWith(path: string, marked: object, json: string): string {
+  return JSON.stringify({ ...good[path], ...marked }).replace(JSON.stringify(MARK), () => json)
 }
 
 function isText({ type, anyOf, enum: values }: Schema): boolean {
@@ -103,6 +166,47 @@ function isFreeObject({ type, properties, anyOf }: Schema): boolean {
   return isOne || (anyOf?.some(isFreeObject) ?? false)
 }
 
+function listOf(count: number, make: (index: number) => object): readonly object[] {
+  return Array.from({ length: count }, (_, index) => make(index))
+}
+
+/** A name that a chat does not take as it is. */
+const oddName = (index: number): string => `${'é'.repeat(250)}${index}`
+
+/** Lists at their limits, of items whose names have to be rewritten. */
+const manyNames: Readonly<Record<string, readonly object[]>> = {
+  '/responses': [
+    {
+      tools: listOf(128, (outer) => ({
+        type: 'namespace',
+        name: oddName(outer),
+        tools: listOf(128, (inner) => ({ type: 'function', name: oddName(inner) })),
+      })),
+    },
+    {
+      input: listOf(10_000, (index) => ({
+        type: 'function_call',
+        call_id: 'é'.repeat(500),
+        name: oddName(index),
+        namespace: oddName(index),
+        arguments: '{}',
+      })),
+    },
+  ],
+  '/messages': [
+    {
+      messages: listOf(20, (turn) => ({
+        role: turn % 2 === 0 ? 'user' : 'assistant',
+        content:
+          turn % 2 === 0
+            ? 'Hi'
+            : listOf(1000, (index) => ({ type: 'tool_use', id: 'c', name: oddName(index), input: {} })),
+      })),
+    },
+    { tools: listOf(128, (index) => ({ name: oddName(index), input_schema: {} })) },
+  ],
+}
+
 let stage: HostileStage
 
 before(async () => {
@@ -119,12 +223,18 @@ describe('a body with a hostile field does not hold up other callers', () => {
     const fields = fieldsOf(schema)
     const send = (field: Field, json: string): Promise<void> =>
       // No model has such a long name.
-      stage.harmless(path, bodyWith(path, field, json), field.path === 'model' ? 404 : 200, 400)
+      stage.harmless(path, bodyWith(path, field.around(MARK), json), field.path === 'model' ? 404 : 200, 400)
 
     it(`texts of the largest size in every field of ${path}`, async () => {
-      for (const [index, field] of fields.filter((it) => isText(it.schema)).entries()) {
-        const other = pieces[1 + ((number + index) % (pieces.length - 1))] ?? ''
-        for (const piece of ['é', other]) await send(field, `"${fill(piece, ROOM - AROUND)}"`)
+      // A limited text is refused by its schema alone, so fields of one name are alike.
+      const isLimited = ({ schema: own }: Field): boolean => own.enum !== undefined || maxLengthOf(own) !== undefined
+      const texts = fields.filter((it) => isText(it.schema))
+      const limited = new Map(texts.filter(isLimited).map((it) => [it.path.split('.').at(-1), it]))
+      for (const [index, field] of [...limited.values(), ...texts.filter((it) => !isLimited(it))].entries()) {
+        const piece = pieces[(number + index) % pieces.length] ?? ''
+        for (const it of isLimited(field) ? [piece] : new Set(['é', piece])) {
+          await send(field, `"${fill(it, ROOM - AROUND)}"`)
+        }
       }
     })
 
@@ -135,6 +245,14 @@ describe('a body with a hostile field does not hold up other callers', () => {
         for (const piece of pieces) {
           const { length } = JSON.parse(`"${piece}"`) as string
           await send(field, `"${piece.repeat(Math.floor(maxLength / length))}"`)
+        }
+      }
+    })
+
+    it(`texts of the largest size in every item that ${path} reads`, async () => {
+      for (const [index, marked] of (meaningful[path] ?? []).entries()) {
+        for (const piece of new Set(['é', pieces[index % pieces.length] ?? ''])) {
+          await stage.harmless(path, bodyWith(path, marked, `"${fill(piece, ROOM - AROUND)}"`), 200, 400)
         }
       }
     })
@@ -154,6 +272,23 @@ describe('a body with a hostile field does not hold up other callers', () => {
     })
   }
 
+  for (const [path, bodies] of Object.entries(manyNames)) {
+    it(`many names that ${path} rewrites`, async () => {
+      for (const body of bodies) {
+        await stage.harmless(path, JSON.stringify({ ...good[path], ...body }), 200, 400)
+      }
+    })
+  }
+
+  for (const [path, marked] of Object.entries(packed)) {
+    it(`packed reasoning of the largest length in ${path}`, async () => {
+      for (const piece of pieces) {
+        const { length } = JSON.parse(`"${piece}"`) as string
+        await stage.harmless(path, bodyWith(path, marked, `"${piece.repeat(PACKED_LENGTH / length)}"`), 200)
+      }
+    })
+  }
+
   it('is sent to every endpoint', () => {
     assert.deepEqual(endpoints.map(({ path }) => path).sort(), Object.keys(good).sort())
   })
@@ -167,7 +302,7 @@ describe('a hostile form does not hold up other callers', () => {
         const form = new FormData()
         if (name !== 'model') form.set('model', 'big/listener')
         form.set('file', new Blob([Uint8Array.from(clip('adpcm.wav'))]), 'a.wav')
-        form.set(name, `${fill(JSON.parse(`"${piece}"`) as string, 250_000)}a`)
+        form.set(name, `${fill(JSON.parse(`"${piece}"`) as string, FORM_TEXT)}a`)
         await stage.requireShortTurns(async () => {
           const headers = { authorization: `Bearer ${stage.weir.key}` }
           const init = { method: 'POST', headers, body: form }
