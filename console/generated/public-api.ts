@@ -56,7 +56,7 @@ export interface Operations {
       reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
       chat_template_kwargs?: Record<string, unknown>
       user?: string
-      metadata?: Record<string, unknown>
+      metadata?: Record<string, string>
       store?: boolean
       service_tier?: string
       safety_identifier?: string

@@ -18,7 +18,11 @@ import type { Path } from '../core/json/schema-check.ts'
 /** Reads the description of models: `models:` in weir.yaml, or a separate catalog file. */
 
 const decimal = (): TString =>
-  Type.String({ pattern: '^\\d{1,9}(\\.\\d{1,12})?$', expected: 'a decimal in quotes, such as "0.20"' })
+  Type.String({
+    maxLength: 22,
+    pattern: '^\\d{1,9}(\\.\\d{1,12})?$',
+    expected: 'a decimal in quotes, such as "0.20"',
+  })
 
 export const priceListSchema = Type.Object(
   {
@@ -31,6 +35,7 @@ export const priceListSchema = Type.Object(
         Type.Object(
           {
             size: Type.String({
+              maxLength: 9,
               pattern: '^(auto|[1-9][0-9]{1,3}x[1-9][0-9]{1,3})$',
               expected: 'a size such as 1024x1024, or auto for requests without a size',
             }),

@@ -1,9 +1,32 @@
 import { Type } from '../core/json/schema.ts'
 
-/** The wire shapes that several endpoints share. */
+/**
+ * The wire shapes that several endpoints share. Every text that is not part of the prompt has a maximum length. The limits
+ * are far above what the OpenAI and Anthropic APIs allow.
+ */
+
+/** A type, a tier or the like: one of a few words. */
+export const wordText = Type.String({ maxLength: 256 })
+/** The name of a tool or a function. */
+export const nameText = Type.String({ maxLength: 256 })
+/** The id of a call, a user, a session or the like. */
+export const idText = Type.String({ maxLength: 1024 })
+/** What a model thought, packed for its caller to send back. */
+export const packedText = Type.String({ maxLength: 1_048_576 })
+const stopText = Type.String({ maxLength: 1024 })
+
+export const stopTexts = Type.Array(stopText, { maxItems: 4 })
+
+export const metadata = Type.Object(
+  {},
+  { maxProperties: 16, propertyNames: { maxLength: 64 }, additionalProperties: Type.String({ maxLength: 512 }) },
+)
+
+export const MAX_MODEL_NAME = 256
 
 export const modelParameter = Type.String({
   minLength: 1,
+  maxLength: MAX_MODEL_NAME,
   description: 'The slug or short id of a model in the catalog.',
 })
 
@@ -19,12 +42,17 @@ export const generationParameters = {
   presence_penalty: penalty,
   seed: Type.Optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 63 })),
   n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
-  stop: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })])),
-  logit_bias: Type.Optional(Type.Object({}, { additionalProperties: Type.Number({ minimum: -100, maximum: 100 }) })),
+  stop: Type.Optional(Type.Union([stopText, stopTexts])),
+  logit_bias: Type.Optional(
+    Type.Object(
+      {},
+      { propertyNames: { maxLength: 64 }, additionalProperties: Type.Number({ minimum: -100, maximum: 100 }) },
+    ),
+  ),
   top_k: Type.Optional(Type.Integer({ minimum: -1 })),
   min_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   repetition_penalty: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
-  user: Type.Optional(Type.String()),
+  user: Type.Optional(idText),
 }
 
 /** The usage of chat and text completion. */

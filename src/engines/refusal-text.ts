@@ -45,10 +45,11 @@ const MAX_LEADS = 5
 const removals: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // nlohmann's, which llama.cpp uses.
   [/\[json\.exception[^[\]]*\]\s*/g, ''],
-  // ValueError('too long') → too long
-  [/(?<!\w)(?<!\w\.)(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\((?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"),?\)/gs, '$1$2'],
+  // The names of exceptions, with their modules. \0 stands for one: ValueError('too long') → \0('too long') → too long
+  [/(?<!\w)(?<!\w\.)(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b/g, '\0'],
+  [/\0\((?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"),?\)/gs, '$1$2'],
+  [/\0\s*(?:[:-]\s*)?/g, ''],
   [/<class '[^']*'>\s*(?:->|:)?\s*/g, ''],
-  [/(?<!\w)(?<!\w\.)(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b\s*(?:[:-]\s*)?/g, ''],
   [/^\s*Error code: \d{3}\s*(?:-\s*)?/g, ''],
   [/\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost:\d+\b/g, '…'],
   // Ollama's full name of a model: registry.ollama.ai/library/smollm2:latest → smollm2:latest

@@ -42,7 +42,7 @@ const TOO_LONG_NAMES = new Set(['exceed_context_size_error', 'context_length_exc
 
 /** The engine does not know its model, or has none that works. That is for the operator to see to. */
 const NO_MODEL = /\binvalid model\b|ModelNotDeployed|no (healthy )?deployments? available/i
-/** The same, if it says so of a model. */
+/** The same, where a model is named before it. */
 const NOT_THERE = /\b(not found|does not exist)/gi
 /** How far before these words the model is named. */
 const NAMED_WITHIN = 200

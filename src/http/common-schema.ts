@@ -6,6 +6,13 @@ import { errorTable } from '../core/errors.ts'
 /** For content that is text, but not JSON. */
 export const textSchema = Type.String()
 
+/** In the body of a request. */
+export const workspaceName = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: 'The name or id of a workspace.',
+})
+
 /** For content that is bytes. */
 export const binarySchema = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 

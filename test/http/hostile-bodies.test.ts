@@ -1,29 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { openStore } from '../../src/store/open.ts'
+import { fill, hostileStage, ROOM, type HostileStage } from '../support/hostile-stage.ts'
 import { png } from '../support/image-samples.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
-import { scriptedEngine, type EngineCallSeen, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
-import { watchedWeir, type WatchedWeir } from '../support/watched-weir.ts'
-import { modelEntry } from '../support/weir.ts'
 
 /**
- * Bodies made to keep the event loop busy, on every endpoint that takes JSON. Whatever a body contains, other callers
- * must not wait for it longer than for JSON.parse on a plain body of the largest size, times three: 50 ms on the
- * machine this was written on. Every way that was found to take longer has its place in this list.
+ * Bodies made to keep the event loop busy, on every endpoint that takes JSON. Every way that was found to take longer than
+ * allowed has its place in this list; hostile-fields.test.ts makes bodies from the schemas.
  */
-const MAX_BYTES = 20 * 1024 * 1024
-/** Room for the rest of a body around its largest part. */
-const ROOM = MAX_BYTES - 1000
-const PLAIN_PARSES = 3
-const TRIES = 4
 
-/** As many copies as fit into `bytes`. */
-function fill(piece: string, bytes = ROOM, separator = ''): string {
-  const count = Math.floor(bytes / (Buffer.byteLength(piece) + separator.length))
-  return separator === '' ? piece.repeat(count) : Array.from({ length: count }, () => piece).join(separator)
-}
-
+/** The JSON of so many values. */
 function list(count: number, make: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => make(index)).join(',')
 }
@@ -255,104 +242,28 @@ function image(): string {
     .slice(0, -4)}AAAA`
 }
 
-let engine: ScriptedEngine
-let weir: WatchedWeir
-let limitMs = 0
+let stage: HostileStage
 
 before(async () => {
-  engine = await scriptedEngine()
-  engine.script = honestAnswer
-  const entry = (id: string, categories: string[], kind = 'openai', changes: object = {}): object => {
-    const isBig = id.startsWith('big/')
-    return modelEntry([], {
-      id,
-      aliases: [],
-      categories,
-      context_length: isBig ? 100_000_000 : 131_072,
-      supported_parameters: ['tools', 'response_format', 'logit_bias'],
-      pricing: { input_per_million: '0.20', output_per_million: '0.60', per_image: '0.04' },
-      serverless: {
-        engine: { kind, urls: [engine.url], model: 'engine-name' },
-        limits: { token_budget: isBig ? 1_000_000_000 : 200_000, max_concurrent_requests: 8 },
-      },
-      ...changes,
-    })
-  }
-  weir = await watchedWeir({
-    rate_limit: { requests_per_minute: 1_000_000 },
-    models: ['big', 'small'].flatMap((size) => [
-      entry(`${size}/chat`, ['llm', 'vision']),
-      entry(`${size}/embedder`, ['embedding']),
-      entry(`${size}/reranker`, ['reranker'], 'openai', { rerank_schema: 'documents' }),
-      entry(`${size}/batches`, ['reranker'], 'tei', { rerank_schema: 'documents' }),
-      entry(`${size}/ranker`, ['reranker'], 'nim', { rerank_schema: 'passages' }),
-      entry(`${size}/painter`, ['image']),
-    ]),
-  })
+  stage = await hostileStage()
   // The first requests of a process compile its code and load its tables, once.
-  for (const [path, { body }] of Object.entries(endpoints)) await post(path, JSON.stringify(body))
-  await post('/embeddings', '{"model":"big/embedder","input":[1,2,3]}')
-  limitMs = PLAIN_PARSES * (await weir.calibrate())
+  for (const [path, { body }] of Object.entries(endpoints)) await stage.post(path, JSON.stringify(body))
+  await stage.post('/embeddings', '{"model":"big/embedder","input":[1,2,3]}')
+  await stage.calibrate()
 })
-after(async () => {
-  await weir.stop()
-  await engine.close()
-})
-
-/** An engine that always answers correctly. */
-function honestAnswer(call: EngineCallSeen): Script {
-  const { input, documents, texts, passages, prompt } = call.body as Record<string, unknown[]>
-  const answer =
-    (input && { data: input.map((_, index) => ({ index, embedding: [0.5] })) }) ??
-    (documents && { results: documents.map((_, index) => ({ index, relevance_score: 0.5 })) }) ??
-    (texts && texts.map((_, index) => ({ index, score: 0.5 }))) ??
-    (passages && { rankings: passages.map((_, index) => ({ index, logit: 0 })) }) ??
-    (Array.isArray(prompt) && { choices: prompt.map((_, index) => ({ index, text: 'a', finish_reason: 'stop' })) })
-  return answer ? { handle: (_, response) => void response.end(JSON.stringify(answer)) } : {}
-}
-
-async function post(path: string, body: string | Buffer<ArrayBuffer>): Promise<{ status: number; text: string }> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${weir.key}` }
-  const response = await fetch(weir.base + path, { method: 'POST', headers, body })
-  return { status: response.status, text: await response.text() }
-}
-
-/**
- * Checks that no turn of the event loop takes too long while `work` runs. On a busy machine everything takes longer for
- * a while, so it is measured again before it counts as a failure.
- */
-async function requireShortTurns(work: () => Promise<void>): Promise<void> {
-  const tries: string[] = []
-  while (tries.length < TRIES) {
-    const turnMs = await weir.longestTurn(work)
-    if (turnMs <= limitMs) return
-    tries.push(`${turnMs.toFixed(1)} ms, with a limit of ${limitMs.toFixed(1)} ms`)
-    limitMs = PLAIN_PARSES * (await weir.calibrate())
-  }
-  assert.fail(`the longest turns took ${tries.join('; ')} of CPU time`)
-}
-
-async function harmless(path: string, body: string, ...statuses: number[]): Promise<void> {
-  const bytes = Buffer.from(body)
-  assert.ok(bytes.length <= MAX_BYTES, `${bytes.length} bytes`)
-  await requireShortTurns(async () => {
-    const answer = await post(path, bytes)
-    engine.calls.length = 0
-    assert.ok(statuses.includes(answer.status), `${answer.status}: ${answer.text.slice(0, 300)}`)
-  })
-}
+after(() => stage.stop())
 
 describe('a hostile body does not hold up other callers', () => {
   for (const [name, value] of Object.entries(values)) {
     it(`${name}, in a field that is ignored`, () =>
-      harmless('/completions', `{"model":"big/chat","prompt":"Hi","strange":${value()}}`, 200, 400))
+      stage.harmless('/completions', `{"model":"big/chat","prompt":"Hi","strange":${value()}}`, 200, 400))
   }
   for (const name of accepted) {
     it(`${name}, in the field that each endpoint is about`, async () => {
       const value = values[name]?.() ?? ''
       for (const [path, { body, field }] of Object.entries(endpoints)) {
         const { [field]: _, ...rest } = body as Record<string, unknown>
-        await harmless(path, `${JSON.stringify(rest).slice(0, -1)},"${field}":${value}}`, 200, 400)
+        await stage.harmless(path, `${JSON.stringify(rest).slice(0, -1)},"${field}":${value}}`, 200, 400)
       }
     })
   }
@@ -360,20 +271,22 @@ describe('a hostile body does not hold up other callers', () => {
 
 describe('a large request does not hold up other callers', () => {
   for (const [name, path, status, body] of special) {
-    it(`${name} (${path}: ${status})`, () => harmless(path, body(), status))
+    it(`${name} (${path}: ${status})`, () => stage.harmless(path, body(), status))
   }
 })
 
 describe('a long list of usage does not hold up other callers', () => {
   const ROWS = 10_500
   const get = async (query: string): Promise<string> => {
-    const response = await fetch(`${weir.base}/usage?${query}`, { headers: { authorization: `Bearer ${weir.key}` } })
+    const response = await fetch(`${stage.weir.base}/usage?${query}`, {
+      headers: { authorization: `Bearer ${stage.weir.key}` },
+    })
     assert.equal(response.status, 200)
     return response.text()
   }
 
   before(async () => {
-    const store = await openStore({ dataDir: weir.dataDir, exclusive: false })
+    const store = await openStore({ dataDir: stage.weir.dataDir, exclusive: false })
     const workspaces = await store.workspaces()
     const rows = Array.from({ length: ROWS }, (_, index) =>
       sampleRow(`row-${String(index).padStart(6, '0')}`, {
@@ -394,7 +307,7 @@ describe('a long list of usage does not hold up other callers', () => {
   ] as const) {
     it(query, async () => {
       let text = ''
-      await requireShortTurns(async () => {
+      await stage.requireShortTurns(async () => {
         text = await get(query)
       })
       const found = text.match(entries)?.length ?? 0

@@ -140,7 +140,7 @@ export function assertWellFormed(document: ApiDocument): void {
 }
 
 const schemaKeywords = new Set(
-  `type const enum anyOf $ref format description properties required additionalProperties items minItems maxItems
+  `type const enum anyOf $ref format description properties required additionalProperties maxProperties propertyNames items minItems maxItems
   minLength maxLength pattern minimum maximum exclusiveMinimum`.split(/\s+/),
 )
 

@@ -15,6 +15,7 @@ export interface Schema {
   readonly minLength?: number
   readonly maxLength?: number
   readonly pattern?: string
+  readonly format?: string
   readonly minimum?: number
   readonly maximum?: number
   readonly exclusiveMinimum?: number

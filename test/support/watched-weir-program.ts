@@ -44,4 +44,4 @@ process.on('message', (question: 'calibrate' | 'forget' | 'worst' | 'stop') => {
   if (question !== 'worst') worst = 0
   process.send?.(answer)
 })
-process.send?.({ base: weir.base, dataDir: weir.dataDir, key: weir.key })
+process.send?.({ base: weir.base, adminUrl: weir.adminUrl, dataDir: weir.dataDir, key: weir.key })

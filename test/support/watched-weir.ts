@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 /** The service in a process of its own, which measures how long a turn of its event loop takes. */
 export interface WatchedWeir {
   readonly base: string
+  readonly adminUrl: string
   readonly dataDir: string
   readonly key: string
   readonly pid: number
@@ -26,7 +27,7 @@ export async function watchedWeir(config: object): Promise<WatchedWeir> {
     child.send(question)
     return Number(await heard())
   }
-  const where = (await heard()) as Pick<WatchedWeir, 'base' | 'dataDir' | 'key'>
+  const where = (await heard()) as Pick<WatchedWeir, 'base' | 'adminUrl' | 'dataDir' | 'key'>
   return {
     ...where,
     pid: child.pid ?? 0,

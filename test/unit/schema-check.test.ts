@@ -37,6 +37,18 @@ describe('a value against its type', () => {
     [Type.Array(Type.String()), ['a', 5], '[1] type: a string'],
     [Type.Object({}), [], '. type: an object'],
     [Type.Object({}), 'text', '. type: an object'],
+    [Type.Object({}, { maxProperties: 1 }), { a: 1, b: 2 }, '. value: an object with at most 1 fields'],
+    [
+      Type.Object({}, { propertyNames: { maxLength: 2 } }),
+      { abc: 1 },
+      '. value: an object with names of at most 2 characters',
+    ],
+    [
+      Type.Object({}, { maxProperties: 2, propertyNames: { maxLength: 2 } }),
+      { abc: 1 },
+      '. value: an object with at most 2 fields and names of at most 2 characters',
+    ],
+    [Type.Object({}, { additionalProperties: false }), { ['é'.repeat(101)]: 1 }, `${'é'.repeat(100)}… unknown: `],
   ]
   for (const [schema, value, expected] of wrong) {
     it(`${JSON.stringify(value)} is refused: ${expected}`, () => assert.equal(problem(schema, value), expected))
@@ -48,6 +60,10 @@ describe('a value against its type', () => {
     assert.equal(problem(Type.Number({ exclusiveMinimum: 0 }), 0.001), 'fine')
     assert.equal(problem(Type.String({ minLength: 1, maxLength: 3 }), 'abc'), 'fine')
     assert.equal(problem(Type.Array(Type.String(), { minItems: 1, maxItems: 1 }), ['']), 'fine')
+    assert.equal(
+      problem(Type.Object({}, { maxProperties: 2, propertyNames: { maxLength: 2 } }), { ab: 1, b: 2 }),
+      'fine',
+    )
   })
 })
 
@@ -121,7 +137,7 @@ describe('one of several schemas', () => {
 
 describe('every schema that values are checked with', () => {
   const supported = new Set(
-    `type const enum anyOf properties required additionalProperties items minItems maxItems minLength maxLength
+    `type const enum anyOf properties required additionalProperties maxProperties propertyNames items minItems maxItems minLength maxLength
      pattern minimum maximum exclusiveMinimum expected description example format=binary`.split(/\s+/),
   )
 

@@ -23,6 +23,8 @@ interface Node {
   readonly properties?: Readonly<Record<string, Node>>
   readonly required?: readonly string[]
   readonly additionalProperties?: boolean | Node
+  readonly maxProperties?: number
+  readonly propertyNames?: { readonly maxLength: number }
   readonly items?: Node
   readonly minItems?: number
   readonly maxItems?: number
@@ -40,9 +42,17 @@ export function findSchemaProblem(schema: TSchema, value: unknown): SchemaProble
   return visit(schema, value)
 }
 
+/** The names in a path are the caller's own and may have any length. */
+const SHOWN_NAME_LENGTH = 100
+
 export function formatPath(path: Path): string {
   let text = ''
-  for (const step of path) text += typeof step === 'number' ? `[${step}]` : text === '' ? step : `.${step}`
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`
+    else
+      text +=
+        (text === '' ? '' : '.') + (step.length > SHOWN_NAME_LENGTH ? `${step.slice(0, SHOWN_NAME_LENGTH)}…` : step)
+  }
   return text
 }
 
@@ -95,8 +105,11 @@ function visitObject(node: Node, value: Readonly<Record<string, unknown>>): Sche
       return { path: [name], kind: 'missing', expected: describeSchema(properties[name] ?? {}) }
     }
   }
+  let count = 0
   for (const name in value) {
     const item = value[name]
+    if (node.maxProperties !== undefined && ++count > node.maxProperties) return wrongValue(node)
+    if (node.propertyNames && name.length > node.propertyNames.maxLength) return wrongValue(node)
     if (item === null || item === undefined) continue
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (property) {
@@ -210,7 +223,7 @@ export function describeSchema(node: TSchema | Node): string {
       if (it.maxItems !== undefined) return `an array of ${it.minItems ?? 0} to ${it.maxItems} items`
       return it.minItems ? 'a non-empty array' : 'an array'
     case 'object':
-      return 'an object'
+      return describeObject(it)
     case 'boolean':
       return 'true or false'
     case 'null':
@@ -218,6 +231,14 @@ export function describeSchema(node: TSchema | Node): string {
     default:
       return 'any value'
   }
+}
+
+function describeObject({ maxProperties, propertyNames }: Node): string {
+  const limits = [
+    ...(maxProperties === undefined ? [] : [`at most ${maxProperties} fields`]),
+    ...(propertyNames ? [`names of at most ${propertyNames.maxLength} characters`] : []),
+  ]
+  return limits.length === 0 ? 'an object' : `an object with ${limits.join(' and ')}`
 }
 
 function describeAll(options: readonly Node[]): string {

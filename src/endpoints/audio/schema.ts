@@ -16,6 +16,7 @@ export const audioRequestSchema = Type.Object({
   model: modelParameter,
   language: Type.Optional(
     Type.String({
+      maxLength: 2,
       pattern: '^[a-zA-Z]{2}$',
       expected: 'an ISO-639-1 code, such as en',
       description:

@@ -1,5 +1,13 @@
 import { Type, type Static } from '../../core/json/schema.ts'
-import { generationParameters as shared, generationUsageSchema, modelParameter } from '../shared-schema.ts'
+import {
+  generationParameters as shared,
+  generationUsageSchema,
+  idText,
+  metadata,
+  modelParameter,
+  nameText,
+  wordText,
+} from '../shared-schema.ts'
 
 /** The wire shapes of /chat/completions. Validation, types and the OpenAPI document all come from here. */
 
@@ -17,9 +25,9 @@ const imagePart = Type.Object({
 })
 
 const toolCall = Type.Object({
-  id: Type.String(),
+  id: idText,
   type: Type.Literal('function'),
-  function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+  function: Type.Object({ name: nameText, arguments: Type.String() }),
 })
 
 const message = Type.Object({
@@ -27,14 +35,15 @@ const message = Type.Object({
   content: Type.Optional(
     Type.Union([Type.String(), Type.Array(Type.Union([textPart, imagePart]), { minItems: 1, maxItems: 1000 })]),
   ),
-  name: Type.Optional(Type.String({ maxLength: 256 })),
+  name: Type.Optional(nameText),
   tool_calls: Type.Optional(Type.Array(toolCall, { maxItems: 128 })),
-  tool_call_id: Type.Optional(Type.String()),
+  tool_call_id: Type.Optional(idText),
   refusal: Type.Optional(Type.String()),
   reasoning_content: Type.Optional(Type.String()),
 })
 
 const functionName = Type.String({
+  maxLength: 64,
   pattern: '^[a-zA-Z0-9_.-]{1,64}$',
   expected: 'a name of 1 to 64 letters, digits, "_", "." and "-"',
 })
@@ -71,7 +80,7 @@ export const chatRequestSchema = Type.Object({
   tool_choice: Type.Optional(
     Type.Union([
       Type.Enum(['none', 'auto', 'required']),
-      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: nameText }) }),
     ]),
   ),
   parallel_tool_calls: Type.Optional(Type.Boolean()),
@@ -97,11 +106,11 @@ export const chatRequestSchema = Type.Object({
   reasoning_effort: Type.Optional(Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])),
   chat_template_kwargs: Type.Optional(Type.Object({})),
   user: shared.user,
-  metadata: Type.Optional(Type.Object({})),
+  metadata: Type.Optional(metadata),
   store: Type.Optional(Type.Boolean()),
-  service_tier: Type.Optional(Type.String()),
-  safety_identifier: Type.Optional(Type.String()),
-  prompt_cache_key: Type.Optional(Type.String()),
+  service_tier: Type.Optional(wordText),
+  safety_identifier: Type.Optional(idText),
+  prompt_cache_key: Type.Optional(idText),
 })
 
 export type ChatRequest = Static<typeof chatRequestSchema>
@@ -121,7 +130,15 @@ export const chatResponseSchema = Type.Object({
         content: Type.Union([Type.String(), Type.Null()]),
         refusal: Type.Union([Type.String(), Type.Null()]),
         reasoning_content: Type.Optional(Type.String()),
-        tool_calls: Type.Optional(Type.Array(toolCall)),
+        tool_calls: Type.Optional(
+          Type.Array(
+            Type.Object({
+              id: Type.String(),
+              type: Type.Literal('function'),
+              function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+            }),
+          ),
+        ),
       }),
       logprobs: Type.Union([Type.Object({}), Type.Null()]),
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter']),

@@ -1,5 +1,5 @@
 import { Type, type Static } from '../../core/json/schema.ts'
-import { inputUsageSchema, modelParameter } from '../shared-schema.ts'
+import { idText, inputUsageSchema, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /embeddings. */
 
@@ -18,7 +18,7 @@ export const embeddingsRequestSchema = Type.Object({
   ),
   encoding_format: Type.Optional(Type.Enum(['float', 'base64'])),
   dimensions: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
-  user: Type.Optional(Type.String()),
+  user: Type.Optional(idText),
 })
 
 export type EmbeddingsRequest = Static<typeof embeddingsRequestSchema>

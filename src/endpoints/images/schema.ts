@@ -1,5 +1,5 @@
 import { Type, type Static } from '../../core/json/schema.ts'
-import { modelParameter } from '../shared-schema.ts'
+import { idText, modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /images/generations. */
 
@@ -11,6 +11,7 @@ export const imagesRequestSchema = Type.Object({
   n: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, description: 'How many images to make. 1 by default.' })),
   size: Type.Optional(
     Type.String({
+      maxLength: 9,
       pattern: '^(auto|[1-9][0-9]{1,3}x[1-9][0-9]{1,3})$',
       expected: 'auto, or width x height in pixels, such as 1024x1024',
     }),
@@ -27,7 +28,7 @@ export const imagesRequestSchema = Type.Object({
   negative_prompt: Type.Optional(Type.String({ maxLength: PROMPT_LENGTH })),
   steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
   stream: Type.Optional(Type.Boolean({ description: 'Images cannot be streamed; only false is allowed.' })),
-  user: Type.Optional(Type.String()),
+  user: Type.Optional(idText),
 })
 
 export type ImagesRequest = Static<typeof imagesRequestSchema>

@@ -1,37 +1,46 @@
 import { Type, type Static } from '../../core/json/schema.ts'
-import { generationParameters as shared, modelParameter } from '../shared-schema.ts'
+import {
+  generationParameters as shared,
+  idText,
+  modelParameter,
+  nameText,
+  packedText,
+  stopTexts,
+  wordText,
+} from '../shared-schema.ts'
 
 /** The wire shapes of /messages. Fields that are not listed, such as cache_control, are ignored. */
 
 const source = Type.Object({
-  type: Type.String(),
-  media_type: Type.Optional(Type.String()),
+  type: wordText,
+  media_type: Type.Optional(wordText),
   data: Type.Optional(Type.String()),
   url: Type.Optional(Type.String()),
-  content: Type.Optional(Type.Union([Type.String(), Type.Array(Type.Object({}))])),
+  content: Type.Optional(Type.Union([Type.String(), Type.Array(Type.Object({}), { maxItems: 1000 })])),
 })
 
 /** What the blocks of a tool's result may have. */
 const resultBlock = Type.Object({
-  type: Type.String(),
+  type: wordText,
   text: Type.Optional(Type.String()),
   source: Type.Optional(source),
 })
 
 const block = Type.Object({
   type: Type.String({
+    maxLength: 256,
     description: 'text, image, document, tool_use, tool_result or thinking. Others are left out of the prompt.',
   }),
   text: Type.Optional(Type.String()),
   source: Type.Optional(source),
-  id: Type.Optional(Type.String()),
-  name: Type.Optional(Type.String()),
+  id: Type.Optional(idText),
+  name: Type.Optional(nameText),
   input: Type.Optional(Type.Object({})),
-  tool_use_id: Type.Optional(Type.String()),
+  tool_use_id: Type.Optional(idText),
   content: Type.Optional(Type.Union([Type.String(), Type.Array(resultBlock, { maxItems: 1000 })])),
   is_error: Type.Optional(Type.Boolean()),
   thinking: Type.Optional(Type.String()),
-  signature: Type.Optional(Type.String()),
+  signature: Type.Optional(packedText),
 })
 
 const message = Type.Object({
@@ -40,7 +49,9 @@ const message = Type.Object({
 })
 
 const tool = Type.Object({
-  type: Type.Optional(Type.String({ description: 'custom, or absent. Tools of other types are left out.' })),
+  type: Type.Optional(
+    Type.String({ maxLength: 256, description: 'custom, or absent. Tools of other types are left out.' }),
+  ),
   name: Type.String({ minLength: 1, maxLength: 256 }),
   description: Type.Optional(Type.String()),
   input_schema: Type.Optional(Type.Object({})),
@@ -58,14 +69,17 @@ const prompt = {
   tool_choice: Type.Optional(
     Type.Object({
       type: Type.Enum(['auto', 'any', 'tool', 'none']),
-      name: Type.Optional(Type.String()),
+      name: Type.Optional(nameText),
       disable_parallel_tool_use: Type.Optional(Type.Boolean()),
     }),
   ),
   thinking: Type.Optional(
     Type.Object({
-      type: Type.String({ description: 'enabled or adaptive: show the reasoning of models that have one.' }),
-      display: Type.Optional(Type.String()),
+      type: Type.String({
+        maxLength: 256,
+        description: 'enabled or adaptive: show the reasoning of models that have one.',
+      }),
+      display: Type.Optional(wordText),
     }),
   ),
   output_config: Type.Optional(
@@ -84,9 +98,9 @@ export const messagesRequestSchema = Type.Object({
   temperature: shared.temperature,
   top_p: shared.top_p,
   top_k: shared.top_k,
-  stop_sequences: Type.Optional(Type.Array(Type.String(), { maxItems: 4 })),
-  metadata: Type.Optional(Type.Object({ user_id: Type.Optional(Type.String()) })),
-  service_tier: Type.Optional(Type.String()),
+  stop_sequences: Type.Optional(stopTexts),
+  metadata: Type.Optional(Type.Object({ user_id: Type.Optional(idText) })),
+  service_tier: Type.Optional(wordText),
 })
 
 export const countTokensRequestSchema = Type.Object(prompt)

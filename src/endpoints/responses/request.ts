@@ -1,6 +1,5 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { SlicedWork } from '../../core/sliced-work.ts'
 import { leftOut } from '../chat/left-out.ts'
 import type { ResponsesRequest } from './schema.ts'
@@ -17,7 +16,6 @@ export interface TranslatedResponses {
   readonly warnings: readonly string[]
 }
 
-const MAX_METADATA = 16
 /** Clients put it into `include` when they want to send the reasoning back. */
 const SEALED = 'reasoning.encrypted_content'
 
@@ -27,11 +25,8 @@ export function* toChat(
   deployment: Deployment,
 ): SlicedWork<TranslatedResponses> {
   requireStateless(request)
-  if (Object.keys(request.metadata ?? {}).length > MAX_METADATA) {
-    throw invalidParameter('invalid_value', 'metadata', `an object with at most ${MAX_METADATA} fields`)
-  }
   const without = leftOut(model, deployment)
-  const tools = chatTools(request.tools ?? [], without)
+  const tools = yield* chatTools(request.tools ?? [], without)
   const { functions, ...choice } = chosenTools(request.tool_choice, tools, without)
   const { reasoning, text, max_output_tokens: limit } = request
   const oneAtATime = request.parallel_tool_calls === false && functions.length > 0 ? false : undefined

@@ -1,10 +1,21 @@
 import { Type, type Static, type TSchema } from '../../core/json/schema.ts'
-import { generationParameters as shared, modelParameter } from '../shared-schema.ts'
+import {
+  generationParameters as shared,
+  idText,
+  metadata,
+  modelParameter,
+  nameText,
+  packedText,
+  wordText,
+} from '../shared-schema.ts'
 
 /** The wire shapes of /responses. Fields that are not listed are ignored. */
 
 const part = Type.Object({
-  type: Type.String({ description: 'input_text, output_text, input_image, refusal or reasoning_text.' }),
+  type: Type.String({
+    maxLength: 256,
+    description: 'input_text, output_text, input_image, refusal or reasoning_text.',
+  }),
   text: Type.Optional(Type.String()),
   refusal: Type.Optional(Type.String()),
   image_url: Type.Optional(Type.String()),
@@ -16,31 +27,35 @@ const content = Type.Union([Type.String(), Type.Array(part, { maxItems: 1000 })]
 const item = Type.Object({
   type: Type.Optional(
     Type.String({
+      maxLength: 256,
       description:
         'message, reasoning, function_call, function_call_output, custom_tool_call or custom_tool_call_output. Others are left out of the prompt.',
     }),
   ),
   role: Type.Optional(Type.Enum(['system', 'developer', 'user', 'assistant'])),
   content: Type.Optional(content),
-  call_id: Type.Optional(Type.String()),
-  name: Type.Optional(Type.String()),
-  namespace: Type.Optional(Type.String()),
+  call_id: Type.Optional(idText),
+  name: Type.Optional(nameText),
+  namespace: Type.Optional(nameText),
   arguments: Type.Optional(Type.String()),
   input: Type.Optional(Type.String()),
   output: Type.Optional(content),
-  encrypted_content: Type.Optional(Type.String()),
+  encrypted_content: Type.Optional(packedText),
 })
 
 const toolFields = {
-  type: Type.String({ description: 'function, custom or namespace. Tools of other types are left out.' }),
+  type: Type.String({
+    maxLength: 256,
+    description: 'function, custom or namespace. Tools of other types are left out.',
+  }),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
   description: Type.Optional(Type.String()),
   parameters: Type.Optional(Type.Object({})),
   strict: Type.Optional(Type.Boolean()),
   format: Type.Optional(
     Type.Object({
-      type: Type.String(),
-      syntax: Type.Optional(Type.String()),
+      type: wordText,
+      syntax: Type.Optional(wordText),
       definition: Type.Optional(Type.String()),
     }),
   ),
@@ -63,11 +78,11 @@ export const responsesRequestSchema = Type.Object({
     Type.Union([
       Type.Enum(['none', 'auto', 'required']),
       Type.Object({
-        type: Type.String(),
-        name: Type.Optional(Type.String()),
-        namespace: Type.Optional(Type.String()),
-        mode: Type.Optional(Type.String()),
-        tools: Type.Optional(Type.Array(Type.Object({ name: Type.Optional(Type.String()) }), { maxItems: 128 })),
+        type: wordText,
+        name: Type.Optional(nameText),
+        namespace: Type.Optional(nameText),
+        mode: Type.Optional(wordText),
+        tools: Type.Optional(Type.Array(Type.Object({ name: Type.Optional(nameText) }), { maxItems: 128 })),
       }),
     ]),
   ),
@@ -87,24 +102,24 @@ export const responsesRequestSchema = Type.Object({
           }),
         ]),
       ),
-      verbosity: Type.Optional(Type.String()),
+      verbosity: Type.Optional(wordText),
     }),
   ),
-  reasoning: Type.Optional(Type.Object({ effort: Type.Optional(effort), summary: Type.Optional(Type.String()) })),
-  include: Type.Optional(Type.Array(Type.String(), { maxItems: 100 })),
+  reasoning: Type.Optional(Type.Object({ effort: Type.Optional(effort), summary: Type.Optional(wordText) })),
+  include: Type.Optional(Type.Array(wordText, { maxItems: 100 })),
   store: Type.Optional(Type.Boolean({ description: 'Nothing is stored, whatever it says.' })),
-  previous_response_id: Type.Optional(Type.String({ description: 'Refused: send the whole conversation as input.' })),
-  conversation: Type.Optional(
-    Type.Union([Type.String(), Type.Object({})], { description: 'Refused: nothing is stored.' }),
+  previous_response_id: Type.Optional(
+    Type.String({ maxLength: 1024, description: 'Refused: send the whole conversation as input.' }),
   ),
+  conversation: Type.Optional(Type.Union([idText, Type.Object({})], { description: 'Refused: nothing is stored.' })),
   background: Type.Optional(Type.Boolean({ description: 'true is refused.' })),
   prompt: Type.Optional(Type.Object({}, { description: 'Refused: send the text of the prompt.' })),
-  metadata: Type.Optional(Type.Object({}, { additionalProperties: Type.String({ maxLength: 512 }) })),
+  metadata: Type.Optional(metadata),
   truncation: Type.Optional(Type.Enum(['auto', 'disabled'])),
   user: shared.user,
-  service_tier: Type.Optional(Type.String()),
-  safety_identifier: Type.Optional(Type.String()),
-  prompt_cache_key: Type.Optional(Type.String()),
+  service_tier: Type.Optional(wordText),
+  safety_identifier: Type.Optional(idText),
+  prompt_cache_key: Type.Optional(idText),
 })
 
 export type ResponsesRequest = Static<typeof responsesRequestSchema>

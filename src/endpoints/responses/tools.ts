@@ -26,7 +26,7 @@ export function wireName(name: string, namespace: string | null | undefined): st
   return chatToolName(namespace ? `${withoutTrailing(namespace, '_')}__${name}` : name)
 }
 
-export function chatTools(tools: readonly ResponsesTool[], without: LeftOut): TranslatedTools {
+export function* chatTools(tools: readonly ResponsesTool[], without: LeftOut): SlicedWork<TranslatedTools> {
   const functions: object[] = []
   const own = new Map<string, OwnTool>()
 
@@ -50,6 +50,7 @@ export function chatTools(tools: readonly ResponsesTool[], without: LeftOut): Tr
   for (const tool of tools) {
     if (tool.type !== 'namespace') add(tool, undefined)
     else for (const inner of tool.tools ?? []) add(inner, tool.name ?? undefined)
+    yield
   }
   return { functions, own }
 }

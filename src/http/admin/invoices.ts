@@ -10,7 +10,7 @@ import { invalidParameter } from '../../core/parameter-errors.ts'
 import type { Workspace } from '../../ports/accounts.ts'
 import type { InvoiceStore } from '../../ports/invoices.ts'
 import type { Exchange } from '../exchange.ts'
-import { nullable, pageSchema } from '../common-schema.ts'
+import { nullable, pageSchema, workspaceName } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import {
   invoiceFormatQuery,
@@ -31,8 +31,8 @@ export interface InvoicesParts extends SendInvoiceParts {
 }
 
 const monthSchema = Type.Object({
-  workspace: Type.String({ minLength: 1, description: 'The name or id of a workspace.' }),
-  period: Type.String({ description: 'A month in Sydney, such as 2026-11.' }),
+  workspace: workspaceName,
+  period: Type.String({ maxLength: 64, description: 'A month in Sydney, such as 2026-11.' }),
 })
 
 const monthExample = { workspace: invoiceExample.workspace, period: invoiceExample.period }
@@ -60,7 +60,7 @@ const creditSchema = Type.Object({
   reason: Type.String({ minLength: 1, maxLength: 1000 }),
   all: Type.Optional(Type.Boolean({ description: 'true: everything that is left of the invoice.' })),
   requests: Type.Optional(
-    Type.Array(Type.String({ minLength: 1 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
       minItems: 1,
       maxItems: 10_000,
       description: 'The ids of the requests to credit. Send this, all or amount.',

@@ -4,7 +4,7 @@ import { keyList, oneKey } from '../../accounts/key-list.ts'
 import { endOf } from '../../accounts/views.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { KeyStore } from '../../ports/keys.ts'
-import { nullable, pageSchema, unreachedSchema } from '../common-schema.ts'
+import { nullable, pageSchema, unreachedSchema, workspaceName } from '../common-schema.ts'
 import { jsonResponse } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
@@ -74,10 +74,13 @@ export function keyRoutes({ accounts, store, clock }: KeyParts): readonly Operat
       summary: 'Create a key',
       description: 'Creates an API key for a workspace. It works immediately.',
       body: Type.Object({
-        workspace: Type.String({ minLength: 1, description: 'The name or id of a workspace.' }),
+        workspace: workspaceName,
         name: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' })),
         expires_at: Type.Optional(
-          Type.String({ description: 'The last day in Sydney, such as 2027-06-30, or a time with its offset.' }),
+          Type.String({
+            maxLength: 64,
+            description: 'The last day in Sydney, such as 2027-06-30, or a time with its offset.',
+          }),
         ),
       }),
       example: { workspace: 'acme', name: 'website' },

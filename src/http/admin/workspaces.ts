@@ -47,6 +47,7 @@ const workspaceExample = {
 const creationSchema = Type.Object({
   name: Type.String({
     minLength: 1,
+    maxLength: 64,
     description: '1 to 64 letters, digits, spaces, ".", "_" and "-", starting with a letter or digit.',
   }),
 })

@@ -3,6 +3,7 @@ import { endpointsOf, type Category, type Deployment, type Model } from '../../c
 import { ApiError, type ErrorCode } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
 import { invalidParameter } from '../../core/parameter-errors.ts'
+import { MAX_MODEL_NAME } from '../../endpoints/shared-schema.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { Caller } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
@@ -81,6 +82,9 @@ export function resolveFor(
   name: string,
   caller: Caller,
 ): { model: Model; deployment: Deployment } {
+  if (name.length > MAX_MODEL_NAME) {
+    throw invalidParameter('invalid_value', 'model', `a string of 1 to ${MAX_MODEL_NAME} characters`)
+  }
   const found = catalog.resolve(name, caller.workspace.name)
   requireEndpoint(found.model, endpoint)
   return found
@@ -113,5 +117,5 @@ function requireEndpoint(model: Model, { path, alsoServes, formOf = path }: Infe
 
 /** What callers name may have any characters, and a header may not. */
 function headerText(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_HEADER_CHARACTERS)
+  return text.slice(0, MAX_HEADER_CHARACTERS).replaceAll(/[^\x20-\x7e]/g, '?')
 }

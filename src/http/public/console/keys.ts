@@ -94,7 +94,9 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       description: 'Creates an API key for the workspace. It is shown only now.',
       body: Type.Object({
         name: Type.String({ minLength: 1, maxLength: 100, description: 'What the key is for.' }),
-        expires_at: Type.Optional(Type.String({ description: 'The last day in Sydney, such as 2027-06-30.' })),
+        expires_at: Type.Optional(
+          Type.String({ maxLength: 64, description: 'The last day in Sydney, such as 2027-06-30.' }),
+        ),
       }),
       example: { name: 'website' },
       response: jsonResponse(
