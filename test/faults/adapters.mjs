@@ -340,15 +340,15 @@ export default [
   {
     name: 'spool-room-not-given-back',
     file: 'src/media/spool.ts',
-    find: '          used -= length\n',
-    replace: '',
+    find: 'room.release()',
+    replace: 'void room',
     tests: ['http/audio'],
   },
   {
     name: 'spool-overwrites-from-the-start',
     file: 'src/media/spool.ts',
-    find: 'await writeAll(handle, chunks, length - bytes)',
-    replace: 'await writeAll(handle, chunks, 0)',
+    find: 'writeAll(handle, chunks, start)',
+    replace: 'writeAll(handle, chunks, 0)',
     tests: ['http/audio'],
   },
   {

@@ -668,8 +668,8 @@ export default [
   },
   {
     name: 'exchange-retry-after-missing',
-    file: 'src/http/exchange.ts',
-    find: "if (error.retryAfter !== null) extra['Retry-After'] = String(error.retryAfter)\n",
+    file: 'src/core/errors.ts',
+    find: "...(this.retryAfter === null ? {} : { 'Retry-After': String(this.retryAfter) }),\n",
     replace: '',
     tests: ['http/rate-limit', 'http/admission'],
   },
@@ -810,8 +810,8 @@ export default [
   {
     name: 'admin-routes-without-the-token',
     file: 'src/http/admin/admin-api.ts',
-    find: "if (match.kind !== 'found' || match.route.access !== 'open') authorize(exchange)",
-    replace: "if (match.kind === 'found' && match.route.access !== 'open') authorize(exchange)",
+    find: "if (match.kind !== 'found' || match.route.access !== 'open') await authorize(exchange)",
+    replace: "if (match.kind === 'found' && match.route.access !== 'open') await authorize(exchange)",
     tests: ['http/operator-token'],
   },
   {

@@ -72,9 +72,9 @@ export default [
   },
   {
     name: 'settings-restart-not-named',
-    file: 'src/live-settings.ts',
-    find: 'const needRestart = changed.filter((key) => !isLive(key))',
-    replace: 'const needRestart: string[] = []',
+    file: 'src/core/settings.ts',
+    find: "needs: isLive(key) ? 'reload' : 'restart'",
+    replace: "needs: 'reload' as const",
     tests: ['http/settings'],
   },
   {
