@@ -949,6 +949,36 @@ export interface Operations {
       credit_note?: string | null
     }
   }
+  invoiceLine: {
+    path: { number: string; line: string }
+    query: { format?: 'json' | 'csv'; limit?: number; after?: string }
+    body: undefined
+    answer: {
+      object: 'list'
+      description: string
+      unit:
+        | 'input_tokens'
+        | 'cached_input_tokens'
+        | 'output_tokens'
+        | 'images'
+        | 'audio_minutes'
+        | 'capacity_hours'
+        | 'rounding'
+        | 'credit'
+      data: readonly {
+        request_id: string
+        started: string
+        settled: string
+        quantity: string
+        amount: string
+        estimated: boolean
+        outcome: string
+        corrects: string | null
+        reason: string | null
+      }[]
+      next: string | null
+    }
+  }
   invoiceRows: {
     path: { number: string; line: string }
     query: { until: string; signature: string; after?: string; format?: 'html' | 'csv' }
@@ -976,5 +1006,6 @@ export const operations = {
   usage: ['GET', '/api/v1/usage'],
   usageCache: ['GET', '/api/v1/usage/cache'],
   usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
+  invoiceLine: ['GET', '/api/v1/invoices/{number}/lines/{line}'],
   invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],
 } as const satisfies Record<keyof Operations, readonly [method: string, path: string]>

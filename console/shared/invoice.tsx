@@ -40,7 +40,7 @@ export function InvoiceView({ of: invoice, isForMember = false }: { of: Invoice;
                   cell: ({ rows, index }: { rows: string; index: number }) => (
                     <>
                       <a href={`/console/invoices/${invoice.number}/${index + 1}`}>Show</a>{' '}
-                      <a href={rows} download="rows.csv">
+                      <a href={rows} download>
                         CSV
                       </a>
                     </>

@@ -1,6 +1,7 @@
 import { ApiError } from '../core/errors.ts'
 import type { InvoiceDocument } from '../core/money/invoice-document.ts'
 import type { InvoiceStore } from '../ports/invoices.ts'
+import { withRows } from './row-links.ts'
 
 /** A page of issued documents, the newest first. */
 export interface InvoiceList {
@@ -28,5 +29,5 @@ export async function invoiceList(
   const found = await store.newestInvoices({ workspaceId, before, limit: limit + 1 })
   const shown = found.slice(0, limit)
   const next = found.length > limit ? (shown.at(-1)?.number ?? null) : null
-  return { documents: shown.map(({ document }) => document), next }
+  return { documents: shown.map(({ document }) => withRows(document)), next }
 }

@@ -49,8 +49,9 @@ export function openRowLinks(store: LinkSecretStore, clock: Clock, { publicUrl, 
 
   return {
     async linked(document) {
-      const { number, lines } = document
-      if (publicUrl === undefined || number === null) return document
+      const { number, lines } = withRows(document)
+      if (number === null) return document
+      if (publicUrl === undefined) return { ...document, lines }
       const until = sydneyDate(clock.now() + days * DAY_MS)
       const key = await secret()
       const linkOf = (line: string): string => {
@@ -77,6 +78,14 @@ export function openRowLinks(store: LinkSecretStore, clock: Clock, { publicUrl, 
     },
     revoke: () => store.replaceLinkSecret(newSecret()),
   }
+}
+
+/** An issued document whose lines lead to their rows, with what each adds to the line. */
+export function withRows(document: InvoiceDocument): InvoiceDocument {
+  const { number, lines } = document
+  if (number === null) return document
+  const rowsOf = (index: number): string => `/api/v1/invoices/${number}/lines/${index + 1}?format=csv`
+  return { ...document, lines: lines.map((line, index) => ({ ...line, rows: rowsOf(index) })) }
 }
 
 export function rowsPath(number: string, line: string): string {

@@ -4,7 +4,7 @@ import { exactDuration } from '../core/money/exact-duration.ts'
 import { formatAud, grouped } from '../core/money/money.ts'
 import { writtenDate } from '../core/money/sydney-time.ts'
 import { cellsOf, COLUMNS, fullTitle } from './invoice-wording.ts'
-import type { LineRow, LineRows } from './line-rows.ts'
+import { lineRowView, type LineRow, type LineRows } from './line-rows.ts'
 import { csvCell } from './usage-export.ts'
 
 /** The rows of an invoice line, for a browser and as CSV. No scripts, and nothing is loaded. */
@@ -110,17 +110,6 @@ function quantityText(quantity: bigint, unit: LineRows['line']['unit']): string 
 }
 
 /** Times in the quantity are milliseconds. */
-function csvLine({ row, quantity, amount }: LineRow): string {
-  const cells = [
-    row.requestId,
-    new Date(row.startedAt).toISOString(),
-    new Date(row.settledAt).toISOString(),
-    quantity.toString(),
-    formatAud(amount),
-    row.estimated,
-    row.outcome,
-    row.correction?.of,
-    row.correction?.reason ?? row.credit?.reason,
-  ]
-  return `${cells.map(csvCell).join(',')}\n`
+function csvLine(row: LineRow): string {
+  return `${Object.values(lineRowView(row)).map(csvCell).join(',')}\n`
 }

@@ -3,6 +3,7 @@ import { invoiceHtml } from '../billing/invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../billing/invoice-wording.ts'
 import { invoiceList } from '../billing/invoice-list.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
+import { findLineRows, lineRowView, type LineRow, type LineRows } from '../billing/line-rows.ts'
 import { monthSummary } from '../billing/month-summary.ts'
 import { openRowLinks } from '../billing/row-links.ts'
 import type { InvoiceDocument } from '../core/money/invoice-document.ts'
@@ -23,7 +24,9 @@ import {
   type Command,
   type Flags,
 } from './command.ts'
+import { audText, counted, decimalsOf } from './terminal/amounts.ts'
 import { renderTable, type Column } from './terminal/table.ts'
+import { secondText, ZONE } from './terminal/times.ts'
 import type { View } from './terminal/view.ts'
 
 const LIST_COLUMNS: readonly Column<InvoiceDocument>[] = [
@@ -49,6 +52,7 @@ weir invoice show    --workspace W --period YYYY-MM
 weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
                      (--request ID[,ID…] | --all | --amount AUD)
+weir invoice rows    NUMBER --line N
 weir invoice list    [--workspace W] [--limit N] [--before NUMBER]
 weir invoice revoke-links
 
@@ -58,6 +62,7 @@ invoice is credited with --all can be issued again, under a new number. An
 amount on a month that is not invoiced yet becomes a line of its invoice. Lines
 are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
 Each line links to its rows; "revoke-links" makes all links so far useless.
+"rows" lists the rows of a line with what each adds to it.
 "list" shows the newest documents first.
 docs/guides/invoices.md explains invoices.
 
@@ -67,6 +72,7 @@ docs/guides/invoices.md explains invoices.
   --all              credit everything that is left on the invoice
   --amount AUD       credit a free amount, excluding GST, such as 25.00
   --reason TEXT      why it is credited, printed on the document
+  --line N           which line, from 1
   --limit N          how many documents to list, 1 to 10000; by default 1000
   --before NUMBER    go on behind the document with this number
   --pdf FILE         also write the document as a PDF
@@ -81,6 +87,7 @@ docs/guides/invoices.md explains invoices.
         request: 'string',
         all: 'boolean',
         amount: 'string',
+        line: 'string',
         limit: 'string',
         before: 'string',
         pdf: 'string',
@@ -113,6 +120,11 @@ docs/guides/invoices.md explains invoices.
           ].join('\n'),
         )
       }
+      if (action === 'rows') {
+        if (number === undefined)
+          throw new UsageError('give the number of a document: weir invoice rows NUMBER --line N')
+        return showRows(flags, await findLineRows(store, number, requiredText(flags, 'line')))
+      }
       const found =
         action === 'show' && number !== undefined
           ? await invoicing.byNumber(number)
@@ -123,6 +135,27 @@ docs/guides/invoices.md explains invoices.
       print(flags, printable, (view) => summary(printable, view))
     })
   },
+}
+
+async function showRows(flags: Flags, { document, line, all }: LineRows): Promise<void> {
+  const rows: LineRow[] = []
+  for await (const page of all()) rows.push(...page)
+  print(flags, { object: 'list', line, data: rows.map(lineRowView) }, (view) => {
+    const decimals = decimalsOf(rows.map(({ amount }) => amount))
+    const columns: readonly Column<LineRow>[] = [
+      { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ row }) => secondText(row.settledAt) },
+      { title: 'REQUEST', cell: ({ row }) => row.requestId },
+      { title: 'QUANTITY', cell: ({ quantity }) => grouped(quantity.toString()), align: 'right' },
+      { title: 'AMOUNT', cell: ({ amount }) => audText(amount, decimals), align: 'right' },
+    ]
+    return [
+      `${fullTitle(document)}, ${line.description}`,
+      '',
+      renderTable(rows, columns, view),
+      '',
+      `${counted(rows.length, 'row')}, together A$${grouped(line.amount)} excluding GST`,
+    ].join('\n')
+  })
 }
 
 /** What an action changes is on record in the audit log. */
@@ -164,7 +197,7 @@ function performedNow(
     case 'credit':
       return credit(invoicing, workspace, month, flags)
     default:
-      throw new UsageError('choose an action: preview, issue, list, show, credit or revoke-links')
+      throw new UsageError('choose an action: preview, issue, list, show, rows, credit or revoke-links')
   }
 }
 

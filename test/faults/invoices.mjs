@@ -1,6 +1,27 @@
 /** Faults in invoices: the buyer, free credits, months issued again, links to rows, pages. */
 export default [
   {
+    name: 'row-of-a-timed-line-rounded-alone',
+    file: 'src/billing/line-rows.ts',
+    find: "return line.unit === 'rounding' ? amount - (end - begin) : end - begin",
+    replace: 'return amount',
+    tests: ['unit/line-rows'],
+  },
+  {
+    name: 'row-shares-forget-the-page-before',
+    file: 'src/billing/line-rows.ts',
+    find: 'after?.quantitySoFar ?? 0n',
+    replace: '0n',
+    tests: ['unit/line-rows'],
+  },
+  {
+    name: 'rows-of-another-workspace',
+    file: 'src/http/public/invoice-lines.ts',
+    find: 'line, caller.workspace.id)',
+    replace: 'line)',
+    tests: ['http/invoice-rows'],
+  },
+  {
     name: 'invoice-of-a-thousand-without-its-buyer',
     file: 'src/billing/invoices.ts',
     find: 'total >= BUYER_REQUIRED_FROM',

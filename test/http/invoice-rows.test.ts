@@ -22,6 +22,7 @@ interface Issued {
     readonly unit: string
     readonly quantity: string
     readonly amount: string
+    readonly rows: string
     readonly link: string
   }[]
 }
@@ -81,6 +82,45 @@ describe('a link on an invoice', () => {
         unit,
       )
     }
+  })
+
+  it('has a counterpart for keys of the workspace, in pages and as CSV, which adds up too', async () => {
+    const sumOf = (amounts: readonly string[]): bigint =>
+      amounts.reduce((sum, text) => sum + BigInt(Math.round(Number(text) * 1e12)), 0n)
+    for (const [index, { rows, amount }] of invoice.lines.entries()) {
+      assert.equal(rows, `/api/v1/invoices/INV-000001/lines/${index + 1}?format=csv`)
+      const file = await weir.call(weir.service.url + rows)
+      assert.equal(file.headers.get('content-disposition'), `attachment; filename="INV-000001-line-${index + 1}.csv"`)
+      const [, ...lines] = (await file.text()).trimEnd().split('\n')
+      assert.equal(sumOf(lines.map((line) => line.split(',')[4] ?? '')), sumOf([amount]))
+      const found: { amount: string }[] = []
+      for (let after = ''; ;) {
+        const page = await weir.call(`/invoices/INV-000001/lines/${index + 1}?limit=100${after}`)
+        const { data, next } = (await page.json()) as { data: { amount: string }[]; next: string | null }
+        found.push(...data)
+        if (next === null) break
+        after = `&after=${encodeURIComponent(next)}`
+      }
+      assert.equal(found.length, ROWS)
+      assert.equal(sumOf(found.map((row) => row.amount)), sumOf([amount]))
+    }
+    const where = ['--config', weir.configFile, '--data', weir.dataDir]
+    const shown = await cli(['invoice', 'rows', 'INV-000001', '--line', '1', '--json', ...where])
+    const { data } = shown.json<{ data: { amount: string }[] }>()
+    assert.equal(sumOf(data.map((row) => row.amount)), sumOf([invoice.lines[0]?.amount ?? '']))
+    const text = await cli(['invoice', 'rows', 'INV-000001', '--line', '1', ...where])
+    assert.match(text.stdout, /\n230 rows, together A\$[\d.]+ excluding GST\n$/)
+  })
+
+  it('has a counterpart that is not for keys of other workspaces, or no key', async () => {
+    await weir.admin('POST', '/admin/v1/workspaces', { name: 'other' })
+    const made = await weir.admin('POST', '/admin/v1/keys', { workspace: 'other' })
+    const { key } = (await made.json()) as { key: string }
+    const path = '/invoices/INV-000001/lines/1'
+    assert.equal((await weir.call(path, { key })).status, 404)
+    assert.equal((await weir.call(path, { key: null })).status, 401)
+    assert.equal((await weir.call('/invoices/INV-000001/lines/9')).status, 404)
+    assert.equal((await weir.call(`${path}?after=nonsense`)).status, 400)
   })
 
   it('shows nothing of keys, runs nothing, is kept nowhere and tells nobody where it came from', async () => {

@@ -17,6 +17,7 @@ import {
   undocumented,
   type ApiDocument,
 } from '../support/openapi.ts'
+import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -39,6 +40,7 @@ before(async () => {
   weir = await startWeir({
     server: { port: 0, admin_port: 0, max_body_bytes: 4096 },
     rate_limit: { requests_per_minute: 100_000 },
+    seller: { name: 'Example Pty Ltd', abn: '51824753556' },
     models: [
       modelEntry([engine.url]),
       model('meta/embed', { categories: ['embedding'], pricing: { input_per_million: '0.10' } }),
@@ -61,6 +63,9 @@ before(async () => {
   const chat = await weir.chat({})
   await chat.text()
   requestId = chat.headers.get('x-request-id') ?? ''
+  await copyToLastMonth(weir, 3)
+  const issued = await weir.admin('POST', '/admin/v1/invoices', { workspace: 'default', period: lastMonth.name })
+  assert.equal(issued.status, 201, await issued.text())
   document = (await (await weir.call('/openapi.json', { key: null })).json()) as ApiDocument
 })
 after(async () => {
@@ -161,6 +166,7 @@ const asks: Readonly<Record<string, { path?: string; body?: object; form?: Recor
     'get /queue/status': {},
     'get /usage': { path: '/usage?group_by=model' },
     'get /usage/cache': {},
+    'get /invoices/{number}/lines/{line}': { path: '/invoices/INV-000001/lines/1' },
     'get /usage/{request_id}': {
       get path() {
         return `/usage/${requestId}`

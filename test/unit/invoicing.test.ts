@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { invoiceHtml } from '../../src/billing/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoice-pdf.ts'
 import { openInvoicing } from '../../src/billing/invoices.ts'
-import { openRowLinks } from '../../src/billing/row-links.ts'
+import { openRowLinks, withRows } from '../../src/billing/row-links.ts'
 import { reconcileBooks } from '../../src/billing/reconcile.ts'
 import type { InvoiceDocument } from '../../src/core/money/invoice-document.ts'
 import { ApiError } from '../../src/core/errors.ts'
@@ -147,7 +147,7 @@ describe('the example month of docs/billing.md', () => {
     const clock = { now: () => books.now, monotonic: () => 0 }
     assert.equal(linksIn(await invoicePdf(issued)).size, 0)
     const nowhere = openRowLinks(books.store, clock, { publicUrl: undefined, days: 90 })
-    assert.deepEqual(await nowhere.linked(issued), issued)
+    assert.deepEqual(await nowhere.linked(issued), withRows(issued))
     const links = openRowLinks(books.store, clock, { publicUrl: seller.publicUrl, days: 90 })
     const preview = { ...issued, number: null }
     assert.deepEqual(await links.linked(preview), preview)

@@ -1,13 +1,11 @@
 import { useRoute } from 'preact-iso'
 import { useState } from 'preact/hooks'
-import { send } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
-import { count, date, exactAud } from '../../shared/format.ts'
+import { count, date, exactAud, milliseconds } from '../../shared/format.ts'
 import { Paged, usePages } from '../../shared/pages.tsx'
-import { Empty, PageHead, Ready, Table } from '../../shared/parts.tsx'
+import { Empty, Moment, PageHead, Ready, Table } from '../../shared/parts.tsx'
 import { InvoiceView } from '../../shared/invoice.tsx'
 import { api, type Answer } from '../api.ts'
-import { requestColumns, type RequestRow } from '../requests.tsx'
 
 /** Invoices and adjustment notes, and one of them with its lines. */
 export function InvoicesPage() {
@@ -76,40 +74,58 @@ export function InvoicePage() {
   )
 }
 
-/** The requests behind one line of an invoice, page by page. */
+/** The requests behind one line of an invoice, page by page, with what each adds to the line. */
 export function InvoiceLinePage() {
   const { number = '', line = '1' } = useRoute().params
-  const [about, setAbout] = useState<string>()
+  const [about, setAbout] = useState<Pick<Answer<'invoiceLine'>, 'description' | 'unit'>>()
   const pages = usePages(
     async (after: string | undefined, signal) => {
-      const invoice = await api('invoice', { path: { number }, signal })
-      const found = invoice.lines[Number(line) - 1]
-      if (!found) return { data: [], next: null }
-      setAbout(found.description)
-      // The address of the rows is that of the CSV file.
-      const [path = '', asked = ''] = found.rows.split('?')
-      const query = new URLSearchParams(asked)
-      query.set('format', 'json')
-      query.set('limit', '50')
-      if (after !== undefined) query.set('after', after)
-      const response = await send(`${path}?${query.toString()}`, { signal })
-      const { data, next } = (await response.json()) as Answer<'usage'>
-      return { data: data as readonly RequestRow[], next }
+      const query = { limit: 50, ...(after === undefined ? {} : { after }) }
+      const { description, unit, data, next } = await api('invoiceLine', { path: { number, line }, query, signal })
+      setAbout({ description, unit })
+      return { data, next }
     },
     [number, line],
   )
   return (
     <>
-      <PageHead title={`${number}, line ${line}`} about={about} />
+      <PageHead title={`${number}, line ${line}`} about={about?.description} />
       <Paged of={pages} titles={['Earlier', 'Later']}>
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="This line has no requests" />
           ) : (
-            <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={requestColumns} />
+            <Table caption="Requests" rows={rows} keyOf={(it) => it.request_id} columns={lineColumns(about?.unit)} />
           )
         }
       </Paged>
     </>
   )
+}
+
+type LineRow = Answer<'invoiceLine'>['data'][number]
+
+const lineColumns = (unit: Answer<'invoiceLine'>['unit'] | undefined) => [
+  {
+    title: 'Settled',
+    cell: ({ request_id: id, settled }: LineRow) => (
+      <a href={`/console/usage/${id}`}>
+        <Moment at={settled} />
+      </a>
+    ),
+  },
+  {
+    title: 'Outcome',
+    cell: ({ outcome, estimated, reason }: LineRow) =>
+      [outcome.replaceAll('_', ' '), ...(estimated ? ['estimated'] : []), ...(reason === null ? [] : [reason])].join(
+        ', ',
+      ),
+  },
+  { title: 'Quantity', isNumber: true, cell: ({ quantity }: LineRow) => quantityText(Number(quantity), unit) },
+  { title: 'Part of the line', isNumber: true, cell: ({ amount }: LineRow) => exactAud(amount) },
+]
+
+function quantityText(quantity: number, unit: Answer<'invoiceLine'>['unit'] | undefined): string {
+  const isTime = unit === 'audio_minutes' || unit === 'capacity_hours' || unit === 'rounding'
+  return isTime ? milliseconds(quantity) : count(quantity)
 }

@@ -18,7 +18,7 @@ export interface DocumentLine {
   /** Exact. */
   readonly amount: string
   readonly price_versions: readonly number[]
-  /** The path below `public_url` that serves the line's rows to a key of the workspace. */
+  /** The path below `public_url` that serves the rows behind the line to a key of the workspace; replaced once it is issued. */
   readonly rows: string
 }
 

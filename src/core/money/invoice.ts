@@ -134,9 +134,8 @@ export function creditLines(rows: readonly LedgerRow[]): InvoiceLine[] {
  */
 export function recomputableLines(lines: readonly InvoiceLine[]): InvoiceLine[] {
   return lines.flatMap((line) => {
-    const ms = MS_PER[line.unit]
-    if (ms === undefined) return [line]
-    const amount = divideHalfUp(line.quantity * line.rate, ms)
+    const amount = timedAmount(line.unit, line.quantity, line.rate)
+    if (amount === undefined) return [line]
     const rounding = line.amount - amount
     if (rounding === 0n) return [line]
     return [
@@ -144,6 +143,12 @@ export function recomputableLines(lines: readonly InvoiceLine[]): InvoiceLine[] 
       { ...line, unit: 'rounding' as const, quantity: 1n, rate: rounding, amount: rounding },
     ]
   })
+}
+
+/** What a time costs at its rate, rounded once; undefined if the unit is not a time. */
+export function timedAmount(unit: Unit, quantity: bigint, rate: PicoAud): PicoAud | undefined {
+  const ms = MS_PER[unit]
+  return ms === undefined ? undefined : divideHalfUp(quantity * rate, ms)
 }
 
 function byModelAndUnit(one: InvoiceLine, other: InvoiceLine): number {

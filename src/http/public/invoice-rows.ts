@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { Type } from '../../core/json/schema.ts'
-import { findLineRows, type LineRow, type LineRowsStore } from '../../billing/line-rows.ts'
+import { findLineRows, nextRows, rowsAfter, type LineRowsStore } from '../../billing/line-rows.ts'
 import type { RowLink, RowLinks } from '../../billing/row-links.ts'
 import { PAGE_POLICY, refusalPage, rowPage, rowsCsv } from '../../billing/row-page.ts'
 import { ApiError } from '../../core/errors.ts'
@@ -77,12 +77,12 @@ export function invoiceRowsRoute({ invoices, rowLinks }: InvoiceRowsParts): Open
               'Content-Disposition': `attachment; filename="${number}-line-${line}.csv"`,
             })
           }
-          const rows = await found.page(positionIn(after), PAGE_ROWS + 1)
+          const rows = await found.page(rowsAfter(after), PAGE_ROWS + 1)
           const shown = rows.slice(0, PAGE_ROWS)
           const body = rowPage(found, shown, {
             csv: hrefOf(link, { format: 'csv' }),
             first: after === undefined ? undefined : hrefOf(link, {}),
-            next: rows.length > PAGE_ROWS ? hrefOf(link, { after: positionOf(shown) }) : undefined,
+            next: rows.length > PAGE_ROWS ? hrefOf(link, { after: nextRows(shown) }) : undefined,
             until,
           })
           sendPage(exchange, 200, body)
@@ -106,17 +106,4 @@ function sendPage(exchange: Exchange, status: number, body: string): void {
 /** Only the query, so that it works behind a proxy with a path of its own. */
 function hrefOf({ until, signature }: RowLink, more: Readonly<Record<string, string>>): string {
   return `?${new URLSearchParams({ until, signature, ...more }).toString()}`
-}
-
-function positionOf(rows: readonly LineRow[]): string {
-  const last = rows.at(-1)?.row
-  return `${last?.settledAt ?? 0}_${last?.requestId ?? ''}`
-}
-
-function positionIn(text: string | undefined): { settledAt: number; requestId: string } | undefined {
-  if (text === undefined) return undefined
-  const match = /^(\d{1,16})_(.{1,400})$/.exec(text)
-  if (!match)
-    throw new ApiError('invalid_value', "'after' must be what the link to the next page says.", { param: 'after' })
-  return { settledAt: Number(match[1]), requestId: match[2] ?? '' }
 }

@@ -6,6 +6,7 @@ import { audioRoutes, type AudioParts } from './audio.ts'
 import { consoleRoutes, type ConsoleParts } from './console/console-routes.ts'
 import { publicDescription } from './description.ts'
 import { fileRoutes } from './files.ts'
+import { invoiceLinesRoute } from './invoice-lines.ts'
 import { invoiceRowsRoute, type InvoiceRowsParts } from './invoice-rows.ts'
 import { countTokensRoutes } from './count-tokens.ts'
 import { inferenceRoutes } from './inference.ts'
@@ -30,6 +31,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     ...modelRoutes(parts, requestFields(inference)),
     queueStatusRoute(parts),
     ...ownUsageRoutes(parts),
+    invoiceLinesRoute(parts),
     invoiceRowsRoute(parts),
   ]
   return [
