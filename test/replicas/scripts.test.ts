@@ -94,8 +94,8 @@ describe('the scripts of replicas', () => {
         { name: 'two', about: {} },
       ],
     )
-    assert.equal(await replicas.drain('nobody'), false)
-    assert.equal(await redis.hexists(HASH, 'drain nobody'), 0)
+    assert.equal(await replicas.drain('unknown'), false)
+    assert.equal(await redis.hexists(HASH, 'drain unknown'), 0)
     assert.equal((await live('one'))[3], 0)
     assert.equal(await replicas.drain('one'), true)
     assert.deepEqual([(await live('one'))[3], (await live('two'))[3]], [1, 0])
@@ -106,8 +106,8 @@ describe('the scripts of replicas', () => {
     await live('dead')
     await redis.zadd(LEASES, await nowUs(), 'dead')
     const messages = redis.duplicate()
-    const heard: string[] = []
-    messages.on('message', (_channel: string, message: string) => heard.push(message))
+    const received: string[] = []
+    messages.on('message', (_channel: string, message: string) => received.push(message))
     await messages.subscribe('weir:changes')
     const announce = lua('changes/redis', 'announce')
     assert.deepEqual(await redis.eval(announce, 2, VERSIONS, LEASES, 'keys', 'one\n1\nkeys'), [1, ['one']])
@@ -115,7 +115,7 @@ describe('the scripts of replicas', () => {
     // An answer on the connection that has subscribed comes behind the messages.
     await messages.ping()
     messages.disconnect()
-    assert.deepEqual(heard, ['one\n1\nkeys\n1', 'one\n2\nkeys\n2'])
+    assert.deepEqual(received, ['one\n1\nkeys\n1', 'one\n2\nkeys\n2'])
     const versions = lua('changes/redis', 'versions')
     assert.deepEqual(await redis.eval(versions, 1, VERSIONS, 'accounts', 'keys'), [null, '2'])
   })
@@ -161,7 +161,7 @@ describe('the scripts of replicas', () => {
     assert.equal((await take(3, 0)).count, 0, 'what the last minute had counts no more')
   })
 
-  it('[Q1] give the figures of a lane at one instant, and none of a lane that nobody has open', async () => {
+  it('[Q1] give the figures of a lane at one instant, and none of a lane that no replica has open', async () => {
     const scripts = laneScripts()
     const keys = laneKeys('lane')
     const run = (name: keyof typeof scripts, ...values: (string | number)[]) =>

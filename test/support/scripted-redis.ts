@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { once } from 'node:events'
 
 /** A command as it arrived. */
-export interface HeardCommand {
+export interface ReceivedCommand {
   readonly name: string
   readonly values: readonly string[]
   readonly socket: Socket
@@ -13,9 +13,9 @@ export type Reply = string | number | null | Error | readonly Reply[]
 export const HELD = Symbol('held')
 
 /** A server that speaks Redis' protocol and answers what the test says. */
-export async function scriptedRedis(answer: (command: HeardCommand) => Reply | typeof HELD | undefined) {
+export async function scriptedRedis(answer: (command: ReceivedCommand) => Reply | typeof HELD | undefined) {
   const sockets = new Set<Socket>()
-  const heard: HeardCommand[] = []
+  const received: ReceivedCommand[] = []
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket)).on('error', () => {})
@@ -26,7 +26,7 @@ export async function scriptedRedis(answer: (command: HeardCommand) => Reply | t
         text = text.slice(taken.length)
         const [name = '', ...values] = taken.words
         const command = { name: name.toLowerCase(), values, socket }
-        heard.push(command)
+        received.push(command)
         const given = answer(command)
         if (given !== HELD) socket.write(encoded(given ?? usual(command)))
       }
@@ -37,12 +37,12 @@ export async function scriptedRedis(answer: (command: HeardCommand) => Reply | t
   const { port } = server.address() as { port: number }
   return {
     url: `redis://127.0.0.1:${port}`,
-    heard,
+    received,
     sockets,
-    reply: (command: HeardCommand, reply: Reply) => void command.socket.write(encoded(reply)),
+    reply: (command: ReceivedCommand, reply: Reply) => void command.socket.write(encoded(reply)),
     /** To the connection that has subscribed. */
     publish(channel: string, message: string): void {
-      const subscribed = heard.findLast(({ name, socket }) => name === 'subscribe' && !socket.destroyed)
+      const subscribed = received.findLast(({ name, socket }) => name === 'subscribe' && !socket.destroyed)
       subscribed?.socket.write(encoded(['message', channel, message]))
     },
     cut: () => sockets.forEach((socket) => socket.destroy()),
@@ -74,7 +74,7 @@ function takeCommand(text: string): { readonly words: readonly string[]; readonl
   return { words, length: at }
 }
 
-function usual({ name, values }: HeardCommand): Reply {
+function usual({ name, values }: ReceivedCommand): Reply {
   if (name === 'info') return 'redis_version:7.0.0\r\nrun_id:server-1\r\nloading:0\r\n'
   if (name === 'ping') return ['pong', '']
   if (name === 'subscribe') return ['subscribe', values[0] ?? '', 1]

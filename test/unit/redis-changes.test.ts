@@ -76,7 +76,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual(await compare({ accounts: '1' }), [])
   })
 
-  it('are taken in and answered when a message tells of them, and not read again by the comparison', async (t) => {
+  it('are taken in and answered when a message names them, and not read again by the comparison', async (t) => {
     const { join, compare, hear, published, taken } = stage(t)
     join()
     await compare({}, false)
@@ -149,7 +149,7 @@ describe('changes over a scripted Redis', () => {
     assert.deepEqual([result, unreached], [['three'], ['keys three']])
   })
 
-  it('are done at once where nobody else lives, and if all have answered before Redis names them', async (t) => {
+  it('are done at once without other replicas, and if all have answered before Redis names them', async (t) => {
     const { join, compare, changes, next, hear } = stage(t)
     join()
     await compare({}, false)

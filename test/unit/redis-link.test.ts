@@ -3,7 +3,7 @@ import { describe, it, type TestContext } from 'node:test'
 import type { AlarmClock } from '../../src/ports/clock.ts'
 import { openLink, type LinkFollower } from '../../src/redis/link.ts'
 import { script } from '../../src/redis/script.ts'
-import { HELD, scriptedRedis, type HeardCommand, type Reply } from '../support/scripted-redis.ts'
+import { HELD, scriptedRedis, type ReceivedCommand, type Reply } from '../support/scripted-redis.ts'
 import { eventually } from '../support/waiting.ts'
 import { turn } from './hand-clock.ts'
 
@@ -38,7 +38,7 @@ function manualClock() {
 async function stage(t: TestContext) {
   const { clock, alarms, advance } = manualClock()
   const log: string[] = []
-  const beats: HeardCommand[] = []
+  const beats: ReceivedCommand[] = []
   const state = {
     life: ['epoch-1', 0, 3, 0] as Reply | typeof HELD,
     others: undefined as Reply | typeof HELD | undefined,
@@ -56,7 +56,7 @@ async function stage(t: TestContext) {
     joined: ({ epoch, incarnation }) => void log.push(`joined ${epoch} ${incarnation}`),
     lost: () => void log.push('lost'),
     beat: () => void log.push('beat'),
-    hear: (channel, message) => void log.push(`heard ${channel} ${message}`),
+    hear: (channel, message) => void log.push(`received ${channel} ${message}`),
   }
   const link = openLink({
     url: redis.url,
@@ -90,7 +90,7 @@ async function stage(t: TestContext) {
     follower,
     joined: () => eventually('it has joined', () => link.membership() !== undefined),
     /** A heartbeat is sent, and not answered. */
-    async heldBeat(afterMs = BEAT_MS): Promise<HeardCommand> {
+    async heldBeat(afterMs = BEAT_MS): Promise<ReceivedCommand> {
       state.life = HELD
       const before = beats.length
       advance(afterMs)
@@ -101,10 +101,10 @@ async function stage(t: TestContext) {
 }
 
 describe('the link of a replica to Redis', () => {
-  it('[Q1] joins with its scripts loaded and its channels heard', async (t) => {
+  it('[Q1] joins with its scripts loaded and its channels subscribed', async (t) => {
     const { link, redis, joined, log, beats } = await stage(t)
     await joined()
-    const before = redis.heard.slice(0, redis.heard.indexOf(beats[0]!))
+    const before = redis.received.slice(0, redis.received.indexOf(beats[0]!))
     assert.ok(before.some(({ name, values }) => name === 'script' && values[1] === ours.lua))
     assert.ok(before.some(({ name, values }) => name === 'subscribe' && values.join() === 'ours'))
     assert.deepEqual(beats[0]?.values.slice(1), [
@@ -224,7 +224,7 @@ describe('the link of a replica to Redis', () => {
     assert.notEqual(link.membership(), undefined)
   })
 
-  it('hands a message to those who follow its channel', async (t) => {
+  it('passes a message to those that follow its channel', async (t) => {
     const { link, redis, joined, log } = await stage(t)
     await joined()
     const others: string[] = []
@@ -234,21 +234,21 @@ describe('the link of a replica to Redis', () => {
       joined: ({ epoch }) => void others.push(`joined ${epoch}`),
       lost() {},
       beat() {},
-      hear: () => void others.push('heard'),
+      hear: () => void others.push('received'),
     })
-    assert.deepEqual(others, ['joined epoch-1'], 'who follows later has joined at once')
+    assert.deepEqual(others, ['joined epoch-1'], 'one that follows later has joined at once')
     redis.publish('ours', 'a message')
-    await eventually('it is heard', () => log.includes('heard ours a message'))
+    await eventually('it is received', () => log.includes('received ours a message'))
     assert.deepEqual(others, ['joined epoch-1'])
-    await eventually('its script is loaded', () => redis.heard.some(({ values }) => values[1] === later.lua))
+    await eventually('its script is loaded', () => redis.received.some(({ values }) => values[1] === later.lua))
   })
 
-  it('says goodbye when it closes, and tells nobody that it is lost', async (t) => {
+  it('says goodbye when it closes, and reports no loss', async (t) => {
     const { link, redis, joined, log, alarms } = await stage(t)
     await joined()
     log.length = 0
     await link.close()
-    const [removed, forgotten] = redis.heard.filter(({ name }) => name === 'zrem' || name === 'hdel')
+    const [removed, forgotten] = redis.received.filter(({ name }) => name === 'zrem' || name === 'hdel')
     assert.deepEqual(removed?.values, ['weir:{replicas}:leases', 'one'])
     assert.deepEqual(forgotten?.values, ['weir:{replicas}', 'replica one', 'drain one'])
     assert.equal(alarms.size, 0)
@@ -264,7 +264,22 @@ describe('the link of a replica to Redis', () => {
     assert.equal(link.membership()?.epoch ?? 'epoch-1', 'epoch-1')
   })
 
-  it('[Q1] counts a machine that refuses connections as proof that nobody else is served', async (t) => {
+  it('[Q1] does not count a connection that is reset as proof: Redis may serve others', async (t) => {
+    const { link, redis, joined, advance, log, state } = await stage(t)
+    await joined()
+    const { untilMs } = link.proven()
+    advance(LEASE_MS - 1)
+    state.isSilent = true
+    redis.sockets.forEach((socket) => socket.resetAndDestroy())
+    await eventually('it is lost', () => log.includes('lost'))
+    await eventually('it tries again', () => redis.sockets.size === 2)
+    assert.equal(link.proven().untilMs, untilMs)
+    state.isSilent = false
+    redis.cut()
+    await joined()
+  })
+
+  it('[Q1] counts a machine that refuses connections as proof that no other replica is served', async (t) => {
     const { link, redis, joined, clock, advance } = await stage(t)
     await joined()
     const { sinceMs } = link.proven()

@@ -39,9 +39,9 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
       assert.deepEqual(sent, [])
     },
     enter(cost = 10) {
-      const heard: Decision[] = []
-      const ticket: Ticket = admission.enter('lane', cost, (decision) => heard.push(decision))
-      return { heard, ticket }
+      const decisions: Decision[] = []
+      const ticket: Ticket = admission.enter('lane', cost, (decision) => decisions.push(decision))
+      return { decisions, ticket }
     },
     /** Redis goes away. */
     lose() {
@@ -66,12 +66,12 @@ describe('a lane whose Redis is scripted', () => {
     await pass(99)
     const early = enter()
     await answer(scripts.enter, ['admitted'])
-    assert.deepEqual(early.heard, [{ kind: 'admitted', waitMs: 0 }])
+    assert.deepEqual(early.decisions, [{ kind: 'admitted', waitMs: 0 }])
     const late = enter()
     await pass(1)
     // The lease of the heartbeat has ended: Redis may have given the place to another replica.
     await answer(scripts.enter, ['admitted'])
-    assert.deepEqual(late.heard, [])
+    assert.deepEqual(late.decisions, [])
     assert.equal(sent[0]?.script.sha, scripts.join.sha, 'it joins again with all that it has')
   })
 
@@ -87,11 +87,11 @@ describe('a lane whose Redis is scripted', () => {
     await pass(999)
     const served = enter()
     await answer(scripts.enter, ['admitted'])
-    assert.equal(served.heard.length, 1)
+    assert.equal(served.decisions.length, 1)
     await pass(1)
     const late = enter()
     await answer(scripts.enter, ['admitted'])
-    assert.deepEqual([late.heard, sent[0]?.script.sha], [[], scripts.join.sha])
+    assert.deepEqual([late.decisions, sent[0]?.script.sha], [[], scripts.join.sha])
   })
 
   it('[Q1] sends no heartbeat when the answer of a join is older than the lease, and joins again', async (t) => {
@@ -110,7 +110,7 @@ describe('a lane whose Redis is scripted', () => {
   it('[Q1] does not take a grant whose confirmation is older than the lease', async (t) => {
     const { begin, enter, answer, hear, next, pass, sent } = stage(t)
     await begin()
-    const { heard } = enter()
+    const { decisions } = enter()
     await answer(scripts.enter, ['queued', '7'])
     hear('weir:told:one', `${LANE}\none.1\ngranted 5`)
     await turn()
@@ -119,7 +119,7 @@ describe('a lane whose Redis is scripted', () => {
     await pass(LEASE_MS)
     confirmation.answer(1)
     await turn()
-    assert.deepEqual([heard, sent[0]?.script.sha], [[], scripts.join.sha])
+    assert.deepEqual([decisions, sent[0]?.script.sha], [[], scripts.join.sha])
     // It says which place it had in the order, and how long it may still wait.
     assert.deepEqual(sent[0]?.values.slice(-4), ['one.1', 'queued', 10, '7 59000000'])
   })
@@ -140,10 +140,10 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(next(scripts.leave).values, ['one', 1, 'one.2'])
     confirmation.answer(1)
     await turn()
-    assert.deepEqual([first.heard, second.heard], [[{ kind: 'admitted', waitMs: 300 }], []])
+    assert.deepEqual([first.decisions, second.decisions], [[{ kind: 'admitted', waitMs: 300 }], []])
   })
 
-  it('gives back a grant of a request that has left, and hears nothing of other lanes', async (t) => {
+  it('gives back a grant of a request that has left, and ignores messages of other lanes', async (t) => {
     const { begin, hear, next, sent } = stage(t)
     await begin()
     hear('weir:told:one', `${LANE}\none.9\ngranted 5`)
@@ -156,9 +156,9 @@ describe('a lane whose Redis is scripted', () => {
     it(`passes on that Redis says ${kind}, and counts the request no longer`, async (t) => {
       const { begin, enter, answer, admission, sent } = stage(t)
       await begin()
-      const { heard } = enter()
+      const { decisions } = enter()
       await answer(scripts.enter, [kind])
-      assert.deepEqual(heard, [{ kind }])
+      assert.deepEqual(decisions, [{ kind }])
       assert.equal(admission.ownStatus().get('lane')?.queueDepth, 0)
       assert.deepEqual(sent, [])
     })
@@ -167,17 +167,17 @@ describe('a lane whose Redis is scripted', () => {
   it('passes on that Redis took a waiting request out of the queue', async (t) => {
     const { begin, enter, answer, hear } = stage(t)
     await begin()
-    const { heard } = enter()
+    const { decisions } = enter()
     await answer(scripts.enter, ['queued', '7'])
     hear('weir:told:one', `${LANE}\none.1\noverloaded`)
     await turn()
-    assert.deepEqual(heard, [{ kind: 'overloaded' }])
+    assert.deepEqual(decisions, [{ kind: 'overloaded' }])
   })
 
   it('joins again when Redis does not know it', async (t) => {
     const { begin, enter, answer, beat, next, sent } = stage(t)
     await begin()
-    const { heard } = enter()
+    const { decisions } = enter()
     await answer(scripts.enter, ['unknown'])
     const again = next(scripts.join)
     assert.deepEqual(again.values.slice(-4, -1), ['one.1', 'queued', 10])
@@ -186,7 +186,7 @@ describe('a lane whose Redis is scripted', () => {
     await answer(scripts.beat, ['0', '0', 2])
     beat()
     await answer(scripts.beat, null)
-    assert.deepEqual([heard, sent.map(({ script }) => script.sha)], [[], [scripts.join.sha]])
+    assert.deepEqual([decisions, sent.map(({ script }) => script.sha)], [[], [scripts.join.sha]])
   })
 
   it('does not count a heartbeat that is answered after Redis was lost', async (t) => {
@@ -219,7 +219,7 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.2'])
     hear('weir:told:one', `${LANE}\none.1\ngranted 5`)
     await turn()
-    assert.deepEqual([first.heard.length, second.heard.length, sent], [1, 0, []])
+    assert.deepEqual([first.decisions.length, second.decisions.length, sent], [1, 0, []])
   })
 
   it('answers a recall by giving its promise back at once', async (t) => {
@@ -262,8 +262,8 @@ describe('a lane without Redis', () => {
     state.proven = { sinceMs: 0, untilMs: Infinity }
     const running = enter()
     await answer(scripts.enter, ['admitted'])
-    const kinds = (callers: readonly { readonly heard: readonly Decision[] }[]) =>
-      callers.map(({ heard }) => heard.map(({ kind }) => kind).join())
+    const kinds = (callers: readonly { readonly decisions: readonly Decision[] }[]) =>
+      callers.map(({ decisions }) => decisions.map(({ kind }) => kind).join())
     lose()
     const callers = Array.from({ length: 4 }, () => enter())
     assert.deepEqual(kinds(callers), ['', '', '', 'queue_full'])
@@ -293,14 +293,14 @@ describe('a lane without Redis', () => {
     const [first, second] = [enter(10), enter(10)]
     await pass(999)
     beat()
-    assert.deepEqual([first.heard, second.heard], [[], []])
+    assert.deepEqual([first.decisions, second.decisions], [[], []])
     await pass(1)
     beat()
     await turn()
-    assert.deepEqual([first.heard, second.heard], [[{ kind: 'admitted', waitMs: 1000 }], []])
+    assert.deepEqual([first.decisions, second.decisions], [[{ kind: 'admitted', waitMs: 1000 }], []])
     running.ticket.leave()
     await turn()
-    assert.equal(second.heard.length, 1, 'what ends makes room for the next')
+    assert.equal(second.decisions.length, 1, 'what ends makes room for the next')
   })
 
   it('[Q1] stops a tenth of the lease before others may be given its share, and says so', async (t) => {
@@ -313,11 +313,11 @@ describe('a lane without Redis', () => {
     await pass(4899)
     beat()
     assert.equal(admission.state(), 'apart')
-    assert.deepEqual(enter().heard, [{ kind: 'admitted', waitMs: 0 }])
+    assert.deepEqual(enter().decisions, [{ kind: 'admitted', waitMs: 0 }])
     await pass(1)
     beat()
     assert.equal(admission.state(), 'stopped')
-    assert.deepEqual(enter().heard, [{ kind: 'unavailable' }])
+    assert.deepEqual(enter().decisions, [{ kind: 'unavailable' }])
   })
 
   it('says after the maximum wait that it is unavailable without a share, and overloaded with one', async (t) => {
@@ -332,11 +332,11 @@ describe('a lane without Redis', () => {
       await pass(1000)
       beat()
       if (kind === 'overloaded') enter(15)
-      const { heard } = enter(15)
+      const { decisions } = enter(15)
       await pass(2999)
-      assert.deepEqual(heard, [])
+      assert.deepEqual(decisions, [])
       await pass(1)
-      assert.deepEqual(heard, [{ kind }])
+      assert.deepEqual(decisions, [{ kind }])
       t.mock.timers.reset()
     }
   })
@@ -348,11 +348,11 @@ describe('a lane without Redis', () => {
     lose()
     await pass(1000)
     beat()
-    assert.deepEqual(enter(16).heard, [{ kind: 'unavailable' }])
-    assert.deepEqual(enter(101).heard, [{ kind: 'too_large' }])
+    assert.deepEqual(enter(16).decisions, [{ kind: 'unavailable' }])
+    assert.deepEqual(enter(101).decisions, [{ kind: 'too_large' }])
   })
 
-  it('[Q1] tells Redis of everything when it is back: what is in flight, what waits and for how long, and its promise', async (t) => {
+  it('[Q1] says everything to Redis when it is back: what is in flight, what waits and for how long, and its promise', async (t) => {
     const { begin, lose, enter, answer, pass, state, next, join, clock, beat } = stage(t)
     await begin(['1', '15'])
     enter(10)
@@ -388,13 +388,13 @@ describe('a lane without Redis', () => {
     join({ epoch: 'two', incarnation: 2, quietUntilMs: clock.monotonic() + 500 })
     next(scripts.join).answer(500_000)
     await turn()
-    assert.deepEqual(enter(10).heard, [{ kind: 'admitted', waitMs: 0 }])
+    assert.deepEqual(enter(10).decisions, [{ kind: 'admitted', waitMs: 0 }])
     beat()
     await answer(scripts.join, 0)
     await answer(scripts.beat, ['0', '0', 2])
     const late = enter(10)
     await answer(scripts.enter, ['queued', '1'])
-    assert.deepEqual(late.heard, [])
+    assert.deepEqual(late.decisions, [])
   })
 })
 
@@ -451,7 +451,7 @@ describe('the figures and limits of a lane over Redis', () => {
     assert.deepEqual(admission.ownStatus().get('lane'), own)
   })
 
-  it('are told to Redis when they change, and again until it has heard them', async (t) => {
+  it('are sent to Redis when they change, and again until it has them', async (t) => {
     const { begin, admission, next, beat, answer, lose, join } = stage(t)
     await begin()
     const wider = { ...limits, maxConcurrentRequests: 9 }
@@ -470,16 +470,16 @@ describe('the figures and limits of a lane over Redis', () => {
     beat()
   })
 
-  it('wait for Redis’ answer where nobody may wait', async (t) => {
+  it('leave time for Redis’ answer where no request may wait', async (t) => {
     const { begin, enter, answer, pass } = stage(t, { ...limits, maxWaitMs: 0 })
     await begin()
     const [early, late] = [enter(), enter()]
     await pass(999)
-    assert.deepEqual(early.heard, [])
+    assert.deepEqual(early.decisions, [])
     await answer(scripts.enter, ['admitted'])
-    assert.deepEqual(early.heard, [{ kind: 'admitted', waitMs: 0 }])
+    assert.deepEqual(early.decisions, [{ kind: 'admitted', waitMs: 0 }])
     await pass(1)
-    assert.deepEqual(late.heard, [{ kind: 'overloaded' }])
+    assert.deepEqual(late.decisions, [{ kind: 'overloaded' }])
   })
 
   it('go to Redis when the lane is left, and when the replica leaves', async (t) => {
@@ -488,7 +488,7 @@ describe('the figures and limits of a lane over Redis', () => {
     const running = enter()
     await answer(scripts.enter, ['admitted'])
     admission.setLanes(new Map())
-    assert.deepEqual(enter().heard, [{ kind: 'closed' }])
+    assert.deepEqual(enter().decisions, [{ kind: 'closed' }])
     assert.deepEqual(sent, [], 'a lane is left when nothing runs in it')
     running.ticket.leave()
     next(scripts.leave)
@@ -502,7 +502,7 @@ describe('the figures and limits of a lane over Redis', () => {
     assert.deepEqual(sent, [])
   })
 
-  it('refuses newcomers to a lane that is left as closed, with Redis or without', async (t) => {
+  it('refuses new requests to a lane that is left as closed, with Redis or without', async (t) => {
     const { begin, admission, enter, answer, lose, state, pass } = stage(t)
     await begin()
     enter()
@@ -510,19 +510,19 @@ describe('the figures and limits of a lane over Redis', () => {
     state.proven = { sinceMs: 0, untilMs: 0 }
     lose()
     await pass(LEASE_MS)
-    assert.deepEqual(enter().heard, [{ kind: 'unavailable' }])
+    assert.deepEqual(enter().decisions, [{ kind: 'unavailable' }])
     admission.setLanes(new Map())
-    assert.deepEqual(enter().heard, [{ kind: 'closed' }])
+    assert.deepEqual(enter().decisions, [{ kind: 'closed' }])
   })
 
-  it('refuses newcomers when it closes, and parts', async (t) => {
+  it('refuses new requests when it closes, and parts', async (t) => {
     const { begin, admission, next, enter, answer } = stage(t)
     await begin()
     const waiting = enter()
     await answer(scripts.enter, ['queued', '7'])
     admission.close()
     await turn()
-    assert.deepEqual([waiting.heard, enter().heard], [[{ kind: 'closed' }], [{ kind: 'closed' }]])
+    assert.deepEqual([waiting.decisions, enter().decisions], [[{ kind: 'closed' }], [{ kind: 'closed' }]])
     assert.deepEqual(next(scripts.leave).values[2], 'one.1')
     const parted = admission.part()
     next(scripts.part).fail()

@@ -99,12 +99,12 @@ async function stage(
     },
     /** Redis answers the oldest call. */
     async answer(answer: object = {}): Promise<Said> {
-      const heard = said()
+      const call = said()
       const usual = { state: 'told', generation: 1, quiet: 0, spent: '0', held: '0', unread: {}, known: {} }
-      const decisions = '1'.repeat(heard.wants.length)
+      const decisions = '1'.repeat(call.wants.length)
       scripted.next(scripts.reserve).answer(JSON.stringify({ ...usual, decisions, ...answer }))
       await turn()
-      return heard
+      return call
     },
   }
 }
@@ -311,7 +311,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await turn()
     await pass(60_000)
     beat()
-    assert.equal((await answer()).held, '0', 'what was not heard is in use')
+    assert.equal((await answer()).held, '0', 'what Redis has not confirmed is in use')
     await pass(60_000)
     beat()
     assert.deepEqual(sent, [])

@@ -52,7 +52,7 @@ describe('who keeps spend limits', () => {
     })
   }
 
-  it('[S1] is Redis otherwise, which hears that rows are delivered if the journal keeps up', async (t) => {
+  it('[S1] is Redis otherwise, which is informed of delivered rows if the journal keeps up', async (t) => {
     const { parts: given, scripted, ledger } = parts(t)
     const control = await openSpendControl({ ...given, link: scripted.link, journal })
     scripted.join()
