@@ -9,6 +9,7 @@ import {
   readSpeech,
 } from './openai.ts'
 import type { JsonRecord } from './reading.ts'
+import { uncounted } from './without-counts.ts'
 
 const withoutBars = (text: string): string => text.replaceAll('|', ' ')
 
@@ -26,10 +27,7 @@ const localaiImages: ImagesDialect = {
 /** LocalAI counts words instead of tokens, and only those of the query. Weir's own estimate is closer. */
 const localaiRanking: RankingDialect = {
   ...plainRanking('probability'),
-  response(body, headers) {
-    const output = plainRanking('probability').response(body, headers)
-    return output && { ...output, inputTokens: undefined }
-  },
+  response: uncounted(plainRanking('probability').response),
 }
 
 /** A time above this must be in nanoseconds: no recording is this many seconds long. */

@@ -12,9 +12,11 @@ export function withoutCounts({ chat, completions, embeddings, ranking, ...other
   }
 }
 
-function uncounted<Given extends readonly unknown[], Output extends { readonly inputTokens: number | undefined }>(
-  response: (...given: Given) => Output | undefined,
-): (...given: Given) => Output | undefined {
+/** Reads the same answers, without their counts. */
+export function uncounted<
+  Given extends readonly unknown[],
+  Output extends { readonly inputTokens: number | undefined },
+>(response: (...given: Given) => Output | undefined): (...given: Given) => Output | undefined {
   return (...given) => {
     const output = response(...given)
     return output && { ...output, inputTokens: undefined }
