@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 import { configNotes, sameAs, variables } from './config-notes.mjs'
 import { apiTypes } from './api-types.mjs'
-import { errorHelp } from './error-help.mjs'
+import { errorCures } from './error-help.mjs'
 
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url)
 const code = (text) => `\`${text}\``
@@ -121,16 +121,18 @@ ${table(['Request', 'What it does', 'Token'], rows)}
 }
 
 async function errorsPage() {
+  const { errorCauses } = await import('../src/core/error-causes.ts')
   const { errorTable } = await import('../src/core/errors.ts')
   const rows = Object.entries(errorTable).map(([name, { status, type, retryAfter }]) => {
-    const [cause, cure] = errorHelp[name]
+    const [cause, cure] = [errorCauses[name], errorCures[name]]
     const retry = retryAfter === null ? '' : retryAfter === 'computed' ? 'yes' : `${retryAfter} s`
     return [String(status), code(name), code(type), retry, cause, cure]
   })
   return `# Error codes
 
 Every error has the same body: \`{"error": {"message", "type", "param", "code"}}\`. \`code\` is for programs, \`message\`
-for people. In a stream that has begun, the error is the last event.
+for people; \`param\` names the field that it is about, if there is one. In a stream that has begun, the error is the last
+event.
 
 \`X-Should-Retry: false\` comes with every error that waiting does not cure: those without \`Retry-After\`,
 \`model_not_configured\` unless the model is being downloaded, and \`upstream_error\` if the engine refuses its key. The

@@ -33,7 +33,7 @@ import type { AlarmClock, Clock } from './ports/clock.ts'
 import type { FileStore } from './ports/files.ts'
 import { listenForCommands } from './command-socket.ts'
 import { publishService, withdrawService } from './running-service.ts'
-import { coordinationEvents, fetchEvents, spendEvents } from './service-log.ts'
+import { coordinationEvents, fetchEvents, refusalsFailed, spendEvents } from './service-log.ts'
 import { openSpendControl } from './spend-control.ts'
 import { systemClock } from './system-clock.ts'
 import { diskSpace } from './system-disk.ts'
@@ -45,6 +45,7 @@ import { openReloading } from './reloading.ts'
 import { portOf } from './workers/handed-port.ts'
 import { metricsOfAll } from './workers/metrics.ts'
 import type { LogDestination } from './telemetry/log-destination.ts'
+import { openRefusals } from './telemetry/refusals.ts'
 import { createTelemetry } from './telemetry/telemetry.ts'
 import { version } from './version.ts'
 
@@ -106,6 +107,10 @@ async function assemble(
   const { dataDir } = config
   const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, failed.resolve), (it) => it.close())
   const { store, books, ledger } = bookkeeping
+  const refusals = opened.adopt(
+    openRefusals({ store, reader: books, clock, failed: refusalsFailed(telemetry) }),
+    (it) => it.close(),
+  )
   /** Other workers accept what comes to the same port. */
   let leaveThePort = (): void => {}
   const draining = openDraining({
@@ -222,7 +227,7 @@ async function assemble(
   const commands = await listenForCommands(dataDir, {
     reloads,
     settings: () => settingsAnswer(config, settings),
-    settled: () => ledger.readable(),
+    settled: async () => void (await Promise.all([ledger.readable(), refusals.written()])),
     lendKey: accounts.lendKey,
     consoleLink: (workspace) => (workspace === undefined ? operatorConsoleLink() : consoleLink(workspace)),
     contradictedCounts: telemetry.contradictedCounts,
@@ -242,6 +247,7 @@ async function assemble(
     rowLinks,
     invoiceFonts: config.invoice.fonts,
     telemetry: { ...telemetry, metrics: () => metricsOfAll(config, telemetry) },
+    refusals,
     operatorToken,
     operatorSessions,
     audit: store,
@@ -273,6 +279,7 @@ async function assemble(
       clock,
       pipeline,
       telemetry,
+      refusals,
       fetchImages: images.fetchImages,
       imageLimits: config.imageLimits,
       changingLines: config.changingLines,

@@ -21,6 +21,11 @@ export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): 
   }
 }
 
+export function refusalsFailed({ log }: Telemetry): (reason: Error) => void {
+  return ({ message }) =>
+    log.warn({ reason: message }, 'refused requests cannot be stored now; they are counted in memory')
+}
+
 export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {
   return {
     askedToDrain() {

@@ -335,6 +335,7 @@ describe('the exit code', () => {
 })
 
 describe('weir usage', () => {
+  const refusedIds: string[] = []
   let engine: ScriptedEngine
   let service: TestWeir
 
@@ -346,6 +347,12 @@ describe('weir usage', () => {
     await (await service.chat({ stream: true })).text()
     engine.script = { refuse: { status: 500, body: {} } }
     await (await service.chat({})).text()
+    for (const body of [{ temperature: 9 }, { temperature: 9 }, { model: 'none' }]) {
+      const response = await service.chat(body)
+      refusedIds.push(response.headers.get('x-request-id') ?? '')
+      await response.text()
+    }
+    await (await service.chat({}, { key: null })).text()
   })
   after(async () => {
     await service.stop()
@@ -403,6 +410,49 @@ describe('weir usage', () => {
       ],
       async ([expected, args]) => assert.equal(await count(...args), expected, args.join(' ')),
     )
+  })
+
+  const usageCommand = (...args: string[]): Promise<CliResult> =>
+    cli(['usage', ...args, '--config', service.configFile, '--data', service.dataDir])
+
+  it('[X5] refused counts the refused requests by key and code, and lists the newest', async () => {
+    interface Refused {
+      readonly groups: readonly Record<string, unknown>[]
+      readonly newest: readonly Record<string, unknown>[]
+    }
+    const all = (await usageCommand('refused', '--json')).json<Refused>()
+    assert.deepEqual(
+      all.groups.map((it) => [it['workspace'], it['http_status'], it['error_code'], it['requests']]),
+      [
+        ['default', 400, 'invalid_value', 2],
+        [null, 401, 'missing_api_key', 1],
+        ['default', 404, 'model_not_found', 1],
+      ],
+    )
+    assert.equal(all.newest.length, 4)
+    const own = (await usageCommand('refused', '--workspace', 'default', '--json')).json<Refused>()
+    assert.deepEqual(
+      own.newest.map((it) => it['request_id']),
+      refusedIds.toReversed(),
+    )
+    const none = await usageCommand('refused', '--to', '2026-01-01')
+    assert.equal(none.stdout, 'No requests were refused.\n')
+    const { stdout } = await usageCommand('refused')
+    assert.match(stdout, /^WORKSPACE +KEY +STATUS +CODE +REQUESTS\ndefault +key_\w+ +400 +invalid_value +2\n/)
+    assert.match(stdout, /4 refused requests\. The newest:\n\nTIME \(SYDNEY\)/)
+  })
+
+  it('shows one request by its id: its row, or why it was refused', async () => {
+    const row = (await service.ledger()).at(-1)!
+    const { stdout } = await usageCommand(row.requestId)
+    assert.match(stdout, /^outcome +engine_failed\nstatus +502\nerror +upstream_error\n/m)
+    const refused = await usageCommand(refusedIds[0]!)
+    assert.match(refused.stdout, /^status +400\nerror +invalid_value\nparameter +temperature\nreason +A field/m)
+    const { object, error_code: code } = (await usageCommand(refusedIds[2]!, '--json')).json()
+    assert.deepEqual([object, code], ['refused_request', 'model_not_found'])
+    const nothing = await usageCommand('nothing')
+    assert.equal(nothing.code, 1)
+    assert.match(nothing.stderr, /^weir: there is no request nothing; of refused requests, only the newest/)
   })
 
   it('prints a table and a total', async () => {

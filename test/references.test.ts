@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 // @ts-expect-error a script without types
 import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
-import { errorHelp } from '../scripts/error-help.mjs'
+import { errorCures } from '../scripts/error-help.mjs'
 // @ts-expect-error a script without types
 import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
 import { configSchema } from '../src/config-file.ts'
@@ -46,6 +46,6 @@ describe('the references', () => {
   })
 
   it('explain every error code, and no other', () => {
-    assert.deepEqual(Object.keys(errorHelp).toSorted(), Object.keys(errorTable).toSorted())
+    assert.deepEqual(Object.keys(errorCures).toSorted(), Object.keys(errorTable).toSorted())
   })
 })

@@ -916,6 +916,73 @@ export interface Operations {
       }[]
     }
   }
+  usageRefused: {
+    path: {}
+    query: {
+      from?: string
+      to?: string
+      key?: string
+      code?:
+        | 'invalid_json'
+        | 'missing_required_parameter'
+        | 'invalid_type'
+        | 'invalid_value'
+        | 'unsupported_parameter'
+        | 'unsupported_value'
+        | 'unsupported_content'
+        | 'wrong_endpoint'
+        | 'context_length_exceeded'
+        | 'token_budget_exceeded'
+        | 'missing_api_key'
+        | 'invalid_api_key'
+        | 'spend_limit_exceeded'
+        | 'model_access_denied'
+        | 'model_not_found'
+        | 'not_found'
+        | 'unknown_url'
+        | 'method_not_allowed'
+        | 'request_timeout'
+        | 'conflict'
+        | 'request_too_large'
+        | 'unsupported_media_type'
+        | 'rate_limit_exceeded'
+        | 'queue_full'
+        | 'internal_error'
+        | 'upstream_error'
+        | 'model_overloaded'
+        | 'model_not_configured'
+        | 'model_unavailable'
+        | 'service_unavailable'
+        | 'upstream_timeout'
+      request_id?: string
+      limit?: number
+    }
+    body: undefined
+    answer: {
+      object: 'refused.report'
+      unit: 'hour' | 'day'
+      times: readonly number[]
+      total: number
+      codes: readonly {
+        http_status: number | null
+        error_code: string
+        requests: number
+        series: readonly { at: number; requests: number }[]
+      }[]
+      groups: readonly { key_id: string | null; http_status: number | null; error_code: string; requests: number }[]
+      newest: readonly {
+        request_id: string
+        at: string
+        key_id: string | null
+        endpoint: string | null
+        model: string | null
+        http_status: number
+        error_code: string
+        param: string | null
+        reason: string
+      }[]
+    }
+  }
   usageRequestId: {
     path: { request_id: string }
     query: {}
@@ -1005,6 +1072,7 @@ export const operations = {
   queueStatus: ['GET', '/api/v1/queue/status'],
   usage: ['GET', '/api/v1/usage'],
   usageCache: ['GET', '/api/v1/usage/cache'],
+  usageRefused: ['GET', '/api/v1/usage/refused'],
   usageRequestId: ['GET', '/api/v1/usage/{request_id}'],
   invoiceLine: ['GET', '/api/v1/invoices/{number}/lines/{line}'],
   invoiceRows: ['GET', '/api/v1/invoices/{number}/rows/{line}'],

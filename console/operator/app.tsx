@@ -13,6 +13,7 @@ import { QueuePage } from './pages/queue.tsx'
 import { QueuesPage } from './pages/queues.tsx'
 import { ReconcilePage } from './pages/reconcile.tsx'
 import { ReplicasPage } from './pages/replicas.tsx'
+import { RequestsPage } from './pages/requests.tsx'
 import { UsagePage } from './pages/usage.tsx'
 import { WorkspacePage } from './pages/workspace.tsx'
 import { WorkspacesPage } from './pages/workspaces.tsx'
@@ -26,6 +27,7 @@ const pages = [
   { path: '/console/workspaces', title: 'Workspaces' },
   { path: '/console/keys', title: 'Keys' },
   { path: '/console/usage', title: 'Usage' },
+  { path: '/console/requests', title: 'Requests' },
   { path: '/console/invoices', title: 'Invoices' },
   { path: '/console/reconcile', title: 'Reconcile' },
   { path: '/console/audit', title: 'Audit log' },
@@ -57,6 +59,7 @@ export function App() {
           <Route path="/console/workspaces/:name" component={WorkspacePage} />
           <Route path="/console/keys" component={KeysPage} />
           <Route path="/console/usage" component={UsagePage} />
+          <Route path="/console/requests" component={RequestsPage} />
           <Route path="/console/invoices" component={InvoicesPage} />
           <Route path="/console/invoices/:number" component={InvoicePage} />
           <Route path="/console/reconcile" component={ReconcilePage} />

@@ -1,6 +1,7 @@
-import { ApiError } from '../core/errors.ts'
+import { ApiError, statusOf } from '../core/errors.ts'
 import { formatAud } from '../core/money/money.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
+import type { Refusal, RefusedGroup } from '../core/refusals.ts'
 import { sydneyDate, sydneyMidnight } from '../core/money/sydney-time.ts'
 import type { ApiKey, Buyer, Workspace } from '../ports/accounts.ts'
 import type { CacheUseEntry } from '../ports/cache-use.ts'
@@ -98,6 +99,32 @@ export function usageView(row: LedgerRow): object {
     ...(row.credit === undefined
       ? {}
       : { reason: row.credit.reason, credit_note: row.credit.creditNote === '' ? null : row.credit.creditNote }),
+  }
+}
+
+/** `name`: of a workspace, by its id; for those who see more than one. */
+export function refusalView(it: Refusal, name?: (workspaceId: string) => string | null) {
+  return {
+    request_id: it.requestId,
+    at: new Date(it.at).toISOString(),
+    ...(name && { workspace: name(it.workspaceId) }),
+    key_id: it.keyId || null,
+    endpoint: it.endpoint || null,
+    model: it.model || null,
+    http_status: it.httpStatus,
+    error_code: it.code,
+    param: it.param || null,
+    reason: it.reason,
+  }
+}
+
+export function refusedGroupView(it: RefusedGroup, name?: (workspaceId: string) => string | null) {
+  return {
+    ...(name && { workspace: name(it.workspaceId) }),
+    key_id: it.keyId || null,
+    http_status: statusOf(it.code),
+    error_code: it.code,
+    requests: it.requests,
   }
 }
 

@@ -19,6 +19,8 @@ import {
   type Flags,
 } from './command.ts'
 import { showCacheUse } from './usage-cache.ts'
+import { showRefused } from './usage-refused.ts'
+import { showRequest } from './usage-request.ts'
 import { audText, counted, decimalsOf, usageText } from './terminal/amounts.ts'
 import { renderTable, type Column } from './terminal/table.ts'
 import { secondText, ZONE } from './terminal/times.ts'
@@ -31,15 +33,19 @@ export const usage: Command = {
   summary: 'show, export or correct the usage of a workspace',
   help: `weir usage --workspace W [--from DATE] [--to DATE]
            [--export csv|jsonl|parquet FILE]
+weir usage REQUEST_ID
+weir usage refused [--workspace W] [--from DATE] [--to DATE]
 weir usage cache [--workspace W]
 weir usage correct REQUEST_ID --reason TEXT
 
 Lists every request that reached an engine, oldest first, with its usage and its
 cost in AUD excluding GST. One that failed shows its outcome, HTTP status and
-error code; with --json, "http_status" and "error_code". "cache" shows how much
-of the input of each key was in the caches of engines since the service started,
-and why not more. "correct" reverses a wrong row that is not invoiced yet; use
-weir invoice credit for a row that is.
+error code. With a REQUEST_ID, the X-Request-Id of a response, it shows that
+request alone. "refused" counts the requests that were refused before an engine
+had them, by key and error code, and lists the newest; they cost nothing.
+"cache" shows how much of the input of each key was in the caches of engines
+since the service started, and why not more. "correct" reverses a wrong row that
+is not invoiced yet; use weir invoice credit for a row that is.
 
   --workspace W            the workspace
   --from DATE, --to DATE   2026-11-15 means that day in Sydney, and --to
@@ -60,10 +66,13 @@ weir invoice credit for a row that is.
     )
     if (flags.positionals[0] === 'correct') return correct(flags)
     if (flags.positionals[0] === 'cache') return showCacheUse(flags)
-    const workspace = requiredText(flags, 'workspace')
+    if (flags.positionals[0] === 'refused') return showRefused(flags)
     const format = text(flags, 'export')
+    const [file] = flags.positionals
+    const isOfOne = format === undefined && text(flags, 'workspace') === undefined
+    if (isOfOne && file !== undefined) return showRequest(flags, file)
+    const workspace = requiredText(flags, 'workspace')
     refuseMore(flags, format === undefined ? 0 : 1)
-    const file = flags.positionals[0]
     if (format !== undefined && !isFormat(format))
       throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
     if (format !== undefined && !file) throw new UsageError(`give the file name: --export ${format} FILE`)

@@ -38,6 +38,11 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
+/** The status of a code that was stored; null if this version does not know it. */
+export function statusOf(code: string): number | null {
+  return Object.hasOwn(errorTable, code) ? errorTable[code as ErrorCode].status : null
+}
+
 /**
  * Whether the same request may succeed later by itself. `model_not_configured` has to carry `Retry-After` as well, but
  * only the operator can give the model an engine.

@@ -39,7 +39,10 @@ export class Exchange implements Reply {
   isGone = false
   isCut = false
   isOver = false
+  isOnRecord = false
   status = 0
+  /** The error that was sent, if one was. */
+  refusal: ApiError | undefined
   /** Set once the key has been accepted. */
   caller: Caller | undefined
   /** The rate limiter's decision, which the headers are made from. Set before anything is sent. */
@@ -155,7 +158,7 @@ export class Exchange implements Reply {
   }
 
   sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
-    this.notes = { ...this.notes, code: error.code }
+    this.refusal = error
     const extra: Record<string, string> = { ...headers, ...error.retryHeaders() }
     if (error.status === 401) extra['WWW-Authenticate'] = 'Bearer'
     this.send(error.status, 'application/json', JSON.stringify(body), extra)

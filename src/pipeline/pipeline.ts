@@ -82,6 +82,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         cause,
       })
     }
+    reply.isOnRecord = true
     return intent
   }
 

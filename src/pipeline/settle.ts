@@ -7,7 +7,7 @@ import type { CallEnd } from '../ports/engine.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import type { PipelineParts } from './parts.ts'
 
-/** How a request ended, and what the caller was told. */
+/** How a request ended, and which status and error its caller got. */
 type Ending = Pick<RequestRow, 'outcome' | 'httpStatus' | 'errorCode'>
 
 /** How a request is settled. docs/billing.md has the rule for every outcome. */
@@ -60,7 +60,7 @@ const nothing: CountedUsage = { usage: noUsage, isEstimated: false, isPastLimit:
 /** The caller has the whole answer. */
 export const completed: Ending = { outcome: 'completed', httpStatus: 200, errorCode: null }
 
-/** What the caller is told when the engine's calls ended like this, without a usable answer. */
+/** The error for the caller when the engine calls ended like this, without a usable answer. */
 export function failureOf(end: CallEnd): ApiError {
   return end.kind === 'failed' ? end.error : new ApiError('upstream_error', 'The engine gave no usable answer.')
 }

@@ -5,6 +5,8 @@ export interface Reply {
   readonly isGone: boolean
   /** The service itself cut the connection, because its time to stop was over. */
   readonly isCut: boolean
+  /** Set when the intent is on record: from then on a ledger row says how the request ended. */
+  isOnRecord: boolean
   /**
    * Calls the listener once when the caller goes away: at once if that has happened. There may be several listeners.
    * Returns a function that removes this one.

@@ -4,6 +4,7 @@ import type { AdjustmentNoteStore, InvoiceStore, LinkSecretStore } from './invoi
 import type { KeyStore } from './keys.ts'
 import type { LaneSettingsStore } from './lane-settings.ts'
 import type { LedgerStore } from './ledger.ts'
+import type { RefusalStore } from './refusals.ts'
 import type { ReportStore } from './reports.ts'
 import type { SessionStore } from './sessions.ts'
 import type { ArrivalStore, UsageStore } from './usage.ts'
@@ -25,7 +26,8 @@ export interface Store
     ArrivalStore,
     AuditStore,
     LaneSettingsStore,
-    SessionStore {
+    SessionStore,
+    RefusalStore {
   /** False while nothing can be read or written. */
   isUp(): boolean
   close(): Promise<void>

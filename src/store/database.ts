@@ -36,10 +36,11 @@ export type Transaction =
  * - `invoices`: the next number. Without the lock, two invoices could take the same number.
  * - `keys`: the number of the last change of a key. Without the lock, a change could become visible after a later one.
  * - `prices`: the latest version of each price. Without the lock, two replicas could add the same one.
+ * - `refusals`: the counts and the newest of refused requests. Without the lock, two replicas could wait for each other.
  * - `usage_sums`: the end of the ledger, the sums, and which months are closed. Every transaction that adds rows needs
  *   it: without it, rows could become visible after `usage_summed` has passed them, or slip into a month that is being invoiced.
  */
-export type Lock = 'invoices' | 'keys' | 'prices' | 'usage_sums'
+export type Lock = 'invoices' | 'keys' | 'prices' | 'refusals' | 'usage_sums'
 
 export interface Statement {
   /** With ? for each value. */

@@ -13,6 +13,7 @@ import { keyQueries } from './queries/keys.ts'
 import { laneSettingsQueries } from './queries/lane-settings.ts'
 import { linkSecretQueries } from './queries/link-secret.ts'
 import { ledgerQueries } from './queries/ledger.ts'
+import { refusalQueries } from './queries/refusals.ts'
 import { reportQueries } from './queries/reports.ts'
 import { sessionQueries } from './queries/sessions.ts'
 import { usageQueries } from './queries/usage.ts'
@@ -121,6 +122,7 @@ export function storeOn(database: Database & { isUp(): boolean }, owner: string)
     ...auditQueries(database),
     ...laneSettingsQueries(database),
     ...sessionQueries(database),
+    ...refusalQueries(database),
     isUp: () => database.isUp(),
     close: () => database.close(),
   }

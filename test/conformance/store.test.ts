@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { documentOf } from '../../src/core/money/invoice-document.ts'
+import { NEWEST_OF_CODE, type Refusal, type RefusedHour } from '../../src/core/refusals.ts'
 import { RefusedWrite } from '../../src/core/refused-write.ts'
 import type { LedgerRow } from '../../src/core/money/ledger.ts'
 import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
@@ -10,6 +11,7 @@ import type { Store } from '../../src/ports/store.ts'
 import type { RowPlace, UsageFilter } from '../../src/ports/reports.ts'
 import type { SumsQuery } from '../../src/ports/usage.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { sampleRefusal } from '../support/refusal-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
 import type { ApiKey } from '../../src/ports/accounts.ts'
 import type { StoredSession } from '../../src/ports/sessions.ts'
@@ -151,6 +153,110 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await other.revokeKey(key.id, 5)
         assert.deepEqual(await found('with', 'without'), ['without'])
         await clear()
+      })
+    })
+
+    describe('refused requests', () => {
+      const noon = october.from + 12 * HOUR_MS
+      const period = { from: october.from, to: october.to }
+      const hourOf = (refusal: Refusal): RefusedHour => ({
+        ...refusal,
+        hour: refusal.at - (refusal.at % HOUR_MS),
+        requests: 1,
+      })
+      const refuse = (adder: Store, refusals: readonly Refusal[], since = 0): Promise<void> => {
+        const hours = new Map<string, RefusedHour>()
+        for (const it of refusals.map(hourOf)) {
+          const place = [it.workspaceId, it.hour, it.keyId, it.code].join(' ')
+          hours.set(place, { ...it, requests: (hours.get(place)?.requests ?? 0) + 1 })
+        }
+        return adder.addRefusals({ hours: [...hours.values()], newest: refusals }, since)
+      }
+
+      it('come back as they were written, and are found by their id', async () => {
+        const workspaceId = await newWorkspace()
+        const full = sampleRefusal({
+          workspaceId,
+          at: noon,
+          endpoint: '/models/{slug+}',
+          model: 'a "b" \\ {c,NULL} \'é$1?',
+          param: 'model',
+          reason: 'Every engine of it is down. "Try" again, \\ later.',
+        })
+        const empty = sampleRefusal({ workspaceId, at: noon + 1, endpoint: '', model: '', param: '' })
+        await refuse(store, [full, empty])
+        assert.deepEqual(await other.refusedRequests({ ...period, workspaceId, limit: 10 }), [empty, full])
+        assert.deepEqual(await other.refusedRequest(full.requestId), full)
+        assert.equal(await other.refusedRequest('nothing'), undefined)
+      })
+
+      it('add up over several processes that count at once, by hour, key and code', async () => {
+        const workspaceId = await newWorkspace()
+        const one = { workspaceId, at: noon }
+        const batch = (): readonly Refusal[] => [
+          ...Array.from({ length: 5 }, () => sampleRefusal(one)),
+          sampleRefusal({ ...one, keyId: 'key_2' }),
+          sampleRefusal({ ...one, code: 'queue_full', at: noon + HOUR_MS }),
+        ]
+        await Promise.all(Array.from({ length: 8 }, (_, index) => refuse(index % 2 === 0 ? store : other, batch())))
+        assert.deepEqual(await store.refusedGroups({ ...period, workspaceId, limit: 10 }), [
+          { workspaceId, keyId: 'key_1', code: 'rate_limit_exceeded', requests: 40 },
+          { workspaceId, keyId: 'key_1', code: 'queue_full', requests: 8 },
+          { workspaceId, keyId: 'key_2', code: 'rate_limit_exceeded', requests: 8 },
+        ])
+        assert.deepEqual(await store.refusedOverTime({ ...period, workspaceId }), [
+          { hour: noon, code: 'rate_limit_exceeded', requests: 48 },
+          { hour: noon + HOUR_MS, code: 'queue_full', requests: 8 },
+        ])
+        const key = { ...period, workspaceId, keyId: 'key_2' }
+        assert.deepEqual(await store.refusedOverTime(key), [{ hour: noon, code: 'rate_limit_exceeded', requests: 8 }])
+        const full = { ...period, workspaceId, code: 'queue_full' } as const
+        assert.equal((await store.refusedGroups({ ...full, limit: 10 }))[0]?.requests, 8)
+        assert.equal((await store.refusedGroups({ ...period, workspaceId, limit: 2 })).length, 2)
+        const later = { workspaceId, from: noon + HOUR_MS, to: october.to }
+        assert.deepEqual(
+          (await store.refusedOverTime(later)).map(({ code }) => code),
+          ['queue_full'],
+        )
+        assert.deepEqual(await store.refusedOverTime({ workspaceId, from: october.from, to: noon }), [])
+      })
+
+      it('are kept in a fixed number for each workspace and code, the newest, so a flood pushes out nothing else', async () => {
+        const [loud, quiet] = [await newWorkspace(), await newWorkspace()]
+        const rare = sampleRefusal({ workspaceId: loud, code: 'spend_limit_exceeded', httpStatus: 402, at: noon })
+        const others = sampleRefusal({ workspaceId: quiet, at: noon })
+        await refuse(store, [rare, others])
+        const flood = Array.from({ length: 90 }, (_, index) =>
+          sampleRefusal({ workspaceId: loud, at: noon + 1 + index }),
+        )
+        await refuse(store, flood.slice(0, 30))
+        await refuse(other, flood.slice(60))
+        await refuse(store, flood.slice(30, 60))
+        const kept = await store.refusedRequests({ ...period, workspaceId: loud, limit: 1000 })
+        assert.deepEqual(
+          kept.map(({ requestId }) => requestId),
+          [...flood.slice(-NEWEST_OF_CODE).toReversed(), rare].map(({ requestId }) => requestId),
+        )
+        assert.deepEqual(await store.refusedRequests({ ...period, workspaceId: quiet, limit: 10 }), [others])
+        assert.equal((await store.refusedRequests({ ...period, workspaceId: loud, limit: 5 })).length, 5)
+        const all = await store.refusedRequests({ ...period, limit: 1000 })
+        assert.ok([rare, others].every(({ requestId }) => all.some((it) => it.requestId === requestId)))
+      })
+
+      it('are forgotten when they are too old', async () => {
+        const workspaceId = await newWorkspace()
+        const query = { workspaceId, from: 0, to: october.to, limit: 10 }
+        await refuse(store, [
+          sampleRefusal({ workspaceId, at: 2 * HOUR_MS }),
+          sampleRefusal({ workspaceId, at: 3 * HOUR_MS }),
+        ])
+        const last = sampleRefusal({ workspaceId, at: 4 * HOUR_MS })
+        await refuse(other, [last], 3 * HOUR_MS)
+        assert.equal((await store.refusedRequests(query)).length, 2)
+        assert.equal((await store.refusedGroups(query))[0]?.requests, 2)
+        await refuse(other, [], 3 * HOUR_MS + 1)
+        assert.deepEqual(await store.refusedRequests(query), [last])
+        assert.equal((await store.refusedGroups(query))[0]?.requests, 1)
       })
     })
 

@@ -102,6 +102,7 @@ const everyAsk = (): readonly Ask[] => [
   { operation: 'get /admin/v1/usage', path: () => '/admin/v1/usage?group_by=workspace' },
   { operation: 'get /admin/v1/usage', path: () => '/admin/v1/usage?group_by=day&workspace=default' },
   { operation: 'get /admin/v1/usage/cache', path: () => '/admin/v1/usage/cache?workspace=default' },
+  { operation: 'get /admin/v1/usage/refused', path: () => '/admin/v1/usage/refused?workspace=default' },
   { operation: 'get /admin/v1/usage/{request_id}', path: () => `/admin/v1/usage/${requestId}` },
   { operation: 'post /admin/v1/invoices/preview', body: month },
   { operation: 'post /admin/v1/invoices', body: month },

@@ -156,6 +156,8 @@ describe('the ledger: what a row says', () => {
         audioMs: 0,
         estimated: false,
         outcome: 'completed',
+        httpStatus: 200,
+        errorCode: null,
         amount: 600n * INPUT + 400n * CACHED + 3n * OUTPUT,
         queueWaitMs: 0,
         firstTokenMs,

@@ -167,6 +167,7 @@ const asks: Readonly<Record<string, { path?: string; body?: object; form?: Recor
     'get /usage': { path: '/usage?group_by=model' },
     'get /usage/cache': {},
     'get /invoices/{number}/lines/{line}': { path: '/invoices/INV-000001/lines/1' },
+    'get /usage/refused': {},
     'get /usage/{request_id}': {
       get path() {
         return `/usage/${requestId}`

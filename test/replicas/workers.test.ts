@@ -193,6 +193,26 @@ describe('weir serve --workers', () => {
     assert.deepEqual(new Set(after), new Set([401]))
   })
 
+  it('adds up the requests that the workers refused', async () => {
+    const refused = await Promise.all(
+      Array.from({ length: 60 }, async () => {
+        const response = await ask({ temperature: 9 })
+        await response.text()
+        return response.status
+      }),
+    )
+    assert.deepEqual(new Set(refused), new Set([400]))
+    const { groups, newest } = (await weir('usage', 'refused', '--json')).json<{
+      groups: { workspace: string; error_code: string; requests: number }[]
+      newest: object[]
+    }>()
+    assert.deepEqual(
+      groups.map((it) => [it.workspace, it.error_code, it.requests]),
+      [['default', 'invalid_value', 60]],
+    )
+    assert.equal(newest.length, 20)
+  })
+
   it('has one listener for the operator, whose metrics are of all workers', async () => {
     const token = readFileSync(join(folder, 'data', 'operator-token'), 'utf8').trim()
     const response = await fetch(`${note.operator}/metrics`, { headers: { authorization: `Bearer ${token}` } })

@@ -8,6 +8,7 @@ import { keyQueries } from '../../src/store/queries/keys.ts'
 import { linkSecretQueries } from '../../src/store/queries/link-secret.ts'
 import { auditQueries } from '../../src/store/queries/audit.ts'
 import { laneSettingsQueries } from '../../src/store/queries/lane-settings.ts'
+import { refusalQueries } from '../../src/store/queries/refusals.ts'
 import { reportQueries } from '../../src/store/queries/reports.ts'
 import { ledgerQueries } from '../../src/store/queries/ledger.ts'
 import { sessionQueries } from '../../src/store/queries/sessions.ts'
@@ -62,6 +63,7 @@ export async function watchedStore(
     ...auditQueries(database),
     ...laneSettingsQueries(database),
     ...sessionQueries(database),
+    ...refusalQueries(database),
   }
   return { store, transactions }
 }

@@ -101,6 +101,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
   const images = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
   const job = await finished(chatJob(parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!, images))
   const reply: Reply = {
+    isOnRecord: false,
     requestId: 'a',
     isGone: false,
     isCut: false,

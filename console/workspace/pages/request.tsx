@@ -1,23 +1,70 @@
 import { useRoute } from 'preact-iso'
+import { Failure } from '../../shared/client.ts'
 import { useData } from '../../shared/data.ts'
 import { count, exactTime, milliseconds, picoAud, time } from '../../shared/format.ts'
 import { OutcomeState } from '../../shared/outcome.tsx'
 import { Facts, PageHead, Ready } from '../../shared/parts.tsx'
-import { api } from '../api.ts'
+import { Told } from '../../shared/refused.tsx'
+import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { type RequestRow, RequestSearch } from '../requests.tsx'
 
 /** One request with all it went through. */
 export function RequestPage() {
   const id = useRoute().params['id'] ?? ''
-  const loaded = useData((signal) => api('usageRequestId', { path: { request_id: id }, signal }), [id])
+  const loaded = useData((signal) => find(id, signal), [id])
   return (
     <>
       <PageHead title="Request" about={<code class="wrap">{id}</code>}>
         <RequestSearch />
       </PageHead>
-      <Ready of={loaded}>{(row) => <Request row={row} />}</Ready>
+      <Ready of={loaded}>{({ row, refusal }) => (row ? <Request row={row} /> : <Refused request={refusal} />)}</Ready>
     </>
+  )
+}
+
+type Refusal = Answer<'usageRefused'>['newest'][number]
+type Found = { row: RequestRow; refusal?: undefined } | { row?: undefined; refusal: Refusal }
+
+/** The row of a request; or why it was refused, if that is still known. */
+async function find(id: string, signal: AbortSignal): Promise<Found> {
+  try {
+    return { row: await api('usageRequestId', { path: { request_id: id }, signal }) }
+  } catch (failure) {
+    if (!(failure instanceof Failure) || failure.status !== 404) throw failure
+    const { newest } = await api('usageRefused', { query: { request_id: id }, signal })
+    if (newest[0]) return { refusal: newest[0] }
+    throw failure
+  }
+}
+
+/** It reached no model, so it has no timeline and no figures. */
+function Refused({ request }: { request: Refusal }) {
+  return (
+    <section class="panel stack" aria-labelledby="refused">
+      <h2 id="refused">Refused</h2>
+      <p>{request.reason}</p>
+      <Facts
+        of={[
+          ['Error', <Told key="error" of={request} />],
+          ...(request.param === null ? [] : [['Parameter', <code key="param">{request.param}</code>] as const]),
+          ['Time', `${time(request.at)} in Sydney`],
+          ['Endpoint', <code key="endpoint">{request.endpoint ?? 'no such path'}</code>],
+          ...(request.model === null
+            ? []
+            : [
+                [
+                  'Model',
+                  <a key="model" href={modelPath(request.model)}>
+                    {request.model}
+                  </a>,
+                ] as const,
+              ]),
+          ['Key', <code key="key">{request.key_id}</code>],
+          ['Amount', 'Nothing: it reached no model.'],
+        ]}
+      />
+    </section>
   )
 }
 

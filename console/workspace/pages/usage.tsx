@@ -3,6 +3,7 @@ import { CacheSection } from '../../shared/cache-use.tsx'
 import { useData } from '../../shared/data.ts'
 import { aud, brief, count, date, milliseconds, percent, sydneyDate } from '../../shared/format.ts'
 import { Empty, Figures, Meter, PageHead, Ready, Segments, Table } from '../../shared/parts.tsx'
+import { REFUSED_SHOWN, RefusedSection } from '../../shared/refused.tsx'
 import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { RequestsTable, RequestSearch, type RequestFilter } from '../requests.tsx'
@@ -119,6 +120,16 @@ export function UsagePage() {
         {only === '' ? null : <p class="small soft">Of {nameOf(only)} alone.</p>}
         <RequestsTable filter={shown} />
       </section>
+      <RefusedSection
+        load={(signal) =>
+          api('usageRefused', {
+            query: { from, to, limit: REFUSED_SHOWN, ...(filter === 'key' && only !== '' ? { key: only } : {}) },
+            signal,
+          })
+        }
+        dependencies={[days, filter, only]}
+        whose={{ title: 'Key', cell: ({ key_id }) => (key_id === null ? 'other keys' : nameOf(key_id)) }}
+      />
     </>
   )
 }

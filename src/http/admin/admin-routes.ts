@@ -21,7 +21,7 @@ import { replicaRoutes, type ReplicasParts } from './replicas.ts'
 import { reconciliationRoute } from './reconciliation.ts'
 import { reportRoutes } from './reports.ts'
 import { reloadRoutes, type ReloadParts } from './reload.ts'
-import { usageRoutes } from './usage.ts'
+import { usageRoutes, type UsageParts } from './usage.ts'
 import { workspaceRoutes, type WorkspacesParts } from './workspaces.ts'
 
 export interface AdminRouteParts
@@ -35,6 +35,7 @@ export interface AdminRouteParts
     EnginesParts,
     QueuesParts,
     ReplicasParts,
+    Pick<UsageParts, 'refusals'>,
     OperatorSessionParts {
   /** A reader with a connection of its own, so that no report delays the ledger. */
   readonly store: Store

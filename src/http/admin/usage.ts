@@ -2,10 +2,13 @@ import { Type } from '../../core/json/schema.ts'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
 import { groupings } from '../../core/money/usage-sums.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Refusals } from '../../ports/refusals.ts'
 import type { UsageStore } from '../../ports/usage.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { cacheView } from '../../accounts/views.ts'
 import { cacheResponse } from '../cache-use.ts'
+import { refusedQuery, refusedReport, refusedReportExample, refusedReportSchema } from '../refused-report.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
 import {
@@ -24,6 +27,8 @@ export interface UsageParts {
   readonly store: UsageStore
   readonly invoicing: Invoicing
   readonly telemetry: Pick<Telemetry, 'cacheUse'>
+  readonly refusals: Refusals
+  readonly clock: Clock
 }
 
 const usageQuery = Type.Object({
@@ -33,7 +38,8 @@ const usageQuery = Type.Object({
   ...usageQuerySchema(groupings).properties,
 })
 
-export function usageRoutes({ accounts, store, invoicing, telemetry }: UsageParts): readonly OperatorRoute[] {
+export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
+  const { accounts, store, invoicing, telemetry, refusals, clock } = parts
   return [
     operatorRoute({
       method: 'GET',
@@ -70,6 +76,29 @@ export function usageRoutes({ accounts, store, invoicing, telemetry }: UsagePart
         )
         const data = entries.map((it) => ({ workspace: accounts.workspace(it.workspaceId).name, ...cacheView(it) }))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
+      },
+    }),
+    operatorRoute({
+      method: 'GET',
+      path: '/admin/v1/usage/refused',
+      id: 'listRefused',
+      summary: 'Refused requests',
+      description:
+        'Requests that were refused before a model had them: how many by workspace, key and error code over time, and the newest ones with the reason. Without a workspace: of all, and those without a valid key.',
+      query: Type.Object({
+        workspace: Type.Optional(Type.String({ description: 'The name or id of a workspace. By default all.' })),
+        ...refusedQuery.properties,
+      }),
+      response: jsonResponse(
+        refusedReportSchema({ withWorkspaces: true }),
+        refusedReportExample({ withWorkspaces: true }),
+      ),
+      errors: ['not_found'],
+      async answer({ exchange, query }) {
+        const workspaceId = query.workspace === undefined ? undefined : accounts.workspace(query.workspace).id
+        const names = new Map(accounts.workspaces().map(({ id, name }) => [id, name]))
+        const report = await refusedReport(refusals, workspaceId, query, clock.now(), (id) => names.get(id) ?? null)
+        exchange.sendJson(JSON.stringify(report))
       },
     }),
     operatorRoute({

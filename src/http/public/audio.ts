@@ -67,7 +67,7 @@ export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
       errors: inferenceErrors.filter((code) => code !== 'invalid_json'),
       answer: ({ exchange, caller }) =>
         withUpload(exchange, spool, maxUploadBytes, async (upload) => {
-          const { model, deployment } = resolveFor(parts, endpoint, modelIn(upload), caller)
+          const { model, deployment } = resolveFor(parts, exchange, endpoint, modelIn(upload), caller)
           await runJob(parts, exchange, caller, await audioJob(path, task, upload, model, deployment, measure))
         }),
     })

@@ -30,7 +30,7 @@ export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
     answer: async ({ exchange, caller }) => {
       const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
       const endpoint = { path, formOf: '/chat/completions' }
-      const { model, deployment } = resolveFor(parts, endpoint, modelName(body.value), caller)
+      const { model, deployment } = resolveFor(parts, exchange, endpoint, modelName(body.value), caller)
       const tokens = await inSlices(exchange, countTokens(body, model, deployment, parts))
       exchange.sendJson(JSON.stringify({ input_tokens: tokens }))
     },

@@ -61,7 +61,7 @@ function refuseInStream(
   const head = { id: exchange.requestId, created: Math.floor(Date.now() / 1000), model }
   const events = streamedRefusal?.(error, head)
   if (events === undefined) return false
-  exchange.notes = { ...exchange.notes, code: error.code }
+  exchange.refusal = error
   exchange.openStream({})
   exchange.end(Buffer.from(events).toString('latin1'))
   return true
@@ -88,7 +88,7 @@ function* jobFrom(
   asked: AskedStream,
 ): WaitingWork<Job> {
   const body = yield* parsedObject(exchange, bytes)
-  const { model, deployment } = resolveFor(parts, endpoint, modelName(body.value), caller)
+  const { model, deployment } = resolveFor(parts, exchange, endpoint, modelName(body.value), caller)
   if (body.value['stream'] === true) asked.model = model.id
   const made = endpoint.makeJob(body, model, deployment, parts)
   const job = 'next' in made ? yield* made : made

@@ -2,16 +2,20 @@ import type { Accounts } from '../../accounts/accounts.ts'
 import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
 import { ApiError } from '../../core/errors.ts'
+import { reasonOf } from '../../core/refusals.ts'
 import type { Caller } from '../../ports/accounts.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Refusals } from '../../ports/refusals.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
 import type { SpendView } from '../../ports/spending.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { sessionToken } from '../console/session-cookie.ts'
 import type { Exchange } from '../exchange.ts'
-import type { OpenRoute, PathParameters } from '../route.ts'
+import type { OpenRoute, PathParameters, Route } from '../route.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
 import type { RequestHeaders } from '../wire/request-head.ts'
+import { BASE } from './key-route.ts'
 import { publicRoutes, type PublicRouteParts } from './public-routes.ts'
 
 /** The public listener: who calls, whether the rate limit allows it, and which route answers. */
@@ -20,6 +24,8 @@ export interface PublicParts extends PublicRouteParts {
   readonly sessions: WorkspaceSessions
   readonly rateLimiter: RateLimiter
   readonly telemetry: Telemetry
+  readonly refusals: Refusals
+  readonly clock: Clock
   readonly spending: SpendView
   /** True when this replica takes no new work. Health checks and documents are still answered. */
   isDraining(): boolean
@@ -30,7 +36,7 @@ export interface PublicParts extends PublicRouteParts {
 }
 
 export function publicApi(parts: PublicParts): Application {
-  const { accounts, sessions, rateLimiter, limits, telemetry, spending } = parts
+  const { accounts, sessions, rateLimiter, limits, telemetry, refusals, clock, spending } = parts
   const routes = routeTable(publicRoutes(parts))
 
   const look = (address: string): Promise<RateView> =>
@@ -90,6 +96,29 @@ export function publicApi(parts: PublicParts): Application {
     })
   }
 
+  /**
+   * Records a request that was refused before an engine had it. Routes without a key are left out: health checks and
+   * pages ask all the time. A lookup that finds nothing is an answer.
+   */
+  function noteRefusal(exchange: Exchange, error: ApiError): void {
+    const match = routes.find(exchange.method, exchange.path)
+    const route = match.kind === 'found' ? match.route : undefined
+    if (exchange.isOnRecord || error.code === 'not_found' || (route && route.access !== 'key')) return
+    const { caller, notes } = exchange
+    refusals.add({
+      requestId: exchange.requestId,
+      at: clock.now(),
+      workspaceId: caller?.workspace.id ?? '',
+      keyId: caller?.keyId ?? '',
+      endpoint: route?.path.replace(BASE, '') ?? '',
+      model: typeof notes['model'] === 'string' ? notes['model'] : '',
+      code: error.code,
+      httpStatus: error.status,
+      param: knownField(route, error.param),
+      reason: reasonOf(error),
+    })
+  }
+
   return {
     answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
@@ -122,6 +151,7 @@ export function publicApi(parts: PublicParts): Application {
       return route?.operation?.errorShape?.body(error, exchange.requestId) ?? error.body()
     },
     over(exchange, failure) {
+      const { refusal, notes } = exchange
       const line = {
         request_id: exchange.requestId,
         method: exchange.method,
@@ -130,7 +160,8 @@ export function publicApi(parts: PublicParts): Application {
         workspace: exchange.caller?.workspace.name,
         key_id: exchange.caller?.keyId,
       }
-      telemetry.requestOver(line, exchange.notes, failure)
+      telemetry.requestOver(line, refusal ? { ...notes, code: refusal.code } : notes, failure)
+      if (refusal) noteRefusal(exchange, refusal)
     },
   }
 }
@@ -143,6 +174,13 @@ function whenKnown<Value>(
   then: (value: Value) => Promise<void> | void,
 ): Promise<void> | void {
   return value instanceof Promise ? value.then(then) : then(value)
+}
+
+/** The field that an error is about; '' unless the route has such a field, since a caller may send any name. */
+function knownField(route: Route | undefined, param: string | null): string {
+  const schema = route?.operation?.request?.schema ?? route?.operation?.query
+  const name = /^\w{1,64}/.exec(param ?? '')?.[0] ?? ''
+  return schema && 'properties' in schema && Object.hasOwn(schema.properties ?? {}, name) ? name : ''
 }
 
 function addressSubject(address: string): RateSubject {

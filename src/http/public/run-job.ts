@@ -78,6 +78,7 @@ export function modelName(body: Readonly<Record<string, unknown>>): string {
 /** The model that the caller named, if it may be called on this endpoint. */
 export function resolveFor(
   { catalog }: JobParts,
+  exchange: Exchange,
   endpoint: InferenceEndpoint,
   name: string,
   caller: Caller,
@@ -86,6 +87,7 @@ export function resolveFor(
     throw invalidParameter('invalid_value', 'model', `a string of 1 to ${MAX_MODEL_NAME} characters`)
   }
   const found = catalog.resolve(name, caller.workspace.name)
+  exchange.notes = { model: found.model.id }
   requireEndpoint(found.model, endpoint)
   return found
 }

@@ -1,8 +1,11 @@
 import { ownGroupings } from '../../billing/usage-report.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { Refusals } from '../../ports/refusals.ts'
 import type { UsageStore } from '../../ports/usage.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { cacheView } from '../../accounts/views.ts'
 import { ownCacheResponse } from '../cache-use.ts'
+import { refusedQuery, refusedReport, refusedReportExample, refusedReportSchema } from '../refused-report.ts'
 import { jsonResponse } from '../route.ts'
 import { sendUsage, sendUsageRow } from '../send-usage.ts'
 import {
@@ -17,10 +20,13 @@ import { keyRoute, type KeyRoute } from './key-route.ts'
 export interface OwnUsageParts {
   readonly usage: UsageStore
   readonly telemetry: Pick<Telemetry, 'cacheUse'>
+  readonly refusals: Refusals
+  readonly clock: Clock
 }
 
 /** What the caller's own workspace used. */
-export function ownUsageRoutes({ usage: store, telemetry }: OwnUsageParts): readonly KeyRoute[] {
+export function ownUsageRoutes(parts: OwnUsageParts): readonly KeyRoute[] {
+  const { usage: store, telemetry, refusals, clock } = parts
   return [
     keyRoute({
       method: 'GET',
@@ -51,6 +57,22 @@ export function ownUsageRoutes({ usage: store, telemetry }: OwnUsageParts): read
         exchange.sendJson(
           JSON.stringify({ object: 'list', data: telemetry.cacheUse.entries(caller.workspace.id).map(cacheView) }),
         ),
+    }),
+    keyRoute({
+      method: 'GET',
+      path: '/usage/refused',
+      id: 'usageRefused',
+      summary: 'Refused requests',
+      description:
+        'Requests of this workspace that were refused before a model had them: how many by error code and key over time, and the newest ones with the reason. They are not billed and not in the usage.',
+      query: refusedQuery,
+      response: jsonResponse(
+        refusedReportSchema({ withWorkspaces: false }),
+        refusedReportExample({ withWorkspaces: false }),
+      ),
+      errors: ['invalid_value'],
+      answer: async ({ exchange, caller, query }) =>
+        exchange.sendJson(JSON.stringify(await refusedReport(refusals, caller.workspace.id, query, clock.now()))),
     }),
     keyRoute({
       method: 'GET',

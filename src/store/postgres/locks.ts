@@ -8,6 +8,7 @@ const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
   keys: 2,
   prices: 3,
   usage_sums: 4,
+  refusals: 5,
 }
 
 /** Waits until nobody else has the lock. */

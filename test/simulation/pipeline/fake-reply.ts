@@ -11,6 +11,7 @@ export class FakeReply implements Reply {
   readonly #goneListeners = new Set<() => void>()
   #drained: (() => void) | undefined
   isBlocked = false
+  isOnRecord = false
 
   constructor(stage: Stage, seen: RequestSeen) {
     this.requestId = String(seen.index)

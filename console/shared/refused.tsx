@@ -1,0 +1,167 @@
+import { Chart, type Line } from './chart.tsx'
+import { useData } from './data.ts'
+import { brief, count } from './format.ts'
+import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
+
+/** Requests that were refused before a model had them: counts over time by code and key, and the newest ones. */
+
+interface Told {
+  readonly http_status: number | null
+  readonly error_code: string
+}
+
+export interface RefusedGroup extends Told {
+  readonly key_id: string | null
+  readonly requests: number
+}
+
+export interface RefusedRequest extends Told {
+  readonly request_id: string
+  readonly at: string
+  readonly key_id: string | null
+  readonly endpoint: string | null
+  readonly model: string | null
+  readonly param: string | null
+  readonly reason: string
+}
+
+export interface RefusedReport<Group extends RefusedGroup, Request extends RefusedRequest> {
+  readonly unit: 'hour' | 'day'
+  readonly times: readonly number[]
+  readonly total: number
+  readonly codes: readonly (Told & {
+    readonly requests: number
+    readonly series: readonly { readonly at: number; readonly requests: number }[]
+  })[]
+  readonly groups: readonly Group[]
+  readonly newest: readonly Request[]
+}
+
+/** Of the newest ones. */
+export const REFUSED_SHOWN = 30
+const LINES_SHOWN = 6
+const GROUPS_SHOWN = 20
+
+export function RefusedSection<Group extends RefusedGroup, Request extends RefusedRequest>({
+  load,
+  dependencies,
+  whose,
+}: {
+  load: (signal: AbortSignal) => Promise<RefusedReport<Group, Request>>
+  dependencies: readonly unknown[]
+  /** Who sent them: the key, and the workspace for those who see several. */
+  whose: Column<Group | Request>
+}) {
+  const loaded = useData(load, dependencies)
+  return (
+    <section class="stack" aria-labelledby="refused">
+      <div>
+        <h2 id="refused">Refused requests</h2>
+        <p class="soft">
+          They never reached a model and cost nothing. Counts are kept for 31 days, and of each error code the newest 20
+          requests.
+        </p>
+      </div>
+      <Ready of={loaded}>
+        {(report) =>
+          report.total === 0 ? (
+            <Empty title="Nothing was refused in this period" />
+          ) : (
+            <Refused of={report} whose={whose} />
+          )
+        }
+      </Ready>
+    </section>
+  )
+}
+
+function Refused<Group extends RefusedGroup, Request extends RefusedRequest>({
+  of: { unit, times, total, codes, groups, newest },
+  whose,
+}: {
+  of: RefusedReport<Group, Request>
+  whose: Column<Group | Request>
+}) {
+  const [first] = codes
+  const lines: Line[] = codes.slice(0, LINES_SHOWN).map(({ error_code, series }) => {
+    const byTime = new Map(series.map(({ at, requests }) => [at, requests]))
+    return { title: error_code, values: times.map((at) => byTime.get(at) ?? 0) }
+  })
+  return (
+    <>
+      <div class="charts">
+        <Chart
+          title="Refused"
+          summary={`${count(total)} in all${first ? `; ${count(first.requests)} with ${first.error_code}` : ''}.`}
+          times={times}
+          unit={unit}
+          format={brief}
+          lines={lines}
+        />
+        <Table
+          caption="Refused by key and code"
+          rows={groups.slice(0, GROUPS_SHOWN)}
+          keyOf={(it) => JSON.stringify(it)}
+          columns={[
+            whose,
+            { title: 'Error', cell: (it) => <Told of={it} /> },
+            { title: 'Requests', isNumber: true, cell: (it) => count(it.requests) },
+          ]}
+        />
+      </div>
+      <Table
+        caption="Newest refused requests"
+        rows={newest}
+        keyOf={(it) => it.request_id}
+        columns={[
+          {
+            title: 'When',
+            cell: (it) => (
+              <>
+                <Moment at={it.at} />
+                <br />
+                <code class="small soft">{it.request_id}</code>
+              </>
+            ),
+          },
+          { title: 'Why', cell: (it) => <Why of={it} /> },
+          whose,
+          {
+            title: 'Asked for',
+            cell: (it) => (
+              <>
+                <code>{it.endpoint ?? 'no such path'}</code>
+                {it.model === null ? null : <div class="small soft name-cell">{it.model}</div>}
+              </>
+            ),
+          },
+        ]}
+      />
+    </>
+  )
+}
+
+export function Told({ of: { http_status, error_code } }: { of: Told }) {
+  return (
+    <State is="warn">
+      {http_status} <code>{error_code}</code>
+    </State>
+  )
+}
+
+function Why({ of: request }: { of: RefusedRequest }) {
+  const { reason, param } = request
+  return (
+    <div class="reason">
+      <Told of={request} />
+      <br />
+      {reason}
+      {param === null ? null : (
+        <>
+          {' '}
+          Parameter: <code>{param}</code>.
+        </>
+      )}
+    </div>
+  )
+}
