@@ -62,7 +62,7 @@ function inside(schema: Schema, place = ''): readonly (readonly [place: string, 
 }
 
 const bodies = [...everyPublicRoute(), ...everyAdminRoute()].flatMap(({ method, path, operation }) =>
-  operation?.request ? [{ name: `${method} ${path}`, path, schema: operation.request.schema as Schema }] : [],
+  operation?.request ? [{ name: `${method} ${path}`, path, schema: operation.request.schema }] : [],
 )
 
 describe('the body of a request', () => {

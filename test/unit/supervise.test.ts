@@ -51,7 +51,7 @@ function stage(t: TestContext, count: number, program: string) {
     workers,
     ended,
     started,
-    places: () => started().map(([place]) => place),
+    places: () => started().map(([place = '']) => place),
     hasStarted: (number: number) => eventually('they start', () => started().length >= number, BUSY_MACHINE_MS),
     hasEnded: (number: number) => eventually('they end', () => ended.length >= number, BUSY_MACHINE_MS),
   }
@@ -64,7 +64,7 @@ describe('workers', () => {
     await hasStarted(3)
     assert.deepEqual(
       started()
-        .map(([place]) => place)
+        .map(([place = '']) => place)
         .toSorted(),
       ['1/3', '2/3', '3/3'],
     )
@@ -94,7 +94,7 @@ describe('workers', () => {
       1,
       `run()
       import { readFileSync } from 'node:fs'
-      const before = readFileSync(${'process.argv[1]'}.replace('program.mjs', 'starts'), 'utf8').split('\\n').length - 2
+      const before = readFileSync(process.argv[1].replace('program.mjs', 'starts'), 'utf8').split('\\n').length - 2
       if (before >= 3) live()
       else setTimeout(() => process.exit(before < 2 ? 0 : 5), 50)`,
     )
