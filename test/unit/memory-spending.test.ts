@@ -186,6 +186,8 @@ describe('spending in memory, when a month begins', () => {
     now = month.to
     await assert.rejects(spending.hold(limited, 91n), { code: 'spend_limit_exceeded' })
     running.settle(0n)
+    running.settle(50n)
+    await running.raise(100n)
     await spending.hold(limited, 100n)
   })
 })

@@ -132,6 +132,8 @@ describe('the addresses of one minute', () => {
       ],
       [true, true, false],
     )
-    assert.equal((await limiter.take(workspace, 1)).accepted, true)
+    const taken = await limiter.take(workspace, 3)
+    assert.equal(taken.accepted, true)
+    assert.deepEqual(taken.allowance(), { limit: 3, remaining: 2, resetAt: 60 })
   })
 })

@@ -379,6 +379,25 @@ describe('a lane without Redis', () => {
     assert.deepEqual(said.slice(7), places.flat())
   })
 
+  it('[Q1] says what has happened while Redis answered its join', async (t) => {
+    const { begin, lose, enter, answer, next, join, state, sent } = stage(t)
+    await begin()
+    const running = enter(10)
+    await answer(scripts.enter, ['admitted'])
+    state.proven = { sinceMs: 0, untilMs: Infinity }
+    lose()
+    join({ incarnation: 2 })
+    const joining = next(scripts.join)
+    running.ticket.leave()
+    enter(20)
+    joining.answer(0)
+    await turn()
+    assert.deepEqual(next(scripts.leave).values, ['one', 2, 'one.1'])
+    assert.deepEqual(next(scripts.enter).values, ['one', 2, 'one.2', 20])
+    next(scripts.beat)
+    assert.deepEqual(sent, [])
+  })
+
   it('[Q1] goes on by its share while an epoch is quiet, and joins again', async (t) => {
     const { begin, lose, join, enter, next, pass, state, beat, clock, answer } = stage(t)
     await begin(['1', '15'])
@@ -516,7 +535,7 @@ describe('the figures and limits of a lane over Redis', () => {
   })
 
   it('refuses new requests when it closes, and parts', async (t) => {
-    const { begin, admission, next, enter, answer } = stage(t)
+    const { begin, admission, next, enter, answer, lose, join, sent } = stage(t)
     await begin()
     const waiting = enter()
     await answer(scripts.enter, ['queued', '7'])
@@ -527,6 +546,9 @@ describe('the figures and limits of a lane over Redis', () => {
     const parted = admission.part()
     next(scripts.part).fail()
     await parted
+    lose()
+    join({ incarnation: 2 })
+    assert.deepEqual(sent, [], 'it does not come back')
     admission.setLanes(new Map([['other', limits]]))
     assert.deepEqual([...admission.ownStatus().keys()], [], 'no lane opens after that')
   })

@@ -449,11 +449,17 @@ describe('what is said of a workspace every second', () => {
 
 describe('a soft spend limit whose Redis is scripted', () => {
   it('waits for nothing, and reports once that it is reached', async (t) => {
-    const { join, hold, answer, reached } = await stage(t, { isSoft: true })
+    const { join, hold, answer, reached, spending, state, beat } = await stage(t, { isSoft: true })
     join()
-    await hold(1000n).hold
-    await answer({ spent: '150', is_reached: true })
+    const running = await hold(1000n).hold
+    assert.equal((await answer({ spent: '150', is_reached: true })).held, '1000')
     assert.deepEqual(reached, [150n])
+    running.settle(7n)
+    running.settle(8n)
+    assert.equal(spending.headers(state.workspace)['X-Spend-Alert'], 'soft limit reached')
+    beat()
+    const { held, counts } = await answer()
+    assert.deepEqual([held, Object.values(counts)], ['0', [['7', '0']]])
   })
 
   it('shows what all have spent: the answer, with what was settled here since', async (t) => {
@@ -503,6 +509,17 @@ describe('a replica that leaves', () => {
     await turn()
     await answer()
     await closed
+  })
+
+  it('has nothing to say of workspaces that are not in use', async (t) => {
+    const { join, hold, answer, spending, pass, sent } = await stage(t)
+    join()
+    const first = await Promise.all([hold(30n).hold, answer()]).then(([it]) => it)
+    first.settle(0n)
+    await answer()
+    await pass(5000)
+    await spending.close()
+    assert.deepEqual(sent, [])
   })
 
   it('gives up after two seconds for the database and two for Redis', async (t) => {
