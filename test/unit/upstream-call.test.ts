@@ -19,6 +19,7 @@ const behaviours = [
   'says nothing',
   'refuses slowly',
   'refuses late',
+  'refuses at length',
   'answers',
   'starts an answer',
   401,
@@ -111,6 +112,11 @@ function behave(behaviour: Behaviour, handler: AnswerHandler, send: () => void):
     send()
     if (behaviour === 'says nothing') return
     if (behaviour === 'refuses late') return void setTimeout(refuse, LATE_MS, 500)
+    if (behaviour === 'refuses at length') {
+      handler.head(400, {})
+      for (let count = 0; count < 64; count++) handler.data(Buffer.alloc(16_384, 'x'))
+      return handler.ended()
+    }
     if (behaviour === 'starts an answer') return handler.head(200, {})
     if (behaviour === 'resets') return fail(new Error('ECONNRESET'))
     if (behaviour === 'refuses slowly') {
@@ -165,6 +171,15 @@ describe('a call to an engine with several addresses', () => {
       assert.deepEqual([staged.sent, codeOf(staged.end())], [sent, end])
     })
   }
+
+  it('keeps 64 KiB of what an engine says when it refuses, and discards the rest', async (t) => {
+    const { mock: concat } = t.mock.method(Buffer, 'concat')
+    const kept = (): number[] => concat.calls.map(({ result }) => result?.length ?? 0)
+    const staged = stage(['refuses at length'])
+    await staged.settle()
+    assert.equal(codeOf(staged.end()), 'invalid_value')
+    assert.deepEqual(kept(), [65_536])
+  })
 
   it('fails at its deadline, and is not sent again', async () => {
     const staged = stage(['says nothing', 'answers'])
@@ -240,7 +255,9 @@ describe('a call to an engine with several addresses', () => {
         assert.ok(sent.length <= 2, `sent ${sent.length} times`)
         assert.equal(new Set(tried).size, tried.length, 'an address was tried twice')
         const isFinal = (behaviour: Behaviour | undefined): boolean =>
-          ['says nothing', 'refuses slowly', 'answers', 'starts an answer', 504, 400].includes(behaviour ?? '')
+          ['says nothing', 'refuses slowly', 'refuses at length', 'answers', 'starts an answer', 504, 400].includes(
+            behaviour ?? '',
+          )
         for (const index of sent.slice(0, -1)) assert.ok(!isFinal(plan[index]), `tried on after ${plan[index]}`)
         for (const [index, { inFlight }] of staged.addresses.entries()) {
           assert.equal(inFlight, 0, `calls at address ${index}`)
