@@ -37,8 +37,9 @@ function stage(kept: readonly Sample[] = []) {
   const open = (owner: string, changes: Partial<Opening> = {}): Opening => {
     const response = changes.response ?? {}
     const exchange = looseExchange('GET', response)
+    Object.assign(exchange.request.headers, changes.headers)
     const session = changes.session ?? { isAllowed: async () => true }
-    const opening = { exchange, response, session, end: undefined as unknown }
+    const opening: Opening = { exchange, response, session, end: undefined }
     streams
       .send(exchange, { owner, isAllowed: () => session.isAllowed(), view: ({ at }) => ({ at, name: 'Zoë' }) })
       .then(
@@ -72,6 +73,7 @@ interface Opening {
   readonly exchange: Exchange
   readonly response: ScriptedResponse
   readonly session: { isAllowed(): Promise<boolean> }
+  readonly headers?: Readonly<Record<string, string>>
   end: unknown
 }
 
@@ -85,6 +87,7 @@ describe('the number of live streams', () => {
     const { open, takes, feed, give, subscribed } = stage()
     const session = { isAllowed: async () => true }
     const openings = Array.from({ length: OF_OWNER_MAX }, () => open('one', { session }))
+    assert.ok(openings.every(({ end }) => end === undefined))
     assert.equal(await takes('one'), false)
     assert.equal(await takes('two'), true)
     for (let round = 0; round < 3; round++) {
@@ -109,6 +112,8 @@ describe('the number of live streams', () => {
   it(`is ${MAX} for all owners together, and falls with each that ends`, async () => {
     const { open, takes } = stage()
     const openings = Array.from({ length: MAX }, (_, index) => open(`owner ${index % 40}`))
+    await turn()
+    assert.ok(openings.every(({ end }) => end === undefined))
     assert.equal(await takes('another'), false)
     openings[0]?.exchange.leave()
     await turn()
@@ -125,15 +130,47 @@ describe('the number of live streams', () => {
 describe('a live stream', () => {
   it('begins with what the browser has missed, and goes on with each sample', async () => {
     const written: string[] = []
-    const response = { write: (text: string | Buffer) => written.push(String(text)) > 0 } as ScriptedResponse
+    const heads: unknown[] = []
+    const response: ScriptedResponse = {
+      begin: (status, headers) => void heads.push([status, headers[1]?.['Content-Type']]),
+      write: (text) => written.push(String(text)) > 0,
+    }
     const { open, give, asked } = stage([sampleOf(1), sampleOf(2)])
     open('one', { response })
     await give(sampleOf(3))
     assert.deepEqual(asked, [undefined])
+    assert.deepEqual(heads, [[200, 'text/event-stream; charset=utf-8']])
     assert.deepEqual(written, [
       'retry: 2000\n\n',
       ...[1, 2, 3].map((at) => `id: start-${at}\nevent: sample\ndata: {"at":${at},"name":"Zo\\u00eb"}\n\n`),
     ])
+  })
+
+  it('asks for the samples after the last one that the browser has seen', () => {
+    const { open, asked } = stage()
+    open('one', { headers: { 'last-event-id': 'start-7' } })
+    assert.deepEqual(asked, ['start-7'])
+  })
+
+  it('has nothing after its end, which comes once', async () => {
+    const written: string[] = []
+    let ends = 0
+    const response: ScriptedResponse = { write: (text) => written.push(String(text)) > 0, end: () => void ends++ }
+    const late = Promise.withResolvers<boolean>()
+    const session = { isAllowed: () => late.promise }
+    const { open, feed, give } = stage()
+    const opening = open('one', { response, session })
+    await give(sampleOf(1))
+    await give(sampleOf(2))
+    feed.close()
+    late.resolve(false)
+    await turn()
+    assert.deepEqual([opening.end, ends, written.length], ['ended', 1, 1])
+    const other = open('one', { response, session: { isAllowed: async () => true } })
+    const sent = give(sampleOf(3))
+    other.exchange.leave()
+    await sent
+    assert.deepEqual([other.end, written.length], ['ended', 2])
   })
 
   it('leaves out samples while the browser is behind, and goes on after it', async () => {

@@ -139,7 +139,7 @@ describe('work in turns', () => {
     for (let count = 0; count < 4; count++) ask('b')
     assert.equal(await refusalOf(ask('b').result), OWNER_FULL)
     ask('c')
-    ask('c')
+    assert.equal(await refusalOf(ask('c').result), 'Error: it was not refused')
     assert.equal(await refusalOf(ask('c').result), FULL)
     waiting[0]?.leave()
     const last = ask('c')
