@@ -27,7 +27,7 @@ export interface ServiceCommands {
   readonly replicas: {
     list(): Promise<ReplicaListing>
     /** Puts it on record. Rejects if there is no such replica. */
-    drain(name: string): Promise<void>
+    drain(name: string, actor: string): Promise<void>
   }
   /** A link that signs in to a console, once: of a workspace, or of the operator. Rejects when there is no such workspace. */
   consoleLink(workspace: string | undefined): Promise<string>
@@ -49,7 +49,7 @@ export async function listenForCommands(
       return lend(commands, searchParams, response)
     }
     if (request.method === 'POST' && pathname === '/drain') {
-      return drain(commands, searchParams.get('name') ?? '', response)
+      return drain(commands, searchParams, response)
     }
     if (request.method === 'POST' && pathname === '/console-link') {
       return sendLink(commands, searchParams.get('workspace') ?? undefined, response)
@@ -123,10 +123,10 @@ function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefine
   )
 }
 
-function drain({ replicas }: ServiceCommands, name: string, response: ServerResponse): void {
+function drain({ replicas }: ServiceCommands, asked: URLSearchParams, response: ServerResponse): void {
   const send = (status: number, body: object): void =>
     void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-  replicas.drain(name).then(
+  replicas.drain(asked.get('name') ?? '', asked.get('actor') ?? 'command').then(
     () => send(200, { asked: true }),
     ({ message }: Error) => send(400, { error: message }),
   )

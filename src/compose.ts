@@ -280,6 +280,7 @@ async function assemble(
       pipeline,
       telemetry,
       refusals,
+      audit: store,
       fetchImages: images.fetchImages,
       imageLimits: config.imageLimits,
       changingLines: config.changingLines,

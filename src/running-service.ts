@@ -165,9 +165,9 @@ export async function replicasOf(dataDir: string): Promise<ReplicaListing | unde
 /** Undefined when no service is running. */
 export async function drainReplica(
   dataDir: string,
-  name: string,
+  asked: { readonly name: string; readonly actor: string },
 ): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
-  const answered = await askAny(dataDir, 'POST', `/drain?name=${encodeURIComponent(name)}`)
+  const answered = await askAny(dataDir, 'POST', `/drain?${new URLSearchParams(asked).toString()}`)
   return answered as { asked: true } | { error: string } | undefined
 }
 

@@ -1004,6 +1004,7 @@ export interface Operations {
         actor: string
         request_id: string
         action: string
+        title: string
         subject: string
         request: string | null
         before: string | null

@@ -1,11 +1,11 @@
 import type { AuditStore } from '../ports/audit.ts'
 import type { Clock } from '../ports/clock.ts'
 
-/** Every action of an operator, through the API or by a command, is on record before it is done. */
+/** Every change by an operator or a member, in a console, through the API or by a command, is on record before it is made. */
 
-/** An action of an operator as it is recorded. */
+/** An action as it is recorded. */
 export interface Action {
-  /** The id of the operation. A command has that of the operation that does the same. */
+  /** The id of the operator's operation. A command, or a member, has that of the operation that does the same. */
   readonly action: string
   /** What it is done to. */
   readonly subject: string
@@ -19,6 +19,9 @@ export interface Doer {
   readonly actor: string
   readonly requestId: string
 }
+
+/** Does an action and puts it on record. */
+export type RecordAction = (action: Action, act: () => Promise<void>) => Promise<void>
 
 /** Fields that must not be on record. */
 const SECRETS = new Set(['key', 'token', 'link', 'secret'])

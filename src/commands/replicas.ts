@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { drainReplica, replicasOf, type ReplicaListing } from '../running-service.ts'
 import { systemClock } from '../system-clock.ts'
 import {
+  commandActor,
   CommandFailed,
   configOf,
   parseFlags,
@@ -57,7 +58,7 @@ async function listed(flags: Flags): Promise<ReplicaListing> {
 
 async function drain(flags: Flags, name: string): Promise<void> {
   const { dataDir } = configOf(flags)
-  const answer = (await drainReplica(dataDir, name)) ?? noService(dataDir)
+  const answer = (await drainReplica(dataDir, { name, actor: commandActor() })) ?? noService(dataDir)
   if ('error' in answer) throw new CommandFailed(answer.error)
   if (flags.values['wait'] === true) await gone(dataDir, name)
   const left = flags.values['wait'] === true

@@ -162,12 +162,12 @@ describe('the console of the operator', () => {
     await page.getByRole('button', { name: 'Issue a link to its console' }).click()
     await page.getByText('/console#link=').waitFor()
     await go('/audit')
-    const entry = page.getByRole('row').filter({ hasText: 'changeWorkspace' })
-    await entry.getByText('console ').waitFor()
+    const entry = page.getByRole('row').filter({ hasText: 'Change a workspace' })
+    await entry.getByText('operator (console ').waitFor()
     await entry.getByText('spend_limit').first().click()
     await entry.getByText('"250.00"').first().waitFor()
     // It had no name before it was created.
-    await page.getByRole('row').filter({ hasText: 'createWorkspace' }).getByRole('cell', { name: 'acme' }).waitFor()
+    await page.getByRole('row').filter({ hasText: 'Create a workspace' }).getByRole('cell', { name: 'acme' }).waitFor()
     await assertAccessible(page)
   })
 

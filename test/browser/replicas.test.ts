@@ -59,7 +59,7 @@ describe('the replicas in the console of the operator', () => {
     await row.waitFor({ state: 'detached' })
     assert.equal((await asked.chat({ max_tokens: 4 })).status, 200)
     await page.goto(`${asked.adminUrl}/console/audit`)
-    await page.getByRole('row').filter({ hasText: 'drainReplica' }).getByText('done').waitFor()
+    await page.getByRole('row').filter({ hasText: 'Drain a replica' }).getByText('done').waitFor()
     assert.deepEqual(page.problems, [])
   })
 })

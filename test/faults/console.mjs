@@ -92,6 +92,20 @@ export default [
     tests: ['conformance/store'],
   },
   {
+    name: 'audit-log-misses-what-members-do',
+    file: 'src/http/console/session-route.ts',
+    find: 'if (!action) return act()',
+    replace: 'if (action) return act()',
+    tests: ['http/audit-routes'],
+  },
+  {
+    name: 'audit-log-has-ids-for-words',
+    file: 'src/http/admin/audit.ts',
+    find: 'title: titles.get(rest.action) ?? rest.action,',
+    replace: 'title: rest.action,',
+    tests: ['http/audit-routes'],
+  },
+  {
     name: 'console-cookie-alone-changes-something',
     file: 'src/http/console/session-cookie.ts',
     find: 'return isOwn && (changesNothing || headers[CONSOLE_HEADER] !== undefined)',

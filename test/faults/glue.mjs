@@ -162,6 +162,20 @@ export default [
     tests: ['unit/supervise'],
   },
   {
+    name: 'worker-that-pauses-holds-up-the-stop',
+    file: 'src/workers/supervise.ts',
+    find: '{ signal: stopping.signal }',
+    replace: '{}',
+    tests: ['unit/supervise'],
+  },
+  {
+    name: 'worker-started-again-after-the-stop',
+    file: 'src/workers/supervise.ts',
+    find: '      stopping.abort()\n',
+    replace: '',
+    tests: ['unit/supervise'],
+  },
+  {
     name: 'workers-one-too-few',
     file: 'src/workers/supervise.ts',
     find: 'number <= count &&',

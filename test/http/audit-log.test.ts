@@ -46,7 +46,7 @@ describe('the audit log', () => {
     await weir.admin('PATCH', '/admin/v1/workspaces/acme', { spend_limit: '250.00' })
     const changed = await newest()
     assert.deepEqual([changed.action, changed.subject], ['changeWorkspace', 'acme'])
-    assert.match(changed.actor, /^token from .*127\.0\.0\.1$/)
+    assert.match(changed.actor, /^operator \(token\) from .*127\.0\.0\.1$/)
     assert.equal((JSON.parse(changed.before ?? '') as { spend_limit: null }).spend_limit, null)
     assert.equal((JSON.parse(changed.after ?? '') as { spend_limit: string }).spend_limit, '250.00')
   })
@@ -110,7 +110,7 @@ describe('the audit log', () => {
     assert.equal((await create({})).status, 401, 'a page of another site')
     assert.equal((await create({ 'x-weir-console': '1', 'sec-fetch-site': 'cross-site' })).status, 401)
     assert.equal((await create({ 'x-weir-console': '1' })).status, 201)
-    assert.match((await newest()).actor, /^console [0-9a-f]{8} from /)
+    assert.match((await newest()).actor, /^operator \(console [0-9a-f]{8}\) from /)
     const wrong = await fetch(`${weir.adminUrl}/console/api/session`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-weir-console': '1' },

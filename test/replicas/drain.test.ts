@@ -161,5 +161,6 @@ describe('the replicas of a service', () => {
       drains.map(({ subject, outcome }) => `${subject} ${outcome}`),
       [`${name} done`, `${name} done`, 'nobody refused'],
     )
+    for (const { actor } of drains) assert.match(actor, /^(command by \S+ on |operator \(token\) from )/)
   })
 })

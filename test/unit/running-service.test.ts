@@ -86,9 +86,9 @@ async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = 
     metrics: async () => 'weir_build_info 1\n',
     replicas: {
       list: async () => ({ coordination: 'alone', data: [] }),
-      async drain(name) {
+      async drain(name, actor) {
         if (name !== 'one') throw new Error(`There is no replica "${name}".`)
-        asked.push(`drain ${name}`)
+        asked.push(`drain ${name}, ${actor}`)
       },
     },
     settled: async () => void asked.push('settled'),
@@ -249,9 +249,11 @@ describe('a command', () => {
 
   it('drains a replica, or says why it cannot', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
-    assert.deepEqual(await drainReplica(dataDir, 'one'), { asked: true })
-    assert.deepEqual(await drainReplica(dataDir, 'a&b?'), { error: 'There is no replica "a&b?".' })
-    assert.deepEqual(asked, ['drain one'])
+    assert.deepEqual(await drainReplica(dataDir, { name: 'one', actor: 'command by me' }), { asked: true })
+    assert.deepEqual(await drainReplica(dataDir, { name: 'a&b?', actor: 'command by me' }), {
+      error: 'There is no replica "a&b?".',
+    })
+    assert.deepEqual(asked, ['drain one, command by me'])
     assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
     assert.equal(await replicasOf(emptyFolder(t)), undefined)
   })
@@ -269,10 +271,10 @@ describe('a command', () => {
     t.after(() => lock.close())
     const { asked } = await runPublished(t, second)
     assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
-    assert.deepEqual(await drainReplica(dataDir, 'one'), { asked: true })
+    assert.deepEqual(await drainReplica(dataDir, { name: 'one', actor: 'command by me' }), { asked: true })
     assert.deepEqual(await settingsInForce(dataDir), settings)
     assert.deepEqual(await cacheUseOf(dataDir), [])
-    assert.deepEqual(asked, ['drain one'])
+    assert.deepEqual(asked, ['drain one, command by me'])
   })
 
   it('is given up when it takes a question and says nothing', async (t) => {

@@ -152,6 +152,7 @@ describe('workers', () => {
     )
     await workers.started
     await hasEnded(3)
+    // The next pause is four seconds: it must not hold up the stop.
     const before = places().length
     await workers.stop('SIGTERM')
     for (const [, pid] of started()) assert.throws(() => process.kill(Number(pid), 0), { code: 'ESRCH' })

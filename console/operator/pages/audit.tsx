@@ -14,7 +14,7 @@ export function AuditPage() {
     <>
       <PageHead
         title="Audit log"
-        about="Every change through this console, the API or a command. It cannot be edited."
+        about="Every change through the consoles, the API or a command. It cannot be edited."
       />
       <Paged of={pages}>
         {(entries) =>
@@ -32,7 +32,7 @@ export function AuditPage() {
 const columns = [
   { title: 'When', cell: ({ at }: Entry) => <Moment at={at} /> },
   { title: 'Who', cell: ({ actor }: Entry) => <span class="name-cell">{actor}</span> },
-  { title: 'What', cell: ({ action }: Entry) => <code class="small">{action}</code> },
+  { title: 'What', cell: ({ title }: Entry) => title },
   { title: 'On', cell: (entry: Entry) => <span class="name-cell">{subjectOf(entry) || '–'}</span> },
   {
     title: 'Outcome',
@@ -43,12 +43,14 @@ const columns = [
   { title: 'Changed', cell: (entry: Entry) => <Changed of={entry} /> },
 ]
 
-/** What did not exist before, such as a new key, is named by what was asked for. */
-function subjectOf({ subject, request }: Entry): string {
-  if (subject !== '' || request === null) return subject
-  const asked = fieldsOf(request)
-  const names = ['workspace', 'name', 'period'].map((name) => asked[name])
-  return names.filter((it) => typeof it === 'string').join(' ')
+/** What did not exist before, such as a new key, is named by what was asked for. An id has its name before it. */
+function subjectOf({ subject, request, before }: Entry): string {
+  const namesIn = (json: string | null, fields: readonly string[]): readonly string[] => {
+    const found = fieldsOf(json)
+    return fields.map((field) => found[field]).filter((it) => typeof it === 'string')
+  }
+  if (subject === '') return namesIn(request, ['workspace', 'name', 'period']).join(' ')
+  return [...namesIn(before, ['workspace', 'name']).filter((name) => !subject.includes(name)), subject].join(' ')
 }
 
 function Changed({ of: { request, before, after } }: { of: Entry }) {

@@ -45,7 +45,7 @@ export interface AdminRouteParts
 
 /** Everything that the operator's listener serves. */
 export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | OperatorRoute)[] {
-  const api = [
+  const changing = [
     ...workspaceRoutes(parts),
     ...keyRoutes(parts),
     ...priceRoutes(parts),
@@ -59,7 +59,10 @@ export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | Opera
     ...replicaRoutes(parts),
     ...laneLimitsRoutes(parts),
     ...reportRoutes(parts),
-    ...auditRoutes(parts),
+  ]
+  const api = [
+    ...changing,
+    ...auditRoutes(parts, changing),
     metricsRoute(parts),
     ...healthRoutes(() => parts.readiness()),
   ]

@@ -4,7 +4,7 @@ import type { AuditStore } from '../../ports/audit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { nullable } from '../common-schema.ts'
 import type { Exchange } from '../exchange.ts'
-import { jsonResponse } from '../route.ts'
+import { jsonResponse, type Route } from '../route.ts'
 import { operatorRoute, type OperatorRoute } from './operator-route.ts'
 
 export interface AuditParts {
@@ -15,17 +15,26 @@ export interface AuditParts {
 /** The token, or a session of the console. */
 export function doerOf({ notes, address, requestId }: Exchange): Doer {
   const who = typeof notes['operator'] === 'string' ? notes['operator'] : 'token'
-  return { actor: `${who} from ${address}`, requestId }
+  return { actor: `operator (${who}) from ${address}`, requestId }
 }
+
+/** What only commands do. */
+const commandTitles: ReadonlyMap<string, string> = new Map([
+  ['pullModel', 'Download a model'],
+  ['removeModel', 'Remove a model'],
+  ['restoreBackup', 'Restore a backup'],
+])
 
 const entrySchema = Type.Object({
   id: Type.Integer(),
   at: Type.String(),
   actor: Type.String({
-    description: 'The token or a session of the console with its address, or a command and who ran it.',
+    description:
+      'The operator or a key of a workspace, by its name if it has one, with the address; or who ran a command, and where.',
   }),
   request_id: Type.String({ description: 'Empty for a command.' }),
   action: Type.String({ description: 'The id of the operation.' }),
+  title: Type.String({ description: 'The action in words.' }),
   subject: Type.String(),
   request: nullable(Type.String(), 'The body, as JSON without secrets.'),
   before: nullable(Type.String(), 'What it changed, before, as JSON.'),
@@ -38,9 +47,10 @@ const entrySchema = Type.Object({
 const entryExample = {
   id: 12,
   at: '2026-11-15T22:04:05.000Z',
-  actor: 'token from 127.0.0.1',
+  actor: 'operator (token) from 127.0.0.1',
   request_id: '0mgx1vk2v5f0c7d9e2b14a6f8d3e5c70',
   action: 'changeWorkspace',
+  title: 'Change a workspace',
   subject: 'acme',
   request: '{"spend_limit":"250.00"}',
   before: '{"spend_limit":null}',
@@ -48,7 +58,15 @@ const entryExample = {
   outcome: 'done',
 }
 
-export function auditRoutes({ audit }: { readonly audit: AuditStore }): readonly OperatorRoute[] {
+/** `routes` have the words for what they do. */
+export function auditRoutes(
+  { audit }: { readonly audit: AuditStore },
+  routes: readonly Route[],
+): readonly OperatorRoute[] {
+  const titles = new Map([
+    ...commandTitles,
+    ...routes.flatMap(({ operation }) => (operation ? [[operation.id, operation.summary] as const] : [])),
+  ])
   return [
     operatorRoute({
       method: 'GET',
@@ -56,7 +74,7 @@ export function auditRoutes({ audit }: { readonly audit: AuditStore }): readonly
       id: 'auditLog',
       summary: 'The audit log',
       description:
-        'Every change that an operator made through this API, the console or a command, the newest first. It cannot be changed.',
+        'Every change that an operator made through this API, the console or a command, or a member in the console of a workspace, the newest first. It cannot be changed.',
       query: Type.Object({
         before: Type.Optional(Type.Integer({ minimum: 1, description: "The 'next' of the previous page." })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: '1 to 200, by default 50.' })),
@@ -70,6 +88,7 @@ export function auditRoutes({ audit }: { readonly audit: AuditStore }): readonly
         const entries = await audit.auditLog({ before, limit: limit + 1 })
         const data = entries.slice(0, limit).map(({ at, requestId, ...rest }) => ({
           ...rest,
+          title: titles.get(rest.action) ?? rest.action,
           at: new Date(at).toISOString(),
           request_id: requestId,
         }))

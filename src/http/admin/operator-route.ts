@@ -2,7 +2,7 @@ import type { Static, TObject } from '../../core/json/schema.ts'
 import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { readJsonObject } from '../body.ts'
-import type { Action } from '../../accounts/recorded.ts'
+import type { RecordAction } from '../../accounts/recorded.ts'
 import type { Exchange } from '../exchange.ts'
 import { readQuery } from '../query.ts'
 import type { Call, OperationAt, PathParameters, Route } from '../route.ts'
@@ -13,8 +13,6 @@ export interface OperatorRoute extends Route {
   /** `record` does the action and puts it on record; a route that changes nothing is not recorded. */
   answer(exchange: Exchange, parameters: PathParameters, record: RecordAction): Promise<void>
 }
-
-export type RecordAction = (action: Action, act: () => Promise<void>) => Promise<void>
 
 interface OperatorOperation<Path extends string, Query extends TObject, Body extends TObject> extends Omit<
   OperationAt<Path, Query>,

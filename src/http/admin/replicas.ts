@@ -88,16 +88,14 @@ export function replicaRoutes({ coordination }: ReplicasParts): readonly Operato
 export function replicaCommands(coordination: Coordination, audit: AuditParts) {
   return {
     list: () => listView(coordination),
-    drain(name: string): Promise<void> {
+    drain(name: string, actor: string): Promise<void> {
       const action = {
         action: 'drainReplica',
         subject: name,
         body: undefined,
         state: () => stateOf(coordination, name),
       }
-      return recorded(audit, { actor: 'weir replicas drain', requestId: newRequestId() }, action, () =>
-        drain(coordination, name),
-      )
+      return recorded(audit, { actor, requestId: newRequestId() }, action, () => drain(coordination, name))
     },
   }
 }

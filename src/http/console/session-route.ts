@@ -1,4 +1,5 @@
 import type { Static, TObject } from '../../core/json/schema.ts'
+import type { Action, RecordAction } from '../../accounts/recorded.ts'
 import type { SignedIn } from '../../accounts/workspace-sessions.ts'
 import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
@@ -13,7 +14,8 @@ export const CONSOLE_BASE = '/console/api'
 /** A route for members of a workspace who are signed in to its console. API keys are not accepted. */
 export interface SessionRoute extends Route {
   readonly access: 'session'
-  answer(exchange: Exchange, parameters: PathParameters, session: SignedIn): Promise<void>
+  /** `record` does the action and puts it on record. */
+  answer(exchange: Exchange, parameters: PathParameters, session: SignedIn, record: RecordAction): Promise<void>
 }
 
 interface SessionOperation<Path extends string, Query extends TObject, Body extends TObject> extends Omit<
@@ -22,7 +24,14 @@ interface SessionOperation<Path extends string, Query extends TObject, Body exte
 > {
   readonly body?: Body
   readonly example?: NoInfer<Static<Body>>
-  answer(call: Call<Path, Query> & { readonly body: Static<Body>; readonly session: SignedIn }): Promise<void> | void
+  /** How the audit log has it, if it changes something. */
+  action?(call: SessionCall<Path, Query, Body>): Omit<Action, 'body'>
+  answer(call: SessionCall<Path, Query, Body>): Promise<void> | void
+}
+
+type SessionCall<Path extends string, Query extends TObject, Body extends TObject> = Call<Path, Query> & {
+  readonly body: Static<Body>
+  readonly session: SignedIn
 }
 
 const MAX_BODY_BYTES = 64 * 1024
@@ -42,7 +51,7 @@ export function sessionRoute<
   const Path extends string,
   Query extends TObject = TObject<{}>,
   Body extends TObject = TObject<{}>,
->({ body, example, answer, ...operation }: SessionOperation<Path, Query, Body>): SessionRoute {
+>({ body, example, action, answer, ...operation }: SessionOperation<Path, Query, Body>): SessionRoute {
   const { method, path, query: querySchema, errors } = operation
   const bodySchema = body && { ...body, additionalProperties: false }
   return {
@@ -54,10 +63,13 @@ export function sessionRoute<
       ...(bodySchema ? { request: { contentType: 'application/json', schema: bodySchema, example } } : {}),
       errors: [...errors, ...(bodySchema ? bodyErrors : querySchema ? ['invalid_value' as const] : [])],
     },
-    async answer(exchange, parameters, session) {
+    async answer(exchange, parameters, session, record) {
       const query = readQuery(querySchema, exchange.query)
       const given = bodySchema ? await readSmallBody(exchange, bodySchema) : {}
-      await answer({ exchange, parameters, query, session, body: given } as Parameters<typeof answer>[0])
+      const call = { exchange, parameters, query, session, body: given } as Parameters<typeof answer>[0]
+      const act = async (): Promise<void> => answer(call)
+      if (!action) return act()
+      await record({ ...action(call), body: bodySchema && given }, act)
     },
   }
 }

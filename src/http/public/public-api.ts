@@ -1,9 +1,11 @@
 import type { Accounts } from '../../accounts/accounts.ts'
+import { recorded, type Doer } from '../../accounts/recorded.ts'
 import type { SignedIn, WorkspaceSessions } from '../../accounts/workspace-sessions.ts'
 import { isWellFormedKey } from '../../core/api-key.ts'
 import { ApiError } from '../../core/errors.ts'
 import { reasonOf } from '../../core/refusals.ts'
 import type { Caller } from '../../ports/accounts.ts'
+import type { AuditStore } from '../../ports/audit.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Refusals } from '../../ports/refusals.ts'
 import type { RateDecision, RateLimiter, RateSubject, RateView } from '../../ports/rate-limit.ts'
@@ -25,6 +27,7 @@ export interface PublicParts extends PublicRouteParts {
   readonly rateLimiter: RateLimiter
   readonly telemetry: Telemetry
   readonly refusals: Refusals
+  readonly audit: AuditStore
   readonly clock: Clock
   readonly spending: SpendView
   /** True when this replica takes no new work. Health checks and documents are still answered. */
@@ -75,6 +78,13 @@ export function publicApi(parts: PublicParts): Application {
       if (caller) return then(caller, session)
       throw key === undefined ? missingKey() : invalidKey(key)
     })
+  }
+
+  /** By the name of the key that signed in, or of the session if there was none. */
+  async function memberOf({ address, requestId }: Exchange, { caller, hasKey }: SignedIn): Promise<Doer> {
+    const key = hasKey ? await accounts.key(caller.keyId) : undefined
+    const who = hasKey ? `key ${key?.name ?? caller.keyId}` : caller.keyId.replace('_', ' ')
+    return { actor: `${who} of ${caller.workspace.name} from ${address}`, requestId }
   }
 
   async function countStranger(exchange: Exchange): Promise<void> {
@@ -129,7 +139,9 @@ export function publicApi(parts: PublicParts): Application {
       if (route.access === 'key') return admitted(exchange, (caller) => route.answer(exchange, parameters, caller))
       return admitted(exchange, (_caller, session) => {
         if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
-        return route.answer(exchange, parameters, session)
+        return route.answer(exchange, parameters, session, async (action, act) =>
+          recorded(parts, await memberOf(exchange, session), action, act),
+        )
       })
     },
     look,

@@ -1,9 +1,10 @@
 import { Type } from '../../../core/json/schema.ts'
 import type { Accounts } from '../../../accounts/accounts.ts'
-import { keyList } from '../../../accounts/key-list.ts'
+import { keyList, oneKey } from '../../../accounts/key-list.ts'
 import { endOf } from '../../../accounts/views.ts'
 import { ApiError } from '../../../core/errors.ts'
 import { sydneyMonth } from '../../../core/money/sydney-time.ts'
+import type { ApiKey, Caller } from '../../../ports/accounts.ts'
 import type { Clock } from '../../../ports/clock.ts'
 import type { KeyStore } from '../../../ports/keys.ts'
 import type { UsageStore } from '../../../ports/usage.ts'
@@ -105,6 +106,11 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         201,
       ),
       errors: ['invalid_value'],
+      action: ({ body, session: { caller } }) => ({
+        action: 'createKey',
+        subject: `${caller.workspace.name} ${body.name}`,
+        state: () => undefined,
+      }),
       async answer({ exchange, body: { name, expires_at: expires }, session: { caller } }) {
         const expiresAt = expires ? endOf('expires_at', expires) : undefined
         const { id, key } = await parts.accounts.createKey(caller.workspace.id, { name, expiresAt })
@@ -123,15 +129,28 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         revoked: '2026-11-16T01:00:00.000Z',
       }),
       errors: ['not_found'],
+      action: ({ parameters: { id }, session: { caller } }) => ({
+        action: 'revokeKey',
+        subject: id,
+        async state() {
+          const { accounts, books: store } = parts
+          return oneKey({ accounts, store }, await ownKey(parts, caller, id))
+        },
+      }),
       async answer({ exchange, parameters: { id }, session: { caller } }) {
-        const key = await parts.accounts.key(id)
-        if (key?.workspaceId !== caller.workspace.id)
-          throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
+        await ownKey(parts, caller, id)
         const { revokedAt } = (await parts.accounts.revokeKey(id)).key
         exchange.sendJson(JSON.stringify({ id, revoked: new Date(revokedAt ?? 0).toISOString() }))
       },
     }),
   ]
+}
+
+/** A key of another workspace is as unknown as one that never was. */
+async function ownKey({ accounts }: ConsoleKeysParts, { workspace }: Caller, id: string): Promise<ApiKey> {
+  const key = await accounts.key(id)
+  if (key?.workspaceId === workspace.id) return key
+  throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
 }
 
 async function usageThisMonth({ books, clock }: ConsoleKeysParts, keyIds: readonly string[]) {
