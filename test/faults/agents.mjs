@@ -175,4 +175,32 @@ export default [
     replace: "return typeof other === 'string' && other === '' ? other : undefined",
     tests: ['http/chat-forms'],
   },
+  {
+    name: 'messages-full-context-is-a-matter-of-max-tokens',
+    file: 'src/endpoints/messages/errors.ts',
+    find: 'input >= limit',
+    replace: 'input > limit',
+    tests: ['unit/endpoint-limits'],
+  },
+  {
+    name: 'tool-name-of-the-longest-length-is-changed',
+    file: 'src/endpoints/chat/tool-names.ts',
+    find: 'name.length <= LONGEST',
+    replace: 'name.length < LONGEST',
+    tests: ['unit/endpoint-limits'],
+  },
+  {
+    name: 'parameters-of-the-largest-size-are-refused',
+    file: 'src/endpoints/parameter-tokens.ts',
+    find: 'if (left < 0)',
+    replace: 'if (left <= 0)',
+    tests: ['unit/endpoint-limits'],
+  },
+  {
+    name: 'parameter-setting-is-charged-a-byte-early',
+    file: 'src/endpoints/parameter-tokens.ts',
+    find: '<= SETTING_BYTES',
+    replace: '< SETTING_BYTES',
+    tests: ['unit/endpoint-limits'],
+  },
 ]
