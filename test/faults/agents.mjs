@@ -176,6 +176,20 @@ export default [
     tests: ['http/chat-forms'],
   },
   {
+    name: 'forms-end-for-the-last-reason',
+    file: 'src/endpoints/chat/stream.ts',
+    find: 'if (!reason || finished.size > 0)',
+    replace: 'if (!reason)',
+    tests: ['unit/chat-forms'],
+  },
+  {
+    name: 'responses-is-silent-after-its-start',
+    file: 'src/endpoints/responses/stream.ts',
+    find: "isStarted ? send('response.in_progress', { response: response(head, needs) }) : start()",
+    replace: 'start()',
+    tests: ['unit/chat-forms'],
+  },
+  {
     name: 'messages-full-context-is-a-matter-of-max-tokens',
     file: 'src/endpoints/messages/errors.ts',
     find: 'input >= limit',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/core/errors.ts'
 import type { JsonBody } from '../../src/core/json/json-body.ts'
+import { tokenCount } from '../../src/dialects/reading.ts'
 import { chatToolName } from '../../src/endpoints/chat/tool-names.ts'
 import { messagesError } from '../../src/endpoints/messages/errors.ts'
 import { parameterTokens, requireSmallParameters } from '../../src/endpoints/parameter-tokens.ts'
@@ -29,6 +30,12 @@ describe('the limits of a request', () => {
       ).error.message
     assert.match(messageFor(100), /^prompt is too long: 100 tokens > 100 maximum$/)
     assert.match(messageFor(99), /^input length and `max_tokens` exceed context limit: 99 \+ 5 > 100/)
+  })
+
+  it('are the largest context of a catalog for a count of tokens', () => {
+    assert.equal(tokenCount(100_000_000), 100_000_000)
+    assert.equal(tokenCount(100_000_001), undefined)
+    assert.equal(tokenCount(-1), undefined)
   })
 
   it('are 4 MiB for all parameters together', () => {
