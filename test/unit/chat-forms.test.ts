@@ -7,9 +7,11 @@ import type { AnswerHead } from '../../src/core/job.ts'
 import { madeBody } from '../../src/core/json/made-body.ts'
 import { HEADROOM } from '../../src/core/json/json-body.ts'
 import { finish } from '../../src/core/sliced-work.ts'
+import { noUsage } from '../../src/core/money/rating.ts'
 import { conversation, textPart } from '../../src/endpoints/chat/conversation.ts'
 import type { ChatDelta, ChatEvents } from '../../src/endpoints/chat/form.ts'
 import type { ChatMessage } from '../../src/endpoints/chat/schema.ts'
+import { chatStream } from '../../src/endpoints/chat/stream.ts'
 import { chatToolName } from '../../src/endpoints/chat/tool-names.ts'
 import { chatMessages as fromTurns } from '../../src/endpoints/messages/turns.ts'
 import { messagesEvents } from '../../src/endpoints/messages/stream.ts'
@@ -167,6 +169,32 @@ describe('the events of /responses', () => {
           }
         }),
       )
+    })
+  }
+})
+
+describe('the other forms of a chat', () => {
+  const forms = {
+    '/messages': () => messagesEvents(head, 7, { toolNames: new Map(), thinking: 'shown' }),
+    '/responses': () => responsesEvents(head, { tools: new Map(), settings: {}, sealsReasoning: false }),
+  }
+
+  for (const [path, open] of Object.entries(forms)) {
+    it(`[A8] have an event for every pause, before the first token and after it (${path})`, () => {
+      const events = open()
+      for (const text of [events.idle(), events.delta({ content: 'A' }), events.idle(), events.idle()]) {
+        assert.match(text, /^event: /)
+      }
+    })
+
+    it(`[A10] end for the first reason that the engine gives (${path})`, () => {
+      const limit = { maxTokens: 10, choices: 1, generated: 1, tokenizer: undefined }
+      const relay = chatStream(head, { includeUsage: false, limit }, open())
+      for (const reason of ['length', 'stop']) {
+        const event = { choices: [{ index: 0, delta: { content: 'A' }, finish_reason: reason }] }
+        relay.push(Buffer.from(`data: ${JSON.stringify(event)}\n\n`))
+      }
+      assert.match(relay.closing(noUsage), /"stop_reason":"max_tokens"|"reason":"max_output_tokens"/)
     })
   }
 })
