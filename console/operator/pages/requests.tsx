@@ -121,8 +121,17 @@ const columns = [
     ),
   },
   { title: 'Outcome', cell: (row: Row) => <OutcomeState of={row} /> },
-  { title: 'Key', cell: (row: Row) => <code>{row.key_id}</code> },
-  { title: 'Model', cell: (row: Row) => <span class="name-cell">{row.model}</span> },
+  {
+    title: 'Asked for',
+    cell: (row: Row) => (
+      <>
+        <span class="name-cell">{row.model}</span>
+        <div class="small soft">
+          <code>{row.key_id}</code>
+        </div>
+      </>
+    ),
+  },
   { title: 'Input', isNumber: true, cell: (row: Row) => brief(row.input_tokens) },
   { title: 'Output', isNumber: true, cell: (row: Row) => brief(row.output_tokens) },
   { title: 'Took', isNumber: true, cell: (row: Row) => milliseconds(row.duration_ms) },
