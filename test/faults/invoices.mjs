@@ -143,8 +143,8 @@ export default [
   {
     name: 'row-page-without-a-next-one',
     file: 'src/http/public/invoice-rows.ts',
-    find: 'found.page(positionIn(after), PAGE_ROWS + 1)',
-    replace: 'found.page(positionIn(after), PAGE_ROWS)',
+    find: 'found.page(rowsAfter(after), PAGE_ROWS + 1)',
+    replace: 'found.page(rowsAfter(after), PAGE_ROWS)',
     tests: ['http/invoice-rows'],
   },
   {
