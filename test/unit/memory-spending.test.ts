@@ -169,9 +169,15 @@ describe('spending in memory, when a month begins', () => {
     ;(await spending.hold(soft(4n * cent), 1n)).settle(cent - 1n)
     assert.deepEqual(reached, [])
     for (let request = 0; request < 2; request += 1) (await spending.hold(soft(4n * cent), 1n)).settle(1n)
-    ;(await spending.hold(soft(2n * cent), 1n)).settle(0n)
-    assert.deepEqual(reached, [4n * cent, 4n * cent + 1n])
-    assert.equal(spending.headers(soft(2n * cent))['X-Spend-Alert'], 'soft limit reached')
+    ;(await spending.hold(soft(2n * cent), 1n)).settle(1n)
+    assert.deepEqual(reached, [4n * cent, 4n * cent + 2n])
+    for (const [amount, alert] of [
+      [2n * cent, 'soft limit reached'],
+      [4n * cent + 2n, 'soft limit reached'],
+      [4n * cent + 3n, undefined],
+    ] as const) {
+      assert.equal(spending.headers(soft(amount))['X-Spend-Alert'], alert)
+    }
     assert.equal(
       spending.headers({ ...limited, spendLimit: { amount: 2n * cent, isSoft: false } })['X-Spend-Alert'],
       'limit reached',

@@ -102,8 +102,10 @@ async function stage(t: TestContext) {
 
 describe('the link of a replica to Redis', () => {
   it('[Q1] joins with its scripts loaded and its channels subscribed', async (t) => {
-    const { link, redis, joined, log, beats } = await stage(t)
+    const { link, redis, clock, joined, log, beats } = await stage(t)
     assert.equal(link.replicas(), 1, 'as long as it knows of no other')
+    const sinceMs = clock.monotonic()
+    assert.deepEqual(link.proven(), { sinceMs, untilMs: sinceMs + LEASE_MS }, 'callers wait for the first connection')
     await joined()
     const before = redis.received.slice(0, redis.received.indexOf(beats[0]!))
     assert.ok(before.some(({ name, values }) => name === 'script' && values[1] === ours.lua))

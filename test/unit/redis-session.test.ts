@@ -174,6 +174,14 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(decisions, [{ kind: 'overloaded' }])
   })
 
+  it('leaves it to Redis how many may wait', async (t) => {
+    const { begin, enter, sent } = stage(t)
+    await begin()
+    const callers = Array.from({ length: limits.maxQueueDepth + 1 }, () => enter())
+    assert.equal(sent.length, callers.length)
+    assert.ok(callers.every(({ decisions }) => decisions.length === 0))
+  })
+
   it('joins again when Redis does not know it', async (t) => {
     const { begin, enter, answer, beat, next, sent } = stage(t)
     await begin()

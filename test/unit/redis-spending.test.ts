@@ -128,7 +128,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] does not believe an answer that is older than the lease', async (t) => {
-    const { join, hold, answer, pass } = await stage(t)
+    const { join, hold, answer, pass, lose } = await stage(t)
     join()
     const exact = hold(10n)
     await pass(LEASE_MS)
@@ -138,6 +138,10 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await pass(LEASE_MS + 1)
     await answer()
     assert.equal(late.outcome.kind, 'waiting')
+    lose()
+    join({ incarnation: 2 })
+    assert.deepEqual((await answer()).held, '10', 'it says again what it has')
+    assert.equal(late.outcome.kind, 'held')
   })
 
   it('[S1] asks again after a call that Redis did not take, or that another membership sent', async (t) => {
@@ -222,7 +226,7 @@ describe('a hard spend limit whose Redis is scripted', () => {
   })
 
   it('[S1] is held by no request while an epoch is quiet', async (t) => {
-    const { join, hold, answer, pass, sent } = await stage(t)
+    const { join, hold, answer, pass, sent, lose } = await stage(t)
     join()
     const { outcome } = hold(10n)
     await answer({ quiet: 400 })
@@ -232,6 +236,12 @@ describe('a hard spend limit whose Redis is scripted', () => {
     await pass(1)
     await answer()
     assert.equal(outcome.kind, 'held')
+    const second = hold(10n)
+    await answer({ quiet: 400 })
+    lose()
+    join({ epoch: 'two', incarnation: 2 })
+    await answer()
+    assert.equal(second.outcome.kind, 'held', 'another epoch has its own quiet time')
   })
 
   it('[S1] reads the sum that Redis does not know before anything is decided', async (t) => {
