@@ -129,7 +129,10 @@ async function assemble(
     (it) => it.close(),
   )
   const { admission, rateLimiter, changes, coordination } = shared
-  const live = opened.adopt(liveFeed(admission, clock), (it) => it.close())
+  const live = opened.adopt(
+    liveFeed(admission, clock, () => coordination.replicas()),
+    (it) => it.close(),
+  )
   const downloads = downloadList()
   const memory = byteBudget(config.maxRequestMemoryBytes)
 
@@ -187,10 +190,8 @@ async function assemble(
     engineOf: engines.of,
     priceOf: ({ deployment, model, media }, { workspace }) =>
       prices.priceOn(deployment, model, workspace.id, media?.imageKind),
-    settled(row) {
-      telemetry.settled(row)
-      live.settled(row)
-    },
+    admitted: ({ deployment }, waitMs) => live.admitted(deployment.lane, waitMs),
+    settled: telemetry.settled,
     pastLimit: telemetry.pastLimit,
     contradicted: telemetry.contradicted,
     cacheUsed: telemetry.cacheUsed,

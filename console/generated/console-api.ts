@@ -346,6 +346,8 @@ export interface Operations {
         token_budget: number
         queue_depth: number
         wait_ms_p95: number | null
+        admitted_per_minute: number | null
+        admitted_requests: number
       }[]
       downloads: readonly {
         model: string

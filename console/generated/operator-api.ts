@@ -795,6 +795,7 @@ export interface Operations {
         in_flight_requests: number
         committed_tokens: number
         queue_depth: number
+        oldest_wait_ms: number
         wait_ms_p50: number | null
         wait_ms_p95: number | null
         limits: { token_budget: number; max_concurrent_requests: number; max_queue_depth: number; max_wait_ms: number }

@@ -15,11 +15,17 @@ interface Wait {
 }
 
 /** Looks at the lanes every two seconds. */
-export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock): LiveFeed {
-  const start = clock.now().toString(36)
+export function liveFeed(
+  admission: Pick<Admission, 'status'>,
+  clock: AlarmClock,
+  replicas: () => number = () => 1,
+): LiveFeed {
+  const startedAt = clock.now()
+  const start = startedAt.toString(36)
   const kept: Sample[] = []
   const listeners = new Map<(sample: Sample) => void, () => void>()
   const waits = new Map<string, Wait[]>()
+  const admitted = new Map<string, number>()
   let count = 0
   let isClosed = false
   let cancel = clock.after(EVERY_MS, () => void look())
@@ -29,7 +35,15 @@ export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock
     const lanes = await admission.status().catch(() => undefined)
     if (isClosed) return
     if (lanes) {
-      const sample = { id: `${start}-${++count}`, at: clock.now(), lanes, waits: figures() }
+      // A lane may have left the catalog.
+      for (const lane of admitted.keys()) if (!lanes.has(lane)) admitted.delete(lane)
+      const sample = {
+        id: `${start}-${++count}`,
+        at: clock.now(),
+        lanes,
+        waits: figures(),
+        admitted: new Map(admitted),
+      }
       kept.push(sample)
       if (kept.length > KEPT_SAMPLES) kept.shift()
       for (const take of listeners.keys()) take(sample)
@@ -38,7 +52,8 @@ export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock
   }
 
   function figures(): Map<string, WaitFigures> {
-    const since = clock.now() - WAITS_MS
+    const now = clock.now()
+    const since = now - WAITS_MS
     const all = new Map<string, WaitFigures>()
     for (const [lane, list] of waits) {
       const recent = list.filter(({ at }) => at >= since)
@@ -48,7 +63,10 @@ export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock
         const sorted = recent.map(({ ms }) => ms).sort((one, other) => one - other)
         const at = (share: number): number =>
           sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-        all.set(lane, { requests: sorted.length, p50: at(0.5), p95: at(0.95) })
+        // Of a busy lane, only the last ones are kept.
+        const from = recent.length < KEPT_WAITS ? Math.max(since, startedAt) : (recent[0]?.at ?? since)
+        const minutes = Math.max(EVERY_MS, now - from) / 60_000
+        all.set(lane, { perMinute: (recent.length * replicas()) / minutes, p50: at(0.5), p95: at(0.95) })
       }
     }
     return all
@@ -67,9 +85,10 @@ export function liveFeed(admission: Pick<Admission, 'status'>, clock: AlarmClock
       listeners.set(take, closed)
       return () => void listeners.delete(take)
     },
-    settled({ lane, queueWaitMs }) {
+    admitted(lane, ms) {
+      admitted.set(lane, (admitted.get(lane) ?? 0) + 1)
       const list = waits.get(lane) ?? []
-      list.push({ at: clock.now(), ms: queueWaitMs })
+      list.push({ at: clock.now(), ms })
       if (list.length > KEPT_WAITS) list.shift()
       waits.set(lane, list)
     },

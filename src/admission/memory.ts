@@ -1,6 +1,6 @@
 import { openLane } from '../core/admission/lane.ts'
 import type { Lane, LaneDecision, LaneLimits, LaneStatus } from '../core/admission/lane.ts'
-import type { Admission, Ticket } from '../ports/admission.ts'
+import type { Admission, LaneLoad, Ticket } from '../ports/admission.ts'
 import type { AlarmClock } from '../ports/clock.ts'
 import { expiryTimer } from './expiry-timer.ts'
 import { Entry, openOutbox, type Decided } from './outbox.ts'
@@ -39,7 +39,7 @@ export function memoryAdmission(clock: AlarmClock): Admission {
       decided(closed, nowhere)
       return nowhere
     },
-    status: async () => ownStatus(),
+    status: async () => new Map([...desks].map(([lane, desk]) => [lane, desk.load()])),
     ownStatus,
     close() {
       isClosed = true
@@ -101,6 +101,10 @@ function openDesk(initialLimits: LaneLimits, clock: AlarmClock, onVacant: () => 
       return entry
     },
     status: () => lane.status(),
+    load(): LaneLoad {
+      const now = clock.monotonic()
+      return { ...lane.status(), oldestWaitMs: now - (lane.oldestArrivalMs() ?? now) }
+    },
     close(): void {
       lane.close()
       settled()

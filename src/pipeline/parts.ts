@@ -18,6 +18,8 @@ export interface PipelineParts {
   engineOf(deployment: Deployment): Engine | undefined
   /** The price in force now. */
   priceOf(job: Job, caller: Caller): Price
+  /** Hears of every request that has got its place in the lane. */
+  admitted(job: Job, waitMs: number): void
   /** Hears of every row, whatever the outcome. */
   settled(row: RequestRow): void
   /** Hears of the row if its engine generated more than was allowed, or reported more than is possible. */

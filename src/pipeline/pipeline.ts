@@ -31,6 +31,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const quoted = parts.priceOf(job, caller)
       hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
       const { ticket, waitMs } = await admit(parts, job, reply)
+      parts.admitted(job, waitMs)
       const calls = engineCalls(engine, reply, promptOf(job, caller))
       let answer: AnswerPath
       try {

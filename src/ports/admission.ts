@@ -6,6 +6,11 @@ export type Decision =
   /** Whatever coordinates the lanes cannot be reached. */
   | { readonly kind: 'unavailable' }
 
+export interface LaneLoad extends LaneStatus {
+  /** Of the request that has waited longest; 0 when none waits. */
+  readonly oldestWaitMs: number
+}
+
 /** One caller's place in a lane, from arrival to the end of its engine call. */
 export interface Ticket {
   /** Gives the place back: leaves the queue, or releases the charge. Only the first call counts. */
@@ -25,7 +30,7 @@ export interface Admission {
    */
   enter(lane: string, cost: number, decided: (decision: Decision, ticket: Ticket) => void): Ticket
   /** Every open lane of the whole service, each at one instant. */
-  status(): Promise<ReadonlyMap<string, LaneStatus>>
+  status(): Promise<ReadonlyMap<string, LaneLoad>>
   /** This replica's part of it. */
   ownStatus(): ReadonlyMap<string, LaneStatus>
   /** From now on refuses everyone who waits or arrives with `closed`; admitted work goes on. */

@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { assertAccessible } from '../support/browser.ts'
 import { consoleStage, type ConsoleStage, type Visitor } from '../support/console-stage.ts'
 import type { Script } from '../support/scripted-engine.ts'
+import { modelEntry } from '../support/weir.ts'
 
 let stage: ConsoleStage
 let visitor: Visitor
@@ -100,6 +101,58 @@ describe('the playground of a chat model', () => {
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByText('A cat').waitFor()
     assert.ok(stage.engine.calls.at(-1)?.rawBody.includes('data:image/png;base64,'))
+  })
+})
+
+describe('a request that waits in the queue', () => {
+  it('says how many are ahead and how long it may take, and the operator sees the oldest wait', async () => {
+    const limits = { token_budget: 100_000, max_concurrent_requests: 1, max_queue_depth: 64, max_wait_ms: 600_000 }
+    const busy = await consoleStage({
+      models: [
+        modelEntry([], {
+          id: 'meta/busy',
+          aliases: [],
+          name: 'Busy 8B',
+          serverless: { engine: { kind: 'openai', urls: [stage.engine.url], model: 'engine-name' }, limits },
+        }),
+      ],
+    })
+    try {
+      const held = Promise.withResolvers<void>()
+      stage.engine.script = { tokens: ['a', 'b'], hold: { afterTokens: 1, until: held.promise } }
+      const chats = Array.from({ length: 28 }, () =>
+        busy.weir.chat({ model: 'meta/busy', stream: true }).then((response) => response.text()),
+      )
+      const operator = await busy.operator()
+      await operator.go('/queues')
+      const row = operator.page.getByRole('row').filter({ hasText: 'meta/busy' })
+      await row.getByText('27 / 64').waitFor()
+      await row
+        .getByText(/^\d+(\.\d+)? (s|min)/)
+        .first()
+        .waitFor()
+      await assertAccessible(operator.page)
+      await operator.page.getByRole('link', { name: 'meta/busy' }).click()
+      await operator.page.getByText(/1 in flight of 1, 27 waiting\. The oldest has waited \d/).waitFor()
+      await operator.page.getByText('Of the requests admitted in the last five minutes, half waited').waitFor()
+
+      const { page, go } = await busy.visitor()
+      await go('/playground?model=meta/busy')
+      await page.getByLabel('Message').fill('Hi')
+      await page.getByRole('button', { name: 'Send' }).click()
+      const ahead = page.getByText(
+        /about 27 requests are ahead of yours\. At the pace of the last minutes, that takes about/,
+      )
+      await ahead.waitFor()
+      await assertAccessible(page)
+      held.resolve()
+      await Promise.all(chats)
+      await page.getByLabel('What the request took').waitFor()
+      assert.equal(await page.getByText('ahead of yours').count(), 0)
+      assert.deepEqual([...page.problems, ...operator.page.problems], [])
+    } finally {
+      await busy.stop()
+    }
   })
 })
 

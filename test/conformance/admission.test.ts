@@ -50,6 +50,24 @@ for (const adapter of admissionAdapters) {
       await holds(1, 300, 0)
     })
 
+    it('says how long the oldest of those who wait has waited', async (t) => {
+      const { admission, lane, enter, hears } = await reception(t)
+      const oldest = async (): Promise<number> => (await admission.status()).get(lane)?.oldestWaitMs ?? NaN
+      const ann = enter('ann')
+      await hears('ann admitted')
+      assert.equal(await oldest(), 0, 'nobody waits')
+      const bob = enter('bob')
+      await eventually('bob has waited', async () => (await oldest()) > 20)
+      enter('cid')
+      const before = await oldest()
+      await eventually('it is of the oldest', async () => (await oldest()) > before)
+      bob.leave()
+      await eventually('bob has left', async () => (await oldest()) < before)
+      ann.leave()
+      await hears('ann admitted', 'cid admitted')
+      await eventually('nobody waits', async () => (await oldest()) === 0)
+    })
+
     it('[Q4][Q7] refuses when the queue is full, and what is larger than the budget', async (t) => {
       const { enter, hears, holds } = await reception(t, { maxQueueDepth: 0 })
       enter('ann')

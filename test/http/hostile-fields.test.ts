@@ -24,11 +24,22 @@ const good: Readonly<Record<string, object>> = {
   '/images/generations': { model: 'big/painter', prompt: 'A weir' },
 }
 
-const requests = [...everyPublicRoute(), ...everyAdminRoute()].flatMap(({ method, path, access, operation }) => {
-  if (!operation?.request) return []
-  const schema: Schema = operation.request.schema
-  return [{ method, path, access, ...operation.request, schema }]
-})
+interface DescribedRequest {
+  readonly method: string
+  readonly path: string
+  readonly access: string
+  readonly contentType: string
+  readonly schema: Schema
+  readonly example: unknown
+}
+
+const requests: readonly DescribedRequest[] = [...everyPublicRoute(), ...everyAdminRoute()].flatMap(
+  ({ method, path, access, operation }) => {
+    if (!operation?.request) return []
+    const schema: Schema = operation.request.schema
+    return [{ method, path, access, ...operation.request, schema }]
+  },
+)
 /** The path of an inference endpoint, below the base path. */
 const endpoints = requests.flatMap(({ path, contentType, access, schema }) =>
   access === 'key' && path.startsWith('/api/v1/') && contentType === 'application/json'

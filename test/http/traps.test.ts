@@ -77,7 +77,7 @@ describe('trap 2: an unread body hides that the caller has disconnected', () => 
     first.send(rawChat(weir.key, {}))
     await engine.arrived(1)
     const half = await rawClient(weir.base)
-    const text = rawChat(weir.key, { user: 'x'.repeat(100_000) })
+    const text = rawChat(weir.key, { unknown: 'x'.repeat(100_000) })
     half.send(text.slice(0, 60_000))
     await sleep(100)
     assert.equal((await lane(weir)).queue_depth, 0)

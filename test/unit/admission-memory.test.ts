@@ -365,8 +365,8 @@ it('[Q8] the status shows every open lane', async (t) => {
   assert.deepEqual(
     [...(await admission.status())],
     [
-      ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1 }],
-      ['other', { limits: other, inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }],
+      ['lane', { limits, inFlightRequests: 1, committedTokens: 3, queueDepth: 1, oldestWaitMs: 0 }],
+      ['other', { limits: other, inFlightRequests: 0, committedTokens: 0, queueDepth: 0, oldestWaitMs: 0 }],
     ],
   )
 })

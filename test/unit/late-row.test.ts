@@ -91,6 +91,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     } as Parameters<typeof createPipeline>[0]['admission'],
     engineOf: () => engineThatSays(answer),
     priceOf: () => ({ version: 1, rates: { ...freeRates, outputPerToken: PRICE } }),
+    admitted() {},
     settled() {},
     pastLimit() {},
     cacheUsed() {},

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { liveFeed } from '../../src/admission/live-feed.ts'
-import type { LaneStatus } from '../../src/core/admission/lane.ts'
+import type { LaneLoad } from '../../src/ports/admission.ts'
 import type { Sample } from '../../src/ports/live.ts'
 import { handClock, turn } from './hand-clock.ts'
 
@@ -10,7 +10,7 @@ const EVERY_MS = 2000
 function stage(t: TestContext) {
   const hand = handClock(t.mock.timers)
   const state = { now: 36 ** 3, fails: false, looks: 0 }
-  const lanes = new Map<string, LaneStatus>()
+  const lanes = new Map<string, LaneLoad>()
   const feed = liveFeed(
     {
       async status() {
@@ -70,14 +70,14 @@ describe('the live feed of the lanes', () => {
 
   it('has the waits of five minutes for each lane, of the last 200 requests', async (t) => {
     const { feed, pass } = stage(t)
-    for (let ms = 1; ms <= 201; ms += 1) feed.settled({ lane: 'busy', queueWaitMs: ms })
-    feed.settled({ lane: 'quiet', queueWaitMs: 7 })
+    for (let ms = 1; ms <= 201; ms += 1) feed.admitted('busy', ms)
+    feed.admitted('quiet', 7)
     await pass(EVERY_MS)
     assert.deepEqual(
       feed.since(undefined)[0]?.waits,
       new Map([
-        ['busy', { requests: 200, p50: 102, p95: 192 }],
-        ['quiet', { requests: 1, p50: 7, p95: 7 }],
+        ['busy', { perMinute: 6000, p50: 102, p95: 192 }],
+        ['quiet', { perMinute: 30, p50: 7, p95: 7 }],
       ]),
     )
     for (let passed = EVERY_MS; passed < 300_000; passed += EVERY_MS) await pass(EVERY_MS)

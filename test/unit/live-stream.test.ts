@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { LaneStatus } from '../../src/core/admission/lane.ts'
 import { ApiError } from '../../src/core/errors.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { liveStreams } from '../../src/http/console/live-stream.ts'
@@ -12,7 +11,7 @@ const OF_OWNER_MAX = 50
 const MAX = 1000
 
 function sampleOf(number: number): Sample {
-  return { id: `start-${number}`, at: number, lanes: new Map<string, LaneStatus>(), waits: new Map() }
+  return { id: `start-${number}`, at: number, lanes: new Map(), waits: new Map(), admitted: new Map() }
 }
 
 function stage(kept: readonly Sample[] = []) {
@@ -28,7 +27,7 @@ function stage(kept: readonly Sample[] = []) {
       subscribed.add(it)
       return () => void subscribed.delete(it)
     },
-    settled() {},
+    admitted() {},
     close() {
       for (const { closed } of subscribed) closed()
     },

@@ -35,7 +35,7 @@ export function QueuePage() {
           <div class="charts">
             <Chart
               title="Requests"
-              summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.`}
+              summary={`${count(now.in_flight_requests)} in flight of ${count(now.limits.max_concurrent_requests)}, ${count(now.queue_depth)} waiting.${now.queue_depth === 0 ? '' : ` The oldest has waited ${milliseconds(now.oldest_wait_ms)}.`}`}
               times={times}
               unit="second"
               format={brief}
@@ -56,8 +56,8 @@ export function QueuePage() {
               title="Wait"
               summary={
                 now.wait_ms_p95 === null
-                  ? 'Nobody was admitted in the last five minutes.'
-                  : `Half of the requests waited up to ${milliseconds(now.wait_ms_p50 ?? 0)}, 95 of 100 up to ${milliseconds(now.wait_ms_p95)}.`
+                  ? `No request was admitted in the last five minutes${now.in_flight_requests === 0 ? '' : '; those in flight were admitted before'}.`
+                  : `Of the requests admitted in the last five minutes, half waited up to ${milliseconds(now.wait_ms_p50 ?? 0)}, 95 of 100 up to ${milliseconds(now.wait_ms_p95)}.`
               }
               times={times}
               unit="second"

@@ -9,7 +9,10 @@ export function QueuesPage() {
   const sample = samples.at(-1)
   return (
     <>
-      <PageHead title="Queues" about="Every lane, live. Waits are those of the last five minutes." />
+      <PageHead
+        title="Queues"
+        about="Every lane, live. Median and 95 % are of the requests that were admitted in the last five minutes."
+      />
       <Stale is={isStale} />
       {sample === undefined ? (
         <Loading />
@@ -54,6 +57,11 @@ const columns = [
     cell: ({ queue_depth: value, limits }: Lane) => (
       <Used value={value} max={limits.max_queue_depth} label="Waiting of the most" />
     ),
+  },
+  {
+    title: 'Oldest wait',
+    isNumber: true,
+    cell: ({ queue_depth: waiting, oldest_wait_ms: oldest }: Lane) => (waiting === 0 ? '–' : milliseconds(oldest)),
   },
   { title: 'Wait, median', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p50) },
   { title: 'Wait, 95 %', isNumber: true, cell: (lane: Lane) => wait(lane.wait_ms_p95) },

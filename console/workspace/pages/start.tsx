@@ -9,6 +9,7 @@ import { Arriving } from '../arriving.tsx'
 import { live } from '../live.ts'
 import { streamChat, type ChatBody } from '../playground/chat-stream.ts'
 import { Outcome, type Measured } from '../playground/outcome.tsx'
+import { Waiting } from '../playground/waiting.tsx'
 
 /** The first minute: which models are ready, a first request with its answer, and the code for it. */
 export function StartPage() {
@@ -114,6 +115,7 @@ function FirstRequest({ model }: { model: Model }) {
           </button>
           <a href={`/console/playground?model=${encodeURIComponent(model.id)}`}>More in the playground</a>
         </div>
+        <Waiting model={model.id} is={running.value !== undefined && answer.value === ''} />
         <div role="log" aria-label="Answer">
           {problem.value === undefined ? null : <div class="notice bad">{problem.value}</div>}
           {answer.value === '' ? null : <p class="answer-text first-answer">{answer.value}</p>}

@@ -46,6 +46,7 @@ export function Audio({ model }: { model: Model }) {
   return (
     <RequestFrame
       request={request}
+      model={model.id}
       title="Transcribe"
       isReady={file !== undefined}
       submit={submit}

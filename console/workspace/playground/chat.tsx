@@ -8,6 +8,7 @@ import type { Model } from '../api.ts'
 import { streamChat, type ChatBody } from './chat-stream.ts'
 import { ImageInput } from './image-input.tsx'
 import { Outcome, type Measured } from './outcome.tsx'
+import { Waiting } from './waiting.tsx'
 import { fieldsOf, ParameterForm, type Settings } from './parameters.tsx'
 
 /** A conversation with a chat model, streamed. */
@@ -25,6 +26,9 @@ interface Turn {
 }
 
 const STOPPED = 'Stopped.'
+
+const isUnanswered = (turn: Turn | undefined): boolean =>
+  turn?.text.value === '' && turn.reasoning.value === '' && turn.toolCalls.value.length === 0
 
 const turn = (role: Turn['role'], text = '', images: readonly string[] = []): Turn => ({
   role,
@@ -108,6 +112,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
               isRunning={running.value !== undefined && index === turns.value.length - 1}
             />
           ))}
+          <Waiting model={model.id} is={running.value !== undefined && isUnanswered(turns.value.at(-1))} />
         </div>
         <div class="panel stack">
           <label>
@@ -226,7 +231,6 @@ function TurnView({
         </details>
       )}
       <p class="answer-text">{text.value}</p>
-      {isRunning && text.value === '' ? <p class="soft small">Waiting for the first token …</p> : null}
       {toolCalls.value.map((call) => (
         <pre key={call.name} class="tool-call">
           <code>

@@ -14,6 +14,7 @@ export function Embeddings({ model }: { model: Model }) {
   return (
     <RequestFrame
       request={request}
+      model={model.id}
       title="Compare"
       isReady={texts.length > 0 && texts.length <= 50}
       submit={() => request.ask({ json: body }, readVectors)}

@@ -20,6 +20,7 @@ export function Images({ model }: { model: Model }) {
   return (
     <RequestFrame
       request={request}
+      model={model.id}
       title="Make"
       isReady={prompt.trim() !== ''}
       submit={() => request.ask({ json: body }, readImages)}

@@ -6,6 +6,7 @@ import { send } from '../../shared/client.ts'
 import { Form } from '../../shared/form.tsx'
 import { RequestCode } from '../../shared/request-code.tsx'
 import { Outcome, type Measured } from './outcome.tsx'
+import { Waiting } from './waiting.tsx'
 
 /** A request with one whole answer: what was asked, what came, what it took, and the same as code. */
 export interface Asked<Result> {
@@ -53,6 +54,7 @@ export function RequestFrame<Result>({
   submit,
   fields,
   code,
+  model,
   show,
 }: {
   request: ReturnType<typeof useRequest<Result>>
@@ -61,6 +63,7 @@ export function RequestFrame<Result>({
   submit: () => Promise<void>
   fields: ComponentChildren
   code: { readonly path: string; readonly body: SampleBody }
+  model: string
   show: (result: Result) => ComponentChildren
 }) {
   const [isCodeShown, setCodeShown] = useState(false)
@@ -83,6 +86,7 @@ export function RequestFrame<Result>({
       </Form>
       <section class="panel stack" aria-label="Answer" aria-live="polite" aria-busy={action.isRunning}>
         <Problem of={action} />
+        <Waiting model={model} is={action.isRunning} />
         {asked === undefined ? <p class="soft">The answer appears here.</p> : show(asked.result)}
         {asked === undefined ? null : <Outcome of={asked.measured} />}
       </section>

@@ -25,6 +25,7 @@ export function Rerank({ model }: { model: Model }) {
   return (
     <RequestFrame
       request={request}
+      model={model.id}
       title="Rank"
       isReady={query.trim() !== '' && documents.length > 0}
       submit={() => request.ask({ json: body }, readRanked)}

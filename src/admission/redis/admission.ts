@@ -1,5 +1,5 @@
-import type { LaneLimits, LaneStatus } from '../../core/admission/lane.ts'
-import type { Admission, Ticket } from '../../ports/admission.ts'
+import type { LaneLimits } from '../../core/admission/lane.ts'
+import type { Admission, LaneLoad, Ticket } from '../../ports/admission.ts'
 import type { AlarmClock } from '../../ports/clock.ts'
 import type { CoordinationState } from '../../ports/coordination.ts'
 import type { RedisLink } from '../../redis/link.ts'
@@ -67,7 +67,7 @@ export function redisAdmission(link: RedisLink, clock: AlarmClock): RedisAdmissi
     },
     async status() {
       const found = await Promise.all([...desks].map(async ([lane, desk]) => [lane, await desk.status()] as const))
-      return new Map<string, LaneStatus>(found)
+      return new Map<string, LaneLoad>(found)
     },
     ownStatus: () => new Map([...desks].map(([lane, desk]) => [lane, desk.own()])),
     close() {

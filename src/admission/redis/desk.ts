@@ -1,5 +1,5 @@
 import type { LaneDecision, LaneLimits, LaneStatus } from '../../core/admission/lane.ts'
-import type { Decision, Ticket } from '../../ports/admission.ts'
+import type { Decision, Ticket, LaneLoad } from '../../ports/admission.ts'
 import type { AlarmClock } from '../../ports/clock.ts'
 import type { CoordinationState } from '../../ports/coordination.ts'
 import type { Membership, RedisLink } from '../../redis/link.ts'
@@ -30,7 +30,7 @@ export interface Desk {
   beat(): void
   hear(id: string, what: string): void
   /** Of the whole service; of this replica while Redis does not answer. */
-  status(): Promise<LaneStatus>
+  status(): Promise<LaneLoad>
   own(): LaneStatus
   state(): CoordinationState
   part(): Promise<void>
@@ -221,7 +221,8 @@ export function openDesk(
     goApart,
     beat,
     hear: (id, what) => talk?.session.hear(id, what),
-    status: async () => (talk && (await remote.status().catch(ignore))) ?? own(),
+    status: async () =>
+      (talk && (await remote.status().catch(ignore))) ?? { ...own(), oldestWaitMs: room.oldestWaitMs() },
     own,
     state: () => (talk ? 'joined' : share.isProven() ? 'apart' : 'stopped'),
     part: async () => void (talk && (await remote.part(talk.member).catch(ignore))),

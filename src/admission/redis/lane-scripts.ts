@@ -1,4 +1,5 @@
-import type { LaneLimits, LaneStatus } from '../../core/admission/lane.ts'
+import type { LaneLimits } from '../../core/admission/lane.ts'
+import type { LaneLoad } from '../../ports/admission.ts'
 import type { Membership, RedisLink } from '../../redis/link.ts'
 import { luaBeside, script, type Script } from '../../redis/script.ts'
 
@@ -90,10 +91,10 @@ export function remoteLane(link: RedisLink, lane: string) {
     },
 
     /** Undefined if no replica has the lane open. */
-    async status(): Promise<LaneStatus | undefined> {
+    async status(): Promise<LaneLoad | undefined> {
       const answer = (await link.run(scripts.status, keys, [link.replica, 0])) as (string | number)[]
       const [tokenBudget, maxConcurrentRequests, maxQueueDepth, maxWait, ...figures] = answer.map(Number)
-      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures
+      const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0, , oldestWait = 0] = figures
       if (answer[0] === '' || tokenBudget === undefined) return undefined
       const limits = {
         tokenBudget,
@@ -101,7 +102,7 @@ export function remoteLane(link: RedisLink, lane: string) {
         maxQueueDepth: maxQueueDepth ?? 0,
         maxWaitMs: (maxWait ?? 0) / 1000,
       }
-      return { limits, inFlightRequests, committedTokens, queueDepth }
+      return { limits, inFlightRequests, committedTokens, queueDepth, oldestWaitMs: oldestWait / 1000 }
     },
   }
 }

@@ -31,6 +31,11 @@ export function openWaitingRoom(clock: AlarmClock, limits: LaneLimits, events: R
     all: (): readonly RemoteEntry[] => [...entries.values()],
     size: () => entries.size,
 
+    oldestWaitMs(): number {
+      const now = clock.monotonic()
+      return now - (lane.oldestArrivalMs() ?? now)
+    },
+
     /** What is in flight, by whomever it was admitted. */
     running(): Promised {
       let [requests, tokens] = [0, 0]

@@ -67,6 +67,8 @@ export interface Lane<P extends Place> {
   /** Refuses everyone who waits and everyone who arrives; requests in flight stay. */
   readonly close: () => void
   readonly status: () => LaneStatus
+  /** When the place arrived that has waited longest; undefined when nobody waits. */
+  readonly oldestArrivalMs: () => number | undefined
   /** When the next place expires; Infinity when nobody waits. */
   readonly nextDeadlineMs: () => number
 }
@@ -202,6 +204,7 @@ export function openLane<P extends Place>(
       for (let place = head; place !== undefined; place = head) refuse(place, closed)
     },
     status: () => ({ limits, inFlightRequests, committedTokens, queueDepth }),
+    oldestArrivalMs: () => head?.arrivedAtMs,
     nextDeadlineMs() {
       const earliest = earliestGroup()
       return earliest === undefined ? Infinity : deadlineMs(earliest)

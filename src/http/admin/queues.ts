@@ -29,6 +29,7 @@ const sampleSchema = Type.Object({
       in_flight_requests: Type.Integer(),
       committed_tokens: Type.Integer(),
       queue_depth: Type.Integer(),
+      oldest_wait_ms: Type.Integer({ description: 'Of the request that has waited longest; 0 if none waits.' }),
       wait_ms_p50: nullable(Type.Integer()),
       wait_ms_p95: nullable(Type.Integer()),
       limits: laneLimitsSchema,
@@ -44,6 +45,7 @@ const sampleExample = {
       in_flight_requests: 2,
       committed_tokens: 4384,
       queue_depth: 0,
+      oldest_wait_ms: 0,
       wait_ms_p50: 0,
       wait_ms_p95: 120,
       limits: limitsExample,
@@ -116,7 +118,8 @@ export function queueRoutes({ catalog, live, store, clock }: QueuesParts): reado
       path: '/admin/v1/queues',
       id: 'listQueues',
       summary: 'Queues',
-      description: 'Every lane as it was at most two seconds ago, with the waits of the last five minutes.',
+      description:
+        'Every lane as it was at most two seconds ago, with the waits of the requests that were admitted in the last five minutes.',
       response: jsonResponse(sampleSchema, sampleExample),
       errors: [],
       answer({ exchange }) {
@@ -196,11 +199,12 @@ function spreadView(spread: Spread | null): object | null {
 export function sampleView({ at, lanes, waits }: Sample): object {
   return {
     at,
-    lanes: [...lanes].map(([lane, { inFlightRequests, committedTokens, queueDepth, limits }]) => ({
+    lanes: [...lanes].map(([lane, { inFlightRequests, committedTokens, queueDepth, oldestWaitMs, limits }]) => ({
       lane,
       in_flight_requests: inFlightRequests,
       committed_tokens: committedTokens,
       queue_depth: queueDepth,
+      oldest_wait_ms: Math.round(oldestWaitMs),
       wait_ms_p50: waits.get(lane)?.p50 ?? null,
       wait_ms_p95: waits.get(lane)?.p95 ?? null,
       limits: limitsView(limits),

@@ -125,6 +125,7 @@ function openWorld(create: CreatePipeline, seed: number, tally: PipelineTally, d
       requests[Number(workspace.id)]?.priceVersions.push(priceVersion)
       return { version: priceVersion, rates: ratesOf(priceVersion) }
     },
+    admitted() {},
     settled: ({ requestId }) => void (requests[Number(requestId)]!.reported += 1),
     contradicted() {},
     cacheUsed() {},

@@ -44,7 +44,9 @@ const sampleSchema = Type.Object({
       committed_tokens: Type.Integer(),
       token_budget: Type.Integer(),
       queue_depth: Type.Integer(),
-      wait_ms_p95: nullable(Type.Integer(), 'Over the last five minutes.'),
+      wait_ms_p95: nullable(Type.Integer(), 'Of the requests that were admitted in the last five minutes.'),
+      admitted_per_minute: nullable(Type.Number(), 'Over the last five minutes; null if none was.'),
+      admitted_requests: Type.Integer({ description: 'Since the replica that answers was started.' }),
     }),
   ),
   downloads: Type.Array(downloadSchema),
@@ -62,6 +64,8 @@ const sampleExample = {
       token_budget: 16384,
       queue_depth: 0,
       wait_ms_p95: 120,
+      admitted_per_minute: 14.2,
+      admitted_requests: 3120,
     },
   ],
   downloads: [],
@@ -96,7 +100,7 @@ export function consoleLiveRoutes(parts: ConsoleLiveParts): readonly SessionRout
   ]
 }
 
-function viewOf(parts: ConsoleLiveParts, workspace: Workspace, { at, lanes, waits }: Sample): object {
+function viewOf(parts: ConsoleLiveParts, workspace: Workspace, { at, lanes, waits, admitted }: Sample): object {
   const models = parts.catalog.models().flatMap((model) => {
     const deployment = isVisible(model, workspace.name) ? deploymentFor(model, workspace.name) : undefined
     const lane = deployment && lanes.get(deployment.lane)
@@ -111,11 +115,15 @@ function viewOf(parts: ConsoleLiveParts, workspace: Workspace, { at, lanes, wait
         token_budget: lane.limits.tokenBudget,
         queue_depth: lane.queueDepth,
         wait_ms_p95: waits.get(deployment.lane)?.p95 ?? null,
+        admitted_per_minute: rounded(waits.get(deployment.lane)?.perMinute),
+        admitted_requests: admitted.get(deployment.lane) ?? 0,
       },
     ]
   })
   return { at, models, downloads: parts.downloads().map(downloadView) }
 }
+
+const rounded = (rate: number | undefined): number | null => (rate === undefined ? null : Math.round(rate * 100) / 100)
 
 export function downloadView({ model, receivedBytes, totalBytes, problem }: DownloadState) {
   return { model, received_bytes: receivedBytes, total_bytes: totalBytes ?? null, problem: problem ?? null }
