@@ -165,7 +165,7 @@ describe('what a member does', () => {
     const guest = await signIn({ link: path.split('#link=')[1] })
     await member('POST', '/console/api/keys', { name: 'by a guest' }, guest)
     const [byGuest] = await log()
-    assert.match(byGuest?.actor ?? '', /^console [0-9a-f]{8} of acme from /)
+    assert.match(byGuest?.actor ?? '', /^console_[0-9a-f]{8} of acme from /)
     const other = await member('DELETE', `/console/api/keys/${made.id}`)
     assert.equal(other.status, 404)
     const [refused] = await log()

@@ -7,7 +7,7 @@ import { handClock, turn } from './hand-clock.ts'
 
 const EVERY_MS = 2000
 
-function stage(t: TestContext) {
+function stage(t: TestContext, replicas = 1) {
   const hand = handClock(t.mock.timers)
   const state = { now: 36 ** 3, fails: false, looks: 0 }
   const lanes = new Map<string, LaneLoad>()
@@ -20,6 +20,7 @@ function stage(t: TestContext) {
       },
     },
     { ...hand, now: () => state.now },
+    () => replicas,
   )
   return {
     feed,
@@ -68,7 +69,7 @@ describe('the live feed of the lanes', () => {
     )
   })
 
-  it('has the waits of five minutes for each lane, of the last 200 requests', async (t) => {
+  it('has the waits of five minutes for each lane, of the last 200 requests that were admitted', async (t) => {
     const { feed, pass } = stage(t)
     for (let ms = 1; ms <= 201; ms += 1) feed.admitted('busy', ms)
     feed.admitted('quiet', 7)
@@ -84,6 +85,39 @@ describe('the live feed of the lanes', () => {
     assert.equal(feed.since(undefined).at(-1)?.waits.size, 2, 'until exactly five minutes have passed')
     await pass(EVERY_MS)
     assert.equal(feed.since(undefined).at(-1)?.waits.size, 0)
+  })
+
+  it('counts admissions per minute over the time that it knows, and over all replicas', async (t) => {
+    const { feed, pass } = stage(t, 3)
+    const rate = (): number | undefined => feed.since(undefined).at(-1)?.waits.get('lane')?.perMinute
+    for (let count = 0; count < 10; count += 1) feed.admitted('lane', 0)
+    for (let passed = 0; passed < 60_000; passed += EVERY_MS) await pass(EVERY_MS)
+    assert.equal(rate(), 30)
+    for (let passed = 0; passed < 60_000; passed += EVERY_MS) await pass(EVERY_MS)
+    assert.equal(rate(), 15)
+  })
+
+  it('counts those of a busy lane too, of which it keeps the last 200', async (t) => {
+    const { feed, pass } = stage(t)
+    for (let passed = 0; passed < 60_000; passed += EVERY_MS) {
+      for (let count = 0; count < 20; count += 1) feed.admitted('lane', 0)
+      await pass(EVERY_MS)
+    }
+    assert.equal(feed.since(undefined).at(-1)?.waits.get('lane')?.perMinute, 600)
+  })
+
+  it('counts what each lane has admitted, until the lane has gone', async (t) => {
+    const { feed, lanes, pass } = stage(t)
+    lanes.set('lane', {} as LaneLoad)
+    for (let count = 0; count < 300; count += 1) feed.admitted('lane', 0)
+    feed.admitted('gone', 0)
+    await pass(EVERY_MS)
+    feed.admitted('lane', 0)
+    await pass(EVERY_MS)
+    assert.deepEqual(
+      feed.since(undefined).map(({ admitted }) => [...admitted]),
+      [[['lane', 300]], [['lane', 301]]],
+    )
   })
 
   it('gives each new sample to those who have subscribed, and says once that it ends', async (t) => {

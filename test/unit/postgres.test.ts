@@ -24,6 +24,7 @@ const released: Readonly<Record<string, string>> = {
   '0002-moved-from.sql': 'd769dc840865503f624c6e88f600ca6fbdbfbbe87a2709ac414b858b09649069',
   '0003-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
   '0004-failures.sql': '39c5dd4c1baf1f520e4ab118a65e75720ed56def5d322f242ac7f37261d5034b',
+  '0005-console-sessions.sql': '97415bac7983d97ff110edf2fec57d8d237ff4f9f11a7a33297dacdfc8378bef',
 }
 
 describe('PostgreSQL behind the store', () => {

@@ -29,8 +29,8 @@ export function Waiting({ model, is }: { model: string; is: boolean }) {
 }
 
 /**
- * The place in the queue of a request that was sent after the first of these samples, at most; 0: it does not wait, as far as
- * can be told. A place only gets better, by every admission, and it is never beyond the end of the queue.
+ * The place in the queue of a request that was sent after the first of these samples, at most; 0 if it seems not to
+ * wait. A place only gets better, by every admission, and it is never beyond the end of the queue.
  */
 function placeOf(loads: readonly Load[]): number {
   // If the lane was free when the request was sent, the next sample says where it stands.

@@ -67,7 +67,7 @@ export interface Lane<P extends Place> {
   /** Refuses everyone who waits and everyone who arrives; requests in flight stay. */
   readonly close: () => void
   readonly status: () => LaneStatus
-  /** When the place arrived that has waited longest; undefined when nobody waits. */
+  /** When the place arrived that has waited longest; undefined when the queue is empty. */
   readonly oldestArrivalMs: () => number | undefined
   /** When the next place expires; Infinity when nobody waits. */
   readonly nextDeadlineMs: () => number

@@ -83,7 +83,7 @@ export function publicApi(parts: PublicParts): Application {
   /** By the name of the key that signed in, or of the session if there was none. */
   async function memberOf({ address, requestId }: Exchange, { caller, hasKey }: SignedIn): Promise<Doer> {
     const key = hasKey ? await accounts.key(caller.keyId) : undefined
-    const who = hasKey ? `key ${key?.name ?? caller.keyId}` : caller.keyId.replace('_', ' ')
+    const who = key?.name ? `key ${key.name}` : caller.keyId
     return { actor: `${who} of ${caller.workspace.name} from ${address}`, requestId }
   }
 
