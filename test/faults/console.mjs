@@ -150,8 +150,8 @@ export default [
   {
     name: 'console-key-of-another-workspace-revoked',
     file: 'src/http/public/console/keys.ts',
-    find: 'if (key?.workspaceId !== caller.workspace.id)',
-    replace: 'if (!key)',
+    find: 'if (key?.workspaceId === workspace.id) return key',
+    replace: 'if (key) return key',
     tests: ['http/console-api'],
   },
   {
