@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
+import { eventually } from '../support/waiting.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
 /** Every route that changes something is on record. The routes are those of the OpenAPI documents. */
@@ -49,9 +50,19 @@ interface Entry {
   readonly outcome: string
 }
 
+/** The state after a change is on record a moment after its response. */
 async function log(): Promise<readonly Entry[]> {
-  const response = await weir.admin('GET', '/admin/v1/audit-log?limit=200')
-  return ((await response.json()) as { data: Entry[] }).data
+  let entries: readonly Entry[] = []
+  await eventually(
+    'every change has ended',
+    async () => {
+      const response = await weir.admin('GET', '/admin/v1/audit-log?limit=200')
+      entries = ((await response.json()) as { data: Entry[] }).data
+      return entries.every(({ outcome }) => outcome !== 'begun')
+    },
+    60_000,
+  )
+  return entries
 }
 
 interface Operation {
