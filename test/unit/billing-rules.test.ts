@@ -9,7 +9,8 @@ import type { InvoiceDocument } from '../../src/core/money/invoice-document.ts'
 import type { InvoicePageQuery, IssuedInvoice } from '../../src/ports/invoices.ts'
 
 const CENT = 10_000_000_000n
-const invoice = (number: string): IssuedInvoice => ({ number, document: { number } }) as IssuedInvoice
+const invoice = (number: string): IssuedInvoice =>
+  ({ number, document: { number, lines: [] } }) as unknown as IssuedInvoice
 
 describe('a credit of a free amount', () => {
   it('is an amount in whole cents above nothing', () => {
@@ -146,6 +147,11 @@ describe('links to the rows of an invoice', () => {
     await assert.rejects(links.requireValid({ number: 'INV-1', line: '1', until: '2099-01-01', signature: '' }), {
       message: /incomplete/,
     })
-    assert.equal(await stage({ publicUrl: undefined }).links.linked(document), document)
+    const { lines } = await stage({ publicUrl: undefined }).links.linked(document)
+    assert.deepEqual(
+      lines.map(({ rows }) => rows),
+      ['/api/v1/invoices/INV-1/lines/1?format=csv', '/api/v1/invoices/INV-1/lines/2?format=csv'],
+      'for the keys of the workspace',
+    )
   })
 })

@@ -81,11 +81,22 @@ const places: Readonly<Record<string, (text: string) => Promise<Job>>> = {
   'the stop of a completion': (text) => complete({ prompt: 'Hello', stop: ['.', text] }),
 }
 
+/** The most characters of those that have a limit. */
+const limits: Readonly<Record<string, number>> = {
+  tool_call_id: 1024,
+  'the id of a tool call': 1024,
+  'the name in a tool call': 256,
+  stop: 1024,
+  logit_bias: 64,
+  'the stop of a completion': 1024,
+}
+
 describe('what is forwarded to an engine is charged', () => {
   for (const [place, request] of Object.entries(places)) {
     it(`[Q1] ${place}`, async () => {
       await fc.assert(
-        fc.asyncProperty(fc.string({ unit: 'grapheme', minLength: 30, maxLength: 200 }), async (text) => {
+        fc.asyncProperty(fc.string({ unit: 'grapheme', minLength: 30, maxLength: 200 }), async (any) => {
+          const text = any.slice(0, limits[place]).toWellFormed()
           const more = (await request(text)).cost - (await request('w')).cost
           const { charged } = textTokens(text, 'llama3')
           // Quotes and brackets come with some of them, and rounding.
@@ -93,6 +104,10 @@ describe('what is forwarded to an engine is charged', () => {
         }),
         { numRuns: 50 },
       )
+      if (limits[place] !== undefined) {
+        await request('w'.repeat(limits[place]))
+        return assert.rejects(request('w'.repeat(limits[place] + 1)), { code: 'invalid_value' })
+      }
       const large = await request('w'.repeat(2_000_000))
       assert.ok(large.cost > 500_000, `two megabytes are charged as ${large.cost}`)
     })

@@ -19,23 +19,25 @@ function config(perMinute: number, port: number, drainMs = 1000): Config {
 }
 
 describe('the settings that a running service takes', () => {
-  it('are in force at once, and the others after a restart, which is asked for once', () => {
+  it('are in force at once, and the others after a restart', () => {
     const settings = liveSettings(config(10, 80))
-    assert.deepEqual(settings.take(config(20, 81, 2000)), {
-      taken: ['rate_limit.requests_per_minute', 'server.drain_ms'],
-      needRestart: ['server.port'],
-    })
+    assert.deepEqual(settings.pending(config(20, 81, 2000)), [
+      { key: 'rate_limit.requests_per_minute', value: 20, needs: 'reload' },
+      { key: 'server.drain_ms', value: 2000, needs: 'reload' },
+      { key: 'server.port', value: 81, needs: 'restart' },
+    ])
+    assert.deepEqual(settings.take(config(20, 81, 2000)), ['rate_limit.requests_per_minute', 'server.drain_ms'])
     assert.deepEqual(
       [settings.requestsPerMinute, settings.unauthenticatedPerMinute, settings.drainMs, settings.maxBodyBytes],
       [20, 21, 2000, 80],
     )
     const values = () => Object.fromEntries(settings.inForce().map(({ key, value }) => [key, value]))
     assert.deepEqual(values(), { 'rate_limit.requests_per_minute': 20, 'server.drain_ms': 2000, 'server.port': 80 })
-    assert.deepEqual(settings.take(config(30, 81, 2000)), {
-      taken: ['rate_limit.requests_per_minute'],
-      needRestart: [],
-    })
-    assert.deepEqual(settings.take(config(30, 80, 2000)), { taken: [], needRestart: [] })
-    assert.deepEqual(settings.take(config(30, 81, 2000)), { taken: [], needRestart: ['server.port'] })
+    assert.deepEqual(settings.take(config(30, 81, 2000)), ['rate_limit.requests_per_minute'])
+    assert.deepEqual(settings.pending(config(30, 80, 2000)), [])
+    assert.deepEqual(
+      settings.pending(config(30, 81, 2000)).map(({ key, needs }) => [key, needs]),
+      [['server.port', 'restart']],
+    )
   })
 })

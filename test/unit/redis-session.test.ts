@@ -451,12 +451,13 @@ describe('the figures and limits of a lane over Redis', () => {
       'weir:{lane}:grants',
       'weir:{lane}:places',
     ])
-    call.answer(['100', '4', '5', '60000000', 3, 30, 2, 2])
+    call.answer(['100', '4', '5', '60000000', 3, 30, 2, 2, '7000'])
     assert.deepEqual((await status).get('lane'), {
       limits,
       inFlightRequests: 3,
       committedTokens: 30,
       queueDepth: 2,
+      oldestWaitMs: 7,
     })
   })
 
@@ -473,7 +474,7 @@ describe('the figures and limits of a lane over Redis', () => {
       const call = next(scripts.status)
       if (reply === 'fail') call.fail()
       else call.answer([''])
-      assert.deepEqual((await status).get('lane'), own)
+      assert.deepEqual((await status).get('lane'), { ...own, oldestWaitMs: 0 })
     }
     assert.deepEqual(admission.ownStatus().get('lane'), own)
   })
