@@ -16,7 +16,7 @@ export interface SpoolOptions {
 
 /**
  * Keeps uploads on disk. A file is unlinked as soon as it is open, so the system deletes it when the request
- * or the process ends, and nothing is left behind. Uploads have the room that the disk has besides its reserve for the
+ * or the process ends. Uploads have the room that the disk has besides its reserve for the
  * ledger, up to a limit, and those of one workspace at most half of it.
  */
 export function openSpool({ folder, maxBytes, disk }: SpoolOptions): Spool {

@@ -201,7 +201,7 @@ export default [
     name: 'redis-queue-without-redis-is-not-bounded',
     file: 'src/admission/redis/desk.ts',
     find: 'if (next === decider) return',
-    replace: "if (next === decider || next === 'nobody') return",
+    replace: "if (next === decider || next === 'none') return",
     tests: ['unit/redis-session'],
   },
   {

@@ -56,7 +56,7 @@ export function openDesk(
   let talk: { readonly member: Membership; readonly session: Session } | undefined
   let isJoining = false
   /** Whose limits the room has. */
-  let decider: Decider = 'nobody'
+  let decider: Decider = 'none'
   const room = openWaitingRoom(clock, roomLimits(), { decided: decidedHere, expired: settled })
 
   /** Runs after every event. */
@@ -108,7 +108,7 @@ export function openDesk(
 
   /** Without Redis: serves the share, or stops when nothing proves any more that it was not given to others. */
   function followDecider(): void {
-    const next = talk || isJoining ? 'redis' : share.mayServe() ? 'share' : 'nobody'
+    const next = talk || isJoining ? 'redis' : share.mayServe() ? 'share' : 'none'
     if (next === decider) return
     decider = next
     room.setLimits(roomLimits())

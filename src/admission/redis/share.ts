@@ -11,7 +11,7 @@ const NOTHING: Promised = { requests: 0, tokens: 0 }
 const MANY = Number.MAX_SAFE_INTEGER
 
 /** Who decides about the room: Redis, nobody for the moment, or the replica within its share. */
-export type Decider = 'redis' | 'nobody' | 'share'
+export type Decider = 'redis' | 'none' | 'share'
 
 /** A replica's lease in one lane, and what it may have in flight there without Redis. */
 export function openShare(link: RedisLink, clock: AlarmClock) {
