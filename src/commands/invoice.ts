@@ -3,7 +3,7 @@ import { invoiceHtml } from '../billing/invoice-html.ts'
 import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../billing/invoice-wording.ts'
 import { invoiceList } from '../billing/invoice-list.ts'
 import { openInvoicing, type Invoicing } from '../billing/invoices.ts'
-import { findLineRows, lineRowView, type LineRow, type LineRows } from '../billing/line-rows.ts'
+import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../billing/line-rows.ts'
 import { monthSummary } from '../billing/month-summary.ts'
 import { openRowLinks } from '../billing/row-links.ts'
 import type { InvoiceDocument } from '../core/money/invoice-document.ts'
@@ -52,7 +52,7 @@ weir invoice show    --workspace W --period YYYY-MM
 weir invoice show    NUMBER
 weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
                      (--request ID[,ID…] | --all | --amount AUD)
-weir invoice rows    NUMBER --line N
+weir invoice rows    NUMBER --line N [--limit N] [--after PLACE]
 weir invoice list    [--workspace W] [--limit N] [--before NUMBER]
 weir invoice revoke-links
 
@@ -73,7 +73,9 @@ docs/guides/invoices.md explains invoices.
   --amount AUD       credit a free amount, excluding GST, such as 25.00
   --reason TEXT      why it is credited, printed on the document
   --line N           which line, from 1
-  --limit N          how many documents to list, 1 to 10000; by default 1000
+  --limit N          how many documents or rows to list, 1 to 10000; by
+                     default 1000
+  --after PLACE      go on behind the last row of the page before
   --before NUMBER    go on behind the document with this number
   --pdf FILE         also write the document as a PDF
   --html FILE        also write the document as HTML`,
@@ -88,6 +90,7 @@ docs/guides/invoices.md explains invoices.
         all: 'boolean',
         amount: 'string',
         line: 'string',
+        after: 'string',
         limit: 'string',
         before: 'string',
         pdf: 'string',
@@ -137,10 +140,12 @@ docs/guides/invoices.md explains invoices.
   },
 }
 
-async function showRows(flags: Flags, { document, line, all }: LineRows): Promise<void> {
-  const rows: LineRow[] = []
-  for await (const page of all()) rows.push(...page)
-  print(flags, { object: 'list', line, data: rows.map(lineRowView) }, (view) => {
+async function showRows(flags: Flags, { document, line, page }: LineRows): Promise<void> {
+  const limit = limitOf(flags)
+  const found = await page(rowsAfter(text(flags, 'after')), limit + 1)
+  const rows = found.slice(0, limit)
+  const next = found.length > limit ? nextRows(rows) : null
+  print(flags, { object: 'list', line, data: rows.map(lineRowView), next }, (view) => {
     const decimals = decimalsOf(rows.map(({ amount }) => amount))
     const columns: readonly Column<LineRow>[] = [
       { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ row }) => secondText(row.settledAt) },
@@ -153,7 +158,8 @@ async function showRows(flags: Flags, { document, line, all }: LineRows): Promis
       '',
       renderTable(rows, columns, view),
       '',
-      `${counted(rows.length, 'row')}, together A$${grouped(line.amount)} excluding GST`,
+      `${counted(rows.length, 'row')} of a line of A$${grouped(line.amount)} excluding GST`,
+      ...(next === null ? [] : [`There are more rows: see them with --after ${next}.`]),
     ].join('\n')
   })
 }

@@ -105,11 +105,22 @@ describe('a link on an invoice', () => {
       assert.equal(sumOf(found.map((row) => row.amount)), sumOf([amount]))
     }
     const where = ['--config', weir.configFile, '--data', weir.dataDir]
-    const shown = await cli(['invoice', 'rows', 'INV-000001', '--line', '1', '--json', ...where])
-    const { data } = shown.json<{ data: { amount: string }[] }>()
-    assert.equal(sumOf(data.map((row) => row.amount)), sumOf([invoice.lines[0]?.amount ?? '']))
-    const text = await cli(['invoice', 'rows', 'INV-000001', '--line', '1', ...where])
-    assert.match(text.stdout, /\n230 rows, together A\$[\d.]+ excluding GST\n$/)
+    const rows = ['invoice', 'rows', 'INV-000001', '--line', '1']
+    const amounts: string[] = []
+    let more: string[] = []
+    for (let pages = 0; pages < 3; pages++) {
+      const shown = await cli([...rows, '--limit', '100', ...more, '--json', ...where])
+      const { data, next } = shown.json<{ data: { amount: string }[]; next: string | null }>()
+      amounts.push(...data.map((row) => row.amount))
+      assert.equal(next === null, pages === 2)
+      more = ['--after', next ?? '']
+    }
+    assert.equal(amounts.length, ROWS)
+    assert.equal(sumOf(amounts), sumOf([invoice.lines[0]?.amount ?? '']))
+    const whole = await cli([...rows, ...where])
+    assert.match(whole.stdout, /\n230 rows of a line of A\$[\d.]+ excluding GST\n$/)
+    const part = await cli([...rows, '--limit', '2', ...where])
+    assert.match(part.stdout, /\n2 rows of a line of .*\nThere are more rows: see them with --after \S+\.\n$/)
   })
 
   it('has a counterpart that is not for keys of other workspaces, or no key', async () => {
