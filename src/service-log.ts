@@ -94,8 +94,9 @@ export function ledgerEvents({ log, rowsSetAside }: Telemetry, lost: (reason: Er
       log.error(line, 'the database refused a ledger row; it is set aside and not billed: see weir reconcile')
     },
     storeFailed(reason) {
-      // A segment is missing, so the rows in it are lost, and so would be those that follow.
-      if ((reason as NodeJS.ErrnoException).code === 'ENOENT') return lost(reason)
+      const { code } = reason as NodeJS.ErrnoException
+      // A segment or the database is missing, so its rows are lost, and so would be those that follow.
+      if (code === 'ENOENT' || code === 'ERR_DATA_DIR_REPLACED') return lost(reason)
       log.error({ reason: reason.message }, 'the database takes no rows; the journal keeps them until it does')
     },
     storeRecovered: () => log.warn('the database takes rows again'),

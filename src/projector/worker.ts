@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { JournalSpan } from '../core/journal/positions.ts'
 import { journalFiles } from '../ledger/journal-files.ts'
 import { projectSpans } from '../ledger/projection.ts'
-import { openStoreHere, type DatabaseChoice } from '../store/open.ts'
+import { openStoreHere, requireStore, type DatabaseChoice } from '../store/open.ts'
 import { systemClock } from '../system-clock.ts'
 
 /** The projector's thread: reads the journal, and adds its rows to the store. */
@@ -22,6 +22,7 @@ export type ProjectorReply =
   | { readonly kind: 'set_aside'; readonly requestId: string; readonly workspaceId: string; readonly reason: string }
 
 const { journalFolder, ...options } = workerData as ProjectorOptions
+requireStore(options)
 const store = await openStoreHere({ ...options, exclusive: false })
 const files = journalFiles(journalFolder)
 const reply = (message: ProjectorReply): void => parentPort?.postMessage(message)

@@ -19,7 +19,7 @@ import { sessionQueries } from './queries/sessions.ts'
 import { usageQueries } from './queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 import { openSqliteHere } from './sqlite/in-this-thread.ts'
-import { lockForService } from './sqlite/open-database.ts'
+import { lockForService, requireDatabase } from './sqlite/open-database.ts'
 
 export type { DatabaseEvents }
 
@@ -41,6 +41,11 @@ export async function requireAnswer(databaseUrl: string): Promise<void> {
 /** Whether there are books already. Opening the store creates what is missing. PostgreSQL is always taken to have them. */
 export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
   return databaseUrl !== undefined || existsSync(join(dataDir, 'weir.db'))
+}
+
+/** For threads of a running service: throws if the data directory was moved away. Opening would create an empty store there. */
+export function requireStore({ dataDir, databaseUrl }: DatabaseChoice): void {
+  if (databaseUrl === undefined) requireDatabase(dataDir)
 }
 
 export interface StoreOptions extends DatabaseChoice {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
@@ -16,6 +16,7 @@ import { sampleRow } from '../support/ledger-samples.ts'
 interface Stage {
   readonly thread: ProjectorThread
   readonly store: Store
+  readonly dataDir: string
   readonly journalFolder: string
   readonly aside: string[]
   /** Writes a segment with these rows. */
@@ -41,6 +42,7 @@ async function stage(t: TestContext): Promise<Stage> {
   return {
     thread,
     store,
+    dataDir,
     journalFolder,
     aside,
     async segment(number, rows) {
@@ -84,6 +86,15 @@ describe('the thread of the projector', () => {
     await assert.rejects(thread.apply([{ ...span, to: span.to + 1 }]), /segment 1 .* between 0 and \d+: check the disk/)
     await thread.apply([span])
     assert.deepEqual(await ids(), ['a'])
+  })
+
+  it('does not start in an empty directory in place of one that was moved away', async (t) => {
+    const { thread, dataDir, segment } = await stage(t)
+    const span = await segment(1, [sampleRow('a')])
+    renameSync(dataDir, `${dataDir}-moved`)
+    t.after(() => rmSync(`${dataDir}-moved`, { recursive: true }))
+    await assert.rejects(thread.apply([span]), { code: 'ERR_DATA_DIR_REPLACED' })
+    assert.ok(!existsSync(dataDir))
   })
 
   it('is replaced when it has ended, and rejects what it was doing', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
@@ -104,6 +104,7 @@ describe('a store thread that ends', () => {
     await endThread()
     await eventually('it gives up', () => events.length === 2)
     assert.deepEqual(events, ['ended', 'lost ERR_DATA_DIR_REPLACED'])
+    assert.ok(!existsSync(dataDir), 'no empty directory in its place')
   })
 
   it('is not replaced when the store is being closed', async (t) => {

@@ -1,7 +1,6 @@
 import type { Database, DatabaseEvents } from '../database.ts'
 import { sqliteDialect } from '../fragments.ts'
-import { refusal } from './migrate.ts'
-import { lockForService } from './open-database.ts'
+import { lockForService, replacedDirectory, requireDatabase } from './open-database.ts'
 import { startThread, type StoreThread } from './thread.ts'
 import type { ConnectionOptions } from './connection.ts'
 
@@ -73,13 +72,14 @@ export async function openSqlite(options: ConnectionOptions, events?: DatabaseEv
   }
 }
 
-/** The directory may have been moved away: then there is an empty one in its place, which must not be written to. */
+/** The directory may have been moved away. Nothing may be created or written in its place. */
 async function startAgain(options: ConnectionOptions, directoryId: string): Promise<StoreThread> {
+  requireDatabase(options.dataDir)
   const thread = await startThread(options)
   if (thread.directoryId === directoryId) return thread
   thread.close()
   await thread.ended
-  throw refusal('ERR_DATA_DIR_REPLACED', `${options.dataDir} is not the data directory any more; restart the service`)
+  throw replacedDirectory(options.dataDir)
 }
 
 /** The directory is another one by now, for example: trying again is no use. A full disk or a lock may pass. */

@@ -68,6 +68,15 @@ export function refuseMissingDatabase(dataDir: string): void {
   }
 }
 
+/** For a service that has opened this database before. Opening it would create an empty one where it is missing. */
+export function requireDatabase(dataDir: string): void {
+  if (sizeOf(join(dataDir, 'weir.db')) === 0) throw replacedDirectory(dataDir)
+}
+
+export function replacedDirectory(dataDir: string): Error {
+  return refusal('ERR_DATA_DIR_REPLACED', `${dataDir} is not the data directory any more; restart the service`)
+}
+
 /** Not mkdir's own `recursive`, which never returns if a file system such as /proc refuses new names. */
 function makeDirectory(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return
