@@ -1,6 +1,7 @@
+import { hash } from 'node:crypto'
 import { ApiError } from '../core/errors.ts'
 import { formatAbn } from '../core/money/abn.ts'
-import type { Seller } from '../core/money/invoice-document.ts'
+import type { InvoiceDocument, Seller } from '../core/money/invoice-document.ts'
 import type { InvoiceStore, IssuedInvoice } from '../ports/invoices.ts'
 
 /** What must be true before an invoice is issued or credited. */
@@ -38,5 +39,20 @@ export function requireNotMore(amount: bigint, left: bigint, { number }: IssuedI
   throw new ApiError(
     'conflict',
     `These requests come to more than what is left of ${number}. Credit all of it instead.`,
+  )
+}
+
+/** Identifies what a preview shows. Whatever changes on it gives it another id. */
+export function previewIdOf(preview: InvoiceDocument): string {
+  return hash('sha256', JSON.stringify(preview)).slice(0, 32)
+}
+
+/** `preview`: as it would be shown now. */
+export function requirePreviewed(previewId: string, preview: InvoiceDocument): void {
+  if (previewId === previewIdOf(preview)) return
+  throw new ApiError(
+    'conflict',
+    `The invoice of ${preview.workspace} for ${preview.period} has changed since it was previewed. Preview it again.`,
+    { param: 'preview_id' },
   )
 }

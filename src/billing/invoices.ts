@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { ApiError } from '../core/errors.ts'
 import { formatAbn } from '../core/money/abn.ts'
 import { BUYER_REQUIRED_FROM } from '../core/money/buyer-identity.ts'
@@ -22,7 +21,8 @@ import type { UsageStore } from '../ports/usage.ts'
 import { finishNote, isSameCredit } from './adjustment-notes.ts'
 import { capacityRows, sumsOfCapacity } from './capacity.ts'
 import { creditRow, requireCreditAmount, requireRoom, settlingTime } from './credits.ts'
-import { requireAll, requireNotMore, requireSameSeller, requireSeller } from './invoice-rules.ts'
+import { requireAll, requireNotMore, requirePreviewed, requireSameSeller, requireSeller } from './invoice-rules.ts'
+import { negated } from './priced-sums.ts'
 import { creditOf, documentsOfMonth, leftOf, missingBuyer, reissueOf, type MonthDocuments } from './month-documents.ts'
 import { versionRates } from './version-rates.ts'
 
@@ -235,13 +235,7 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
     if (content.lines.length === 0) {
       throw new ApiError('conflict', `${workspace.name} owes nothing for ${month.name}.`, { param: 'period' })
     }
-    if (previewId !== undefined && previewId !== previewIdOf(invoiceOf(workspace, month, content, null))) {
-      throw new ApiError(
-        'conflict',
-        `The invoice of ${workspace.name} for ${month.name} has changed since it was previewed. Preview it again.`,
-        { param: 'preview_id' },
-      )
-    }
+    if (previewId !== undefined) requirePreviewed(previewId, invoiceOf(workspace, month, content, null))
     const it = invoiceOf(workspace, month, content, next)
     return (await store.issueInvoice(next.record(it), content.rowsExpected, content.capacity)) ? it : undefined
   }
@@ -361,11 +355,6 @@ export function openInvoicing(store: InvoicingStore, clock: Clock, seller: Selle
   }
 }
 
-/** Identifies what a preview shows. Whatever changes on it gives it another id. */
-export function previewIdOf(preview: InvoiceDocument): string {
-  return hash('sha256', JSON.stringify(preview)).slice(0, 32)
-}
-
 /** Tries again while the number is taken, or a row added, between reading and issuing. */
 async function untilIssued(attempt: () => Promise<InvoiceDocument | undefined>): Promise<InvoiceDocument> {
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
@@ -386,19 +375,6 @@ function buyerOf({ name, buyer }: Workspace): Party {
     name: buyer.name ?? name,
     abn: buyer.abn === null ? null : formatAbn(buyer.abn),
     address: buyer.address ?? '',
-  }
-}
-
-function negated(sums: PricedSums): PricedSums {
-  return {
-    ...sums,
-    inputTokens: -sums.inputTokens,
-    cachedInputTokens: -sums.cachedInputTokens,
-    outputTokens: -sums.outputTokens,
-    images: -sums.images,
-    audioMs: -sums.audioMs,
-    capacityMs: -sums.capacityMs,
-    amount: -sums.amount,
   }
 }
 

@@ -37,3 +37,17 @@ export function addTo(sums: PricedSums, row: LedgerRow): PricedSums {
     amount: sums.amount + row.amount,
   }
 }
+
+/** What reverses these rows. */
+export function negated(sums: PricedSums): PricedSums {
+  return {
+    ...sums,
+    inputTokens: -sums.inputTokens,
+    cachedInputTokens: -sums.cachedInputTokens,
+    outputTokens: -sums.outputTokens,
+    images: -sums.images,
+    audioMs: -sums.audioMs,
+    capacityMs: -sums.capacityMs,
+    amount: -sums.amount,
+  }
+}

@@ -362,8 +362,8 @@ export default [
   {
     name: 'invoice-issued-other-than-previewed',
     file: 'src/billing/invoices.ts',
-    find: 'if (previewId !== undefined && previewId !== previewIdOf(invoiceOf(workspace, month, content, null))) {',
-    replace: 'if (previewId === "") {',
+    find: 'if (previewId !== undefined) requirePreviewed(previewId, invoiceOf(workspace, month, content, null))',
+    replace: '',
     tests: ['http/invoices'],
   },
   {
