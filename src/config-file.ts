@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { Type, type Static, type TInteger, type TString } from './core/json/schema.ts'
+import { Type, type Static, type TInteger, type TString } from 'typebox'
 import { modelsSchema } from './catalog/file.ts'
 import { parseCheckedYaml, type CheckedYaml } from './core/checked-yaml.ts'
 import { memoryToParse } from './core/json/json-body.ts'

@@ -93,17 +93,17 @@ const rules: readonly Rule[] = [
   { part: 'billing', may: [...below, 'accounts'] },
 
   // What the endpoints share, and the endpoints, which do not know each other.
-  { part: 'endpoints', may: [...below, 'dialects'], packages: [] },
+  { part: 'endpoints', may: [...below, 'dialects'], packages: ['typebox'] },
   ...endpoints.map((part) => ({
     part,
     may: [...below, 'dialects', 'endpoints'],
-    packages: ['gpt-tokenizer', 'node:crypto'],
+    packages: ['gpt-tokenizer', 'node:crypto', 'typebox'],
   })),
 
   ...chatForms.map((part) => ({
     part,
     may: [...below, 'dialects', 'endpoints', 'endpoints/chat'],
-    packages: [],
+    packages: ['typebox'],
   })),
 
   // What both listeners share, and the two APIs, which do not know each other.
@@ -458,7 +458,7 @@ describe('the parts of src/', () => {
       const loaded = loadedWith(first, sources())
       const packages = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'))
       assert.deepEqual(
-        packages.filter((name) => !['pino', 'yaml'].includes(name)),
+        packages.filter((name) => !['pino', 'typebox', 'yaml'].includes(name)),
         [],
       )
       assert.ok(!loaded.has('node:http') && !loaded.has('node:https'))

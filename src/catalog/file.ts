@@ -1,4 +1,4 @@
-import { Type, type Static, type TString } from '../core/json/schema.ts'
+import { Type, type Static, type TString } from 'typebox'
 import {
   balances,
   categories,

@@ -1,5 +1,5 @@
 import { isMap, LineCounter, parseDocument, visit, type Document } from 'yaml'
-import type { Static, TSchema } from './json/schema.ts'
+import type { Static, TSchema } from 'typebox'
 import { formatPath, type Path, type SchemaProblem } from './json/schema-check.ts'
 import { findSchemaProblems } from './json/schema-problems.ts'
 

@@ -1,4 +1,4 @@
-import type { TSchema } from './json/schema.ts'
+import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode } from './errors.ts'
 import { findSchemaProblem, formatPath, type SchemaProblem } from './json/schema-check.ts'
 

@@ -1,4 +1,4 @@
-import { Type } from '../core/json/schema.ts'
+import { Type } from 'typebox'
 
 /**
  * The wire shapes that several endpoints share. Every text that is not part of the prompt has a maximum length. The limits

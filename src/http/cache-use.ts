@@ -1,4 +1,4 @@
-import { Type, type TInteger, type TObject } from '../core/json/schema.ts'
+import { Type, type TInteger, type TObject } from 'typebox'
 import { nullable } from './common-schema.ts'
 import { jsonResponse } from './route.ts'
 

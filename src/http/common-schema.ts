@@ -1,4 +1,4 @@
-import { Type, type TNull, type TSchema, type TUnion } from '../core/json/schema.ts'
+import { Type, type TNull, type TSchema, type TUnion } from 'typebox'
 import { errorTable } from '../core/errors.ts'
 
 /** Schemas that both APIs use. */

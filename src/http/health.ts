@@ -1,4 +1,4 @@
-import { Type } from '../core/json/schema.ts'
+import { Type } from 'typebox'
 import { ApiError } from '../core/errors.ts'
 import type { CoordinationState } from '../ports/coordination.ts'
 import { jsonResponse, openRoute, type OpenRoute } from './route.ts'

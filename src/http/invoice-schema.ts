@@ -1,4 +1,4 @@
-import { Type } from '../core/json/schema.ts'
+import { Type } from 'typebox'
 import { units } from '../core/money/invoice.ts'
 import { nullable } from './common-schema.ts'
 

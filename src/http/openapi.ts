@@ -1,4 +1,4 @@
-import type { TSchema } from '../core/json/schema.ts'
+import type { TSchema } from 'typebox'
 import { errorTable, waitingHelps, type ErrorCode } from '../core/errors.ts'
 import { errorSchema } from './common-schema.ts'
 import { errorExample } from './docs/error-examples.ts'

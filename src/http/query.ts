@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from '../core/json/schema.ts'
+import type { TObject, TSchema } from 'typebox'
 import { findSchemaProblem, formatPath } from '../core/json/schema-check.ts'
 import { invalidParameter, toApiError } from '../core/parameter-errors.ts'
 

@@ -1,6 +1,6 @@
 import { refusalView, refusedGroupView } from '../accounts/views.ts'
 import { errorTable, statusOf, type ErrorCode } from '../core/errors.ts'
-import { Type, type Static } from '../core/json/schema.ts'
+import { Type, type Static } from 'typebox'
 import { sydneyDate } from '../core/money/sydney-time.ts'
 import type { RefusalReads } from '../ports/refusals.ts'
 import { nullable } from './common-schema.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../core/json/schema.ts'
+import { Type } from 'typebox'
 import { nullable } from './common-schema.ts'
 import { usageRowExample, usageRowSchema } from './usage-schema.ts'
 

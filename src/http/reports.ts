@@ -1,4 +1,4 @@
-import type { Static } from '../core/json/schema.ts'
+import type { Static } from 'typebox'
 import { periodOf, usageView } from '../accounts/views.ts'
 import { ApiError } from '../core/errors.ts'
 import { formatAud, type PicoAud } from '../core/money/money.ts'

@@ -1,4 +1,4 @@
-import type { Static, TObject, TSchema } from '../core/json/schema.ts'
+import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiError, ErrorCode } from '../core/errors.ts'
 import type { Exchange } from './exchange.ts'
 

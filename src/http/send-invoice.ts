@@ -1,4 +1,4 @@
-import { Type } from '../core/json/schema.ts'
+import { Type } from 'typebox'
 import { invoiceHtml } from '../billing/invoice-html.ts'
 import { pdfInThread } from '../billing/pdf-in-thread.ts'
 import type { RowLinks } from '../billing/row-links.ts'

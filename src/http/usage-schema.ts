@@ -1,4 +1,4 @@
-import { Type, type TInteger, type TString } from '../core/json/schema.ts'
+import { Type, type TInteger, type TString } from 'typebox'
 import { csvCell, exportColumns, exportFormats, exportTypes, type ExportFormat } from '../billing/usage-export.ts'
 import type { Grouping } from '../core/money/usage-sums.ts'
 import { nullable, textSchema } from './common-schema.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
-import { Type } from '../../src/core/json/schema.ts'
+import { Type } from 'typebox'
 import { docsPage } from '../../src/http/docs/docs-page.ts'
 import { originOf } from '../../src/http/docs/origin.ts'
 import type { ApiDescription } from '../../src/http/openapi.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Type } from '../../src/core/json/schema.ts'
+import { Type } from 'typebox'
 import { ApiError } from '../../src/core/errors.ts'
 import { readQuery } from '../../src/http/query.ts'
 import type { Method, Route } from '../../src/http/route.ts'

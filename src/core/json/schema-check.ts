@@ -1,4 +1,4 @@
-import type { TSchema } from './schema.ts'
+import type { TSchema } from 'typebox'
 
 /**
  * Checks data against the subset of JSON Schema that our schemas use, and says what is wrong in words a

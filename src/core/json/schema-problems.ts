@@ -1,4 +1,4 @@
-import type { TSchema } from './schema.ts'
+import type { TSchema } from 'typebox'
 import { findSchemaProblem, type Path, type SchemaProblem } from './schema-check.ts'
 
 /** The part of a schema that holds other schemas. */

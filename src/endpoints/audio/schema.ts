@@ -1,4 +1,4 @@
-import { Type, type Static } from '../../core/json/schema.ts'
+import { Type, type Static } from 'typebox'
 import { modelParameter } from '../shared-schema.ts'
 
 /** The wire shapes of /audio/transcriptions and /audio/translations, with form fields converted from text. */

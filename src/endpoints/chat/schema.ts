@@ -1,4 +1,4 @@
-import { Type, type Static } from '../../core/json/schema.ts'
+import { Type, type Static } from 'typebox'
 import {
   generationParameters as shared,
   generationUsageSchema,

@@ -1,4 +1,4 @@
-import { Type, type Static, type TSchema } from '../../core/json/schema.ts'
+import { Type, type Static, type TSchema } from 'typebox'
 import {
   generationParameters as shared,
   idText,

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Doer } from '../../accounts/recorded.ts'
 import type { AuditStore } from '../../ports/audit.ts'
 import type { Clock } from '../../ports/clock.ts'

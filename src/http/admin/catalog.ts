@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { catalogDiff } from '../../catalog/catalog-diff.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { CatalogSource } from '../../catalog/file.ts'

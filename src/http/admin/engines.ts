@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { LaneSettings } from '../../catalog/lane-settings.ts'
 import { deploymentsOf, type Deployment, type Model } from '../../core/catalog.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { invoiceList } from '../../billing/invoice-list.ts'
 import { previewIdOf } from '../../billing/invoice-rules.ts'

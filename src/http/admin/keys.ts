@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { keyList, oneKey } from '../../accounts/key-list.ts'
 import { endOf } from '../../accounts/views.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { settingText, type PendingSetting } from '../../core/settings.ts'
 
 /** Settings that the file changes and the service takes only when it starts. */

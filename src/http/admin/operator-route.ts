@@ -1,4 +1,4 @@
-import type { Static, TObject } from '../../core/json/schema.ts'
+import type { Static, TObject } from 'typebox'
 import type { ErrorCode } from '../../core/errors.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { readJsonObject } from '../body.ts'

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { OPERATOR, type Session, type Sessions } from '../../accounts/sessions.ts'
 import { ApiError } from '../../core/errors.ts'
 import { cookieHeaders, isOwnPage, sessionToken } from '../console/session-cookie.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { priceListSchema } from '../../catalog/file.ts'

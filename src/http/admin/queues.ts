@@ -1,4 +1,4 @@
-import { Type, type Static } from '../../core/json/schema.ts'
+import { Type, type Static } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { laneLimitsSchema } from '../../catalog/file.ts'
 import type { LaneLimits } from '../../core/admission/lane.ts'

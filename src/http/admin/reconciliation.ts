@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { reconcileBooks } from '../../billing/reconcile.ts'
 import { reconciliationView } from '../../billing/reconciliation-view.ts'
 import type { Store } from '../../ports/store.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { ApiError } from '../../core/errors.ts'
 import type { Reloads } from '../../ports/changes.ts'
 import { unreachedSchema } from '../common-schema.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { ApiError } from '../../core/errors.ts'
 import type { Coordination, Replica } from '../../ports/coordination.ts'
 import { nullable } from '../common-schema.ts'

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import type { Invoicing } from '../../billing/invoices.ts'
 import { groupings } from '../../core/money/usage-sums.ts'

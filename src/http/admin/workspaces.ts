@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Accounts } from '../../accounts/accounts.ts'
 import { workspaceView } from '../../accounts/views.ts'
 import type { WorkspaceSessions } from '../../accounts/workspace-sessions.ts'

@@ -1,4 +1,4 @@
-import type { Static, TObject } from '../../core/json/schema.ts'
+import type { Static, TObject } from 'typebox'
 import type { Action, RecordAction } from '../../accounts/recorded.ts'
 import type { SignedIn } from '../../accounts/workspace-sessions.ts'
 import type { ErrorCode } from '../../core/errors.ts'

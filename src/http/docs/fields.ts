@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from '../../core/json/schema.ts'
+import type { TObject, TSchema } from 'typebox'
 import { describeSchema } from '../../core/json/schema-check.ts'
 
 /** A field of a body or a query as the docs page lists it. */

@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from '../../core/json/schema.ts'
+import type { TObject, TSchema } from 'typebox'
 import { escapeHtml } from '../../core/html.ts'
 import type { ApiDescription, DocumentedRoute, QueryField } from '../openapi.ts'
 import type { Operation } from '../route.ts'

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRowsStore } from '../../billing/line-rows.ts'
 import { rowsCsv } from '../../billing/row-page.ts'
 import { units } from '../../core/money/invoice.ts'

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import { findLineRows, nextRows, rowsAfter, type LineRowsStore } from '../../billing/line-rows.ts'
 import type { RowLink, RowLinks } from '../../billing/row-links.ts'
 import { PAGE_POLICY, refusalPage, rowPage, rowsCsv } from '../../billing/row-page.ts'

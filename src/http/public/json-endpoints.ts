@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from '../../core/json/schema.ts'
+import type { TObject, TSchema } from 'typebox'
 import type { Deployment, Model } from '../../core/catalog.ts'
 import type { ApiError } from '../../core/errors.ts'
 import type { AnswerHead, Job } from '../../core/job.ts'

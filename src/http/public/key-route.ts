@@ -1,4 +1,4 @@
-import type { TObject } from '../../core/json/schema.ts'
+import type { TObject } from 'typebox'
 import type { Caller } from '../../ports/accounts.ts'
 import type { Exchange } from '../exchange.ts'
 import { readQuery } from '../query.ts'

@@ -1,4 +1,4 @@
-import { Type, type TString } from '../../core/json/schema.ts'
+import { Type, type TString } from 'typebox'
 import { categories, modes } from '../../core/catalog.ts'
 import { unavailableReasons } from '../../core/unavailable-model.ts'
 import { listSchema, nullable } from '../common-schema.ts'

@@ -1,4 +1,4 @@
-import { Type, type Static } from '../../core/json/schema.ts'
+import { Type, type Static } from 'typebox'
 import type { PriceBook } from '../../catalog/price-book.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import {

@@ -1,4 +1,4 @@
-import { Type } from '../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { deploymentFor, isVisible } from '../../core/catalog.ts'
 import type { Workspace } from '../../ports/accounts.ts'

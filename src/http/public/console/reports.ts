@@ -1,4 +1,4 @@
-import { Type } from '../../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { Clock } from '../../../ports/clock.ts'
 import type { ReportStore } from '../../../ports/reports.ts'
 import type { UsageStore } from '../../../ports/usage.ts'

@@ -1,5 +1,5 @@
 import type { SpendView } from '../../../ports/spending.ts'
-import { Type } from '../../../core/json/schema.ts'
+import { Type } from 'typebox'
 import type { SignedIn, WorkspaceSessions } from '../../../accounts/workspace-sessions.ts'
 import { ApiError } from '../../../core/errors.ts'
 import { formatAud } from '../../../core/money/money.ts'
