@@ -22,6 +22,7 @@ export const errorCures = {
   conflict: 'Read the message; look at the current state first.',
   request_too_large: 'Send less. Operators: `server.max_body_bytes`, `audio.max_upload_bytes`.',
   unsupported_media_type: 'Send `application/json`, or `multipart/form-data` for recordings.',
+  headers_too_large: 'Send fewer or shorter headers; often it is a large cookie.',
   rate_limit_exceeded: 'Wait for `Retry-After`. Operators: `weir workspaces set --requests-per-minute`.',
   queue_full: 'Wait for `Retry-After`. Operators: more engines, or `limits.max_queue_depth`.',
   internal_error: 'Try again; report it with the `X-Request-Id`. Operators: the log has the reason.',

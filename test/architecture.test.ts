@@ -107,7 +107,7 @@ const rules: readonly Rule[] = [
   })),
 
   // What both listeners share, and the two APIs, which do not know each other.
-  { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES, 'node-http.ts'] },
+  { part: 'http', may: [...below, 'accounts', 'billing', CODE_SAMPLES] },
   { part: CODE_SAMPLES, may: [], packages: [] },
   // What both consoles are served by.
   { part: 'http/console', may: [...below, 'accounts', 'http'] },
@@ -149,12 +149,10 @@ const rules: readonly Rule[] = [
   { part: 'embedded/host/llama', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
   { part: 'embedded/host/onnx', may: ['core', 'embedded/manifest', 'embedded/host/runtime'] },
 
-  { part: 'node-http.ts', may: [], packages: [] },
   {
     part: 'running-service.ts',
     may: [
       'core',
-      'node-http.ts',
       'ports/cache-use.ts',
       'ports/contradicted-counts.ts',
       'ports/coordination.ts',
@@ -179,14 +177,7 @@ const rules: readonly Rule[] = [
   },
   {
     part: 'command-socket.ts',
-    may: [
-      'core',
-      'ports/cache-use.ts',
-      'ports/changes.ts',
-      'ports/contradicted-counts.ts',
-      'node-http.ts',
-      'running-service.ts',
-    ],
+    may: ['core', 'ports/cache-use.ts', 'ports/changes.ts', 'ports/contradicted-counts.ts', 'running-service.ts'],
   },
   // The journal and the store meet here: on a thread of its own, and for commands.
   { part: 'projector', may: [...below, 'ledger', 'store/open.ts', 'system-clock.ts'] },
@@ -454,14 +445,13 @@ describe('the parts of src/', () => {
   })
 
   for (const first of ['commands/serve.ts', 'projector/worker.ts', 'store/sqlite/worker.ts']) {
-    it(`load with ${first} no package that only some services need, and no node:http, which loads one more`, () => {
+    it(`load with ${first} no package that only some services need`, () => {
       const loaded = loadedWith(first, sources())
       const packages = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'))
       assert.deepEqual(
         packages.filter((name) => !['pino', 'typebox', 'yaml'].includes(name)),
         [],
       )
-      assert.ok(!loaded.has('node:http') && !loaded.has('node:https'))
     })
   }
 

@@ -291,6 +291,7 @@ export interface Operations {
         | 'conflict'
         | 'request_too_large'
         | 'unsupported_media_type'
+        | 'headers_too_large'
         | 'rate_limit_exceeded'
         | 'queue_full'
         | 'internal_error'

@@ -24,6 +24,7 @@ export const errorCauses: Readonly<Record<ErrorCode, string>> = {
   conflict: 'The request contradicts what is there, such as a name that is taken.',
   request_too_large: 'The body is larger than the limit.',
   unsupported_media_type: 'The Content-Type is not the one that the endpoint reads.',
+  headers_too_large: 'The headers are larger than 16 KiB, or there are more than 200 of them.',
   rate_limit_exceeded: 'The workspace sent more requests in a minute than it may.',
   queue_full: 'Too many requests wait for the model already.',
   internal_error: 'A mistake in Weir.',

@@ -25,6 +25,7 @@ export const errorTable = {
   conflict: { status: 409, type: 'invalid_request_error', retryAfter: null },
   request_too_large: { status: 413, type: 'invalid_request_error', retryAfter: null },
   unsupported_media_type: { status: 415, type: 'invalid_request_error', retryAfter: null },
+  headers_too_large: { status: 431, type: 'invalid_request_error', retryAfter: null },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
   queue_full: { status: 429, type: 'rate_limit_error', retryAfter: 'computed' },
   internal_error: { status: 500, type: 'server_error', retryAfter: 2 },

@@ -53,6 +53,7 @@ const ownWords: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'model_access_denied',
   'request_timeout',
   'request_too_large',
+  'headers_too_large',
   'rate_limit_exceeded',
   'queue_full',
   'model_overloaded',

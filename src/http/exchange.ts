@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { ByteBudget, HeldBytes } from '../core/byte-budget.ts'
 import { ApiError } from '../core/errors.ts'
 import type { Caller } from '../ports/accounts.ts'
@@ -5,10 +6,9 @@ import type { OpenedFile } from '../ports/files.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import type { Reply } from '../ports/reply.ts'
 import type { RequestNotes } from '../core/request-line.ts'
+import type { IncomingRequest } from './incoming-request.ts'
 import { newRequestId } from './request-id.ts'
 import { readTarget } from './request-target.ts'
-import type { IncomingRequest } from './wire/incoming-request.ts'
-import type { OutgoingResponse } from './wire/outgoing-response.ts'
 
 /** Answers leave in pieces of this size, so that it can be seen whether the caller takes them. */
 const PIECE_BYTES = 65_536
@@ -24,7 +24,7 @@ export class Exchange implements Reply {
   readonly path: string
   readonly query: string
   readonly request: IncomingRequest
-  readonly #response: OutgoingResponse
+  readonly #response: ServerResponse
   readonly #place: ExchangePlace
   readonly #listener: ExchangeListener
   readonly #goneListeners: (() => void)[] = []
@@ -52,7 +52,7 @@ export class Exchange implements Reply {
   /** Further fields for the log line. Never prompts, never keys. */
   notes: RequestNotes = NO_NOTES
 
-  constructor(request: IncomingRequest, response: OutgoingResponse, place: ExchangePlace, listener: ExchangeListener) {
+  constructor(request: IncomingRequest, response: ServerResponse, place: ExchangePlace, listener: ExchangeListener) {
     this.request = request
     this.#place = place
     this.#response = response
@@ -73,7 +73,7 @@ export class Exchange implements Reply {
   }
 
   get hasReplied(): boolean {
-    return this.#response.isBegun
+    return this.#response.headersSent
   }
 
   onGone(listener: () => void): () => void {
@@ -87,12 +87,12 @@ export class Exchange implements Reply {
 
   /** The connection closed under the exchange. */
   leave(): void {
-    if (this.isOver) return this.#allTaken()
+    if (this.isOver) return this.sent()
     this.isGone = true
     // One of them may take back another.
     for (let next = this.#goneListeners.shift(); next; next = this.#goneListeners.shift()) next()
     this.isOver = true
-    this.#allTaken()
+    this.sent()
   }
 
   /** Closes the connection at once. */
@@ -140,21 +140,26 @@ export class Exchange implements Reply {
   async sendStream(stream: OpenedFile['stream'], headers: Record<string, string>): Promise<void> {
     if (this.isGone || this.isOver) return void stream.destroy()
     this.#head(200, headers)
-    if (this.method === 'HEAD') stream.destroy()
-    else {
-      try {
-        for await (const chunk of stream) {
-          for (const piece of piecesOf(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
-            if (!this.write(piece)) await this.#drain()
-          }
-          if (this.isGone) break
-        }
-      } catch {
-        this.cut()
-        return
-      }
+    if (this.method === 'HEAD') {
+      stream.destroy()
+      return this.end('')
     }
-    this.end('')
+    const length = headers['Content-Length']
+    let sent = 0
+    try {
+      for await (const chunk of stream) {
+        for (const piece of piecesOf(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)) {
+          sent += piece.length
+          if (!this.write(piece)) await this.#drain()
+        }
+        if (this.isGone) break
+      }
+    } catch {
+      return this.cut()
+    }
+    // The caller would wait for the rest, or take what is too much for the next answer.
+    if (length !== undefined && sent !== Number(length)) this.cut()
+    else this.end('')
   }
 
   sendError(error: ApiError, headers: Record<string, string> = {}, body: object = error.body()): void {
@@ -179,8 +184,8 @@ export class Exchange implements Reply {
 
   write(piece: string | Buffer): boolean {
     if (this.isGone || this.isOver) return true
-    const flowing = this.#response.write(piece)
-    if (!flowing) this.#awaitReader(this.#response.unsent)
+    const flowing = this.#response.write(piece, 'latin1')
+    if (!flowing) this.#awaitReader(this.#response.writableLength)
     return flowing
   }
 
@@ -190,18 +195,13 @@ export class Exchange implements Reply {
 
   end(text: string): void {
     if (this.isGone || this.isOver) return
-    this.#response.end(text)
-    this.#finish()
+    this.#finish(text)
   }
 
   /** Sends the last of the response: at once if it is small, else as fast as the caller takes it. */
   #endWith(body: Body): void {
     const length = lengthOf(body)
-    if (length <= PIECE_BYTES) {
-      this.#response.end(inOnePiece(body, length))
-      this.#finish()
-      return
-    }
+    if (length <= PIECE_BYTES) return this.#finish(inOnePiece(body, length))
     this.#rest = { pieces: piecesOf(typeof body === 'string' ? Buffer.from(body) : body), length }
     this.#pour(this.#rest)
   }
@@ -211,8 +211,7 @@ export class Exchange implements Reply {
       if (!this.#response.write(piece.value)) return this.#awaitReader(length)
     }
     this.#rest = undefined
-    this.#response.end('')
-    this.#finish()
+    this.#finish('')
   }
 
   /** Resolves when the caller has taken what was written, or has gone. */
@@ -228,8 +227,8 @@ export class Exchange implements Reply {
 
   /** The caller has not taken everything yet, so that many bytes stay in memory. It gets a while to take some of them. */
   #awaitReader(bytes: number): void {
+    if (!this.#isUnsent) this.#response.on('drain', () => this.#taken())
     this.#isUnsent = true
-    this.#response.onTaken ??= () => this.#taken()
     this.#answer ??= this.#listener.memory.open(this.owner)
     this.#answer.keep(bytes)
     this.#stall ??= setTimeout(() => this.cut(), this.#listener.stallMs).unref()
@@ -240,37 +239,40 @@ export class Exchange implements Reply {
     clearTimeout(this.#stall)
     this.#stall = undefined
     if (this.#rest) return this.#pour(this.#rest)
-    if (this.isOver) return
     this.#answer?.release()
-    this.#drained?.()
+    if (!this.isOver) this.#drained?.()
   }
 
   /** Nothing is left to take, or there is nobody to take it. */
-  #allTaken(): void {
+  sent(): void {
     clearTimeout(this.#stall)
     this.#isUnsent = false
     this.#rest = undefined
     this.#answer?.release()
-    this.#place.answered(this)
   }
 
   #head(status: number, headers: Record<string, string>): void {
     this.status = status
-    this.#response.begin(status, [
-      { 'X-Request-Id': this.requestId },
-      headers,
-      this.headers,
-      this.#listener.commonHeaders(this),
-    ])
+    this.#response.writeHead(status, {
+      'X-Request-Id': this.requestId,
+      ...headers,
+      ...this.headers,
+      ...this.#listener.commonHeaders(this),
+    })
   }
 
-  /** Nothing is left to say. */
-  #finish(): void {
+  /** Nothing is left to say but this. */
+  #finish(last: string | Buffer): void {
     this.isOver = true
-    const { unsent } = this.#response
-    if (unsent === 0) return this.#allTaken()
-    this.#awaitReader(unsent)
-    this.#response.whenSent(() => this.#allTaken())
+    if (this.request.isComplete) {
+      this.#response.end(last, 'latin1')
+      if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)
+      return
+    }
+    // The answer ends when its request has been read: a caller that still sends would lose the answer if the connection
+    // closed before.
+    if (!this.#response.write(last, 'latin1')) this.#awaitReader(this.#response.writableLength)
+    this.request.whenRead(() => this.#response.end())
   }
 }
 
@@ -288,8 +290,6 @@ export interface ExchangeListener {
 
 /** Where an exchange takes place. */
 export interface ExchangePlace {
-  /** The caller has taken everything, or has gone. */
-  answered(exchange: Exchange): void
   /** Closes the connection at once. */
   cut(): void
 }

@@ -1,16 +1,18 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
 import { CallerConnection, type ConnectionOwner } from './caller-connection.ts'
-import { limitsOf } from './connection-limits.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { openOwnPort, type OpenPort } from './port.ts'
+import { MAX_HEADERS, requireProperHead } from './proper-head.ts'
 import { newRequestId } from './request-id.ts'
 
 /** What a listener serves. */
 export interface Application {
   /** Replies before it returns, or throws its refusal. */
-  answer(exchange: Exchange): Promise<void> | void
+  answer(exchange: Exchange): Promise<void>
   /**
    * The allowance of an address, for a reply that `answer` had no part in: the request was unreadable, late, or
    * came during a shutdown. undefined when the listener has no rate limit.
@@ -37,13 +39,18 @@ export interface Listener {
 const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
+/** How long the head of a request may take to arrive. */
+const HEAD_MS = 30_000
+/** How long an idle connection stays open. The Keep-Alive header says so. */
+const KEEP_ALIVE_MS = 75_000
+const MAX_HEAD_BYTES = 16_384
 /** How long a connection that was made just before a shutdown has for its first request, which may be on its way. */
 const FIRST_REQUEST_MS = 500
 
 export interface ListenOptions {
   /** How long a request may take to arrive. Once it has been read, it may take as long as it needs. */
   readonly requestMs: number
-  /** How often the connections are looked at. */
+  /** How often Node checks what takes too long. */
   readonly lookMs: number
   /** How long a caller may take nothing of its answer. */
   readonly stallMs: number
@@ -63,7 +70,7 @@ export async function listen(
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
   const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
-  const connections = new Set<CallerConnection>()
+  const connections = new Map<Socket, CallerConnection>()
   const unusedOver = Promise.withResolvers<void>()
   let requestCount = 0
   let live = 0
@@ -79,10 +86,8 @@ export async function listen(
     },
   }
 
-  const owner: ConnectionOwner & { look: number; isDraining: boolean } = {
-    look: 0,
+  const owner: ConnectionOwner & { isDraining: boolean } = {
     isDraining: false,
-    limits: limitsOf(requestMs, lookMs),
     open(request, response, connection) {
       requestCount++
       live++
@@ -91,7 +96,7 @@ export async function listen(
     serve: (exchange) => void serve(exchange),
     refuse: (error, connection) => void refuse(error, connection),
     closed(connection) {
-      connections.delete(connection)
+      connections.delete(connection.socket)
       if (connections.size === 0) noneLeft?.()
     },
   }
@@ -99,6 +104,7 @@ export async function listen(
   async function serve(exchange: Exchange): Promise<void> {
     let failure: unknown
     try {
+      requireProperHead(exchange.request)
       if (owner.isDraining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
       await application.answer(exchange)
     } catch (error) {
@@ -132,29 +138,45 @@ export async function listen(
       await replyWithError(exchange, refusal, CLOSE_HEADER)
       // This tells whoever still waits for the body.
       exchange.request.cut()
-      connection.close()
-      return
+      return connection.close()
     }
-    // It would be taken for a part of the answer that is being sent.
-    if (exchange) return connection.cut()
+    // Another answer would be taken for that to the next request, or for a part of the one that is being sent.
+    if (exchange) return exchange.isOver ? connection.close() : connection.cut()
     const rate = await look(connection.address)
     connection.close(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 
-  const opened = await openPort((socket) => connections.add(new CallerConnection(socket, owner)), host, port)
-  const looking = setInterval(() => {
-    owner.look++
-    for (const connection of connections) connection.look()
-  }, lookMs).unref()
+  const server = createServer({
+    headersTimeout: Math.min(HEAD_MS, requestMs),
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: lookMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    // `requireProperHead` refuses what Node would refuse without our headers and error format, or ignore.
+    requireHostHeader: false,
+  })
+  server.maxHeadersCount = MAX_HEADERS + 1
+  const receive = (message: IncomingMessage, response: ServerResponse): void =>
+    connections.get(message.socket)?.receive(message, response)
+  server
+    .on('connection', (socket) => connections.set(socket, new CallerConnection(socket, owner)))
+    .on('request', receive)
+    // Expectations that we do not know are ignored.
+    .on('checkExpectation', receive)
+    .on('clientError', (error, socket) => connections.get(socket as Socket)?.fail(error))
+  const opened = await openPort((socket) => void server.emit('connection', socket), host, port)
+  // The ports are others, so Node does not see that it serves from now on. It checks what takes too long from then on.
+  server.emit('listening')
 
   /** While draining, a connection closes after its next response. */
   function drain(): void {
     if (owner.isDraining) return
     owner.isDraining = true
     opened.close()
-    for (const connection of connections) if (connection.isQuiet && !connection.isUnused) connection.closeSoon()
+    for (const connection of connections.values())
+      if (connection.isQuiet && !connection.isUnused) connection.closeSoon()
     setTimeout(() => {
-      for (const connection of connections) if (connection.isUnused) connection.closeSoon()
+      for (const connection of connections.values()) if (connection.isUnused) connection.closeSoon()
       unusedOver.resolve()
     }, FIRST_REQUEST_MS).unref()
   }
@@ -166,24 +188,24 @@ export async function listen(
     async close(ms) {
       const until = performance.now() + ms
       drain()
-      if ([...connections].some(({ isUnused }) => isUnused)) await unusedOver.promise
+      if ([...connections.values()].some(({ isUnused }) => isUnused)) await unusedOver.promise
       if (live > 0) {
         const cut = setTimeout(() => {
-          for (const { exchange } of connections) if (exchange) exchange.isCut = true
-          cutAll(connections)
+          for (const { exchange } of connections.values()) if (exchange) exchange.isCut = true
+          cutAll(connections.values())
         }, ms)
         await new Promise<void>((resolve) => (idle = resolve))
         clearTimeout(cut)
       }
-      for (const connection of connections) if (!connection.exchange) connection.closeSoon()
+      for (const connection of connections.values()) if (!connection.exchange) connection.closeSoon()
       if (connections.size > 0) {
         const closed = new Promise<void>((resolve) => (noneLeft = resolve))
         // Callers who do not read the last bytes are cut off.
-        const cut = setTimeout(() => cutAll(connections), Math.max(LAST_BYTES_MS, until - performance.now()))
+        const cut = setTimeout(() => cutAll(connections.values()), Math.max(LAST_BYTES_MS, until - performance.now()))
         await closed
         clearTimeout(cut)
       }
-      clearInterval(looking)
+      server.close()
     },
   }
 }

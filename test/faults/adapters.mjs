@@ -211,20 +211,6 @@ export default [
     tests: ['http/chat', 'http/embeddings'],
   },
   {
-    name: 'stream-in-chunks-for-a-caller-that-does-not-know-them',
-    file: 'src/http/wire/outgoing-response.ts',
-    find: '!hasLength && this.#isNew && !this.#hasNoBody',
-    replace: '!hasLength && !this.#hasNoBody',
-    tests: ['http/stream', 'unit/caller-connection'],
-  },
-  {
-    name: 'stream-written-to-a-caller-that-does-not-read',
-    file: 'src/http/wire/outgoing-response.ts',
-    find: "return text === '' || socket.write(text, 'latin1')",
-    replace: "socket.write(text, 'latin1')\n      return true",
-    tests: ['http/stream', 'http/slow-readers'],
-  },
-  {
     name: 'engine-refusal-of-weir-reaches-the-caller',
     file: 'src/engines/refusal.ts',
     find: '    case 400:\n    case 422:',

@@ -127,13 +127,6 @@ export default [
     tests: ['unit/draining'],
   },
   {
-    name: 'connection-limits-one-look-short',
-    file: 'src/http/connection-limits.ts',
-    find: 'Math.ceil(ms / lookMs) + 1',
-    replace: 'Math.ceil(ms / lookMs)',
-    tests: ['unit/connection-limits'],
-  },
-  {
     name: 'engine-refusal-kept-without-a-limit',
     file: 'src/engines/upstream-call.ts',
     find: 'if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push',

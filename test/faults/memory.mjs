@@ -66,7 +66,7 @@ export default [
   {
     name: 'memory-of-a-pipelined-answer-never-given-back',
     file: 'src/http/exchange.ts',
-    find: 'if (this.isOver) return this.#allTaken()',
+    find: 'if (this.isOver) return this.sent()',
     replace: 'if (this.isOver) return',
     tests: ['unit/exchange'],
   },
@@ -87,14 +87,14 @@ export default [
   {
     name: 'reader-of-a-download-never-cut-off',
     file: 'src/http/exchange.ts',
-    find: 'if (!flowing) this.#awaitReader(this.#response.unsent)',
+    find: 'if (!flowing) this.#awaitReader(this.#response.writableLength)',
     replace: '',
     tests: ['http/slow-readers'],
   },
   {
     name: 'reader-of-the-last-bytes-never-cut-off',
     file: 'src/http/exchange.ts',
-    find: '    this.#awaitReader(unsent)\n',
+    find: '      if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)\n',
     replace: '',
     tests: ['http/slow-readers'],
   },

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
+import http from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import { describe, it, type TestContext } from 'node:test'
 import { listen, type Application } from '../../src/http/server.ts'
-import { KEEP_ALIVE_MS } from '../../src/http/wire/outgoing-response.ts'
-import { rawClient, type RawClient } from '../support/raw-client.ts'
+import { rawClient } from '../support/raw-client.ts'
 import { turn } from '../unit/hand-clock.ts'
 
-/** The limits that every listener has unless it is given others, with timers that the test moves by hand. */
+/** The limits that every listener has unless it is given others. */
 
-const LOOK_MS = 5000
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
-async function stage(t: TestContext, timer: 'setTimeout' | 'setInterval', answer: Application['answer']) {
-  t.mock.timers.enable({ apis: [timer] })
+async function stage(t: TestContext, answer: Application['answer']) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   const application = { answer, look: async () => undefined, headers: () => ({}), over() {} }
   const listener = await listen(application, '127.0.0.1', 0)
   const client = await rawClient(`http://127.0.0.1:${listener.address.port}`)
@@ -31,26 +31,23 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
   }
 }
 
-async function looks(t: TestContext, count: number): Promise<void> {
-  for (let look = 0; look < count; look++) t.mock.timers.tick(LOOK_MS)
-  for (let turns = 0; turns < 50; turns++) await turn()
+async function turns(): Promise<void> {
+  for (let count = 0; count < 50; count++) await turn()
 }
-
-const isLate = ({ received }: RawClient): boolean => /HTTP\/1\.1 408 [^]*"request_timeout"/.test(received)
 
 describe('a listener', () => {
   it('cuts off a caller that takes nothing of its answer for a minute', async (t) => {
     let isSent = false
-    const client = await stage(t, 'setTimeout', (exchange) => {
+    const client = await stage(t, async (exchange) => {
       exchange.send(200, 'text/plain', Buffer.alloc(32 * 1024 * 1024))
       isSent = true
     })
     client.socket.pause()
     client.send(REQUEST)
     await until('the answer is on its way', () => isSent)
-    await looks(t, 0)
+    await turns()
     t.mock.timers.tick(59_999)
-    await looks(t, 0)
+    await turns()
     assert.equal(client.isClosed, false)
     t.mock.timers.tick(1)
     client.socket.resume()
@@ -58,42 +55,38 @@ describe('a listener', () => {
     assert.ok(client.received.length < 32 * 1024 * 1024)
   })
 
-  it('gives a head 20 s', async (t) => {
-    const client = await stage(t, 'setInterval', (exchange) => exchange.sendJson('{}'))
-    client.send(REQUEST)
-    await until('it serves', () => client.received.endsWith('{}'))
-    client.send('GET / HTTP/1.1\r\n')
-    await looks(t, 0)
-    // One more look, because the head may have begun just before one.
-    await looks(t, 5)
-    assert.equal(isLate(client), false)
-    await looks(t, 1)
-    await until('it is refused', () => isLate(client))
-  })
-
-  it('gives a body 300 s', async (t) => {
-    let isReading = false
-    const client = await stage(t, 'setInterval', (exchange) => {
-      isReading = true
-      return new Promise((resolve) => exchange.request.take({ data() {}, end: resolve, cut: resolve }))
+  it('has Node end what takes too long: 30 s for a head, 300 s for a request, checked every 5 s, and 75 s between two', async (t) => {
+    const { mock } = t.mock.method(http, 'createServer')
+    syncBuiltinESMExports()
+    t.after(() => {
+      mock.restore()
+      syncBuiltinESMExports()
     })
-    client.send('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx')
-    await until('the body is read', () => isReading)
-    await looks(t, 61)
-    assert.equal(isLate(client), false)
-    await looks(t, 1)
-    await until('it is refused', () => isLate(client))
-  })
-
-  it('keeps an idle connection as long as it says, and then closes it without a word', async (t) => {
-    const client = await stage(t, 'setInterval', (exchange) => exchange.sendJson('{}'))
+    const client = await stage(t, async (exchange) => exchange.sendJson('{}'))
+    const [call] = mock.calls
+    assert.ok(call?.result)
+    const { headersTimeout, requestTimeout, keepAliveTimeout } = call.result
+    assert.deepEqual([headersTimeout, requestTimeout, keepAliveTimeout], [30_000, 300_000, 75_000])
+    const [options] = call.arguments as unknown as [http.ServerOptions]
+    assert.equal(options.connectionsCheckingInterval, 5000)
     client.send(REQUEST)
     await until('it serves', () => client.received.endsWith('{}'))
-    const { length } = client.received
-    await looks(t, KEEP_ALIVE_MS / LOOK_MS + 1)
+    assert.match(client.received, /\r\nKeep-Alive: timeout=75\r\n/)
+  })
+
+  it('gives a refused caller 10 s to close its side', async (t) => {
+    const client = await stage(t, async (exchange) => exchange.sendJson('{}'))
+    client.socket.allowHalfOpen = true
+    client.send('nonsense\r\n\r\n')
+    await until('it is refused', () => client.received.includes('invalid_value'))
+    t.mock.timers.tick(9999)
+    await turns()
     assert.equal(client.isClosed, false)
-    await looks(t, 1)
-    await until('it is closed', () => client.isClosed)
-    assert.equal(client.received.length, length)
+    t.mock.timers.tick(1)
+    // A connection that is closed on both sides is reset by what is sent to it.
+    await until('it is cut off', () => {
+      client.socket.write('x')
+      return client.isClosed
+    })
   })
 })

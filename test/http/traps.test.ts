@@ -218,7 +218,7 @@ describe('trap 5: slow readers', () => {
     exchange.openStream({})
     assert.equal(exchange.write('data: 1\n\n'), false)
     t.mock.timers.tick(59_000)
-    response.onTaken?.()
+    response.drained?.()
     exchange.write('data: 2\n\n')
     t.mock.timers.tick(59_000)
     assert.equal(destroyed, 0)

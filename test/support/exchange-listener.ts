@@ -1,7 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { byteBudget } from '../../src/core/byte-budget.ts'
 import { Exchange, type ExchangeListener, type ExchangePlace } from '../../src/http/exchange.ts'
-import type { IncomingRequest } from '../../src/http/wire/incoming-request.ts'
-import type { OutgoingResponse } from '../../src/http/wire/outgoing-response.ts'
+import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 
 /** What an Exchange needs when a test makes one by itself. */
 export function exchangeListener(changes: Partial<ExchangeListener> = {}): ExchangeListener {
@@ -9,9 +9,14 @@ export function exchangeListener(changes: Partial<ExchangeListener> = {}): Excha
 }
 
 /** What an Exchange uses of a response, so that a test can say what the caller takes. */
-export type ScriptedResponse = Partial<
-  Pick<OutgoingResponse, 'unsent' | 'begin' | 'write' | 'end' | 'whenSent' | 'onTaken'>
->
+export interface ScriptedResponse {
+  writableLength?: number
+  writeHead?(status: number, headers: Record<string, string>): void
+  write?(piece: string | Buffer): boolean
+  end?(piece?: string | Buffer): void
+  /** The caller has taken what was written. Set by the exchange when it waits for that. */
+  drained?(): void
+}
 
 /** An Exchange without a connection. */
 export function looseExchange(
@@ -19,12 +24,13 @@ export function looseExchange(
   response: ScriptedResponse = {},
   changes: Partial<ExchangeListener & ExchangePlace> = {},
 ): Exchange {
-  const { cut = () => {}, answered = () => {}, ...listener } = changes
-  const defaults = { unsent: 0, begin() {}, write: () => true, end() {}, whenSent() {} }
+  const { cut = () => {}, ...listener } = changes
+  const defaults = { writableLength: 0, writeHead() {}, write: () => true, end() {} }
+  const on = (_drain: string, callback: () => void): void => void (response.drained = callback)
   return new Exchange(
-    { method, target: '/', headers: {}, address: '' } as unknown as IncomingRequest,
-    Object.assign(response, { ...defaults, ...response }) as unknown as OutgoingResponse,
-    { cut, answered },
+    { method, target: '/', headers: {}, address: '', isComplete: true } as unknown as IncomingRequest,
+    Object.assign(response, { on, ...defaults, ...response }) as unknown as ServerResponse,
+    { cut },
     exchangeListener(listener),
   )
 }

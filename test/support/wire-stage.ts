@@ -18,16 +18,9 @@ export interface WireStage {
   /** Another caller. */
   call(): Promise<RawClient>
   /** The service's end of the first caller's connection. */
-  readonly far: FarEnd
+  readonly far: Socket
   /** Resolves when the service has read this from the first caller, in one piece. */
   arrives(text: string): Promise<void>
-}
-
-export interface FarEnd {
-  readonly isClosed: boolean
-  /** Whether the service wants more. */
-  readonly isReading: boolean
-  readonly bytesRead: number
 }
 
 type Answer = (exchange: Exchange) => Promise<void> | void
@@ -37,16 +30,16 @@ export async function wireStage(
   answer: Answer = echo,
   options: Partial<ListenOptions> = {},
 ): Promise<WireStage> {
-  const ends: FarEnd[] = []
+  const ends: Socket[] = []
   const asked: string[] = []
   let ended = 0
   const listener = await listen(
     {
-      answer(exchange) {
+      async answer(exchange) {
         asked.push(`${exchange.method} ${exchange.request.target}`)
         // A test that fails must not leave it waiting.
         const gone = new Promise<void>((resolve) => exchange.onGone(resolve))
-        return Promise.race([answer(exchange), gone])
+        await Promise.race([answer(exchange), gone])
       },
       look: async () => undefined,
       headers: () => ({ 'X-Ours': 'yes' }),
@@ -57,7 +50,7 @@ export async function wireStage(
     {
       openPort(take, host, port) {
         const watched = (socket: Socket): void => {
-          ends.push(farEnd(socket))
+          ends.push(socket)
           take(socket)
         }
         return openOwnPort(watched, host, port)
@@ -68,7 +61,7 @@ export async function wireStage(
   const clients: RawClient[] = []
   t.after(async () => {
     for (const client of clients) client.leave()
-    await eventually('all have left', () => ends.every(({ isClosed }) => isClosed))
+    await eventually('all have left', () => ends.every(({ destroyed }) => destroyed))
     await within(10_000, 'the listener closes', listener.close(0))
   })
   const call = async (): Promise<RawClient> => {
@@ -94,25 +87,7 @@ export async function wireStage(
     async arrives(text) {
       const until = far.bytesRead + text.length
       client.socket.write(text, 'latin1')
-      while (far.bytesRead < until && !far.isClosed) await nextTurn()
-    },
-  }
-}
-
-/** The socket may be replaced by another one with the same handle. */
-function farEnd(socket: Socket): FarEnd {
-  const { _handle: handle } = socket as unknown as {
-    _handle: { readonly bytesRead: number; readonly reading: boolean }
-  }
-  return {
-    get isClosed() {
-      return socket.destroyed
-    },
-    get isReading() {
-      return handle.reading
-    },
-    get bytesRead() {
-      return handle.bytesRead
+      while (far.bytesRead < until && !far.destroyed) await nextTurn()
     },
   }
 }

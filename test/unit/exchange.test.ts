@@ -40,7 +40,7 @@ describe('a caller that goes away', () => {
 describe('an answer that is complete, but was not taken', () => {
   it('gives its memory back when the connection closes', () => {
     const memory = byteBudget(Infinity)
-    const exchange = looseExchange('POST', { unsent: 1000, write: () => false }, { memory })
+    const exchange = looseExchange('POST', { writableLength: 1000, write: () => false }, { memory })
     exchange.openAnswer('text/plain', {})
     exchange.write('a')
     exchange.end('')
@@ -82,7 +82,7 @@ describe('a reader that takes a piece of its answer every 59 seconds', () => {
       let destroyed = 0
       let written = 0
       const response: ScriptedResponse = {
-        unsent: 1000,
+        writableLength: 1000,
         write({ length }) {
           written += length
           return false
@@ -94,7 +94,7 @@ describe('a reader that takes a piece of its answer every 59 seconds', () => {
       for (let seen = 0; ; seen = written) {
         if (pieces > 0) {
           t.mock.timers.tick(59_000)
-          response.onTaken?.()
+          response.drained?.()
         }
         await turnsUntil(() => written > seen || exchange.isOver)
         if (exchange.isOver) break

@@ -131,7 +131,7 @@ describe('a live stream', () => {
     const written: string[] = []
     const heads: unknown[] = []
     const response: ScriptedResponse = {
-      begin: (status, headers) => void heads.push([status, headers[1]?.['Content-Type']]),
+      writeHead: (status, headers) => void heads.push([status, headers['Content-Type']]),
       write: (text) => written.push(String(text)) > 0,
     }
     const { open, give, asked } = stage([sampleOf(1), sampleOf(2)])
@@ -176,7 +176,7 @@ describe('a live stream', () => {
     let flows = true
     const written: string[] = []
     const response: ScriptedResponse = {
-      unsent: 1,
+      writableLength: 1,
       write(text) {
         written.push(String(text))
         return flows
@@ -188,7 +188,7 @@ describe('a live stream', () => {
     await give(sampleOf(1))
     await give(sampleOf(2))
     flows = true
-    response.onTaken?.()
+    response.drained?.()
     await give(sampleOf(3))
     assert.deepEqual(
       written.flatMap((text) => /id: start-(\d)/.exec(text)?.[1] ?? []),

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { withUpload } from '../../src/http/upload.ts'
-import { IncomingRequest } from '../../src/http/wire/incoming-request.ts'
-import { readRequestHead } from '../../src/http/wire/request-head.ts'
 import type { Spool, SpooledFile } from '../../src/ports/uploads.ts'
 
 /** A form with one file, which arrives at once, and a disk that takes its time. */
 function stage() {
   const events: string[] = []
   const form = '--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nsound\r\n--b--\r\n'
-  const headers = `content-type: multipart/form-data; boundary=b\r\ncontent-length: ${form.length}`
-  const request = new IncomingRequest(readRequestHead(`POST / HTTP/1.1\r\n${headers}`), '', () =>
-    request.read(Buffer.from(form), 0),
-  )
+  const headers = { 'content-type': 'multipart/form-data; boundary=b', 'content-length': String(form.length) }
+  const message = Object.assign(Readable.from([Buffer.from(form)]), { headers, complete: true })
+  const request = new IncomingRequest(message as unknown as IncomingMessage, '')
   const file = {
     length: 0,
     async append(chunks: readonly Buffer[]) {

@@ -24,6 +24,7 @@ const examples: Readonly<Record<ErrorCode, readonly [message: string, param?: st
   conflict: ['It exists already.'],
   request_too_large: ['The body is larger than the limit.'],
   unsupported_media_type: ['Send the body as application/json.'],
+  headers_too_large: ['The request headers are too large: at most 16 KiB are allowed.'],
   rate_limit_exceeded: ['Too many requests in this minute. Try again in 12 s.'],
   queue_full: ['The queue of this model is full. Try again later.'],
   internal_error: ['Something went wrong. Try again.'],

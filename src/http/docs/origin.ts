@@ -1,4 +1,4 @@
-import type { RequestHeaders } from '../wire/request-head.ts'
+import type { RequestHeaders } from '../incoming-request.ts'
 
 /** Hosts that are safe to show in code, in any language: a name or an address, and perhaps a port. */
 const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i

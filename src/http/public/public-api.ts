@@ -16,7 +16,7 @@ import type { Exchange } from '../exchange.ts'
 import type { OpenRoute, PathParameters, Route } from '../route.ts'
 import { refuseUnrouted, routeTable } from '../router.ts'
 import type { Application } from '../server.ts'
-import type { RequestHeaders } from '../wire/request-head.ts'
+import type { RequestHeaders } from '../incoming-request.ts'
 import { BASE } from './key-route.ts'
 import { publicRoutes, type PublicRouteParts } from './public-routes.ts'
 
@@ -52,32 +52,19 @@ export function publicApi(parts: PublicParts): Application {
     return rateLimiter.take({ kind: 'workspace', id }, requestsPerMinute ?? limits.requestsPerMinute)
   }
 
-  /** Identifies the caller, by a key or by the session of a console, counts the request, and lets `then` answer it. */
-  function admitted(exchange: Exchange, then: Answer): Promise<void> | void {
+  /** Identifies the caller, by a key or by the session of a console, and counts the request. */
+  async function admitted(exchange: Exchange): Promise<Admitted> {
     const { headers } = exchange.request
     const key = keyIn(headers)
-    if (key !== undefined) {
-      return whenKnown(accounts.authenticate(key), (caller) => counted(exchange, key, caller, undefined, then))
-    }
     const token = headers.authorization === undefined ? sessionToken(exchange, 'weir_session') : undefined
-    const session = token === undefined ? undefined : sessions.find(token)
-    return whenKnown(session, (it) => counted(exchange, undefined, it?.caller, it, then))
-  }
-
-  function counted(
-    exchange: Exchange,
-    key: string | undefined,
-    caller: Caller | undefined,
-    session: SignedIn | undefined,
-    then: Answer,
-  ): Promise<void> | void {
-    return whenKnown(count(exchange, caller), (decided) => {
-      exchange.caller = caller
-      exchange.rate = decided
-      requireAccepted(decided)
-      if (caller) return then(caller, session)
-      throw key === undefined ? missingKey() : invalidKey(key)
-    })
+    const session = key === undefined && token !== undefined ? await sessions.find(token) : undefined
+    const caller = key === undefined ? session?.caller : await accounts.authenticate(key)
+    const decided = await count(exchange, caller)
+    exchange.caller = caller
+    exchange.rate = decided
+    requireAccepted(decided)
+    if (!caller) throw key === undefined ? missingKey() : invalidKey(key)
+    return { caller, session }
   }
 
   /** By the name of the key that signed in, or of the session if there was none. */
@@ -130,19 +117,21 @@ export function publicApi(parts: PublicParts): Application {
   }
 
   return {
-    answer(exchange) {
+    async answer(exchange) {
       const match = routes.find(exchange.method, exchange.path)
-      if (match.kind !== 'found') return admitted(exchange, () => refuseUnrouted(exchange, match))
+      if (match.kind !== 'found') {
+        await admitted(exchange)
+        return refuseUnrouted(exchange, match)
+      }
       const { route, parameters } = match
       if (route.access === 'open') return answerStranger(exchange, route, parameters)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
-      if (route.access === 'key') return admitted(exchange, (caller) => route.answer(exchange, parameters, caller))
-      return admitted(exchange, (_caller, session) => {
-        if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
-        return route.answer(exchange, parameters, session, async (action, act) =>
-          recorded(parts, await memberOf(exchange, session), action, act),
-        )
-      })
+      const { caller, session } = await admitted(exchange)
+      if (route.access === 'key') return route.answer(exchange, parameters, caller)
+      if (!session) throw new ApiError('missing_api_key', 'Sign in to the console: this needs a session, not a key.')
+      return route.answer(exchange, parameters, session, async (action, act) =>
+        recorded(parts, await memberOf(exchange, session), action, act),
+      )
     },
     look,
     headers({ rate, caller }) {
@@ -178,14 +167,10 @@ export function publicApi(parts: PublicParts): Application {
   }
 }
 
-type Answer = (caller: Caller, session: SignedIn | undefined) => Promise<void> | void
-
-/** Goes on at once with what is known already: a promise would cost every request a turn. */
-function whenKnown<Value>(
-  value: Value | Promise<Value>,
-  then: (value: Value) => Promise<void> | void,
-): Promise<void> | void {
-  return value instanceof Promise ? value.then(then) : then(value)
+interface Admitted {
+  readonly caller: Caller
+  /** If it is one of a console. */
+  readonly session: SignedIn | undefined
 }
 
 /** The field that an error is about; '' unless the route has such a field, since a caller may send any name. */
