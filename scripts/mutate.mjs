@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { root } from './bootstrap.mjs'
 import { hashOf, readMap, updateMap } from './coverage-map.mjs'
 import { mutantsOf, mutatedText, sourceFiles } from './mutants.mjs'
-import { copyOfTree, endRunningTests, firstFailure, isTimeout } from './test-runs.mjs'
+import { copyOfTree, endRunningTests, firstFailure, isTimeout, testFilesOfNpmTest } from './test-runs.mjs'
 
 const SCORE_MIN = 85
 /** A mutant that makes two tests hang would make most of them hang. */
@@ -23,6 +23,7 @@ place. A mutant is killed when a test fails. Mutants that the type checker refus
   --test-seconds N     for each mutant, leave out tests beyond this sum of their usual seconds (default: 120)
   --minutes N          start no mutant after this time; 0 only reports what is known
   --only ID …          only these mutants
+  --tests PATH …       measure and run only test files whose path starts like this, such as test/unit
   --list               show the mutants and how many tests reach them, and run nothing
   --map                only measure which tests reach what
   --as-measured        do not measure tests that are new or changed; they kill none
@@ -53,6 +54,7 @@ const { values: options } = parseArgs({
     'test-seconds': { type: 'string', default: '120' },
     minutes: { type: 'string', default: 'Infinity' },
     only: { type: 'string', multiple: true },
+    tests: { type: 'string', multiple: true, default: [''] },
     list: { type: 'boolean', default: false },
     map: { type: 'boolean', default: false },
     'as-measured': { type: 'boolean', default: false },
@@ -73,10 +75,11 @@ const progress = (line) => process.stderr.write(`${line}\n`)
 process.on('exit', endRunningTests)
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
-if (options.map || !(options.list || options['as-measured'])) await updateMap(options.cache, { jobs, progress })
+const tests = testFilesOfNpmTest().filter((file) => options.tests.some((start) => file.startsWith(start)))
+if (options.map || !(options.list || options['as-measured'])) await updateMap(options.cache, tests, { jobs, progress })
 if (options.map) process.exit(0)
 
-const map = readMap(options.cache)
+const map = readMap(options.cache, tests)
 const texts = new Map(sourceFiles().map((file) => [file, readFileSync(join(root, file), 'utf8')]))
 const equivalents = await namedEquivalents()
 const chosen = chosenMutants()
