@@ -153,7 +153,7 @@ export function readMap(folder, tests) {
   }
 
   return {
-    size: records.length,
+    records,
     /** The tests that reach this place. */
     reaching(file, text, offset) {
       const offsets = new Map()

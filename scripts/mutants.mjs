@@ -297,6 +297,8 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       break
     case SyntaxKind.StringLiteral:
     case SyntaxKind.NoSubstitutionTemplateLiteral:
+      // `const [name = ''] = …` satisfies the type checker, and there is a name.
+      if (node.parent.parent?.kind === SyntaxKind.ArrayBindingPattern) break
       mutateText(node, { add, replace, textOf, start })
       break
     case SyntaxKind.TemplateExpression:
@@ -320,7 +322,8 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       replace('statement', node, ';')
       break
     case SyntaxKind.AwaitExpression:
-      replace('await', node, textOf(node.expression))
+      // The linter refuses a promise that nothing waits for.
+      if (node.parent.kind !== SyntaxKind.ExpressionStatement) replace('await', node, textOf(node.expression))
       break
     case SyntaxKind.CatchClause:
       replace('block', node.block, '{}')
