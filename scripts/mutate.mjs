@@ -136,7 +136,9 @@ function testsFor(mutant) {
   return tests.sort((a, b) => Number(b.isDirect) - Number(a.isDirect) || a.seconds - b.seconds)
 }
 
-const textOf = (test) => readFileSync(join(root, test), 'utf8')
+function textOf(test) {
+  return readFileSync(join(root, test), 'utf8')
+}
 
 /** Whether a test runs a script by itself: `lua('rate-limit', 'take')`. */
 function readsScript(test, file) {
