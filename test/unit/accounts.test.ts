@@ -13,17 +13,17 @@ let books: TestBooks
 let accounts: Accounts
 let now = NOW
 const announced: string[] = []
-const heard = new Map<string, () => Promise<void>>()
+const reactions = new Map<string, () => Promise<void>>()
 
 /** Announces to this process, and says that one replica did not answer. */
 const changes: ChangeFeed = {
   async announce(change) {
     announced.push(change)
-    await heard.get(change)?.()
+    await reactions.get(change)?.()
     return ['replica 2']
   },
   subscribe(change, react) {
-    heard.set(change, react)
+    reactions.set(change, react)
     return () => {}
   },
 }
@@ -44,7 +44,7 @@ function create(name: string): Promise<Workspace> {
 const invalid = (param: string) => ({ code: 'invalid_value', param })
 
 describe('a workspace', () => {
-  it('has an id of its own, and a name of 1 to 64 letters, digits and marks that nobody else has', async () => {
+  it('has an id of its own, and a name of 1 to 64 letters, digits and marks, which is unique', async () => {
     const { id, createdAt, requestsPerMinute } = accounts.workspace('acme')
     assert.match(id, /^ws_[0-9a-f]{24}$/)
     assert.deepEqual([createdAt, requestsPerMinute, accounts.workspaceById(id)?.name], [NOW + 1, null, 'acme'])
@@ -53,7 +53,7 @@ describe('a workspace', () => {
     }
     assert.equal((await create('a'.repeat(64))).name.length, 64)
     await assert.rejects(accounts.createWorkspace('acme'), { code: 'conflict', param: 'name' })
-    assert.throws(() => accounts.workspace('nobody'), { code: 'not_found', param: 'workspace' })
+    assert.throws(() => accounts.workspace('missing'), { code: 'not_found', param: 'workspace' })
   })
 
   it('has a rate limit from 1 to 100,000,000, or the default', async () => {
@@ -74,7 +74,10 @@ describe('a workspace', () => {
     assert.deepEqual((await accounts.setBuyer('acme', buyer)).buyer, buyer)
     await accounts.setRequestsPerMinute(id, null)
     await create('later')
-    assert.deepEqual(announced, Array.from({ length: 4 }, () => 'accounts'))
+    assert.deepEqual(
+      announced,
+      Array.from({ length: 4 }, () => 'accounts'),
+    )
   })
 
   it('is listed a page at a time, the newest first, and found by a part of its name', () => {
@@ -150,7 +153,7 @@ describe('a key', () => {
 })
 
 describe('a key that is lent to a chat', () => {
-  it('works until its end, signs nobody in, and may be one that another worker lent', () => {
+  it('works until its end, and may be one that another worker lent', () => {
     const lent = accounts.lendKey('acme')
     const caller = accounts.authenticate(lent.key)
     assert.ok(caller && !(caller instanceof Promise))

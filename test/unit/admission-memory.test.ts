@@ -397,14 +397,14 @@ describe('a lane that has ended', () => {
   })
 })
 
-it('[Q5] a caller hears one decision, whatever happens later', () => {
-  const heard: Decision[] = []
+it('[Q5] a caller gets one decision, whatever happens later', () => {
+  const decisions: Decision[] = []
   const entry = new Entry(
     1,
-    (decision) => heard.push(decision),
+    (decision) => decisions.push(decision),
     () => {},
   )
   entry.tell({ kind: 'closed' })
   entry.tell({ kind: 'overloaded' })
-  assert.deepEqual(heard, [{ kind: 'closed' }])
+  assert.deepEqual(decisions, [{ kind: 'closed' }])
 })

@@ -6,7 +6,7 @@ import type { AlarmClock } from '../../src/ports/clock.ts'
 import { HELD, scriptedRedis, type Reply } from '../support/scripted-redis.ts'
 import { eventually, within } from '../support/waiting.ts'
 
-/** A Redis that names these replicas for every change, and a command's clock that rings when the test says so. */
+/** A Redis that names these replicas for every change, and a command's clock whose timers the test fires. */
 async function stage(t: TestContext, replicas: Reply | typeof HELD) {
   const alarms = new Set<{ readonly ms: number; ring(): void }>()
   const clock: AlarmClock = {

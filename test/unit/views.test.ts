@@ -144,7 +144,14 @@ describe('what lists and reports show', () => {
 
   it('of a cache is its share of the input, and the latest change', () => {
     const misses = { first_use: 1, prefix_changed: 2, evicted: 3, moved: 4 }
-    const entry = { workspaceId: 'ws_1', keyId: 'key_1', model: 'a/b', requests: 2, inputTokens: 8, cachedInputTokens: 2 }
+    const entry = {
+      workspaceId: 'ws_1',
+      keyId: 'key_1',
+      model: 'a/b',
+      requests: 2,
+      inputTokens: 8,
+      cachedInputTokens: 2,
+    }
     const view = { key: 'key_1', model: 'a/b', requests: 2, input_tokens: 8, cached_input_tokens: 2 }
     assert.deepEqual(cacheView({ ...entry, misses, latestChange: undefined }), {
       ...view,
