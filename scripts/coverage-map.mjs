@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './bootstrap.mjs'
-import { copyOfTree, firstFailure, testFilesOfNpmTest } from './test-runs.mjs'
+import { copyOfTree, firstFailure } from './test-runs.mjs'
 
 const TEST_MS_MAX = 600_000
 
@@ -16,10 +16,10 @@ export const hashOf = (text) => createHash('sha256').update(text).digest('hex').
 const hashOfFile = (file) => hashOf(readFileSync(join(root, file)))
 
 /** Measures the test files that are new, have changed, or failed, several at a time. */
-export async function updateMap(folder, { jobs, progress }) {
+export async function updateMap(folder, tests, { jobs, progress }) {
   mkdirSync(join(folder, 'tests'), { recursive: true })
   mkdirSync(join(folder, 'sources'), { recursive: true })
-  const stale = testFilesOfNpmTest().filter((test) => {
+  const stale = tests.filter((test) => {
     const record = recordOf(folder, test)
     // A test that failed may have done so because the machine was busy.
     return record?.hash !== hashOfFile(test) || record.failure !== undefined
@@ -113,11 +113,9 @@ function coverageOf(scripts, length) {
   return { called, covered }
 }
 
-/** The map as a whole. Tests that fail without any mutant are left out. */
-export function readMap(folder) {
-  const records = testFilesOfNpmTest()
-    .map((test) => recordOf(folder, test))
-    .filter((record) => record && !record.failure)
+/** The map of these tests. Those that fail without any mutant are left out. */
+export function readMap(folder, tests) {
+  const records = tests.map((test) => recordOf(folder, test)).filter((record) => record && !record.failure)
   const lines = new Map()
   const linesOf = (hash) => {
     if (!lines.has(hash)) lines.set(hash, readFileSync(join(folder, 'sources', hash), 'utf8').split('\n'))
@@ -155,7 +153,7 @@ export function readMap(folder) {
   }
 
   return {
-    size: records.length,
+    records,
     /** The tests that reach this place. */
     reaching(file, text, offset) {
       const offsets = new Map()

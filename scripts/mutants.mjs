@@ -79,6 +79,9 @@ const LUA_RULES = [
   [/^ *(?:redis\.call\(.*\)|[\w.[\]]+ = [^{]*[^{,])$/gm, ''],
 ]
 
+/** Shorter lists of numbers are settings. */
+const TABLE_LENGTH_MIN = 6
+
 /**
  * The mutants of the files below the folders (or of single files), in an order that depends on the seed and on each
  * mutant alone: a change elsewhere in the tree does not change the sample.
@@ -108,10 +111,14 @@ const digest = (text) => createHash('sha256').update(text).digest('hex')
 
 /** Every source file that may have mutants. */
 export function sourceFiles() {
-  return readdirSync(join(root, 'src'), { recursive: true })
-    .filter((file) => /\.(ts|lua)$/.test(file))
-    .map((file) => join('src', file))
-    .sort()
+  return (
+    readdirSync(join(root, 'src'), { recursive: true })
+      .filter((file) => /\.(ts|lua)$/.test(file))
+      .map((file) => join('src', file))
+      // Names, sizes and hashes of published files.
+      .filter((file) => !file.startsWith('src/embedded/manifest/'))
+      .sort()
+  )
 }
 
 export function mutatedText(text, { start, end, replacement }) {
@@ -175,7 +182,7 @@ function editsOf(sourceFile, text) {
   const textOf = (node) => text.slice(node.getStart(sourceFile), node.end)
 
   function visit(node, place) {
-    if (isTypeOnly(node) || isLogging(node, textOf)) return
+    if (isTypeOnly(node) || isLogging(node, textOf) || isForPeople(node) || isTable(node)) return
     const named = nameOf(node, place.top)
     const here = named ? { within: named, top: false, topName: place.topName ?? named } : place
     const inner = isFunction(node) ? { ...here, top: false, inFunction: true } : here
@@ -211,6 +218,20 @@ function isTypeOnly({ kind }) {
 /** What is logged for people is left alone. */
 function isLogging(node, textOf) {
   return node.kind === SyntaxKind.CallExpression && /(^|[.])(log|logger)(\?)?\.\w+$/.test(textOf(node.expression))
+}
+
+/** Examples and descriptions of the API, and help texts. */
+function isForPeople({ kind, name }) {
+  return (
+    (kind === SyntaxKind.VariableDeclaration && /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
+    (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help)$/.test(name.text ?? ''))
+  )
+}
+
+/** Measured or published values, such as the tokens of a tokenizer. A test could only repeat them. */
+function isTable(node) {
+  const values = node.kind === SyntaxKind.ArrayLiteralExpression ? node.elements : []
+  return values.length >= TABLE_LENGTH_MIN && values.every(({ kind }) => kind === SyntaxKind.NumericLiteral)
 }
 
 function isFunction({ kind }) {
@@ -276,6 +297,8 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       break
     case SyntaxKind.StringLiteral:
     case SyntaxKind.NoSubstitutionTemplateLiteral:
+      // `const [name = ''] = …` satisfies the type checker, and there is a name.
+      if (node.parent.parent?.kind === SyntaxKind.ArrayBindingPattern) break
       mutateText(node, { add, replace, textOf, start })
       break
     case SyntaxKind.TemplateExpression:
@@ -299,7 +322,8 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       replace('statement', node, ';')
       break
     case SyntaxKind.AwaitExpression:
-      replace('await', node, textOf(node.expression))
+      // The linter refuses a promise that nothing waits for.
+      if (node.parent.kind !== SyntaxKind.ExpressionStatement) replace('await', node, textOf(node.expression))
       break
     case SyntaxKind.CatchClause:
       replace('block', node.block, '{}')
@@ -313,6 +337,7 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       break
     case SyntaxKind.ObjectLiteralExpression:
       for (const property of node.properties) {
+        if (isForPeople(property)) continue
         const isLast = property === node.properties.at(-1)
         const comma = isLast ? '' : ','
         add('property', property.getStart(sourceFile), property.end + comma.length, '')

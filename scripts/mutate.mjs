@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { root } from './bootstrap.mjs'
 import { hashOf, readMap, updateMap } from './coverage-map.mjs'
 import { mutantsOf, mutatedText, sourceFiles } from './mutants.mjs'
-import { copyOfTree, endRunningTests, firstFailure, isTimeout } from './test-runs.mjs'
+import { copyOfTree, endRunningTests, firstFailure, isTimeout, testFilesOfNpmTest } from './test-runs.mjs'
 
 const SCORE_MIN = 85
 /** A mutant that makes two tests hang would make most of them hang. */
@@ -13,7 +13,7 @@ const HANGS_MAX = 2
 const HELP = `node scripts/mutate.mjs [OPTION …]
 
 Changes the sources a little, one place at a time, in copies of the working tree, and runs the tests that reach the
-place. A mutant is killed when a test fails. Mutants that the type checker refuses are not tried.
+place. A mutant is killed when a test fails. Mutants that the type checker or the linter refuses are not tried.
 
   --folder FOLDER …    below src/; each gets a row of its own (default: every folder of src/)
   --file FILE …        only these source files
@@ -23,6 +23,7 @@ place. A mutant is killed when a test fails. Mutants that the type checker refus
   --test-seconds N     for each mutant, leave out tests beyond this sum of their usual seconds (default: 120)
   --minutes N          start no mutant after this time; 0 only reports what is known
   --only ID …          only these mutants
+  --tests PATH …       measure and run only test files whose path starts like this, such as test/unit
   --list               show the mutants and how many tests reach them, and run nothing
   --map                only measure which tests reach what
   --as-measured        do not measure tests that are new or changed; they kill none
@@ -37,7 +38,7 @@ and that folder; nothing is fetched. A test that fails there without any mutant 
 
   killed      a test fails
   survived    every test that reaches it passes (or the first ones do, up to --test-seconds)
-  hung        a test ran past four times its usual time and another minute, and no other test failed
+  hung        a test took four times its usual time and another minute without an end, and no other test failed
   equivalent  named in test/faults/equivalent: behaves the same, or differs only where no test should care
 
 The score is killed / (mutants - equivalent). The exit code is 1 if it is below ${SCORE_MIN} % in any folder.
@@ -53,6 +54,7 @@ const { values: options } = parseArgs({
     'test-seconds': { type: 'string', default: '120' },
     minutes: { type: 'string', default: 'Infinity' },
     only: { type: 'string', multiple: true },
+    tests: { type: 'string', multiple: true, default: [''] },
     list: { type: 'boolean', default: false },
     map: { type: 'boolean', default: false },
     'as-measured': { type: 'boolean', default: false },
@@ -73,10 +75,11 @@ const progress = (line) => process.stderr.write(`${line}\n`)
 process.on('exit', endRunningTests)
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
-if (options.map || !(options.list || options['as-measured'])) await updateMap(options.cache, { jobs, progress })
+const tests = testFilesOfNpmTest().filter((file) => options.tests.some((start) => file.startsWith(start)))
+if (options.map || !(options.list || options['as-measured'])) await updateMap(options.cache, tests, { jobs, progress })
 if (options.map) process.exit(0)
 
-const map = readMap(options.cache)
+const map = readMap(options.cache, tests)
 const texts = new Map(sourceFiles().map((file) => [file, readFileSync(join(root, file), 'utf8')]))
 const equivalents = await namedEquivalents()
 const chosen = chosenMutants()
@@ -122,7 +125,8 @@ function rowOf(file) {
 
 /** The tests that reach the mutant: first those that import its file, then the quick ones. */
 function testsFor(mutant) {
-  const mentions = (test) => readFileSync(join(root, test), 'utf8').includes(`/${mutant.file}'`)
+  const isScript = mutant.file.endsWith('.lua')
+  const mentions = (test) => (isScript ? readsScript(test, mutant.file) : textOf(test).includes(`/${mutant.file}'`))
   const tests = reachingTests(mutant).map(({ test, hash, seconds }) => ({
     test,
     hash,
@@ -132,8 +136,22 @@ function testsFor(mutant) {
   return tests.sort((a, b) => Number(b.isDirect) - Number(a.isDirect) || a.seconds - b.seconds)
 }
 
+function textOf(test) {
+  return readFileSync(join(root, test), 'utf8')
+}
+
+/** Whether a test runs a script by itself: `lua('rate-limit', 'take')`. */
+function readsScript(test, file) {
+  const text = textOf(test)
+  const folder = dirname(file).replace('src/', '')
+  return text.includes('luaBeside') && text.includes(`'${folder}', '${basename(file, '.lua')}'`)
+}
+
 function reachingTests({ file, start, top }) {
-  if (file.endsWith('.lua')) return unique(usersOfScript(file).flatMap((user) => map.calling(user)))
+  if (file.endsWith('.lua')) {
+    const readers = map.records.filter(({ test }) => readsScript(test, file))
+    return unique([...readers, ...usersOfScript(file).flatMap((user) => map.calling(user))])
+  }
   if (top === undefined) return map.reaching(file, texts.get(file), start)
   const users = usesOf(top, file)
   if (users.length === 0) return map.calling(file).length > 0 ? map.calling(file) : map.loading(file)

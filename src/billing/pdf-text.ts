@@ -131,9 +131,8 @@ export function inVisualOrder(line: string): readonly string[] {
   let run: string[] = []
   const flush = (): void => {
     // Spaces behind the last right-to-left word stay behind the run.
-    const trailing: string[] = []
-    while (run.length > 0 && !RIGHT_TO_LEFT.test(run.at(-1) ?? '')) trailing.unshift(run.pop() ?? '')
-    ordered.push(...run.toReversed(), ...trailing)
+    const end = run.findLastIndex((part) => RIGHT_TO_LEFT.test(part)) + 1
+    ordered.push(...run.slice(0, end).toReversed(), ...run.slice(end))
     run = []
   }
   for (const part of parts) {

@@ -100,7 +100,7 @@ export const laneLimitsSchema = Type.Object(
   { additionalProperties: false },
 )
 
-const limitsSchema = Type.Partial(laneLimitsSchema)
+const limitsSchema = Type.Object(Type.Partial(laneLimitsSchema).properties, { additionalProperties: false })
 
 const slug = Type.String({
   pattern: '^[a-z0-9][a-z0-9._-]{0,63}/[a-zA-Z0-9][a-zA-Z0-9._:-]{0,127}$',
@@ -120,7 +120,7 @@ const modelSchema = Type.Object(
     max_completion_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
     default_max_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
     supported_parameters: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 128 })),
-    tokenizer: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    tokenizer: Type.Optional(Type.String()),
     instruct_type: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
     rerank_schema: Type.Optional(Type.Enum(['documents', 'passages'])),
     visible_to: Type.Optional(Type.Array(workspaceName, { minItems: 1, maxItems: 10_000 })),

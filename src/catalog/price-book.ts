@@ -45,6 +45,9 @@ export function listPrices({ rates, imagePrices }: Model): ModelPrices {
   return { ...formatPriceList(rates), ...(imagePrices.length === 0 ? {} : { image_prices: imagePrices }) }
 }
 
+/** Other replicas may store prices between reading and writing, but not this often. */
+const ATTEMPTS_MAX = 20
+
 /** The current version for each kind of image, and under '' for everything else. */
 type Versions = ReadonlyMap<string, PriceVersion>
 
@@ -125,13 +128,15 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
 
   /** Stores what is missing, all together: a first start has a price for every model. */
   async function replace(wanted: readonly Wanted[]): Promise<void> {
-    const missing = wanted.flatMap(changesTo)
-    if (missing.length === 0) return
-    const added = await store.addPriceVersions(missing)
-    if (!added.includes(undefined)) return
-    // Replicas that read the same catalog add the same prices: most likely there is nothing left to do.
-    await reload()
-    return replace(wanted)
+    for (let tries = 0; tries < ATTEMPTS_MAX; tries++) {
+      const missing = wanted.flatMap(changesTo)
+      if (missing.length === 0) return
+      const added = await store.addPriceVersions(missing)
+      if (!added.includes(undefined)) return
+      // Replicas that read the same catalog add the same prices: most likely there is nothing left to do.
+      await reload()
+    }
+    throw new Error('other services kept changing prices while these were stored')
   }
 
   /** A reserved lane's hourly price starts, changes and ends with its entry in the catalog. */

@@ -21,7 +21,6 @@ interface S3Options {
 }
 
 const TIMEOUT_MS = 30_000
-const ATTEMPTS = 2
 
 /** Stores files in a bucket with path-style addresses. A lifecycle rule of the bucket deletes them. */
 export function s3Files(options: S3Options, clock: Clock): FileStore {
@@ -49,19 +48,15 @@ export function s3Files(options: S3Options, clock: Clock): FileStore {
   return {
     async put(bytes, contentType) {
       const key = prefix + fileName(randomBytes(16), contentType)
-      for (let count = 1; ; count++) {
-        try {
-          await attempt(addressOf(options.endpoint, key), bytes, contentType)
-          break
-        } catch (cause) {
-          if (count < ATTEMPTS) continue
-          throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', {
-            cause,
-          })
-        }
-      }
+      const address = addressOf(options.endpoint, key)
+      const once = (): Promise<void> => attempt(address, bytes, contentType)
+      await once().catch(once).catch(refuse)
       return presignedUrl(signer, addressOf(options.publicUrl ?? options.endpoint, key), clock.now(), linkTtlSeconds)
     },
     close: () => agent.close(),
   }
+}
+
+function refuse(cause: unknown): never {
+  throw new ApiError('service_unavailable', 'The file could not be stored. Try again, or ask for b64_json.', { cause })
 }

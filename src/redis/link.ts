@@ -83,7 +83,6 @@ export function openLink(options: LinkOptions): RedisLink {
 
   const settings = {
     protocol: 2 as const,
-    lazyConnect: true,
     connectionName: `weir-${replica}`,
     connectTimeout: CONNECT_MS,
     // A command whose fate is unknown is never sent again: joining says everything that still matters.
@@ -104,7 +103,6 @@ export function openLink(options: LinkOptions): RedisLink {
     })
     connection.on('close', lose)
     connection.on('ready', () => void join())
-    connection.connect().catch(() => {})
   }
   messages.on('message', (channel: string, message: string) => {
     for (const follower of followers) if (follower.channels.includes(channel)) follower.hear(channel, message)
@@ -133,7 +131,7 @@ export function openLink(options: LinkOptions): RedisLink {
   }
 
   async function join(): Promise<void> {
-    if (membership || isClosed || commands.status !== 'ready' || messages.status !== 'ready') return
+    if (membership || commands.status !== 'ready' || messages.status !== 'ready') return
     const attempt = ++incarnation
     try {
       const scripts = [replicasScript, ...followers.flatMap((follower) => follower.scripts)]

@@ -312,9 +312,9 @@ export default [
   {
     name: 's3-gives-up-at-the-first-failure',
     file: 'src/files/s3.ts',
-    find: 'if (count < ATTEMPTS) continue',
-    replace: 'if (count > ATTEMPTS) continue',
-    tests: ['http/files'],
+    find: 'await once().catch(once).catch(refuse)',
+    replace: 'await once().catch(refuse)',
+    tests: ['unit/s3-files'],
   },
   {
     name: 's3-link-for-the-internal-address',

@@ -490,4 +490,11 @@ export default [
     replace: 'throw new Error(',
     tests: ['http/ledger'],
   },
+  {
+    name: 'catalog-ignores-misspelt-limits',
+    file: 'src/catalog/file.ts',
+    find: 'Type.Object(Type.Partial(laneLimitsSchema).properties, { additionalProperties: false })',
+    replace: 'Type.Partial(laneLimitsSchema)',
+    tests: ['unit/catalog-file'],
+  },
 ]

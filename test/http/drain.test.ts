@@ -187,7 +187,7 @@ describe('a service that stops', () => {
     await sleep(1500)
     held.open()
     assert.match(await (await answer).text(), /\[DONE\]/)
-    await within(300_000, 'the operator’s request is cut off', stopped)
+    await within(60_000, 'the operator’s request is cut off', stopped)
     assert.ok(operator.isClosed || operator.received.includes('Connection: close'))
     operator.leave()
   })

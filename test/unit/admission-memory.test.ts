@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it, type TestContext } from 'node:test'
 import { memoryAdmission } from '../../src/admission/memory.ts'
+import { Entry } from '../../src/admission/outbox.ts'
 import type { LaneLimits } from '../../src/core/admission/lane.ts'
 import type { Decision, Ticket } from '../../src/ports/admission.ts'
 import { systemClock } from '../../src/system-clock.ts'
@@ -369,4 +370,41 @@ it('[Q8] the status shows every open lane', async (t) => {
       ['other', { limits: other, inFlightRequests: 0, committedTokens: 0, queueDepth: 0, oldestWaitMs: 0 }],
     ],
   )
+})
+
+describe('a lane that has ended', () => {
+  it('leaves no timer behind', (t) => {
+    let alarms = 0
+    const clock = handClock(t.mock.timers)
+    const admission = memoryAdmission({
+      ...clock,
+      after(ms, ring) {
+        alarms += 1
+        const cancel = clock.after(ms, ring)
+        return () => {
+          alarms -= 1
+          cancel()
+        }
+      },
+    })
+    admission.setLanes(new Map([['lane', limits]]))
+    const running = admission.enter('lane', 1, () => {})
+    admission.enter('lane', 1, () => {}).leave()
+    assert.equal(alarms, 1, 'it rings once for nothing')
+    admission.setLanes(new Map())
+    running.leave()
+    assert.equal(alarms, 0)
+  })
+})
+
+it('[Q5] a caller gets one decision, whatever happens later', () => {
+  const decisions: Decision[] = []
+  const entry = new Entry(
+    1,
+    (decision) => decisions.push(decision),
+    () => {},
+  )
+  entry.tell({ kind: 'closed' })
+  entry.tell({ kind: 'overloaded' })
+  assert.deepEqual(decisions, [{ kind: 'closed' }])
 })

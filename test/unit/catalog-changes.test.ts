@@ -98,23 +98,28 @@ describe('warnings about a catalog', () => {
 describe('limits that an operator sets', () => {
   const limitsOf = ([model]: readonly Model[]) => model?.serverless?.limits.maxWaitMs
 
+  async function turns(count: number): Promise<void> {
+    for (let index = 0; index < count; index++) await turn()
+  }
+
   async function stage() {
     let limits: OperatorLimits[] = []
     let drained: string[] = []
     const done: string[] = []
     const store = {
       laneSettings: async (): Promise<LaneSettingsSnapshot> => ({ limits, drained }),
+      // Slower than everything that must wait for it.
       async setLaneLimits(set: OperatorLimits) {
-        await turn()
+        await turns(5)
         limits = [set]
       },
       async clearLaneLimits(lane: string) {
-        await turn()
+        await turns(5)
         done.push(`cleared ${lane}`)
         limits = limits.filter((it) => it.lane !== lane)
       },
       async setDrained(url: string, isDrained: boolean) {
-        await turn()
+        await turns(5)
         drained = isDrained ? [url] : []
       },
     }

@@ -9,7 +9,7 @@ import { testBooks, type TestBooks } from '../support/books.ts'
 const month = parseMonth('2026-10') ?? assert.fail()
 const nextMonth = month.to + 1000
 
-/** An invoice with tokens of both kinds, images, and audio whose rows are each rounded. */
+/** An invoice with tokens of both kinds, and with audio whose rows are each rounded, beside tokens of the same model. */
 let books: TestBooks
 let documents: readonly InvoiceDocument[]
 
@@ -18,13 +18,14 @@ before(async () => {
   const acme = await books.workspace('acme')
   const list = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
   const text = await books.price('meta/a', list, month.from)
-  const speech = await books.price('openai/whisper', { per_audio_minute: '0.000000000007' }, month.from)
+  const speechList = { per_audio_minute: '0.000000000007', input_per_million: '0.10' }
+  const speech = await books.price('openai/whisper', speechList, month.from)
   const rows = []
   for (let index = 0; index < 25; index++) {
     const at = month.from + index * 1000
     const words = { inputTokens: 100 + index, cachedInputTokens: index, outputTokens: 7 * index }
     rows.push(await books.row(acme, 'meta/a', text, at, words))
-    rows.push(await books.row(acme, 'openai/whisper', speech, at, { audioMs: 4321 + index * 777 }))
+    rows.push(await books.row(acme, 'openai/whisper', speech, at, { audioMs: 4321 + index * 777, inputTokens: 5 }))
   }
   await books.settle(rows)
   books.now = nextMonth

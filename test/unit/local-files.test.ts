@@ -23,7 +23,7 @@ function stage(
   t.after(() => rmSync(dataDir, { recursive: true }))
   const time = { ms: Date.now() }
   const clock = { now: () => time.ms, monotonic: () => time.ms }
-  const options = { dataDir, publicUrl: () => 'http://weir.test', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
+  const options = { dataDir, publicUrl: () => 'http://weir.test/', linkTtlSeconds: 60, maxBytes: MIB, ...changes }
   const start = (): FileStore => {
     const store = localFiles(options, clock, disk)
     t.after(() => store.close())
@@ -42,6 +42,7 @@ describe('files in the data directory', () => {
   it('survive a restart together with their links', async (t) => {
     const { start } = stage(t)
     const link = await start().put(Buffer.from('one'), 'image/png')
+    assert.ok(link.startsWith('http://weir.test/files/'), link)
     assert.equal(await read(start(), link), 'one')
   })
 

@@ -133,6 +133,7 @@ describe('the price book', () => {
     await book.syncListPrices(catalogOf(cheap))
     await book.setWorkspacePrice(model!, 'ws_1', expensive)
     assert.equal(book.firstPricedAt(model!), versions[0]?.effectiveFrom)
+    assert.equal(book.firstPricedAt(catalogOf(cheap, 'meta/b')[0]!), 0)
     const reopened = await again()
     assert.equal(reopened.firstPricedAt(model!), versions[0]?.effectiveFrom)
     assert.deepEqual(reopened.priceFor(model!, 'ws_1'), book.priceFor(model!, 'ws_1'))

@@ -12,6 +12,7 @@ import type { Store } from '../../src/ports/store.ts'
 import { projectorThread, type ProjectorThread } from '../../src/projector/thread.ts'
 import { openStore } from '../../src/store/open.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
+import { within } from '../support/waiting.ts'
 
 interface Stage {
   readonly thread: ProjectorThread
@@ -31,9 +32,13 @@ async function stage(t: TestContext): Promise<Stage> {
   const files = journalFiles(journalFolder)
   const aside: string[] = []
   const options = { dataDir, journalFolder, owner: undefined }
-  const thread = projectorThread(options, {
+  const started = projectorThread(options, {
     setAside: ({ requestId, workspaceId }, reason) => aside.push(`${requestId} ${workspaceId} ${reason}`),
   })
+  const thread: ProjectorThread = {
+    apply: (spans) => within(20_000, 'the spans are applied', started.apply(spans)),
+    close: () => within(20_000, 'the thread has ended', started.close()),
+  }
   t.after(async () => {
     await thread.close()
     await store.close()

@@ -209,6 +209,35 @@ describe('the link of a replica to Redis', () => {
     assert.equal(log.filter((it) => it.startsWith('event lost')).length, 1)
   })
 
+  it('sends nothing later that was asked while there is no connection, or was cut off with one', async (t) => {
+    const { link, redis, joined, log, state } = await stage(t)
+    await assert.rejects(link.run(ours, ['early'], []))
+    await joined()
+    state.others = HELD
+    const asked = assert.rejects(link.run(ours, ['late'], []))
+    await eventually('it is sent', () => redis.received.some(({ values }) => values.includes('late')))
+    redis.cut()
+    await asked
+    await eventually('it is lost', () => log.includes('lost'))
+    await joined()
+    const sent = (key: string): number => redis.received.filter(({ values }) => values.includes(key)).length
+    assert.deepEqual([sent('early'), sent('late')], [0, 1])
+  })
+
+  it('begins no membership with an answer that comes while it says goodbye', async (t) => {
+    const { link, redis, joined, heldBeat, log } = await stage(t)
+    await joined()
+    const beat = await heldBeat()
+    log.length = 0
+    const closed = link.close()
+    redis.reply(beat, ['epoch-2', 0, 3, 1])
+    await closed
+    assert.deepEqual(
+      log.filter((it) => it.startsWith('event') || it.startsWith('joined')),
+      [],
+    )
+  })
+
   it('gives up when Redis has lost its scripts', async (t) => {
     const { link, joined, log, state } = await stage(t)
     await joined()

@@ -60,6 +60,7 @@ describe('a session', () => {
     const { replica, pass } = await stage(t)
     const sessions = replica()
     const { token, expiresAt } = await sessions.open(ws)
+    assert.equal(SESSION_MS, 12 * 3_600_000)
     pass(SESSION_MS - 1)
     assert.equal((await sessions.find(token))?.expiresAt, expiresAt)
     pass(1)

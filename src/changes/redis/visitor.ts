@@ -16,7 +16,13 @@ export async function tellReplicas(
   clock: AlarmClock,
 ): Promise<readonly string[]> {
   const name = `command-${randomBytes(6).toString('hex')}`
-  const settings = { lazyConnect: true, connectTimeout: CONNECT_MS, retryStrategy: () => null, maxRetriesPerRequest: 0 }
+  const settings = {
+    protocol: 2 as const,
+    lazyConnect: true,
+    connectTimeout: CONNECT_MS,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+  }
   const commands = new Redis(url, settings)
   const messages = new Redis(url, settings)
   const heard = new Map<string, (replica: string) => void>()

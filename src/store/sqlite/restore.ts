@@ -82,8 +82,8 @@ const isKept = (name: string): boolean => KEPT_FILES.some((kept) => kept === nam
 
 /** Writes the restored files into a folder of their own, and checks the database there. */
 function stage(folder: string, file: string, description: BackupDescription, by: { at: number; actor: string }): void {
+  mkdirSync(folder, { mode: 0o700 })
   try {
-    mkdirSync(folder, { mode: 0o700 })
     copyPart(file, 0, description.database.bytes, join(folder, DATABASE))
     stageJournal(join(folder, JOURNAL_FOLDER), file, description)
     for (const [name, content] of Object.entries(description.files)) {
@@ -93,7 +93,7 @@ function stage(folder: string, file: string, description: BackupDescription, by:
     record(join(folder, DATABASE), file, description, by)
     syncFolder(folder)
   } catch (error) {
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(folder, { recursive: true })
     throw error
   }
 }
