@@ -45,7 +45,16 @@ const rules: readonly Rule[] = [
   { part: 'pipeline', may: below, packages: [] },
   // How servers word things: as pure as the core.
   { part: 'dialects', may: ['core'], packages: [] },
-  ...[...adapters, 'accounts', 'catalog'].map((part) => ({ part, may: below })),
+  ...[...adapters, 'accounts', 'catalog'].map((part) => ({
+    part,
+    may: part === 'engines' ? [...below, 'http-client/index.ts'] : below,
+  })),
+  // A library of its own, which could be used without Weir. Engines are called through its interface.
+  {
+    part: 'http-client',
+    may: [],
+    packages: ['node:diagnostics_channel', 'node:net', 'node:tls'],
+  },
   // The connection to Redis, and the adapters that use it.
   { part: 'redis', may: below },
   ...['admission/redis', 'rate-limit/redis.ts', 'spending/redis', 'changes/redis'].map((part) => ({
@@ -525,6 +534,14 @@ describe('the test of the parts', () => {
       'imports admission/redis/admission.ts',
     ],
     ['engines/upstream.ts', "import '../store/open.ts'", 'imports store/open.ts'],
+    [
+      'engines/upstream.ts',
+      "import { Connection } from '../http-client/connection.ts'",
+      'imports http-client/connection.ts',
+    ],
+    ['http-client/client.ts', "import type { Job } from '../core/job.ts'", 'imports core/job.ts'],
+    ['http-client/client.ts', "import { request } from 'undici'", 'imports undici'],
+    ['media/remote-image.ts', "import { openClient } from '../http-client/index.ts'", 'imports http-client/index.ts'],
     ['engines/upstream.ts', "new Worker(new URL('../store/worker.ts', import.meta.url))", 'imports store/worker.ts'],
     ['catalog/catalog.ts', "import type { Config } from '../config.ts'", 'imports config.ts'],
     ['http/public/models.ts', "import { openStore } from '../../store/open.ts'", 'imports store/open.ts'],

@@ -175,11 +175,7 @@ async function engines(models: readonly Model[]): Promise<readonly Finding[]> {
   const paths = new Map(known.flatMap((engine) => engine.urls.map((url) => [url, harmlessPath(engine)])))
   return Promise.all(
     [...paths].map(async ([url, path]): Promise<Finding> => {
-      const {
-        origin,
-        prefix,
-        place: { socketPath },
-      } = parseAddress(url)
+      const { origin, prefix, socketPath } = parseAddress(url)
       const isThere =
         socketPath === undefined ? await answers(origin + pathAt({ prefix }, path)) : existsSync(socketPath)
       if (isThere) return { name: 'engine', state: 'ok', detail: url }

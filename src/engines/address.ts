@@ -1,20 +1,16 @@
+import { openClient, type Client, type ServerPlace } from '../http-client/index.ts'
 import type { DrainedAddresses } from '../ports/engine.ts'
-import type { ServerPlace } from './connection.ts'
-import { openConnections, type Connections } from './connections.ts'
 import { ask, type Question, type QuestionAnswer } from './question.ts'
-import { commonLines, requestHead } from './request-head.ts'
 import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
-/** One address of an engine: its connections, how busy it is, and whether it answers. */
+/** One address of an engine: its client, how busy it is, and whether it answers. */
 export interface EngineAddress {
   readonly url: string
   /** Prepended to the path of every call. */
   readonly prefix: string
-  /** The lines that the head of every request has, after its first. */
-  readonly lines: string
-  readonly connections: Connections
-  /** Asks for something besides calls. `lines` are further headers. */
-  ask(path: string, lines: string, limits: Omit<Question, 'head'>): Promise<QuestionAnswer>
+  readonly client: Client
+  /** Asks for something besides calls. `lines` are headers. */
+  ask(path: string, lines: string, limits: Omit<Question, 'path' | 'lines'>): Promise<QuestionAnswer>
   inFlight: number
   healthy: boolean
   /** It gets no new calls; those that run may finish. */
@@ -24,28 +20,18 @@ export interface EngineAddress {
 }
 
 /** Where a server is, and what is prepended to the paths of its operations. */
-export interface ParsedAddress {
-  readonly origin: string
+export interface ParsedAddress extends ServerPlace {
   readonly prefix: string
-  readonly place: ServerPlace
 }
 
 /** Accepts `unix:/run/engine.sock`, `unix:/run/engine.sock:/v1` and http(s) URLs. */
 export function parseAddress(url: string): ParsedAddress {
   if (url.startsWith('unix:')) {
     const [socketPath = '', prefix = '/v1'] = url.slice('unix:'.length).split(':')
-    const place = { host: 'localhost', port: 80, isSecure: false, socketPath }
-    return { origin: 'http://localhost', prefix: trimSlash(prefix), place }
+    return { origin: 'http://localhost', prefix: trimSlash(prefix), socketPath }
   }
-  const { origin, pathname, protocol, hostname, port } = new URL(url)
-  const isSecure = protocol === 'https:'
-  const place = {
-    // The brackets around an IPv6 address belong to the URL.
-    host: hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: Number(port) || (isSecure ? 443 : 80),
-    isSecure,
-  }
-  return { origin, prefix: trimSlash(pathname), place }
+  const { origin, pathname } = new URL(url)
+  return { origin, prefix: trimSlash(pathname) }
 }
 
 export function openAddress(
@@ -54,24 +40,21 @@ export function openAddress(
   servers: ServerActivities,
   drained: DrainedAddresses,
 ): EngineAddress {
-  const { origin, prefix, place } = parseAddress(url)
-  const connections = openConnections(place, idleTimeoutMs)
-  const { activity, leave } = servers.join(place.socketPath ?? origin)
-  const lines = commonLines(new URL(origin).host)
+  const { origin, prefix, socketPath } = parseAddress(url)
+  const client = openClient({ origin, socketPath }, idleTimeoutMs)
+  const { activity, leave } = servers.join(socketPath ?? origin)
   return {
     url,
     prefix,
-    lines,
-    connections,
+    client,
     inFlight: 0,
     healthy: true,
     isDrained: () => drained.has(url),
     activity,
-    ask: (path, more, limits) =>
-      ask(connections, { head: requestHead('GET', pathAt({ prefix }, path), lines + more), ...limits }),
+    ask: (path, lines, limits) => ask(client, { path: pathAt({ prefix }, path), lines, ...limits }),
     async close() {
       leave()
-      await connections.close()
+      await client.close()
     },
   }
 }

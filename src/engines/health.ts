@@ -1,6 +1,6 @@
 import type { HealthCheck } from '../core/catalog.ts'
+import { AnswerStalled } from '../http-client/index.ts'
 import type { EngineAddress } from './address.ts'
-import { AnswerStalled } from './connection.ts'
 
 const INTERVAL_DOWN_MS = 1000
 const PROBE_TIMEOUT_MS = 5000

@@ -1,10 +1,10 @@
-import { AnswerStalled } from './connection.ts'
-import type { Connections } from './connections.ts'
+import { AnswerStalled, RequestAborted, type Client } from '../http-client/index.ts'
 
 /** What a server is asked besides its work. */
 export interface Question {
-  /** The request line and the headers. */
-  readonly head: string
+  readonly path: string
+  /** Its headers. */
+  readonly lines: string
   /** From the request to the end of its answer. */
   readonly timeoutMs: number
   /** The rest of an answer that is longer is left unread. */
@@ -20,10 +20,7 @@ export interface QuestionAnswer {
 }
 
 /** Rejects with AnswerStalled if the server took the question and did not answer in time. */
-export function ask(
-  connections: Connections,
-  { head, timeoutMs, maxBytes, signal }: Question,
-): Promise<QuestionAnswer> {
+export function ask(client: Client, { path, lines, timeoutMs, maxBytes, signal }: Question): Promise<QuestionAnswer> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let status = 0
@@ -35,19 +32,21 @@ export function ask(
       signal?.removeEventListener('abort', leave)
     }
     function leave(): void {
-      sending.abort(new Error('nobody waits for the answer any more'))
+      sending.abort(new RequestAborted('the answer is not wanted any more'))
     }
     function answer(isWhole: boolean): void {
       stop()
       resolve({ status, isWhole, body: Buffer.concat(pieces).toString() })
     }
 
-    const sending = connections.send(
-      { head, body: undefined },
+    const sending = client.send(
+      { method: 'GET', path, lines },
       {
         sending() {
+          clearTimeout(timer)
           timer = setTimeout(() => sending.abort(new AnswerStalled('no answer in time')), timeoutMs).unref()
         },
+        resending() {},
         head(code) {
           status = code
         },
@@ -55,7 +54,7 @@ export function ask(
           bytes += chunk.length
           if (bytes <= maxBytes) return void pieces.push(Buffer.from(chunk))
           answer(false)
-          sending.abort(new Error('the answer is too long'))
+          sending.abort(new RequestAborted('the answer is too long'))
         },
         ended: () => answer(true),
         failed(cause) {

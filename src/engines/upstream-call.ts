@@ -1,12 +1,15 @@
 import { ApiError } from '../core/errors.ts'
+import {
+  AnswerStalled,
+  RequestAborted,
+  type AnswerHandler,
+  type Deadlines,
+  type Sending,
+} from '../http-client/index.ts'
 import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
-import { AnswerStalled, type AnswerHandler } from './connection.ts'
-import type { Sending } from './connections.ts'
-import type { Deadlines } from './deadlines.ts'
 import { refusalFrom } from './refusal.ts'
-import { requestHead } from './request-head.ts'
 
 const MAX_REFUSAL_BYTES = 65_536
 
@@ -31,6 +34,7 @@ export interface Upstream {
 export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   const tried = new Set<EngineAddress>()
   let chosen: Chosen | undefined
+  /** Engines that were sent the request. */
   let sends = 0
   let sending: Sending | undefined
   let isWithEngine = false
@@ -47,7 +51,8 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
 
   function stop(end: CallEnd): void {
     stopped ??= end
-    sending?.abort(new Error('this side has ended the call'))
+    const message = 'this side has ended the call'
+    sending?.abort(end.kind === 'aborted' ? new RequestAborted(message) : new AnswerStalled(message))
   }
 
   function timeOut(): void {
@@ -65,12 +70,17 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     tried.add(address)
     isWithEngine = false
     callStarts(address)
-    const head = requestHead('POST', pathAt(address, call.path), address.lines + upstream.lines + bodyLines(call))
-    sending = address.connections.send({ head, body: call.body }, attemptHandler(address))
+    const { contentType, body } = call
+    const lines = `${upstream.lines}content-type: ${contentType}\r\n`
+    sending = address.client.send(
+      { method: 'POST', path: pathAt(address, call.path), lines, body },
+      attemptHandler(address),
+    )
     if (isPaused) sending.pause()
   }
 
   function attemptHandler(address: EngineAddress): AnswerHandler {
+    let isSent = false
     let started = false
     let status = 0
     let refusal: Buffer[] = []
@@ -85,7 +95,11 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
     return {
       sending() {
         isWithEngine = true
-        sends++
+        if (!isSent) sends++
+        isSent = true
+      },
+      resending() {
+        isWithEngine = false
       },
       head(statusCode, answerHeaders) {
         status = statusCode
@@ -138,10 +152,6 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
       sending?.resume()
     },
   }
-}
-
-function bodyLines({ contentType, body }: EngineCall): string {
-  return `content-type: ${contentType}\r\ncontent-length: ${body.length}\r\n`
 }
 
 /** Nobody listens any more, or the server has broken off: it may have been restarted. */

@@ -3,10 +3,9 @@ import { describe, it, type TestContext } from 'node:test'
 import { engineKinds, type EngineDescription, type HealthCheck } from '../../src/core/catalog.ts'
 import { healthCheckOf } from '../../src/dialects/health-check.ts'
 import { callEnds, callSpeaks, callStarts, openAddress, type EngineAddress } from '../../src/engines/address.ts'
-import { AnswerStalled } from '../../src/engines/connection.ts'
-import type { Connections } from '../../src/engines/connections.ts'
 import { watchHealth } from '../../src/engines/health.ts'
 import { noActivity, serverActivities } from '../../src/engines/server-activity.ts'
+import { AnswerStalled, type Client } from '../../src/http-client/index.ts'
 import { turn } from './hand-clock.ts'
 
 interface Probe {
@@ -29,8 +28,7 @@ function stage(t: TestContext, check = costly, lines = '') {
   const address: EngineAddress = {
     url: 'http://engine/v1',
     prefix: '/v1',
-    lines: '',
-    connections: undefined as unknown as Connections,
+    client: undefined as unknown as Client,
     async ask(path, more) {
       probes.push({ path, lines: more })
       if (engine.answer === 'refused') throw new Error('nothing listens')

@@ -4,9 +4,9 @@ import { describe, it, type TestContext } from 'node:test'
 import type { EngineDescription, EngineKind } from '../../src/core/catalog.ts'
 import { cacheSizeQuestion } from '../../src/dialects/cache-size.ts'
 import type { EngineAddress } from '../../src/engines/address.ts'
-import type { Connections } from '../../src/engines/connections.ts'
 import { watchCacheSize } from '../../src/engines/reported-cache.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
+import type { Client } from '../../src/http-client/index.ts'
 import { turn } from './hand-clock.ts'
 
 const fixture = (name: string): string =>
@@ -54,8 +54,7 @@ function stage(t: TestContext) {
   const address: EngineAddress = {
     url: 'http://engine/v1',
     prefix: '/v1',
-    lines: '',
-    connections: undefined as unknown as Connections,
+    client: undefined as unknown as Client,
     async ask(path, lines) {
       asked.push({ path, lines })
       if (server.answer === 'refused') throw new Error('nothing listens')

@@ -2,12 +2,10 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, it, mock, type TestContext } from 'node:test'
 import * as fc from 'fast-check'
 import type { EngineAddress } from '../../src/engines/address.ts'
-import { AnswerStalled, type AnswerHandler } from '../../src/engines/connection.ts'
-import type { Sending } from '../../src/engines/connections.ts'
 import { leastBusy } from '../../src/engines/balance.ts'
 import { noActivity } from '../../src/engines/server-activity.ts'
-import { deadlines } from '../../src/engines/deadlines.ts'
 import { runCall } from '../../src/engines/upstream-call.ts'
+import { AnswerStalled, deadlines, type AnswerHandler, type Sending } from '../../src/http-client/index.ts'
 import type { CallEnd, RunningCall } from '../../src/ports/engine.ts'
 
 /** What an address does with a call. */
@@ -16,6 +14,8 @@ const behaviours = [
   'never connects',
   'connects late',
   'resets',
+  'has closed its connection',
+  'closes its connection and never connects again',
   'says nothing',
   'refuses slowly',
   'refuses late',
@@ -66,9 +66,8 @@ function stage(plan: readonly Behaviour[]): Staged {
     inFlight: 0,
     activity: noActivity(),
     close: () => Promise.resolve(),
-    lines: '',
     ask: () => Promise.reject(new Error('nobody asks')),
-    connections: {
+    client: {
       send(_request, handler) {
         tried.push(index)
         return behave(behaviour, handler, () => sent.push(index))
@@ -110,6 +109,13 @@ function behave(behaviour: Behaviour, handler: AnswerHandler, send: () => void):
     if (behaviour === 'refuses the connection') return fail(new Error('ECONNREFUSED'))
     handler.sending()
     send()
+    if (behaviour === 'closes its connection and never connects again') return handler.resending()
+    if (behaviour === 'has closed its connection') {
+      handler.resending()
+      if (isOver) return
+      handler.sending()
+      send()
+    }
     if (behaviour === 'says nothing') return
     if (behaviour === 'refuses late') return void setTimeout(refuse, LATE_MS, 500)
     if (behaviour === 'refuses at length') {
@@ -151,6 +157,18 @@ describe('a call to an engine with several addresses', () => {
       ['resets', 'resets', 'answers'],
       [0, 1],
       'upstream_error',
+    ],
+    [
+      'is sent to the same address once more if a used connection was closed',
+      ['has closed its connection', 'answers'],
+      [0, 0],
+      'ended',
+    ],
+    [
+      'may be sent to the second address once more, too',
+      ['resets', 'has closed its connection', 'answers'],
+      [0, 1, 1],
+      'ended',
     ],
     ['that is refused is sent once more', [500, 'answers'], [0, 1], 'ended'],
     ['that is refused twice fails with the second error', [500, 429, 'answers'], [0, 1], 'model_overloaded'],
@@ -224,6 +242,14 @@ describe('a call to an engine with several addresses', () => {
     assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[], false, 'aborted'])
   })
 
+  it('is with no engine while it waits to be sent once more', async () => {
+    const staged = stage(['closes its connection and never connects again'])
+    await staged.settle()
+    staged.call.abort()
+    await staged.settle()
+    assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[0], false, 'aborted'])
+  })
+
   it('sends nothing when the connection comes after the caller has left', async () => {
     const staged = stage(['connects late', 'answers'])
     await staged.settle()
@@ -252,20 +278,29 @@ describe('a call to an engine with several addresses', () => {
         if (plan[sent.at(-1) ?? -1] === 'starts an answer') staged.call.abort()
         await staged.settle()
         assert.notEqual(codeOf(staged.end()), 'still running')
-        assert.ok(sent.length <= 2, `sent ${sent.length} times`)
+        const engines = new Set(sent)
+        assert.ok(engines.size <= 2, `sent to ${engines.size} addresses`)
         assert.equal(new Set(tried).size, tried.length, 'an address was tried twice')
         const isFinal = (behaviour: Behaviour | undefined): boolean =>
-          ['says nothing', 'refuses slowly', 'refuses at length', 'answers', 'starts an answer', 504, 400].includes(
-            behaviour ?? '',
-          )
-        for (const index of sent.slice(0, -1)) assert.ok(!isFinal(plan[index]), `tried on after ${plan[index]}`)
+          [
+            'has closed its connection',
+            'closes its connection and never connects again',
+            'says nothing',
+            'refuses slowly',
+            'refuses at length',
+            'answers',
+            'starts an answer',
+            504,
+            400,
+          ].includes(behaviour ?? '')
+        for (const index of [...engines].slice(0, -1)) assert.ok(!isFinal(plan[index]), `tried on after ${plan[index]}`)
         for (const [index, { inFlight }] of staged.addresses.entries()) {
           assert.equal(inFlight, 0, `calls at address ${index}`)
         }
         if (leavesAfter === null && tried.length < plan.length) {
           const last = plan[tried.at(-1) ?? 0]
           const isLate = last === 'never connects' || last === 'connects late' || last === 'refuses late'
-          assert.ok(isFinal(last) || sent.length === 2 || isLate, `gave up after ${last}`)
+          assert.ok(isFinal(last) || engines.size === 2 || isLate, `gave up after ${last}`)
         }
       }),
       { numRuns: 500 },

@@ -71,7 +71,8 @@ describe('the calls of an engine with several addresses', () => {
     assert.equal((await ask(upstream)).kind, 'failed')
     for (const engine of engines) engine.script = answer
     for (let sent = 1; sent <= 3; sent++) await ask(upstream)
-    assert.deepEqual(callsOf(engines), [5, 6], 'both are idle, so the first takes each call')
+    // Each was sent the call that failed on a used connection, and once more on a new one.
+    assert.deepEqual(callsOf(engines), [6, 7], 'both are idle, so the first takes each call')
   })
 
   it('go to two addresses when they refuse, each once, and not to a third', async (t) => {

@@ -1,15 +1,25 @@
-import { BrokenMessage, CHUNKED, eachHeader, NO_BODY, readLength, type BodyEnd } from '../core/http1/header-lines.ts'
-import type { EngineHeaders } from '../core/job.ts'
+import {
+  BrokenMessage,
+  eachHeader,
+  readLength,
+  requireHeadCharacters,
+  type AnswerHeaders,
+  type BodyEnd,
+} from './header-lines.ts'
 
 export interface AnswerHead {
   readonly status: number
-  readonly headers: EngineHeaders
+  readonly headers: AnswerHeaders
   readonly body: BodyEnd
   /** Whether the connection may carry another request after this answer. */
   readonly isReusable: boolean
 }
 
+/** No reason is longer. It is not used. */
+const MAX_STATUS_LINE_BYTES = 4096
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/
+const NO_BODY: BodyEnd = { kind: 'length', length: 0 }
+const CHUNKED: BodyEnd = { kind: 'chunked' }
 const UNTIL_CLOSE: BodyEnd = { kind: 'close' }
 
 /** The longest that a connection is idle. Most engines run on uvicorn, which closes it after 5 s. */
@@ -17,16 +27,36 @@ export const MAX_IDLE_MS = 4000
 /** A request that is sent just before the server closes the connection would be lost. */
 const CLOSE_MARGIN_MS = 1000
 
+/**
+ * Throws as soon as these bytes cannot become a head, because a server that speaks another protocol may well wait for this
+ * side now. What is before `start` has been checked.
+ */
+export function requireBeginning(text: string, start: number): void {
+  const lineEnd = text.indexOf('\r')
+  const line = lineEnd < 0 ? text : text.slice(0, lineEnd)
+  readStatusLine(lineEnd < 0 ? line + 'HTTP/1.1 200 '.slice(line.length) : line)
+  // The line feed of a carriage return may be the first byte that came, or be yet to come.
+  const from = text[start - 1] === '\r' ? start - 1 : start
+  requireHeadCharacters(text.slice(from, text.endsWith('\r') ? -1 : undefined))
+}
+
+function readStatusLine(line: string): RegExpExecArray {
+  const parts = line.length > MAX_STATUS_LINE_BYTES ? undefined : STATUS_LINE.exec(line)
+  if (!parts) throw new BrokenMessage('the server did not answer in HTTP/1.1')
+  return parts
+}
+
 /** Reads everything up to the blank line that ends a head, without that line. */
 export function readHead(text: string): AnswerHead {
   const lineEnd = text.indexOf('\r\n')
-  const statusLine = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
-  if (!statusLine) throw new BrokenMessage('the engine did not answer in HTTP/1.1')
+  const statusLine = readStatusLine(lineEnd < 0 ? text : text.slice(0, lineEnd))
   const status = Number(statusLine[2])
-  const headers: Record<string, string | string[]> = {}
+  const headers = Object.create(null) as Record<string, string | string[]>
   eachHeader(text, lineEnd < 0 ? text.length : lineEnd + 2, (name, value) => {
     const before = headers[name]
-    headers[name] = before === undefined ? value : [before, value].flat()
+    if (before === undefined) headers[name] = value
+    else if (typeof before === 'string') headers[name] = [before, value]
+    else before.push(value)
   })
   return {
     status,
@@ -36,11 +66,11 @@ export function readHead(text: string): AnswerHead {
   }
 }
 
-function bodyEnd(headers: EngineHeaders): BodyEnd {
+function bodyEnd(headers: AnswerHeaders): BodyEnd {
   const coding = headers['transfer-encoding']
   if (coding !== undefined) {
     if (typeof coding !== 'string' || coding.toLowerCase() !== 'chunked') {
-      throw new BrokenMessage(`the engine sent its answer in the transfer encoding ${String(coding)}`)
+      throw new BrokenMessage(`the server sent its answer in the transfer encoding ${String(coding)}`)
     }
     return CHUNKED
   }
@@ -48,11 +78,11 @@ function bodyEnd(headers: EngineHeaders): BodyEnd {
   if (given === undefined) return UNTIL_CLOSE
   if (typeof given === 'string') return readLength(given)
   const [length = '', ...others] = new Set(given)
-  if (others.length > 0) throw new BrokenMessage(`the engine sent the content lengths ${String(given)}`)
+  if (others.length > 0) throw new BrokenMessage(`the server sent the content lengths ${String(given)}`)
   return readLength(length)
 }
 
-function isReusable(headers: EngineHeaders, isNew: boolean): boolean {
+function isReusable(headers: AnswerHeaders, isNew: boolean): boolean {
   const connection = String(headers['connection'] ?? '').toLowerCase()
   if (connection.includes('close') || (!isNew && !connection.includes('keep-alive'))) return false
   // Two lengths that disagree are the way to smuggle one answer into another.

@@ -1,17 +1,18 @@
-/** What came over a connection is not HTTP/1.1. */
-export class BrokenMessage extends Error {}
+/** The server sent something that is not HTTP/1.1. */
+export class BrokenMessage extends Error {
+  override readonly name = 'BrokenMessage'
+}
+
+/** The headers of an answer, by lower-case name. The object has no prototype, so no name is special. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** How the end of a body is found. */
 export type BodyEnd = { readonly kind: 'length'; readonly length: number } | { readonly kind: 'chunked' | 'close' }
 
-export const NO_BODY: BodyEnd = { kind: 'length', length: 0 }
-export const CHUNKED: BodyEnd = { kind: 'chunked' }
 export const BLANK_LINE = '\r\n\r\n'
 
 const SPACE = 0x20
 const TAB = 0x09
-const CARRIAGE_RETURN = 0x0d
-const LINE_FEED = 0x0a
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** Control characters, and half an end of a line. Either may mean something else to the next server on the way. */
@@ -20,7 +21,7 @@ const NOT_IN_A_HEAD = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/
 
 /** Hands on each line of a head, from `start`, with its name in small letters. The head ends without a blank line. */
 export function eachHeader(head: string, start: number, take: (name: string, value: string) => void): void {
-  if (NOT_IN_A_HEAD.test(head)) throw new BrokenMessage('the head has a character that is not allowed')
+  requireHeadCharacters(head)
   for (let from = start; from < head.length;) {
     const lineEnd = head.indexOf('\r\n', from)
     const end = lineEnd < 0 ? head.length : lineEnd
@@ -44,19 +45,11 @@ function isBlank(code: number): boolean {
   return code === SPACE || code === TAB
 }
 
-/** Whether these first bytes of a head can still become one. */
-export function mayBecomeHead(text: string): boolean {
-  return !NOT_IN_A_HEAD.test(text.endsWith('\r') ? text.slice(0, -1) : text)
+export function requireHeadCharacters(text: string): void {
+  if (NOT_IN_A_HEAD.test(text)) throw new BrokenMessage('the head has a character that is not allowed')
 }
 
 export function readLength(text: string): BodyEnd {
   if (!/^\d{1,15}$/.test(text)) throw new BrokenMessage(`the content length ${text} is no number`)
   return { kind: 'length', length: Number(text) }
-}
-
-/** Where the first line with anything in it begins, from `start`. */
-export function afterBlankLines(bytes: Buffer, start: number): number {
-  let at = start
-  while (bytes[at] === CARRIAGE_RETURN || bytes[at] === LINE_FEED) at++
-  return at
 }

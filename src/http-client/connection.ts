@@ -1,33 +1,9 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
-import type { EngineHeaders, EngineRequest } from '../core/job.ts'
 import { AnswerReader, type AnswerTaker } from './answer-reader.ts'
-
-/** Where a server listens. */
-export interface ServerPlace {
-  readonly host: string
-  readonly port: number
-  readonly isSecure: boolean
-  readonly socketPath?: string | undefined
-}
-
-/** One request of an engine. */
-export interface SentRequest {
-  /** The request line and the headers, up to the blank line. */
-  readonly head: string
-  readonly body: EngineRequest['body'] | undefined
-}
-
-/** Takes what becomes of a request. It ends with `ended` or `failed`, once. */
-export interface AnswerHandler {
-  /** There is a connection, and the request is about to be written to it. */
-  sending(): void
-  head(status: number, headers: EngineHeaders): void
-  /** The bytes may be used until this returns. Whatever it throws is what the request fails with. */
-  data(bytes: Buffer): void
-  ended(): void
-  failed(cause: Error): void
-}
+import { connectFailed, connects, isConnected } from './diagnostics.ts'
+import type { AnswerHeaders } from './header-lines.ts'
+import { AnswerStalled, type RequestBody, type RequestTaker, type SentRequest, type ServerPlace } from './request.ts'
 
 export interface ConnectionOwner {
   /** The connection can carry another request. */
@@ -35,9 +11,6 @@ export interface ConnectionOwner {
   /** It cannot be used any more. May be said several times. */
   gone(connection: Connection): void
 }
-
-/** The engine fell silent in the middle of its answer. */
-export class AnswerStalled extends Error {}
 
 const CONNECT_MS = 5000
 const KEEP_ALIVE_PROBE_MS = 60_000
@@ -47,19 +20,23 @@ const JOINED_BYTES = 16_384
 /** Connections read one after the other, and nothing is kept of what they have read, so they share the place for it. */
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
-/** A connection to an engine. It carries one request at a time. */
+/**
+ * A connection to a server. It carries one request at a time. If the server closes it while it waits for the first byte of
+ * an answer, and it has carried an answer before, the server may just have grown tired of it: then it connects anew and sends
+ * the request once more.
+ */
 export class Connection implements AnswerTaker {
-  readonly #socket: Socket
+  readonly #place: ServerPlace
+  readonly #idleTimeoutMs: number
   readonly #reader = new AnswerReader(this)
   readonly #owner: ConnectionOwner
-  /**
-   * A request that is given up resets its connection. A proxy in between may take an orderly end for a client that has only
-   * sent all it has to say, and let the engine work on.
-   */
-  readonly #canReset: boolean
+  #socket: Socket
+  /** Kept until the first byte of its answer. */
   #request: SentRequest | undefined
-  #handler: AnswerHandler | undefined
+  #handler: RequestTaker | undefined
   #isConnected = false
+  /** It has carried an answer. */
+  #isUsed = false
   #isSending = false
   #isAnswering = false
   #isPaused = false
@@ -67,28 +44,39 @@ export class Connection implements AnswerTaker {
   cancelIdle: (() => void) | undefined
 
   constructor(place: ServerPlace, idleTimeoutMs: number, owner: ConnectionOwner) {
+    this.#place = place
+    this.#idleTimeoutMs = idleTimeoutMs
     this.#owner = owner
-    this.#canReset = !place.isSecure && place.socketPath === undefined
+    this.#socket = this.#connect()
+  }
+
+  #connect(): Socket {
+    const place = this.#place
     const socket = open(place, (bytes) => this.#read(bytes))
-    this.#socket = socket
+    connects(place)
     const timer = setTimeout(() => socket.destroy(new Error('no connection within 5 s')), CONNECT_MS).unref()
     socket
-      .once(place.isSecure ? 'secureConnect' : 'connect', () => {
+      .once(isSecure(place) ? 'secureConnect' : 'connect', () => {
         clearTimeout(timer)
+        isConnected(place, socket)
         this.#isConnected = true
-        socket.setTimeout(idleTimeoutMs)
+        socket.setTimeout(this.#idleTimeoutMs)
         this.#begin()
       })
       .on('timeout', () => this.#stalled())
       .on('end', () => this.#closed())
-      .on('error', (error) => this.#fail(error))
+      .on('error', (error) => {
+        if (!this.#isConnected) connectFailed(place, error)
+        this.#lost(socket, error)
+      })
       .once('close', () => {
         clearTimeout(timer)
-        this.#fail(new Error('the connection was closed'))
+        this.#lost(socket, new Error('the connection was closed'))
       })
+    return socket
   }
 
-  send(request: SentRequest, handler: AnswerHandler): void {
+  send(request: SentRequest, handler: RequestTaker): void {
     this.#request = request
     this.#handler = handler
     if (this.#isConnected) this.#begin()
@@ -118,8 +106,7 @@ export class Connection implements AnswerTaker {
   #begin(): void {
     const request = this.#request
     if (!request) return
-    this.#request = undefined
-    this.#handler?.sending()
+    this.#handler?.sending(this.#socket)
     if (!this.#handler) return
     this.#reader.expect()
     this.#write(request)
@@ -142,7 +129,7 @@ export class Connection implements AnswerTaker {
   }
 
   /** A piece is valid until the next one is asked for, so each has to leave before. */
-  async #pour(head: string, body: { open(): AsyncIterable<Buffer> }): Promise<void> {
+  async #pour(head: string, body: Exclude<RequestBody, Buffer>): Promise<void> {
     const socket = this.#socket
     const leave = (piece: string | Buffer): Promise<void> =>
       new Promise((resolve, reject) => {
@@ -155,13 +142,15 @@ export class Connection implements AnswerTaker {
         if (socket.destroyed) return
         await leave(piece)
       }
-      this.#isSending = false
+      if (socket === this.#socket) this.#isSending = false
     } catch (error) {
-      this.#fail(error as Error)
+      // What became of the connection has been said by its events.
+      if (!socket.destroyed) this.#fail(error as Error)
     }
   }
 
   #read(bytes: number): boolean {
+    this.#request = undefined
     try {
       this.#reader.read(readBuffer, bytes)
     } catch (error) {
@@ -170,7 +159,7 @@ export class Connection implements AnswerTaker {
     return !this.#isPaused
   }
 
-  answerHead(status: number, headers: EngineHeaders): void {
+  answerHead(status: number, headers: AnswerHeaders): void {
     this.#isAnswering = true
     this.#handler?.head(status, headers)
   }
@@ -184,24 +173,42 @@ export class Connection implements AnswerTaker {
     this.#handler = undefined
     this.#isAnswering = false
     if (this.#isPaused) this.resume()
-    // An engine that answered before it had the whole request may take the rest of it for the next one.
+    this.#isUsed = true
+    // A server that answered before it had the whole request may take the rest of it for the next one.
     if (isReusable && !this.#isSending && this.#socket.writableLength === 0) this.#owner.free(this)
     else this.close()
     handler?.ended()
   }
 
-  /** The engine sends nothing more. */
+  /** The server sends nothing more. */
   #closed(): void {
     try {
       this.#reader.close()
       this.close()
     } catch (error) {
-      this.#fail(error as Error)
+      this.#lost(this.#socket, error as Error)
     }
   }
 
+  /** A socket that was replaced has nothing to say any more. */
+  #lost(socket: Socket, cause: Error): void {
+    if (socket !== this.#socket) return
+    if (this.#isUsed && this.#request) this.#sendAgain()
+    else this.#fail(cause)
+  }
+
+  #sendAgain(): void {
+    this.#socket.destroy()
+    this.#reader.stop()
+    this.#isUsed = false
+    this.#isConnected = false
+    this.#socket = this.#connect()
+    if (this.#isPaused) this.#socket.pause()
+    this.#handler?.resending()
+  }
+
   #stalled(): void {
-    if (this.#isAnswering && !this.#isPaused) this.#fail(new AnswerStalled('the engine fell silent'))
+    if (this.#isAnswering && !this.#isPaused) this.#fail(new AnswerStalled('the server fell silent'))
   }
 
   #fail(cause: Error): void {
@@ -209,25 +216,36 @@ export class Connection implements AnswerTaker {
     this.#handler = undefined
     this.#request = undefined
     this.#reader.stop()
-    const isWithEngine = handler !== undefined && this.#isConnected && !this.#socket.destroyed
-    if (isWithEngine && this.#canReset) this.#socket.resetAndDestroy()
+    const isWithServer = handler !== undefined && this.#isConnected && !this.#socket.destroyed
+    if (isWithServer && canReset(this.#place)) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
     this.#owner.gone(this)
-    // The engine has to hear of it before anybody else gets the place of this request.
-    if (isWithEngine) this.#socket.once('close', () => setImmediate(() => handler.failed(cause)))
+    // The server has to see it before another request gets the place of this one.
+    if (isWithServer) this.#socket.once('close', () => setImmediate(() => handler.failed(cause)))
     else handler?.failed(cause)
   }
 }
 
-function open({ host, port, isSecure, socketPath }: ServerPlace, read: (bytes: number) => boolean): Socket {
+const isSecure = ({ origin }: ServerPlace): boolean => origin.startsWith('https:')
+
+/**
+ * A request that is given up resets its connection. A proxy in between may take an orderly end for a client that has only
+ * sent all it has to say, and let the server work on.
+ */
+const canReset = (place: ServerPlace): boolean => !isSecure(place) && place.socketPath === undefined
+
+function open(place: ServerPlace, read: (bytes: number) => boolean): Socket {
   const options = {
     onread: { buffer: readBuffer, callback: read },
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
   }
-  if (socketPath !== undefined) return connectPlain({ path: socketPath, ...options })
-  if (!isSecure) return connectPlain({ host, port, ...options })
+  if (place.socketPath !== undefined) return connectPlain({ path: place.socketPath, ...options })
+  const { hostname, port } = new URL(place.origin)
+  // The brackets around an IPv6 address belong to the URL.
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  if (!isSecure(place)) return connectPlain({ host, port: Number(port) || 80, ...options })
   const name = isIP(host) === 0 ? { servername: host } : {}
-  return connectSecurely({ host, port, ...name, ALPNProtocols: ['http/1.1'], ...options })
+  return connectSecurely({ host, port: Number(port) || 443, ...name, ALPNProtocols: ['http/1.1'], ...options })
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { deadlines } from '../../src/engines/deadlines.ts'
+import { deadlines } from '../../src/http-client/deadlines.ts'
 
 describe('deadlines', () => {
   it('come due in the order in which they were set, except those that were cancelled', (t) => {

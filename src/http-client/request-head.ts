@@ -13,11 +13,6 @@ export function headerLines(headers: Readonly<Record<string, string>>): string {
     .join('')
 }
 
-/** What every request to a server begins with, after its first line. */
-export function commonLines(host: string): string {
-  return headerLines({ host, connection: 'keep-alive' })
-}
-
 /** `lines`: all headers. */
 export function requestHead(method: 'GET' | 'POST', target: string, lines: string): string {
   if (!TARGET.test(target)) throw new TypeError(`${target} cannot be the path of a request`)

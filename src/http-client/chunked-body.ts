@@ -1,6 +1,6 @@
 import { BrokenMessage } from './header-lines.ts'
 
-/** No real line is longer. Without a limit, the other side could make us read an endless one. */
+/** No real line is longer. Without a limit, a server could make us read an endless one. */
 const MAX_LINE_BYTES = 4096
 const MAX_TRAILER_BYTES = 65_536
 /** Larger ones would not be whole numbers any more. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { BrokenMessage } from '../../src/core/http1/header-lines.ts'
-import { AnswerReader, type AnswerTaker } from '../../src/engines/answer-reader.ts'
+import { AnswerReader, type AnswerTaker } from '../../src/http-client/answer-reader.ts'
+import { BrokenMessage } from '../../src/http-client/header-lines.ts'
 
 interface Seen {
   status: number
@@ -48,11 +48,11 @@ const lengthed = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-L
 const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n7;name="a;b"\r\n, world\r\n1A\r\n'
 const chunkedWhole = `${chunked}${'.'.repeat(26)}\r\n0\r\nTrailer: x\r\n\r\n`
 
-describe('the answers of an engine', () => {
+describe('the answers of a server', () => {
   it('are read by their length', () => {
     assert.deepEqual(read(lengthed), {
       status: 200,
-      headers: { 'content-type': 'application/json', 'content-length': '5' },
+      headers: { __proto__: null, 'content-type': 'application/json', 'content-length': '5' },
       body: 'hello',
       pieces: 1,
       end: 'reusable',
@@ -108,7 +108,18 @@ describe('the answers of an engine', () => {
 
   it('keep headers that come several times', () => {
     const { headers } = read('HTTP/1.1 200 OK\r\nVia: a\r\nContent-Length: 0\r\nVIA:b \r\nVia:\tc\r\n\r\n')
-    assert.deepEqual(headers, { via: ['a', 'b', 'c'], 'content-length': '0' })
+    assert.deepEqual(headers, { __proto__: null, via: ['a', 'b', 'c'], 'content-length': '0' })
+  })
+
+  it('keep headers in an object without a prototype, so that no name is special', () => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__defineGetter__']
+    const lines = names.map((name) => `${name}: a\r\n${name}: b\r\n`).join('')
+    const { headers } = read(`HTTP/1.1 200 OK\r\n${lines}Content-Length: 0\r\n\r\n`)
+    assert.equal(Object.getPrototypeOf(headers), null)
+    const expected = [...names.map((name) => [name.toLowerCase(), ['a', 'b']]), ['content-length', '0']]
+    assert.deepEqual(Object.entries(headers), expected)
+    const { headers: none } = read('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    for (const name of names) assert.equal((none as Record<string, unknown>)[name], undefined)
   })
 
   const broken: [string, string][] = [
@@ -133,6 +144,7 @@ describe('the answers of an engine', () => {
     ['a size in two parts', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r5\r\n'],
     ['a line that ends with a line feed alone', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\n'],
     ['an endless head', `HTTP/1.1 200 OK\r\nA: ${'b'.repeat(70_000)}`],
+    ['a head that ends after 64 KiB', `HTTP/1.1 200 OK\r\nA: ${'b'.repeat(65_536)}\r\n\r\n`],
     ['an endless size', `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'f'.repeat(20)}`],
     ['an endless extension', `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;${'x'.repeat(5000)}`],
     ['endless trailers', `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'a: b\r\n'.repeat(20_000)}`],
@@ -146,13 +158,13 @@ describe('the answers of an engine', () => {
 
   it('are refused when the connection closes before their end', () => {
     for (const length of [0, 10, chunkedWhole.length - 40, chunkedWhole.length - 1]) {
-      assert.throws(() => read(chunkedWhole.slice(0, length), [], true), /the engine closed the connection/)
+      assert.throws(() => read(chunkedWhole.slice(0, length), [], true), /the server closed the connection/)
     }
     assert.equal(read(chunkedWhole, [], true).end, 'reusable')
   })
 
-  it('are refused when nobody asked for them', () => {
+  it('are refused when there is no request', () => {
     const reader = new AnswerReader({ answerHead() {}, answerBody() {}, answerEnd() {} })
-    assert.throws(() => reader.read(Buffer.from(lengthed), lengthed.length), /nobody had asked for/)
+    assert.throws(() => reader.read(Buffer.from(lengthed), lengthed.length), /was not requested/)
   })
 })

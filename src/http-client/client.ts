@@ -1,16 +1,14 @@
 import { MAX_IDLE_MS } from './answer-head.ts'
-import {
-  Connection,
-  type AnswerHandler,
-  type ConnectionOwner,
-  type SentRequest,
-  type ServerPlace,
-} from './connection.ts'
+import { Connection, type ConnectionOwner } from './connection.ts'
 import { deadlines } from './deadlines.ts'
+import { isTraced, TracedRequest } from './diagnostics.ts'
+import { headerLines, requestHead } from './request-head.ts'
+import type { AnswerHandler, ClientRequest, RequestTaker, ServerPlace } from './request.ts'
 
 /** The connections to one server. */
-export interface Connections {
-  send(request: SentRequest, handler: AnswerHandler): Sending
+export interface Client {
+  /** Throws a TypeError if the path cannot be sent. Whatever else happens is for the handler. */
+  send(request: ClientRequest, handler: AnswerHandler): Sending
   /** Resolves when the requests that run have ended. */
   close(): Promise<void>
 }
@@ -26,11 +24,13 @@ export interface Sending {
 /**
  * As many connections as there are requests at a time. The one that became free last is used first, because the server
  * is least likely to close it at the same moment.
+ * `idleTimeoutMs`: a server that has begun to answer may be silent for this long.
  */
-export function openConnections(place: ServerPlace, idleTimeoutMs: number): Connections {
+export function openClient(place: ServerPlace, idleTimeoutMs: number): Client {
   const all = new Set<Connection>()
   const idle: Connection[] = []
   const idleEnds = deadlines(MAX_IDLE_MS)
+  const commonLines = headerLines({ host: new URL(place.origin).host, connection: 'keep-alive' })
   let onEmpty: (() => void) | undefined
 
   const owner: ConnectionOwner = {
@@ -55,10 +55,18 @@ export function openConnections(place: ServerPlace, idleTimeoutMs: number): Conn
   }
 
   return {
-    send(request, handler) {
+    send({ method, path, lines, body }, handler) {
+      let allLines = body ? `${commonLines}${lines}content-length: ${body.length}\r\n` : commonLines + lines
+      let taker: RequestTaker = handler
+      if (isTraced()) {
+        const traced = new TracedRequest(place.origin, method, path, allLines, handler)
+        allLines += traced.addedLines
+        taker = traced
+      }
+      const head = requestHead(method, path, allLines)
       const connection = idle.pop() ?? connect()
       connection.cancelIdle?.()
-      connection.send(request, handler)
+      connection.send({ head, body }, taker)
       return connection
     },
     async close() {

@@ -1,18 +1,17 @@
-import { ChunkedBody } from '../core/http1/chunked-body.ts'
-import { BLANK_LINE, BrokenMessage } from '../core/http1/header-lines.ts'
-import type { EngineHeaders } from '../core/job.ts'
-import { readHead } from './answer-head.ts'
+import { readHead, requireBeginning } from './answer-head.ts'
+import { ChunkedBody } from './chunked-body.ts'
+import { BLANK_LINE, BrokenMessage, type AnswerHeaders } from './header-lines.ts'
 
 /** Takes an answer as it is read. */
 export interface AnswerTaker {
-  answerHead(status: number, headers: EngineHeaders): void
+  answerHead(status: number, headers: AnswerHeaders): void
   /** The bytes may be used until this returns. */
   answerBody(bytes: Buffer): void
   /** `isReusable`: the connection may carry another request. */
   answerEnd(isReusable: boolean): void
 }
 
-/** No real head is longer. Without a limit, an engine could make Weir buffer an endless one. */
+/** No real head is longer. Without a limit, a server could make this side hold an endless one. */
 const MAX_HEAD_BYTES = 65_536
 
 /**
@@ -48,17 +47,17 @@ export class AnswerReader {
 
   /** Takes the first `length` bytes of a buffer, in which it may move them. Throws if they are not part of an answer. */
   read(buffer: Buffer, length: number): void {
-    if (this.#place === 'nowhere') throw new BrokenMessage('the engine sent something that nobody had asked for')
+    if (this.#place === 'nowhere') throw new BrokenMessage('the server sent something that was not requested')
     const at = this.#place === 'head' ? this.#readHead(buffer, length) : 0
     if (at === undefined) return
     if (this.#chunks) this.#readChunks(this.#chunks, buffer, at, length)
     else this.#readBody(buffer, at, length)
   }
 
-  /** The engine has closed the connection. Throws if it has not said everything. */
+  /** The server has closed the connection. Throws if it has not said everything. */
   close(): void {
     if (this.#place === 'nowhere') return
-    if (this.#place !== 'body' || this.#left !== Infinity) throw new BrokenMessage('the engine closed the connection')
+    if (this.#place !== 'body' || this.#left !== Infinity) throw new BrokenMessage('the server closed the connection')
     this.#end()
   }
 
@@ -72,8 +71,13 @@ export class AnswerReader {
     while (this.#place === 'head') {
       const end = bytes.indexOf(BLANK_LINE, from, 'latin1')
       // What lies behind the bytes that were read is left from another read.
-      if (end < 0 || end + BLANK_LINE.length > total) {
-        if (total - from > MAX_HEAD_BYTES) throw new BrokenMessage('the head of the answer is longer than 64 KiB')
+      const isWhole = end >= 0 && end + BLANK_LINE.length <= total
+      if ((isWhole ? end : total) - from > MAX_HEAD_BYTES) {
+        throw new BrokenMessage('the head of the answer is longer than 64 KiB')
+      }
+      if (!isWhole) {
+        // `before` was checked, unless it has become the head of an informational answer.
+        requireBeginning(bytes.toString('latin1', from, total), from === 0 ? (before?.length ?? 0) : 0)
         this.#held = Buffer.from(bytes.subarray(from, total))
         return undefined
       }
@@ -90,7 +94,7 @@ export class AnswerReader {
 
   #takeHead(text: string): void {
     const { status, headers, body, isReusable } = readHead(text)
-    if (status === 101) throw new BrokenMessage('the engine switched protocols')
+    if (status === 101) throw new BrokenMessage('the server switched protocols')
     if (status < 200) return
     this.#isReusable = isReusable && body.kind !== 'close'
     this.#place = 'body'
