@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
+import { once } from 'node:events'
+import { MIMEType } from 'node:util'
+import { Dicer } from '@fastify/busboy'
 import { ApiError, CallerLeft } from '../core/errors.ts'
-import { boundaryOf, multipartParser, type PartReceiver } from '../core/multipart.ts'
 import type { Spool, SpooledFile } from '../ports/uploads.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -16,6 +18,11 @@ export interface Upload {
 const MAX_FIELD_BYTES = 256 * 1024
 /** How much a body may be larger than its file. */
 const MAX_AROUND_BYTES = 1024 * 1024
+const MAX_PARTS = 64
+/** Of one part. */
+const MAX_HEADER_BYTES = 8192
+/** RFC 2046. */
+const MAX_BOUNDARY_LENGTH = 70
 
 /** Reads the form and passes it to `use`. The file is deleted before this returns, also after an error. */
 export async function withUpload(
@@ -29,7 +36,7 @@ export async function withUpload(
   if (declared > maxFileBytes + MAX_AROUND_BYTES) throw tooLarge(maxFileBytes)
   const form = openForm(() => spool.open(exchange.owner), maxFileBytes)
   try {
-    await readForm(exchange, boundary, form)
+    await readForm(exchange, boundary, form, maxFileBytes)
     await use(form)
   } finally {
     await form.file?.close()
@@ -38,8 +45,9 @@ export async function withUpload(
 
 function requireForm(exchange: Exchange): string {
   const { 'content-type': type, 'content-encoding': encoding } = exchange.request.headers
-  const boundary = boundaryOf(type)
-  if (boundary === undefined) {
+  const form = parseType(type ?? '')
+  const boundary = form?.params.get('boundary')
+  if (form?.essence !== 'multipart/form-data' || !boundary || boundary.length > MAX_BOUNDARY_LENGTH) {
     throw new ApiError(
       'unsupported_media_type',
       'Send the audio as a form, with the header Content-Type: multipart/form-data and its boundary.',
@@ -51,40 +59,31 @@ function requireForm(exchange: Exchange): string {
   return boundary
 }
 
-interface Form extends Upload, PartReceiver {
-  /** Writes what has arrived of the file to disk. */
-  spill(): Promise<void>
+interface Form extends Upload {
+  add(name: string, content: AsyncIterable<Buffer>): Promise<void>
 }
 
 function openForm(openFile: () => Promise<SpooledFile>, maxFileBytes: number): Form {
   const fields = new Map<string, string[]>()
   let file: SpooledFile | undefined
-  let files = 0
-  let part = ''
-  let value: Buffer[] = []
-  let waiting: Buffer[] = []
   let fieldBytes = 0
-  let fileBytes = 0
-  return {
-    fields,
-    get file() {
-      return file
-    },
-    begin(name) {
-      part = name
-      if (name === 'file' && ++files > 1) {
-        throw new ApiError('invalid_value', "The form has more than one 'file'. Send one recording at a time.", {
-          param: 'file',
-        })
-      }
-    },
-    data(bytes) {
-      if (part === 'file') {
-        fileBytes += bytes.length
-        if (fileBytes > maxFileBytes) throw tooLarge(maxFileBytes)
-        waiting.push(bytes)
-        return
-      }
+
+  async function addFile(content: AsyncIterable<Buffer>): Promise<void> {
+    if (file) {
+      throw new ApiError('invalid_value', "The form has more than one 'file'. Send one recording at a time.", {
+        param: 'file',
+      })
+    }
+    file = await openFile()
+    for await (const bytes of content) {
+      if (file.length + bytes.length > maxFileBytes) throw tooLarge(maxFileBytes)
+      await file.append([bytes])
+    }
+  }
+
+  async function addField(name: string, content: AsyncIterable<Buffer>): Promise<void> {
+    const pieces: Buffer[] = []
+    for await (const bytes of content) {
       fieldBytes += bytes.length
       if (fieldBytes > MAX_FIELD_BYTES) {
         throw new ApiError(
@@ -92,75 +91,114 @@ function openForm(openFile: () => Promise<SpooledFile>, maxFileBytes: number): F
           `The form's fields are too large: at most ${MAX_FIELD_BYTES} bytes are allowed in total.`,
         )
       }
-      value.push(Buffer.from(bytes))
+      pieces.push(bytes)
+    }
+    const value = Buffer.concat(pieces)
+    if (!isUtf8(value)) {
+      throw new ApiError('invalid_value', 'This field of the form is not valid UTF-8.', { param: name })
+    }
+    fields.set(name, [...(fields.get(name) ?? []), value.toString('utf8')])
+  }
+
+  return {
+    fields,
+    get file() {
+      return file
     },
-    end() {
-      if (part === 'file') return
-      const bytes = Buffer.concat(value)
-      if (!isUtf8(bytes))
-        throw new ApiError('invalid_value', 'This field of the form is not valid UTF-8.', { param: part })
-      fields.set(part, [...(fields.get(part) ?? []), bytes.toString('utf8')])
-      value = []
-    },
-    async spill() {
-      if (files > 0) file ??= await openFile()
-      if (waiting.length === 0) return
-      await file?.append(waiting)
-      waiting = []
-    },
+    add: (name, content) => (name === 'file' ? addFile(content) : addField(name, content)),
   }
 }
 
-/** Takes one chunk at a time, so that nothing is read from the caller while the disk is busy. */
-async function readForm(exchange: Exchange, boundary: string, form: Form): Promise<void> {
-  const { request } = exchange
-  const parser = multipartParser(boundary, form)
+/** Takes one part after the other. Nothing is read from the caller while the disk is busy. */
+async function readForm(exchange: Exchange, boundary: string, form: Form, maxFileBytes: number): Promise<void> {
+  const parser = new Dicer({ boundary })
+  const finished = new Promise<void>((resolve) => parser.once('finish', resolve))
+  const failed = Promise.withResolvers<never>()
+  failed.promise.catch(() => {})
+  parser.on('error', () => failed.reject(malformed('it ends before its last boundary')))
+  let last: Dicer.PartStream | undefined
+  let parts = 0
+  let reading = Promise.resolve()
+  parser.on('part', (part) => {
+    last = part
+    if (++parts > MAX_PARTS) {
+      failed.reject(new ApiError('invalid_value', `The form has too many parts: at most ${MAX_PARTS} are allowed.`))
+    }
+    // Its reader notices an error by itself, and it may have none yet.
+    part.on('error', () => {})
+    let headers: PartHeaders = {}
+    part.once('header', (it) => (headers = it as PartHeaders))
+    // Content or the end, both of which follow the headers. A part may have none.
+    const begun = once(part, 'readable')
+    begun.catch(() => {})
+    reading = reading.then(async () => {
+      await begun
+      await form.add(fieldName(headers), part)
+    })
+    reading.catch(failed.reject)
+  })
+  let bytes = 0
   try {
     await eachChunk(exchange, async (chunk) => {
-      parser.push(chunk)
-      await form.spill()
-      release(chunk)
+      bytes += chunk.length
+      if (bytes > maxFileBytes + MAX_AROUND_BYTES) failed.reject(tooLarge(maxFileBytes))
+      const written = new Promise((resolve) => parser.write(chunk, resolve))
+      await Promise.race([failed.promise, written, finished])
     })
-    parser.finish()
+    parser.end()
+    await Promise.race([failed.promise, finished])
+    await reading
   } catch (error) {
     // Many clients read the answer only after they have sent everything, so the rest is read and discarded.
-    request.discard()
+    exchange.request.discard()
+    last?.destroy(new Error('the form is not read further'))
+    // The file must not be closed while it is being opened or written.
+    await reading.catch(() => {})
     throw error
   }
 }
 
-/**
- * Settles only after the chunk in hand has been taken, even if the caller leaves first: the file must not be
- * closed while it is being opened or written. (An async iterator would join the chunks that arrive meanwhile into
- * new buffers.)
- */
-function eachChunk(exchange: Exchange, take: (chunk: Buffer) => Promise<void>): Promise<void> {
-  const { request } = exchange
+/** Takes one chunk at a time. The end may arrive while the last one is still being taken. */
+function eachChunk({ request }: Exchange, take: (chunk: Buffer) => Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
-    let taken = Promise.resolve()
     request.take({
       data(chunk) {
         request.pause()
-        taken = take(Buffer.from(chunk))
-        taken.then(() => request.resume(), reject)
+        take(Buffer.from(chunk)).then(() => request.resume(), reject)
       },
-      // The end may arrive while the last chunk is still being written.
-      end: () => void taken.then(resolve, reject),
-      cut() {
-        const left = (): void => reject(new CallerLeft())
-        taken.then(left, left)
-      },
+      end: resolve,
+      cut: () => reject(new CallerLeft()),
     })
   })
 }
 
-/**
- * Frees the memory of a chunk immediately, unless the chunk shares it. The garbage collector would let a whole
- * upload's worth of chunks pile up first.
- */
-function release(chunk: Buffer): void {
-  const { buffer } = chunk
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) buffer.transfer(0)
+type PartHeaders = Readonly<Record<string, readonly string[]>>
+
+/** The `name` in the Content-Disposition header, whose parameters are written like those of a media type. */
+function fieldName(headers: PartHeaders): string {
+  const lines = Object.entries(headers).flatMap(([name, values]) => values.map((value) => `${name}: ${value}\r\n`))
+  if (lines.reduce((sum, line) => sum + line.length, 0) > MAX_HEADER_BYTES) {
+    throw new ApiError(
+      'invalid_value',
+      `The headers of a part are too long: at most ${MAX_HEADER_BYTES} bytes are allowed.`,
+    )
+  }
+  const disposition = parseType(`multipart/${headers['content-disposition']?.[0]}`)
+  const name = disposition?.essence === 'multipart/form-data' ? disposition.params.get('name') : undefined
+  if (name === undefined || name === null) throw malformed('a part has no name')
+  return Buffer.from(name, 'latin1').toString('utf8')
+}
+
+function parseType(text: string): MIMEType | undefined {
+  try {
+    return new MIMEType(text)
+  } catch {
+    return undefined
+  }
+}
+
+function malformed(what: string): ApiError {
+  return new ApiError('invalid_value', `The body is not valid multipart/form-data: ${what}.`)
 }
 
 function tooLarge(maxFileBytes: number): ApiError {
