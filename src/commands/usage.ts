@@ -119,7 +119,7 @@ function correct(flags: Flags): Promise<void> {
   if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
   return withBooks(flags, { changes: false }, async ({ config, store, record }) => {
     const reason = requiredText(flags, 'reason')
-    await record({ action: 'correctUsage', subject: id, body: { reason }, state: () => undefined }, () =>
+    await record({ action: 'correctUsage', subject: id, body: { reason }, state: async () => undefined }, () =>
       openInvoicing(store, systemClock, config.seller).correct(id, reason),
     )
     print(flags, { corrects: id }, () => `Reversed ${id}.`)
