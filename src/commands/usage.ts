@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../accounts/views.ts'
 import { openInvoicing } from '../billing/invoices.ts'
+import { writeParquet } from '../billing/usage-parquet.ts'
 import { eachPage, exportFormats, exportRows } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
@@ -129,7 +130,6 @@ function correct(flags: Flags): Promise<void> {
 async function exportTo(file: string, format: FileFormat, store: UsageStore, query: UsageQuery): Promise<void> {
   if (format !== 'parquet') return pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
   // Loaded only when needed, because few exports are Parquet.
-  const { writeParquet } = await import('../billing/usage-parquet.ts')
   await writeParquet(store, query, file)
 }
 
