@@ -21,6 +21,7 @@ import { modelsToFetch } from './embedded/service/catalog-models.ts'
 import { downloadList } from './embedded/service/downloads.ts'
 import type { FetchEvents } from './embedded/service/local-models.ts'
 import { localFiles } from './files/local.ts'
+import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
 import { replicaCommands } from './http/admin/replicas.ts'
 import { publicApi } from './http/public/public-api.ts'
@@ -65,8 +66,6 @@ export interface Service {
   readonly failed: Promise<Error>
   /** Resolves when somebody asked this replica to leave, and its requests have finished. */
   readonly drained: Promise<void>
-  /** The requests that have come, since the start. */
-  requestCount(): number
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
   /** Lets running requests finish, then closes everything. Further calls wait for the first. */
@@ -179,7 +178,7 @@ async function assemble(
   })
   const images = opened.adopt(remoteImages(config.imageHosts, config.imageLimits), (it) => it.close())
   const disk = diskRoom({ space: () => diskSpace(dataDir), now: clock.monotonic, processes: config.processes })
-  const files = await openFiles(config, () => urlOf(publicListener), clock, disk)
+  const files = openFiles(config, () => urlOf(publicListener), clock, disk)
   opened.defer(() => files?.close())
   const spool = openSpool({ folder: join(dataDir, 'spool'), maxBytes: config.audio.maxSpoolBytes, disk })
   const pipeline = createPipeline({
@@ -357,19 +356,13 @@ async function assemble(
     },
     failed: failed.promise,
     drained: draining.finished,
-    requestCount: publicListener.requestCount,
     reloadCatalog: reloads.files,
   }
 }
 
-async function openFiles(
-  config: Config,
-  listenerUrl: () => string,
-  clock: Clock,
-  disk: DiskRoom,
-): Promise<FileStore | undefined> {
+function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk: DiskRoom): FileStore | undefined {
   const files = config.files()
-  if (files?.kind === 's3') return (await import('./files/s3.ts')).s3Files(files, clock)
+  if (files?.kind === 's3') return s3Files(files, clock)
   const publicUrl = (): string => files?.publicUrl ?? listenerUrl()
   return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
 }

@@ -25,7 +25,7 @@ describe('the images', () => {
     assert.match(dockerfile, /^USER 10001:10001$/m)
     const [, list = ''] = /^export const runtimeFlags = \[([^\]]+)\]/m.exec(read('../scripts/bootstrap.mjs')) ?? []
     const flags = [...list.matchAll(/'([^']+)'/g)].map(([, flag]) => flag)
-    assert.ok(flags.length > 1, list)
+    assert.ok(flags.length > 0, list)
     const [, words = ''] = /^exec node ([^]+) \/app\/src\/main\.ts/m.exec(read('weir.sh')) ?? []
     assert.deepEqual(words.split(/[\s\\]+/), flags)
   })

@@ -12,10 +12,9 @@ const WORKSPACE_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/
 
 /** Workspaces, which are all in memory, and their keys, of which there may be many more than fit (`known-keys.ts`). */
 export interface Accounts {
-  /** At once for a key that is in use; otherwise its hash is looked up. */
-  authenticate(key: string): Identified
+  authenticate(key: string): Promise<Caller | undefined>
   /** Whoever has the key with this hash, unless it is only lent. */
-  callerOf(keyHash: string): Identified
+  callerOf(keyHash: string): Promise<Caller | undefined>
   workspaces(): readonly Workspace[]
   /** undefined if there is none. */
   workspaceById(id: string): Workspace | undefined
@@ -35,8 +34,6 @@ export interface Accounts {
   /** A key that is only in memory, until `end` is called. It leaves nothing behind. `key`: one that another worker lent. */
   lendKey(workspace: string, key?: string): LentKey
 }
-
-export type Identified = Caller | undefined | Promise<Caller | undefined>
 
 export interface KeyPage {
   readonly keys: readonly ApiKey[]
@@ -92,14 +89,12 @@ export async function openAccounts(
     return found
   }
 
-  function callerWith(key: KnownKey | null): Identified {
+  async function callerWith(key: KnownKey | null): Promise<Caller | undefined> {
     if (!key || (key.expiresAt ?? Infinity) <= clock.now()) return undefined
-    const caller = (): Caller | undefined => {
-      const workspace = byId.get(key.workspaceId)
-      return workspace && { workspace, keyId: key.id }
-    }
     // A workspace that another process has just made is known after a reload.
-    return caller() ?? reload().then(caller)
+    if (!byId.has(key.workspaceId)) await reload()
+    const workspace = byId.get(key.workspaceId)
+    return workspace && { workspace, keyId: key.id }
   }
 
   function refuseTakenName(name: string): void {
@@ -111,21 +106,15 @@ export async function openAccounts(
   changes.subscribe('keys', known.takeIn)
   await reload()
   return {
-    authenticate(key) {
+    async authenticate(key) {
       const hash = hashKey(key)
-      const remembered = known.recall(hash)
-      if (remembered) return callerWith(remembered)
       const borrowed = lent.get(hash)
       const workspace = borrowed && byId.get(borrowed.workspaceId)
       if (workspace) return { workspace, keyId: borrowed.keyId }
       // The checksum spares a lookup for keys that cannot exist.
-      if (remembered === null || !isWellFormedKey(key)) return undefined
-      return known.find(hash).then(callerWith)
+      return isWellFormedKey(key) ? callerWith(await known.find(hash)) : undefined
     },
-    callerOf(keyHash) {
-      const remembered = known.recall(keyHash)
-      return remembered === undefined ? known.find(keyHash).then(callerWith) : callerWith(remembered)
-    },
+    callerOf: async (keyHash) => callerWith(await known.find(keyHash)),
     workspaces: () => workspaces,
     workspaceById: (id) => byId.get(id),
     async keys({ before: id, limit, ...query }) {

@@ -7,9 +7,7 @@ import { recentValues } from '../core/recent-values.ts'
  * was asked for meanwhile in the next one, so the number of callers does not reach the database.
  */
 export interface KnownByHash<Value> {
-  /** At once if it is in memory; null if there is no such value, or no longer. */
-  recall(hash: string): Value | null | undefined
-  /** Looks it up. */
+  /** From memory, or else looked up; null if there is no such value, or no longer. */
   find(hash: string): Promise<Value | null>
   forget(hash: string): void
   forgetAll(): void
@@ -77,12 +75,13 @@ export function knownByHash<Value>({ what, knownMax, read }: HashSource<Value>):
   }
 
   return {
-    recall: (hash) => known.get(hash) ?? (unknown.get(hash) ? null : undefined),
-    find(hash) {
+    async find(hash) {
+      const remembered = known.get(hash) ?? (unknown.get(hash) ? null : undefined)
+      if (remembered !== undefined) return remembered
       const underWay = lookups.get(hash)
       if (underWay) return underWay.found.promise
       if (lookups.size >= WAITING_MAX) {
-        return Promise.reject(new ApiError('service_unavailable', `Too many ${what} are being looked up. Try again.`))
+        throw new ApiError('service_unavailable', `Too many ${what} are being looked up. Try again.`)
       }
       const lookup: Lookup<Value> = { found: Promise.withResolvers(), isOutdated: false }
       lookups.set(hash, lookup)

@@ -3,7 +3,7 @@ import type { KeyStore } from '../ports/keys.ts'
 import { knownByHash, type KnownByHash } from './known-by-hash.ts'
 
 /** Keys by their hash: those in use are in memory, others are looked up. */
-export interface KnownKeys extends Pick<KnownByHash<KnownKey>, 'recall' | 'find'> {
+export interface KnownKeys extends Pick<KnownByHash<KnownKey>, 'find'> {
   /** Takes in what was created and revoked since. */
   takeIn(): Promise<void>
 }
@@ -18,7 +18,7 @@ const CHANGES_MAX = 1000
 type Keys = Pick<KeyStore, 'keysByHash' | 'lastKeyChange' | 'keyChanges'>
 
 export async function openKnownKeys(store: Keys): Promise<KnownKeys> {
-  const { recall, find, forget, forgetAll } = knownByHash<KnownKey>({
+  const { find, forget, forgetAll } = knownByHash<KnownKey>({
     what: 'API keys',
     knownMax: KNOWN_MAX,
     async read(hashes) {
@@ -29,7 +29,6 @@ export async function openKnownKeys(store: Keys): Promise<KnownKeys> {
   let lastChange = await store.lastKeyChange()
 
   return {
-    recall,
     find,
     async takeIn() {
       const changes = await store.keyChanges(lastChange, CHANGES_MAX)

@@ -11,7 +11,7 @@ export interface Action {
   readonly subject: string
   readonly body: object | undefined
   /** What it changes, as it is at the moment; undefined if there is nothing to show. */
-  state(): Promise<object | undefined> | object | undefined
+  state(): Promise<object | undefined>
 }
 
 /** Who does it, and by which request; a command has none. */

@@ -11,8 +11,8 @@ import { knownByHash } from './known-by-hash.ts'
 export interface Sessions {
   /** Begins a session. An owner has a limited number of sessions; the oldest one gives way. */
   open(who: SessionOwner): Promise<OpenedSession>
-  /** undefined when there is no such session, or no longer. At once, unless it has to be looked up. */
-  find(token: string): Session | undefined | Promise<Session | undefined>
+  /** undefined when there is no such session, or no longer. */
+  find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
   /** A secret that signs in once. */
   issueLink(owner: string): Promise<Link>
@@ -77,14 +77,10 @@ export function openSessions(
     return [secret, session.expiresAt]
   }
 
-  const unexpired = (session: Session | null): Session | undefined =>
-    session !== null && session.expiresAt > clock.now() ? session : undefined
-
-  function find(token: string): Session | undefined | Promise<Session | undefined> {
+  async function find(token: string): Promise<Session | undefined> {
     if (!TOKEN.test(token)) return undefined
-    const hashed = hashOf(token)
-    const session = known.recall(hashed)
-    return session === undefined ? known.find(hashed).then(unexpired) : unexpired(session)
+    const session = await known.find(hashOf(token))
+    return session !== null && session.expiresAt > clock.now() ? session : undefined
   }
 
   return {

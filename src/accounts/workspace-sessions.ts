@@ -1,6 +1,6 @@
 import { hashKey } from '../core/api-key.ts'
 import type { Caller } from '../ports/accounts.ts'
-import type { Accounts, Identified } from './accounts.ts'
+import type { Accounts } from './accounts.ts'
 import type { Link, OpenedSession, Session, Sessions } from './sessions.ts'
 
 /** Members of workspaces who are signed in to the console. */
@@ -9,8 +9,7 @@ export interface WorkspaceSessions {
   signInWithKey(key: string): Promise<OpenedSession | undefined>
   /** undefined when the link has been used or has expired. */
   signInWithLink(secret: string): Promise<OpenedSession | undefined>
-  /** At once, unless the session or its key has to be looked up. */
-  find(token: string): SignedIn | undefined | Promise<SignedIn | undefined>
+  find(token: string): Promise<SignedIn | undefined>
   end(token: string): Promise<void>
   /** A secret that signs in once. Throws `not_found`. */
   issueLink(workspace: string): Promise<Link>
@@ -24,21 +23,11 @@ export interface SignedIn {
 }
 
 export function workspaceSessions(accounts: Accounts, sessions: Sessions): WorkspaceSessions {
-  function callerOf({ owner, keyHash, name }: Session): Identified {
+  async function callerOf({ owner, keyHash, name }: Session): Promise<Caller | undefined> {
     // A session ends with its key.
     if (keyHash !== null) return accounts.callerOf(keyHash)
     const workspace = accounts.workspaceById(owner)
     return workspace && { workspace, keyId: name }
-  }
-
-  function identified(session: Session | undefined): SignedIn | undefined | Promise<SignedIn | undefined> {
-    if (!session) return undefined
-    const caller = callerOf(session)
-    return caller instanceof Promise ? caller.then((it) => signedIn(session, it)) : signedIn(session, caller)
-  }
-
-  function signedIn({ keyHash, expiresAt }: Session, caller: Caller | undefined): SignedIn | undefined {
-    return caller && { caller, hasKey: keyHash !== null, expiresAt }
   }
 
   return {
@@ -52,9 +41,10 @@ export function workspaceSessions(accounts: Accounts, sessions: Sessions): Works
       const owner = await sessions.redeem(secret)
       return owner === undefined ? undefined : sessions.open({ owner, keyHash: null })
     },
-    find(token) {
-      const session = sessions.find(token)
-      return session instanceof Promise ? session.then(identified) : identified(session)
+    async find(token) {
+      const session = await sessions.find(token)
+      const caller = session && (await callerOf(session))
+      return caller && { caller, hasKey: session.keyHash !== null, expiresAt: session.expiresAt }
     },
     end: sessions.end,
     issueLink: async (nameOrId) => sessions.issueLink(accounts.workspace(nameOrId).id),

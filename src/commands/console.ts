@@ -19,7 +19,7 @@ with --workspace to the console of a workspace. It works once, within
     }
     const action = { action: 'issueConsoleLink', subject: workspace ?? 'operator', body: undefined }
     const url = await withBooks(flags, { changes: false }, ({ record }) =>
-      record({ ...action, state: () => undefined }, () => issued(dataDir, workspace)),
+      record({ ...action, state: async () => undefined }, () => issued(dataDir, workspace)),
     )
     print(flags, { url, workspace: workspace ?? null }, ({ paint }) =>
       [paint('cyan', url), paint('dim', 'It signs in once, within 30 minutes.')].join('\n'),

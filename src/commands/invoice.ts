@@ -107,7 +107,7 @@ docs/guides/invoices.md explains invoices.
         days: config.invoice.linkDays,
       })
       if (action === 'revoke-links') {
-        const action = { action: 'revokeInvoiceLinks', subject: '', body: undefined, state: () => undefined }
+        const action = { action: 'revokeInvoiceLinks', subject: '', body: undefined, state: async () => undefined }
         await record(action, () => links.revoke())
         return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
       }

@@ -55,7 +55,7 @@ reached an engine.
               action: 'createKey',
               subject: '',
               body: { workspace, name, expires_at: expires },
-              state: () => undefined,
+              state: async () => undefined,
             },
             () => accounts.createKey(workspace, { name, expiresAt }),
           )

@@ -50,7 +50,7 @@ uses the model as soon as it is complete. "remove" deletes its files.`,
     const act = (): Promise<void> => (action === 'pull' ? pull(flags, files, id) : remove(flags, files, id))
     // Models may be there before the first start makes a ledger.
     if (!hasLedger(config)) return act()
-    const state = (): object => ({ is_downloaded: files.isPresent(id) })
+    const state = async (): Promise<object> => ({ is_downloaded: files.isPresent(id) })
     return withBooks(flags, { changes: false }, ({ record }) =>
       record({ action: `${action}Model`, subject: id, body: undefined, state }, act),
     )

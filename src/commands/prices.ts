@@ -72,7 +72,7 @@ function change(flags: Flags, workspace: string, pricing: ModelPrices | null): P
       action: pricing ? 'setWorkspacePrice' : 'clearWorkspacePrice',
       subject: `${workspace} ${model.id}`,
       body: pricing ?? undefined,
-      state: () => ({ pricing: book.workspacePrices(id).get(model.id) ?? null }),
+      state: async () => ({ pricing: book.workspacePrices(id).get(model.id) ?? null }),
     }
     await record(action, () => book.setWorkspacePrice(model, id, pricing))
     print(flags, { model: model.id, workspace, pricing }, () =>

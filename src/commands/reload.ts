@@ -30,7 +30,7 @@ because it is in another file now, the command fails.
     const { dataDir } = configOf(flags)
     const force = flags.values['force'] === true
     if (!findService(dataDir)) throw nothingRuns(dataDir)
-    const action = { action: 'reloadCatalog', subject: '', body: { force }, state: () => undefined }
+    const action = { action: 'reloadCatalog', subject: '', body: { force }, state: async () => undefined }
     await withBooks(flags, { changes: false }, async ({ record }) => {
       const answer = await record(action, () => reloaded(dataDir, force))
       const { models = 0, unreached = [], needs_restart: pending = [] } = answer

@@ -4,8 +4,6 @@ import { ConfigError } from '../core/checked-yaml.ts'
 import { primaryGone, sayRunning, workerConfig, workerPlace } from '../workers/worker.ts'
 import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from './command.ts'
 import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
-import { compileEarly } from './early-compilation.ts'
-import { collectOnceIdle } from './idle-memory.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
 import { stopSignal } from './stop-signal.ts'
 
@@ -49,7 +47,6 @@ first-api-key in the data directory.
 
 async function runUntilStopped(flags: Flags, config: Config, { display, started }: StartDisplay): Promise<void> {
   const service = await start(config, display)
-  const cancels = [compileEarly(service.requestCount), collectOnceIdle(service.requestCount)]
   // From before anybody reads that it runs.
   const stopped = stopSignal(() => service.reloadCatalog())
   const signalled = config.worker === undefined ? stopped : Promise.race([stopped, primaryGone()])
@@ -57,7 +54,6 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   if (config.worker === undefined || config.worker === 1) await started(service, config, optionsOf(flags))
   if (config.worker !== undefined) sayRunning()
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
-  for (const cancel of cancels) cancel()
   await service.stop()
   if (failure) throw failure
 }

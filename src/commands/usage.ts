@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { usageQuery, usageView } from '../accounts/views.ts'
 import { openInvoicing } from '../billing/invoices.ts'
+import { writeParquet } from '../billing/usage-parquet.ts'
 import { eachPage, exportFormats, exportRows } from '../billing/usage-export.ts'
 import type { LedgerRow } from '../core/money/ledger.ts'
 import type { UsageQuery, UsageStore } from '../ports/usage.ts'
@@ -119,7 +120,7 @@ function correct(flags: Flags): Promise<void> {
   if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
   return withBooks(flags, { changes: false }, async ({ config, store, record }) => {
     const reason = requiredText(flags, 'reason')
-    await record({ action: 'correctUsage', subject: id, body: { reason }, state: () => undefined }, () =>
+    await record({ action: 'correctUsage', subject: id, body: { reason }, state: async () => undefined }, () =>
       openInvoicing(store, systemClock, config.seller).correct(id, reason),
     )
     print(flags, { corrects: id }, () => `Reversed ${id}.`)
@@ -129,7 +130,6 @@ function correct(flags: Flags): Promise<void> {
 async function exportTo(file: string, format: FileFormat, store: UsageStore, query: UsageQuery): Promise<void> {
   if (format !== 'parquet') return pipeline(Readable.from(exportRows(store, query, format)), createWriteStream(file))
   // Loaded only when needed, because few exports are Parquet.
-  const { writeParquet } = await import('../billing/usage-parquet.ts')
   await writeParquet(store, query, file)
 }
 

@@ -52,11 +52,12 @@ A workspace is a customer: its keys share one rate limit and one bill.
       case 'create':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
         return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
-          const state = (): WorkspaceView => workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          const state = async (): Promise<WorkspaceView> =>
+            workspaceView(accounts.workspace(name), config.requestsPerMinute)
           await record({ action: 'createWorkspace', subject: '', body: { name }, state }, () =>
             accounts.createWorkspace(name),
           )
-          const created = state()
+          const created = await state()
           const next = `Create a key for it with: weir keys create --workspace ${quoted(created.name)}`
           print(flags, created, (view) => `${workspaceText(created, view)}\n\n${next}`)
         })
@@ -64,11 +65,12 @@ A workspace is a customer: its keys share one rate limit and one bill.
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
         const change = changeIn(flags)
         return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
-          const state = (): WorkspaceView => workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          const state = async (): Promise<WorkspaceView> =>
+            workspaceView(accounts.workspace(name), config.requestsPerMinute)
           await record({ action: 'changeWorkspace', subject: name, body: change, state }, () =>
             changeWorkspace(accounts, name, change),
           )
-          const changed = state()
+          const changed = await state()
           print(flags, changed, (view) => workspaceText(changed, view))
         })
       }

@@ -85,7 +85,7 @@ export interface WholeAnswer {
     bodies: readonly ByteCollector[],
     head: AnswerHead,
     headers: readonly EngineHeaders[],
-  ): ParsedAnswer | undefined | Promise<ParsedAnswer | undefined>
+  ): Promise<ParsedAnswer | undefined>
 }
 
 /**

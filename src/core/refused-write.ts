@@ -8,7 +8,7 @@ export class RefusedWrite extends Error {}
 export async function writeInParts<Item>(
   items: readonly Item[],
   write: (part: readonly Item[]) => Promise<void>,
-  refused: (item: Item, refusal: RefusedWrite) => Promise<void> | void,
+  refused: (item: Item, refusal: RefusedWrite) => Promise<void>,
 ): Promise<void> {
   try {
     return await write(items)

@@ -66,8 +66,6 @@ export interface ChoiceMeter {
    * what may be kept of the output; undefined if that is all.
    */
   take(output: string | undefined, count: number | undefined, isLast: boolean): TokenBudget | undefined
-  /** Takes the text of one more event if that is surely within the limit. False: nothing was taken. */
-  takeText(text: string): boolean
   /** The events with output. Those of which nothing may be kept do not count. */
   events(): number
   /** Whether the choice has all the tokens that it may have. */
@@ -105,12 +103,6 @@ export function choiceMeter(limit: OutputLimit, index: number): ChoiceMeter {
 
   return {
     take,
-    takeText(text) {
-      // A text has no more words than characters.
-      if (echoLeft > 0 || Math.max(tokens, least.count()) + text.length > limit.maxTokens) return false
-      take(text, undefined, false)
-      return true
-    },
     events: () => events,
     isFull: () => tokens >= limit.maxTokens,
   }

@@ -2,7 +2,6 @@ import { eventSplitter } from '../core/event-stream.ts'
 import type { ApiError } from '../core/errors.ts'
 import type { AnswerHead, StreamRelay } from '../core/job.ts'
 import type { Usage } from '../core/money/rating.ts'
-import { usualEventsOf } from './usual-events.ts'
 import { finishReason } from './finish-reason.ts'
 import { streamCount } from './generation-count.ts'
 import { choiceMeter, type ChoiceMeter, type TokenBudget } from './generation-limit.ts'
@@ -19,8 +18,6 @@ interface StreamFormat<Choice extends AnyChoice> {
   countsCharacters?(data: string): boolean
   /** The choice without what an engine says again and again. */
   withoutRepetition?(choice: Choice): Choice
-  /** The field that has the text. */
-  readonly textField: 'content' | 'text'
   /** Whether a choice has only text, so that it can be forwarded unchanged. */
   isPlain(choice: Choice): boolean
   /** The output in a choice; undefined if it has none. */
@@ -67,9 +64,9 @@ const CHOICES_NAME = '"choices"'
 const CHOICES_FIELD = '"choices":['
 
 /**
- * Turns an engine's stream into ours. Each event is parsed once, to see tokens, the end and the usage, unless it is like
- * an earlier one (usual-events.ts), which saves a tenth of the time of a stream. The choices of a plain event are forwarded
- * unchanged, with our id and model around them; other events are rewritten. A choice that goes past its limit ends there.
+ * Turns an engine's stream into ours. Each event is parsed once, to see tokens, the end and the usage. The choices of a
+ * plain event are forwarded unchanged, with our id and model around them; other events are rewritten. A choice that goes
+ * past its limit ends there.
  *
  * Text is latin1 in and out: see event-stream.ts.
  */
@@ -81,7 +78,6 @@ export function generationStream<Choice extends AnyChoice>(
   const split = eventSplitter(readEvent)
   const headText = `data: {"id":"${format.idPrefix}${head.id}","object":"${format.object}","created":${head.created},"model":${JSON.stringify(head.model)},`
   const tailText = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
-  const usualEvents = usualEventsOf(format.textField, headText, tailText)
   const meters = new Map<number, ChoiceMeter>()
   const cut = new Set<number>()
   const finished = new Set<number>()
@@ -97,8 +93,6 @@ export function generationStream<Choice extends AnyChoice>(
   function readEvent(data: string, isWhole: boolean): boolean {
     if (done || broken) return true
     if (data === '[DONE]') return endStream()
-    const usual = isPastLimit ? undefined : usualEvents.relayed(data, takeText)
-    if (usual !== undefined) return relayUsual(usual)
     // An escape such as \u00e9 is a whole character, not one byte of it, so an event with escapes is decoded as UTF-8.
     // So is one in which the length of a text in characters matters: one that may repeat the prompt, for example.
     isDecoded =
@@ -109,18 +103,6 @@ export function generationStream<Choice extends AnyChoice>(
     // An event in several lines has line breaks, so it is not forwarded as it is.
     else relayed += relayChunk(isWhole ? undefined : data, chunk)
     return true
-  }
-
-  function relayUsual(text: string): true {
-    deltas++
-    relayed += text
-    return true
-  }
-
-  /** For the text of the only choice. */
-  function takeText(text: string): boolean {
-    for (const meter of meters.values()) return meter.takeText(text)
-    return false
   }
 
   function endStream(): true {
@@ -175,7 +157,7 @@ export function generationStream<Choice extends AnyChoice>(
     }
     if (budget) return cutChoice(index, choice, budget)
     if (data === undefined || !format.isPlain(choice)) return rewriteChoice(choice)
-    return forward(data, choice, usage === undefined)
+    return forward(data, choice)
   }
 
   /** undefined for one choice more than the caller asked for, whatever the indexes are. */
@@ -206,13 +188,12 @@ export function generationStream<Choice extends AnyChoice>(
     return rewriteChoice(format.cut(choice, isDecoded ? keep : (bytes) => toBytes(keep(fromBytes(bytes)))))
   }
 
-  function forward(data: string, choice: Choice, isUsual: boolean): string {
+  function forward(data: string, choice: Choice): string {
     // A quote inside a JSON string is escaped, so this can only be a field. If there are several, it may be another one.
     const start = data.indexOf(CHOICES_NAME)
     const isOnly = data.startsWith(CHOICES_FIELD, start) && data.indexOf(CHOICES_NAME, start + 1) < 0
     if (!isOnly || firstIndex > 0) return writeChoice(choice)
     const end = endOfArray(data, start + CHOICES_FIELD.length - 1)
-    if (isUsual && limit.choices === 1 && !isDecoded) usualEvents.learn(data, format.outputOf(choice), start, end)
     return headText + data.slice(start, end) + tailText
   }
 

@@ -31,8 +31,8 @@ export function documentationRoutes(api: ApiDescription, routes: readonly Route[
   const document = JSON.stringify(openApiDocument(api, routes))
   const pageAt = docsPage(api, routes, { style: style.address, script: script.address })
   return [
-    openRoute(api.documentPath, (exchange) => exchange.sendJson(document)),
-    openRoute('/docs', (exchange) =>
+    openRoute(api.documentPath, async (exchange) => exchange.sendJson(document)),
+    openRoute('/docs', async (exchange) =>
       exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request.headers)), PAGE_HEADERS),
     ),
     assetRoute(style),
@@ -48,7 +48,7 @@ function asset(name: string, contentType: string): Asset {
 }
 
 function assetRoute({ path, address, contentType, content }: Asset): OpenRoute {
-  return openRoute(path, (exchange) => {
+  return openRoute(path, async (exchange) => {
     // Another version may be asked for while a new release is rolled out. It must not be kept under that name.
     const isCurrent = `${path}?${exchange.query}` === address
     exchange.send(200, contentType, content, {

@@ -17,7 +17,7 @@ export interface Readiness {
 /** The two health checks, the same on both listeners. */
 export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
   return [
-    openRoute('/healthz', (exchange) => exchange.sendJson('{"status":"alive"}'), {
+    openRoute('/healthz', async (exchange) => exchange.sendJson('{"status":"alive"}'), {
       id: 'health',
       summary: 'Liveness',
       description: 'Answers as long as the process runs.',
@@ -26,7 +26,7 @@ export function healthRoutes(readiness: () => Readiness): readonly OpenRoute[] {
     }),
     openRoute(
       '/readyz',
-      (exchange) => {
+      async (exchange) => {
         const { isReady, engines, coordination, isDatabaseUp, isDraining } = readiness()
         if (isDraining) {
           throw new ApiError('service_unavailable', 'The service is not ready: it is draining, and leaves soon.')

@@ -92,12 +92,12 @@ export interface OpenRoute extends Route {
   readonly access: 'open'
   /** Requests count against the limit for callers without a key. */
   readonly isCounted?: boolean
-  answer(exchange: Exchange, parameters: PathParameters): Promise<void> | void
+  answer(exchange: Exchange, parameters: PathParameters): Promise<void>
 }
 
 export function openRoute<const Path extends string>(
   path: Path,
-  answer: (exchange: Exchange, parameters: Readonly<Record<ParameterName<Path>, string>>) => Promise<void> | void,
+  answer: (exchange: Exchange, parameters: Readonly<Record<ParameterName<Path>, string>>) => Promise<void>,
   operation?: Operation,
 ): OpenRoute {
   return { method: 'GET', path, access: 'open', operation, answer }

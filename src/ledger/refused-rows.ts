@@ -21,7 +21,7 @@ export async function retryRefusedRows(
         await store.addRefused(rows)
         added += rows.length
       },
-      () => {},
+      async () => {},
     )
   }
   return { added, refused: setAside.length - added }

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns'
-import type { Agent } from 'undici'
+import { Agent } from 'undici'
 import { ApiError } from '../core/errors.ts'
 import { imageProblem, readImageHeader, type ImageLimits } from '../core/image-header.ts'
 import { isPrivateAddress } from './private-address.ts'
@@ -20,8 +20,7 @@ interface RemoteImage {
  */
 export function remoteImages(allowedHosts: readonly string[], limits: ImageLimits) {
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()))
-  // From the start, because loading it for the first image would hold up the other callers.
-  const opened = allowed.size > 0 ? openAgent() : undefined
+  const agent = new Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
 
   /** Fetches all images of a request at once. Together they may be as large as a single one. */
   async function fetchImages(images: readonly RemoteImage[]): Promise<string[]> {
@@ -50,8 +49,6 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
   }
 
   async function download(address: URL, room: { left: number }): Promise<Buffer> {
-    // There is one, because this address is allowed.
-    const agent = (await opened)!
     const response = await agent.request({
       origin: address.origin,
       path: address.pathname + address.search,
@@ -82,13 +79,7 @@ export function remoteImages(allowedHosts: readonly string[], limits: ImageLimit
     return `data:${readImageHeader(read)?.type};base64,${image.toString('base64')}`
   }
 
-  return { fetchImages, close: async (): Promise<void> => (await opened)?.close() }
-}
-
-/** Most services fetch no images, and it takes a while to load. */
-async function openAgent(): Promise<Agent> {
-  const undici = await import('undici')
-  return new undici.Agent({ connect: { lookup: publicLookup, timeout: 5000 }, headersTimeout: TIMEOUT_MS })
+  return { fetchImages, close: (): Promise<void> => agent.close() }
 }
 
 /** Resolves to public addresses only. The connection uses exactly the addresses that were checked. */

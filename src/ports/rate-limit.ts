@@ -2,8 +2,8 @@ import type { Allowance } from '../core/rate-window.ts'
 
 /** Limits requests per minute: by workspace, and by address for callers without a valid key. */
 export interface RateLimiter {
-  /** Counts one request, unless the window is full. A limiter that decides from memory needs no promise. */
-  take(subject: RateSubject, limit: number): RateDecision | Promise<RateDecision>
+  /** Counts one request, unless the window is full. */
+  take(subject: RateSubject, limit: number): Promise<RateDecision>
   /** Reads the allowance without counting a request. */
   look(subject: RateSubject, limit: number): Promise<RateView>
 }

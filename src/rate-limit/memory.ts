@@ -18,7 +18,7 @@ export function memoryRateLimiter(clock: Clock): RateLimiter {
   }
 
   return {
-    take(subject, limit) {
+    async take(subject, limit) {
       const { kind, id } = subject
       const now = clock.now()
       counts[kind].startWindow(windowAt(now))

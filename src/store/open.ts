@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { withoutPassword } from '../core/address-without-password.ts'
 import type { Store } from '../ports/store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
+import { openPostgres } from './postgres/client.ts'
 import { refuseUnfinishedMove } from './postgres/moves.ts'
 import { accountQueries } from './queries/accounts.ts'
 import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
@@ -30,13 +31,7 @@ export interface DatabaseChoice {
   readonly databaseUrl?: string | undefined
 }
 
-/** Loaded only for those who have it, because it takes a while. */
-const loadPostgres = (): Promise<typeof import('./postgres/client.ts')> => import('./postgres/client.ts')
-
-/** Rejects when PostgreSQL cannot be reached, or Weir cannot work with it. Changes nothing there. */
-export async function requireAnswer(databaseUrl: string): Promise<void> {
-  return (await loadPostgres()).requireAnswer(databaseUrl)
-}
+export { requireAnswer } from './postgres/client.ts'
 
 /** Whether there are books already. Opening the store creates what is missing. PostgreSQL is always taken to have them. */
 export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
@@ -81,7 +76,6 @@ async function openOnPostgres(
   const lock = exclusive ? lockForService(dataDir) : undefined
   try {
     if (exclusive) refuseOtherBooks(dataDir)
-    const { openPostgres } = await loadPostgres()
     const database = await openPostgres({ url, connectionsMax: CONNECTIONS_MAX, events })
     await refuseUnfinishedMove(database, withoutPassword(url)).catch(async (error: unknown) => {
       await database.close()

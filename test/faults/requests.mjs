@@ -899,20 +899,6 @@ export default [
     tests: ['http/vision'],
   },
   {
-    name: 'usual-event-with-an-escape-not-parsed',
-    file: 'src/endpoints/event-pattern.ts',
-    find: 'return isPlain(otherText) ? otherText : undefined',
-    replace: 'return otherText',
-    tests: ['unit/usual-events'],
-  },
-  {
-    name: 'usual-events-past-the-limit',
-    file: 'src/endpoints/generation-limit.ts',
-    find: 'if (echoLeft > 0 || Math.max(tokens, least.count()) + text.length > limit.maxTokens) return false',
-    replace: 'if (echoLeft > 0) return false',
-    tests: ['unit/usual-events'],
-  },
-  {
     name: 'responses-namespace-backtracks',
     file: 'src/endpoints/responses/tools.ts',
     find: "withoutTrailing(namespace, '_')",

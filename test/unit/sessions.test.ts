@@ -75,8 +75,7 @@ describe('a session', () => {
     const { writes } = it
     for (let count = 0; count < 5; count += 1) await sessions.find(token)
     assert.deepEqual([it.reads, it.writes - writes], [1, 0])
-    assert.ok(!(sessions.find(token) instanceof Promise), 'at once')
-    for (const nonsense of ['', 'x', 'a'.repeat(10_000)]) assert.equal(sessions.find(nonsense), undefined)
+    for (const nonsense of ['', 'x', 'a'.repeat(10_000)]) assert.equal(await sessions.find(nonsense), undefined)
     await sessions.end('a'.repeat(43))
     assert.deepEqual([it.reads, it.writes - writes], [2, 0], 'signing out without a session writes nothing')
   })

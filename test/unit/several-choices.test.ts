@@ -212,7 +212,7 @@ describe('a stream that says only of some choices why they ended', () => {
 })
 
 describe('a whole answer with several choices', () => {
-  function read(options: GenerationOptions, ...answers: unknown[]): ParsedAnswer | undefined {
+  function read(options: GenerationOptions, ...answers: unknown[]): Promise<ParsedAnswer | undefined> {
     const bodies = answers.map((answer) => {
       const body = byteCollector(1_000_000)
       body.push(Buffer.from(JSON.stringify(answer)))
@@ -221,7 +221,7 @@ describe('a whole answer with several choices', () => {
     const format = 'message' in firstChoice(answers[0]) ? chatAnswer : completionsAnswer
     const answer = format(false, options)
     assert.ok(answer.kind === 'whole')
-    return answer.read(bodies, head, []) as ParsedAnswer | undefined
+    return answer.read(bodies, head, [])
   }
 
   const firstChoice = (answer: unknown): object =>
@@ -241,43 +241,43 @@ describe('a whole answer with several choices', () => {
     answer?.estimated,
   ]
 
-  it('[M2] is estimated if the count is below the words of all choices', () => {
+  it('[M2] is estimated if the count is below the words of all choices', async () => {
     const both = [choice(0, 'one two three'), choice(1, 'four five six')]
-    assert.equal(counts(read(optionsOf(2), answerOf(both, 4)))[2], 'output')
-    assert.deepEqual(counts(read(optionsOf(2), answerOf(both, 6))), [10, 6, undefined])
+    assert.equal(counts(await read(optionsOf(2), answerOf(both, 4)))[2], 'output')
+    assert.deepEqual(counts(await read(optionsOf(2), answerOf(both, 6))), [10, 6, undefined])
     const full = [choice(0, 'Rome is a city', 'length'), choice(1, 'Rome was a city', 'length')]
-    assert.deepEqual(counts(read(optionsOf(2, {}, 4), answerOf(full, 4))), [10, 8, 'output'])
+    assert.deepEqual(counts(await read(optionsOf(2, {}, 4), answerOf(full, 4))), [10, 8, 'output'])
   })
 
-  it('[M2] has the estimated input of all prompts if the count is that of the first one', () => {
+  it('[M2] has the estimated input of all prompts if the count is that of the first one', async () => {
     const texts = [0, 1].map((index) => ({ index, text: ' a', finish_reason: 'stop' }))
     const options = optionsOf(2, { prompts: 2 })
-    const answer = read(options, answerOf(texts, 1, 5))
+    const answer = await read(options, answerOf(texts, 1, 5))
     const job = { likelyInputTokens: 11, maxInputTokens: 1000, maxTokens: 100 } as Job
     const { usage, isEstimated } = wholeUsage(job, answer!)
     assert.deepEqual([usage.inputTokens, usage.outputTokens, isEstimated], [11, 2, true])
-    assert.equal(wholeUsage(job, read({ ...options, prompts: 1 }, answerOf(texts, 1, 5))!).usage.inputTokens, 5)
+    assert.equal(wholeUsage(job, (await read({ ...options, prompts: 1 }, answerOf(texts, 1, 5)))!).usage.inputTokens, 5)
   })
 
-  it('[M2] adds up the counts of several answers, and the input once for each prompt', () => {
+  it('[M2] adds up the counts of several answers, and the input once for each prompt', async () => {
     const answers = [answerOf([choice(0, 'a')], 2), answerOf([choice(0, 'b')], 3)]
-    const answer = read(optionsOf(2), ...answers)
+    const answer = await read(optionsOf(2), ...answers)
     assert.deepEqual(counts(answer), [10, 5, undefined])
     const shown = JSON.parse(String(answer?.render(answer.usage!))) as { choices: { index: number }[] }
     assert.deepEqual(
       shown.choices.map(({ index }) => index),
       [0, 1],
     )
-    assert.deepEqual(counts(read(optionsOf(2, { prompts: 2 }), ...answers)), [20, 5, undefined])
+    assert.deepEqual(counts(await read(optionsOf(2, { prompts: 2 }), ...answers)), [20, 5, undefined])
   })
 
-  it('[M2] may be a list with an answer for each prompt', () => {
+  it('[M2] may be a list with an answer for each prompt', async () => {
     const texts = [0, 1].map((index) => answerOf([{ index, text: 'a', finish_reason: 'stop' }], 2, 5 + index))
-    assert.deepEqual(counts(read(optionsOf(2, { prompts: 2 }), texts)), [11, 4, undefined])
+    assert.deepEqual(counts(await read(optionsOf(2, { prompts: 2 }), texts)), [11, 4, undefined])
   })
 
-  it('is no answer with fewer choices than were asked for', () => {
-    assert.equal(read(optionsOf(2), answerOf([choice(0, 'a')], 2)), undefined)
-    assert.equal(read(optionsOf(1), answerOf([choice(0, 'a', 'abort')], 2)), undefined)
+  it('is no answer with fewer choices than were asked for', async () => {
+    assert.equal(await read(optionsOf(2), answerOf([choice(0, 'a')], 2)), undefined)
+    assert.equal(await read(optionsOf(1), answerOf([choice(0, 'a', 'abort')], 2)), undefined)
   })
 })

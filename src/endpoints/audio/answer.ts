@@ -14,7 +14,7 @@ export function audioAnswer(
   const { format, durationMs } = options
   return {
     kind: 'whole',
-    read([body]): ParsedAnswer | undefined {
+    async read([body]): Promise<ParsedAnswer | undefined> {
       const answer = body && tryParseJson(body.whole())
       if (dialect.isUnreadable?.(answer)) {
         throw new ApiError(

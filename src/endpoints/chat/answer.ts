@@ -42,7 +42,7 @@ const format: AnswerFormat<{ readonly message: AnswerMessage }> = {
 /** A separate function, so that the closures do not retain the request body. */
 export function chatAnswer(isStream: boolean, options: GenerationOptions): Job['answer'] {
   if (isStream) return { kind: 'streamed', relay: (head) => joinedStream(options, (part) => chatStream(head, part)) }
-  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
+  return { kind: 'whole', read: async (bodies, head) => generationAnswer(bodies, head, options, format) }
 }
 
 /** The same in the form of another API, which has one choice. */
@@ -67,7 +67,7 @@ export function translatedAnswer(
         usage,
       }),
   }
-  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, translated) }
+  return { kind: 'whole', read: async (bodies, head) => generationAnswer(bodies, head, options, translated) }
 }
 
 function toMessage(message: JsonRecord, callId: (index: number) => string): AnswerMessage {

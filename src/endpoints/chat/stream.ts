@@ -87,7 +87,6 @@ export function chatStream(head: AnswerHead, options: GenerationOptions, events?
     // The texts of another API's events are put together from several events.
     countsCharacters: (data) => events !== undefined || data.includes('"token_logprobs"'),
     withoutRepetition,
-    textField: 'content',
     isPlain,
     outputOf: ({ delta }) => (delta ? outputOf(delta) : undefined),
     cut: ({ index, delta }, keep) => ({

@@ -19,5 +19,5 @@ const format: AnswerFormat<{ readonly text: string }> = {
 export function completionsAnswer(isStream: boolean, options: GenerationOptions): Job['answer'] {
   if (isStream)
     return { kind: 'streamed', relay: (head) => joinedStream(options, (part) => completionsStream(head, part)) }
-  return { kind: 'whole', read: (bodies, head) => generationAnswer(bodies, head, options, format) }
+  return { kind: 'whole', read: async (bodies, head) => generationAnswer(bodies, head, options, format) }
 }

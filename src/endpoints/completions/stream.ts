@@ -40,7 +40,6 @@ export function completionsStream(head: AnswerHead, options: GenerationOptions):
     idPrefix: 'cmpl-',
     object: 'text_completion',
     countsCharacters: (data) => /"logprobs":\s*\{/.test(data),
-    textField: 'text',
     isPlain: ({ index, text, logprobs, finish_reason }) =>
       typeof index === 'number' &&
       typeof text === 'string' &&

@@ -20,7 +20,7 @@ export function embeddingsAnswer(
   return {
     kind: 'whole',
     passThrough: only ? (head) => passThroughOf(dialect, embeddingList(only, encoding), head.model) : undefined,
-    read(bodies, head, headers) {
+    async read(bodies, head, headers) {
       const joined = joinVectors(dialect, bodies, headers, counts, encoding === 'base64')
       return joined && toAnswer(joined, head.model)
     },

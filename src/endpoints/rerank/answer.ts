@@ -42,7 +42,7 @@ export function rankingAnswer(
 ): WholeAnswer {
   return {
     kind: 'whole',
-    read(bodies, head, headers): ParsedAnswer | undefined {
+    async read(bodies, head, headers): Promise<ParsedAnswer | undefined> {
       const output = joinScores(dialect, bodies, headers, counts)
       if (!output) return undefined
       const ranked = rank(output.scores, configuredScale ?? scaleOf(output, dialect))

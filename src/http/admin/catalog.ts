@@ -58,7 +58,7 @@ export function catalogRoutes(parts: CatalogParts): readonly OperatorRoute[] {
         ],
       }),
       errors: [],
-      answer({ exchange }) {
+      async answer({ exchange }) {
         exchange.sendJson(JSON.stringify({ file: parts.catalogSource.file ?? null, ...previewOf(parts) }))
       },
     }),

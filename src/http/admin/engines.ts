@@ -117,7 +117,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
         { object: 'list', data: [engineExample], drained_without_engine: [] },
       ),
       errors: [],
-      answer({ exchange }) {
+      async answer({ exchange }) {
         const byLane = Map.groupBy(engines(), ({ lane }) => lane)
         const arriving = new Map(downloads().map((it) => [it.model, it]))
         const data = catalog
@@ -148,7 +148,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       example: { url: urlExample },
       response: jsonResponse(drainedSchema, { url: urlExample, drained: true, in_flight: 2 }),
       errors: ['not_found'],
-      state: ({ body: { url } }) => drainedView(url),
+      state: async ({ body: { url } }) => drainedView(url),
       async answer({ exchange, body: { url } }) {
         drainedView(url)
         await lanes.drain(url)
@@ -166,7 +166,7 @@ export function engineRoutes(parts: EnginesParts): readonly OperatorRoute[] {
       example: { url: urlExample },
       response: jsonResponse(drainedSchema, { url: urlExample, drained: false, in_flight: 0 }),
       errors: ['not_found'],
-      state: ({ body: { url } }) => drainedView(url),
+      state: async ({ body: { url } }) => drainedView(url),
       async answer({ exchange, body: { url } }) {
         const before = drainedView(url)
         await lanes.undrain(url)

@@ -50,7 +50,7 @@ export function laneLimitsRoutes({ catalog, lanes }: LaneLimitsParts): readonly 
       parameters,
       response: jsonResponse(laneSchema, laneExample),
       errors: ['not_found'],
-      answer: ({ exchange, parameters: { lane } }) => exchange.sendJson(JSON.stringify(view(lane))),
+      answer: async ({ exchange, parameters: { lane } }) => exchange.sendJson(JSON.stringify(view(lane))),
     }),
     operatorRoute({
       method: 'PUT',
@@ -64,7 +64,7 @@ export function laneLimitsRoutes({ catalog, lanes }: LaneLimitsParts): readonly 
       example: laneExample.limits,
       response: jsonResponse(laneSchema, laneExample),
       errors: ['not_found'],
-      state: ({ parameters: { lane } }) => view(lane),
+      state: async ({ parameters: { lane } }) => view(lane),
       async answer({ exchange, parameters: { lane }, body }) {
         await lanes.setLimits(deploymentAt(catalog, lane), limitsIn(body))
         exchange.sendJson(JSON.stringify(view(lane)))
@@ -79,7 +79,7 @@ export function laneLimitsRoutes({ catalog, lanes }: LaneLimitsParts): readonly 
       parameters,
       response: jsonResponse(laneSchema, { ...laneExample, limits: limitsExample, limits_in_file: null }),
       errors: ['not_found'],
-      state: ({ parameters: { lane } }) => view(lane),
+      state: async ({ parameters: { lane } }) => view(lane),
       async answer({ exchange, parameters: { lane } }) {
         await lanes.clearLimits(deploymentAt(catalog, lane).lane)
         exchange.sendJson(JSON.stringify(view(lane)))

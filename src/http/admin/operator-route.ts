@@ -25,8 +25,8 @@ interface OperatorOperation<Path extends string, Query extends TObject, Body ext
   /** True for a request that only looks, whatever its method is. */
   readonly changesNothing?: boolean
   /** What it changes, as it is at the moment, for the audit log. */
-  state?(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<object | undefined> | object | undefined
-  answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void> | void
+  state?(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<object | undefined>
+  answer(call: Call<Path, Query> & { readonly body: Static<Body> }): Promise<void>
 }
 
 /** Room for the ids of all requests that an adjustment note may name. */
@@ -73,7 +73,7 @@ export function operatorRoute<
       const act = async (): Promise<void> => answer(call)
       if (method === 'GET' || changesNothing) return act()
       const subject = Object.values(parameters).join(' ')
-      await record({ action: operation.id, subject, body: bodySchema && given, state: () => state?.(call) }, act)
+      await record({ action: operation.id, subject, body: bodySchema && given, state: async () => state?.(call) }, act)
     },
   }
 }

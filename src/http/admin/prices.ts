@@ -44,7 +44,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       parameters: { workspace: priceParameters.workspace },
       response: jsonResponse(listSchema(workspacePriceSchema), { object: 'list', data: [workspacePriceExample] }),
       errors: ['not_found'],
-      answer({ exchange, parameters }) {
+      async answer({ exchange, parameters }) {
         const own = prices.workspacePrices(accounts.workspace(parameters.workspace).id)
         const data = [...own].map(([model, pricing]) => ({ model, pricing }))
         exchange.sendJson(JSON.stringify({ object: 'list', data }))
@@ -62,7 +62,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
       example: workspacePriceExample.pricing,
       response: jsonResponse(workspacePriceSchema, workspacePriceExample),
       errors: ['not_found', 'model_not_found'],
-      state: ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
+      state: async ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model }, body: pricing }) {
         await setPrice(parts, workspace, model, pricing)
         exchange.sendJson(JSON.stringify({ model, pricing }))
@@ -80,7 +80,7 @@ export function priceRoutes(parts: PricesParts): readonly OperatorRoute[] {
         pricing: null,
       }),
       errors: ['not_found', 'model_not_found'],
-      state: ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
+      state: async ({ parameters: { workspace, model } }) => ownPrice(parts, workspace, model),
       async answer({ exchange, parameters: { workspace, model } }) {
         await setPrice(parts, workspace, model, null)
         exchange.sendJson(JSON.stringify({ model, pricing: null }))

@@ -122,7 +122,7 @@ export function queueRoutes({ catalog, live, store, clock }: QueuesParts): reado
         'Every lane as it was at most two seconds ago, with the waits of the requests that were admitted in the last five minutes.',
       response: jsonResponse(sampleSchema, sampleExample),
       errors: [],
-      answer({ exchange }) {
+      async answer({ exchange }) {
         const latest = live.since(undefined).at(-1)
         exchange.sendJson(JSON.stringify(latest ? sampleView(latest) : { at: clock.now(), lanes: [] }))
       },

@@ -70,7 +70,7 @@ export function usageRoutes(parts: UsageParts): readonly OperatorRoute[] {
       }),
       response: cacheResponse,
       errors: ['not_found'],
-      answer({ exchange, query: { workspace } }) {
+      async answer({ exchange, query: { workspace } }) {
         const entries = telemetry.cacheUse.entries(
           workspace === undefined ? undefined : accounts.workspace(workspace).id,
         )

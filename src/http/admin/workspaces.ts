@@ -103,7 +103,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       }),
       response: jsonResponse(pageSchema(workspaceSchema), { object: 'list', data: [workspaceExample], next: null }),
       errors: [],
-      answer({ exchange, query: { search, before, limit = 100 } }) {
+      async answer({ exchange, query: { search, before, limit = 100 } }) {
         const { workspaces, next } = workspaceList(accounts, { search, before, limit })
         const data = workspaces.map((it) => workspaceView(it, limits.requestsPerMinute))
         exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
@@ -118,7 +118,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       parameters: { workspace: { description: 'The name or id of a workspace.', example: 'acme' } },
       response: jsonResponse(workspaceSchema, workspaceExample),
       errors: ['not_found'],
-      answer: ({ exchange, parameters }) => exchange.sendJson(workspaceJson(parameters.workspace)),
+      answer: async ({ exchange, parameters }) => exchange.sendJson(workspaceJson(parameters.workspace)),
     }),
     operatorRoute({
       method: 'POST',
@@ -139,7 +139,7 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
         201,
       ),
       errors: ['conflict'],
-      state: ({ body }) => workspaceView(accounts.workspace(body.name), limits.requestsPerMinute),
+      state: async ({ body }) => workspaceView(accounts.workspace(body.name), limits.requestsPerMinute),
       async answer({ exchange, body }) {
         await accounts.createWorkspace(body.name)
         exchange.sendJson(workspaceJson(body.name), 201)
@@ -156,7 +156,8 @@ export function workspaceRoutes({ accounts, sessions, limits }: WorkspacesParts)
       example: { spend_limit: '250.00', buyer: { name: 'Acme Pty Ltd' } },
       response: jsonResponse(workspaceSchema, workspaceExample),
       errors: ['not_found'],
-      state: ({ parameters }) => workspaceView(accounts.workspace(parameters.workspace), limits.requestsPerMinute),
+      state: async ({ parameters }) =>
+        workspaceView(accounts.workspace(parameters.workspace), limits.requestsPerMinute),
       async answer({ exchange, parameters, body }) {
         requireSomething(body, 'requests_per_minute', 'requests_per_minute')
         if (body.buyer) requireSomething(body.buyer, 'buyer', 'name')

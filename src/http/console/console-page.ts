@@ -38,7 +38,7 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
   const load = { js: once(() => readAsset(`${name}.js`)), css: once(() => readAsset(`${name}.css`)) }
   const address = (kind: Kind): string => `/console/assets/${name}.${kind}?v=${load[kind]().version}`
 
-  function sendPage(exchange: Exchange): void {
+  async function sendPage(exchange: Exchange): Promise<void> {
     if (exchange.path.startsWith('/console/api/')) {
       throw new ApiError('unknown_url', `There is nothing at ${exchange.method} ${exchange.path.slice(0, 200)}.`)
     }
@@ -65,8 +65,8 @@ export function consolePageRoutes(name: ConsoleName, title: string): readonly Op
   return [
     openRoute('/console', sendPage),
     openRoute('/console/{page+}', sendPage),
-    openRoute(`/console/assets/${name}.js`, (exchange) => sendAsset(exchange, 'js')),
-    openRoute(`/console/assets/${name}.css`, (exchange) => sendAsset(exchange, 'css')),
+    openRoute(`/console/assets/${name}.js`, async (exchange) => sendAsset(exchange, 'js')),
+    openRoute(`/console/assets/${name}.css`, async (exchange) => sendAsset(exchange, 'css')),
   ]
 }
 

@@ -26,7 +26,7 @@ interface SessionOperation<Path extends string, Query extends TObject, Body exte
   readonly example?: NoInfer<Static<Body>>
   /** How the audit log has it, if it changes something. */
   action?(call: SessionCall<Path, Query, Body>): Omit<Action, 'body'>
-  answer(call: SessionCall<Path, Query, Body>): Promise<void> | void
+  answer(call: SessionCall<Path, Query, Body>): Promise<void>
 }
 
 type SessionCall<Path extends string, Query extends TObject, Body extends TObject> = Call<Path, Query> & {

@@ -10,11 +10,11 @@ export const BASE = '/api/v1'
 /** A route for callers with an API key. */
 export interface KeyRoute extends Route {
   readonly access: 'key'
-  answer(exchange: Exchange, parameters: PathParameters, caller: Caller): Promise<void> | void
+  answer(exchange: Exchange, parameters: PathParameters, caller: Caller): Promise<void>
 }
 
 interface KeyOperation<Path extends string, Query extends TObject> extends OperationAt<Path, Query> {
-  answer(call: Call<Path, Query> & { readonly caller: Caller }): Promise<void> | void
+  answer(call: Call<Path, Query> & { readonly caller: Caller }): Promise<void>
 }
 
 /** The path is below the base. */

@@ -70,7 +70,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       query: listQuery,
       response: jsonResponse(modelListSchema, modelListExample),
       errors: ['invalid_value'],
-      answer: ({ exchange, caller, query }) =>
+      answer: async ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(listModels(parts, caller.workspace, query, knownParameters))),
     }),
     keyRoute({
@@ -82,7 +82,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       query: detailQuery,
       response: jsonResponse(modelDetailSchema, modelDetailExample),
       errors: ['missing_required_parameter', 'model_not_found'],
-      answer: ({ exchange, caller, query }) =>
+      answer: async ({ exchange, caller, query }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, query.slug))),
     }),
     keyRoute({
@@ -95,7 +95,7 @@ export function modelRoutes(parts: ModelsParts, knownParameters: ReadonlySet<str
       parameters: { slug: slugDescription },
       response: jsonResponse(modelDetailSchema, modelDetailExample),
       errors: ['model_not_found'],
-      answer: ({ exchange, caller, parameters }) =>
+      answer: async ({ exchange, caller, parameters }) =>
         exchange.sendJson(JSON.stringify(describeModel(parts, caller.workspace, parameters.slug))),
     }),
   ]

@@ -35,7 +35,7 @@ export function publicRoutes(parts: PublicRouteParts): readonly (OpenRoute | Key
     invoiceRowsRoute(parts),
   ]
   return [
-    openRoute('/', (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' })),
+    openRoute('/', async (exchange) => exchange.send(302, 'text/plain', '', { Location: '/docs' })),
     ...documentationRoutes(publicDescription, api),
     ...healthRoutes(() => parts.readiness()),
     ...fileRoutes(parts.files),

@@ -53,7 +53,7 @@ export function ownUsageRoutes(parts: OwnUsageParts): readonly KeyRoute[] {
         'How much of the input of each key was in the caches of engines since the service started, and the likely cause of misses: what to change in a prompt so that more of it is cached.',
       response: ownCacheResponse,
       errors: [],
-      answer: ({ exchange, caller }) =>
+      answer: async ({ exchange, caller }) =>
         exchange.sendJson(
           JSON.stringify({ object: 'list', data: telemetry.cacheUse.entries(caller.workspace.id).map(cacheView) }),
         ),

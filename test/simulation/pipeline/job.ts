@@ -52,12 +52,12 @@ function callOf(hasFallback: boolean, repeatsInput = false): EngineRequest {
   return hasFallback ? { ...call, fallback: () => call } : call
 }
 
-function read(
+async function read(
   stage: Stage,
   seen: RequestSeen,
   plan: WholePlan,
   bodies: number,
-): ParsedAnswer | undefined | Promise<ParsedAnswer | undefined> {
+): Promise<ParsedAnswer | undefined> {
   stage.demand(seen.read === 'none', 'outcome', seen, 'an answer is read twice')
   stage.demand(bodies === plan.calls, 'outcome', seen, `${bodies} of ${plan.calls} answers are read`)
   if (!plan.isReadSlow) return readNow(stage, seen, plan)

@@ -34,7 +34,7 @@ export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | Sessio
   const document = JSON.stringify(openApiDocument(consoleDescription, api))
   return [
     ...consolePageRoutes('workspace', 'Weir'),
-    openRoute(consoleDescription.documentPath, (exchange) => exchange.sendJson(document)),
+    openRoute(consoleDescription.documentPath, async (exchange) => exchange.sendJson(document)),
     ...api,
   ]
 }

@@ -109,7 +109,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       action: ({ body, session: { caller } }) => ({
         action: 'createKey',
         subject: `${caller.workspace.name} ${body.name}`,
-        state: () => undefined,
+        state: async () => undefined,
       }),
       async answer({ exchange, body: { name, expires_at: expires }, session: { caller } }) {
         const expiresAt = expires ? endOf('expires_at', expires) : undefined

@@ -25,7 +25,7 @@ export function publicModelsRoute(parts: PublicModelsParts): OpenRoute {
   return {
     ...openRoute(
       `${CONSOLE_BASE}/public-models`,
-      (exchange) => {
+      async (exchange) => {
         if (parts.consoleModels !== 'public') throw new ApiError('missing_api_key', 'Sign in to see the models.')
         exchange.sendJson(JSON.stringify(listModels(parts, anybody, { scope: 'catalog' })))
       },
