@@ -444,8 +444,8 @@ export default [
   {
     name: 'host-wire-field-sent-twice',
     file: 'src/embedded/host/wire/body.ts',
-    find: 'Object.hasOwn(fields, name) ? [fields[name] ?? [], String(content)].flat() : String(content)',
-    replace: 'String(content)',
+    find: 'Object.hasOwn(fields, name) ? [fields[name] ?? [], value].flat() : value',
+    replace: 'value',
     tests: ['embedded/host-server'],
   },
   {
