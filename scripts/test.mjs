@@ -22,6 +22,8 @@ const chosen = separateTests[args[0]]
 
 const [, ...named] = args
 
+if (args[0] === '--slow') ensureTools(['nginx', 'caddy', 'haproxy'])
+
 if (chosen) {
   const files = named.length > 0 ? named : testFiles(chosen.folder)
   runTests(chosen.folder, files, chosen.concurrency, chosen.fileMinutes)

@@ -61,7 +61,7 @@ export class CallerConnection implements ExchangePlace {
 
   /** A request has come, perhaps before its turn. */
   receive(message: IncomingMessage, response: ServerResponse): void {
-    if (this.#isClosing || this.#refusal) return
+    if (this.#isOver || this.#refusal) return
     if (!this.exchange && this.#ahead.length === 0) this.#begin(message, response)
     else if (this.#ahead.push([message, response]) > MAX_AHEAD) this.cut()
   }
@@ -116,8 +116,13 @@ export class CallerConnection implements ExchangePlace {
     else this.closeSoon()
   }
 
+  /** Nothing more is served: it closes, or Node has ended it after an answer with `Connection: close`. */
+  get #isOver(): boolean {
+    return this.#isClosing || !this.socket.writable
+  }
+
   #next(): void {
-    if (this.#isClosing || !this.socket.writable) return
+    if (this.#isOver) return
     const next = this.#ahead.shift()
     if (next) this.#begin(...next)
     else if (this.#refusal) this.#refuse(this.#refusal)

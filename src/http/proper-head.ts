@@ -7,15 +7,23 @@ export const MAX_HEADERS = 200
 /** A name or an address, and perhaps a port. */
 const HOST = /^(?:[\w.~%!$&'()*+;=-]*|\[[\w.:%-]+\])(?::\d*)?$/
 
-/** Refuses a head that Node accepts, but that another server on the way may understand in another way. */
-export function requireProperHead({ version, headerLines, headers: { host } }: IncomingRequest): void {
+/** Why a head is refused that Node accepts, but that another server on the way may understand in another way. */
+export function refusalOfHead({ version, headerLines, headers }: IncomingRequest): ApiError | undefined {
+  const { host, 'transfer-encoding': coding } = headers
   if (headerLines.length > 2 * MAX_HEADERS) {
-    throw new ApiError('headers_too_large', `The request has too many headers: at most ${MAX_HEADERS} are allowed.`)
+    return new ApiError('headers_too_large', `The request has too many headers: at most ${MAX_HEADERS} are allowed.`)
   }
-  if (host === undefined && version !== '1.0') throw new ApiError('invalid_value', 'The request has no Host header.')
-  if (host !== undefined && (!HOST.test(host) || hasSecondHost(headerLines))) {
-    throw new ApiError('invalid_value', 'The request must have one Host header, with a name or an address.')
+  if (version !== '1.1' && version !== '1.0') return invalid('The request is not HTTP/1.1 or HTTP/1.0.')
+  if (coding !== undefined && (version === '1.0' || coding.toLowerCase() !== 'chunked')) {
+    return invalid('The only Transfer-Encoding that a request may have is chunked, in HTTP/1.1.')
   }
+  if (host === undefined) return version === '1.0' ? undefined : invalid('The request has no Host header.')
+  if (HOST.test(host) && !hasSecondHost(headerLines)) return undefined
+  return invalid('The request must have one Host header, with a name or an address.')
+}
+
+function invalid(message: string): ApiError {
+  return new ApiError('invalid_value', message)
 }
 
 function hasSecondHost(lines: readonly string[]): boolean {

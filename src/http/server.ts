@@ -6,7 +6,7 @@ import type { RateView } from '../ports/rate-limit.ts'
 import { CallerConnection, type ConnectionOwner } from './caller-connection.ts'
 import { Exchange, type ExchangeListener, type ResponseContext } from './exchange.ts'
 import { openOwnPort, type OpenPort } from './port.ts'
-import { MAX_HEADERS, requireProperHead } from './proper-head.ts'
+import { MAX_HEADERS, refusalOfHead } from './proper-head.ts'
 import { newRequestId } from './request-id.ts'
 
 /** What a listener serves. */
@@ -104,7 +104,10 @@ export async function listen(
   async function serve(exchange: Exchange): Promise<void> {
     let failure: unknown
     try {
-      requireProperHead(exchange.request)
+      const refusal = refusalOfHead(exchange.request)
+      // Whoever sent that, or an Upgrade (Node loses what came in one piece with it), may disagree about what comes next.
+      if (refusal || exchange.request.headers['upgrade'] !== undefined) exchange.headers['Connection'] = 'close'
+      if (refusal) throw refusal
       if (owner.isDraining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')
       await application.answer(exchange)
     } catch (error) {
@@ -152,7 +155,7 @@ export async function listen(
     connectionsCheckingInterval: lookMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
-    // `requireProperHead` refuses what Node would refuse without our headers and error format, or ignore.
+    // `refusalOfHead` has what Node would refuse without our headers and error format, or ignore.
     requireHostHeader: false,
   })
   server.maxHeadersCount = MAX_HEADERS + 1

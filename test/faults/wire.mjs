@@ -1,6 +1,62 @@
 /** Mistakes around Node's HTTP server: what another server would understand differently, and what a caller could hold or lose. */
 export default [
   {
+    name: 'wire-no-host-needed',
+    file: 'src/http/proper-head.ts',
+    find: "return version === '1.0' ? undefined : invalid('The request has no Host header.')",
+    replace: 'return undefined',
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-second-host-ignored',
+    file: 'src/http/proper-head.ts',
+    find: '  return count > 1\n',
+    replace: '  return false\n',
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-headers-beyond-the-limit-ignored',
+    file: 'src/http/proper-head.ts',
+    find: 'if (headerLines.length > 2 * MAX_HEADERS)',
+    replace: 'if (headerLines.length > 3 * MAX_HEADERS)',
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-coding-that-only-ends-with-chunks',
+    file: 'src/http/proper-head.ts',
+    find: "coding.toLowerCase() !== 'chunked'",
+    replace: "!coding.toLowerCase().endsWith('chunked')",
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-chunks-in-http-1.0',
+    file: 'src/http/proper-head.ts',
+    find: "version === '1.0' || coding",
+    replace: 'coding',
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-http-0.9-served',
+    file: 'src/http/proper-head.ts',
+    find: "  if (version !== '1.1' && version !== '1.0') return invalid('The request is not HTTP/1.1 or HTTP/1.0.')\n",
+    replace: '',
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-connection-kept-after-a-refused-head',
+    file: 'src/http/server.ts',
+    find: "if (refusal || exchange.request.headers['upgrade'] !== undefined)",
+    replace: "if (exchange.request.headers['upgrade'] !== undefined)",
+    tests: ['http/hostile-requests'],
+  },
+  {
+    name: 'wire-connection-kept-after-an-upgrade',
+    file: 'src/http/server.ts',
+    find: "if (refusal || exchange.request.headers['upgrade'] !== undefined)",
+    replace: 'if (refusal)',
+    tests: ['http/hostile-requests'],
+  },
+  {
     name: 'wire-requests-ahead-without-limit',
     file: 'src/http/caller-connection.ts',
     find: 'else if (this.#ahead.push([message, response]) > MAX_AHEAD) this.cut()',
