@@ -4,6 +4,11 @@ export const configNotes = {
   'server.port': ['`8080`', 'The port of the public listener. 0 takes a free one.'],
   'server.admin_host': ['`127.0.0.1`', "The address of the operator's listener. It does not follow `server.host`."],
   'server.admin_port': ['`8081`', "The port of the operator's listener."],
+  'server.tls.cert': [
+    'none',
+    'The certificate of the public listener, with its chain, in PEM. With it, the listener serves HTTPS; renewed files are taken without a restart. See [TLS](../guides/behind-a-proxy.md). Relative to the file.',
+  ],
+  'server.tls.key': ['none', 'The private key of the certificate, in PEM, without a password.'],
   'server.drain_ms': ['`30000`', 'How long running requests may go on after a shutdown begins.'],
   'server.max_body_bytes': ['20 MiB', 'The largest JSON body.'],
   'server.max_request_memory_bytes': [

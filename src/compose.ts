@@ -8,6 +8,7 @@ import { liveFeed } from './admission/live-feed.ts'
 import { openInvoicing } from './billing/invoices.ts'
 import { openRowLinks } from './billing/row-links.ts'
 import { openBookkeeping } from './bookkeeping.ts'
+import { readCertificate } from './certificate.ts'
 import { openCatalogInForce } from './catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
 import { openLaneSettings } from './catalog/lane-settings.ts'
@@ -99,6 +100,9 @@ async function assemble(
   { fetching = {}, log: logTo }: Display,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Service, 'stop'>> {
+  // They are watched from before they are read, so that no change is missed.
+  const tlsFiles = Object.values(config.tls ?? {}).map(watchFile)
+  const certificate = config.tls && readCertificate(config.tls)
   const telemetry = opened.adopt(createTelemetry(config.logLevel, version, logTo), (it) => it.close())
   const { log } = telemetry
   const failed = Promise.withResolvers<Error>()
@@ -303,7 +307,7 @@ async function assemble(
     }),
     config.host,
     config.port,
-    { memory, openPort: portOf(config.worker) },
+    { memory, openPort: portOf(config.worker), tls: certificate?.tls },
   )
   if (config.worker !== undefined) leaveThePort = publicListener.drain
   opened.defer(async () => {
@@ -316,7 +320,9 @@ async function assemble(
   })
   const firstKey = accounts.workspaces().length === 0 ? await createFirstKey(accounts) : undefined
   const url = urlOf(publicListener)
-  const adminUrl = urlOf(adminListener ?? { address: { host: config.adminHost, port: config.adminPort } })
+  const adminUrl = urlOf(
+    adminListener ?? { scheme: 'http', address: { host: config.adminHost, port: config.adminPort } },
+  )
   publishService(dataDir, { url, adminUrl, socket: commands.socket, pid: process.pid })
 
   changes.subscribe('catalog', async () => {
@@ -325,6 +331,8 @@ async function assemble(
     fetchMissing()
   })
   for (const file of watched) opened.defer(file.onChange(reloads.files))
+  for (const file of tlsFiles) opened.defer(file.onChange(renewCertificate))
+  if (certificate) log.info({ names: certificate.names, valid_until: certificate.validUntil }, 'serving HTTPS')
   fetchMissing()
 
   async function consoleLink(workspace: string): Promise<string> {
@@ -333,6 +341,18 @@ async function assemble(
 
   async function operatorConsoleLink(): Promise<string> {
     return `${adminUrl}/console#link=${(await operatorSessions.issueLink(OPERATOR)).secret}`
+  }
+
+  /** Of two files, one is there first. The other one belongs to it, or the old certificate stays until it does. */
+  function renewCertificate(): void {
+    if (!config.tls) return
+    try {
+      const renewed = readCertificate(config.tls)
+      publicListener.renew(renewed.tls)
+      log.info({ names: renewed.names, valid_until: renewed.validUntil }, 'certificate renewed')
+    } catch (error) {
+      log.error({ reason: (error as Error).message }, 'the changed certificate cannot be used; the old one stays')
+    }
   }
 
   function fetchMissing(): void {
@@ -378,6 +398,6 @@ async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>
   return (await accounts.createKey(FIRST_WORKSPACE)).key
 }
 
-function urlOf({ address: { host, port } }: Pick<Listener, 'address'>): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+function urlOf({ scheme, address: { host, port } }: Pick<Listener, 'scheme' | 'address'>): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

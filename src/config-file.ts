@@ -75,6 +75,9 @@ export const configSchema = Type.Object(
           port: Type.Optional(port()),
           admin_host: Type.Optional(Type.String({ minLength: 1 })),
           admin_port: Type.Optional(port()),
+          tls: Type.Optional(
+            Type.Object({ cert: Type.String({ minLength: 1 }), key: Type.String({ minLength: 1 }) }, closed),
+          ),
           drain_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
           max_body_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
           max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
@@ -187,6 +190,10 @@ export function readConfigFile(file: string, text = readFileSync(file, 'utf8')):
       ['server', 'max_request_memory_bytes'],
       `must be at least ${leastRequestMemory(body)}, so that a workspace can send a body of max_body_bytes (${body})`,
     )
+  }
+  for (const [name, path] of Object.entries(yaml.isBroken(['server']) ? {} : (server.tls ?? {}))) {
+    const tlsFile = resolve(dirname(file), path)
+    if (!existsSync(tlsFile)) yaml.mistake(['server', 'tls', name], `${tlsFile} does not exist`)
   }
   for (const [index, font] of (yaml.isBroken(['invoice']) ? [] : (invoice?.fonts ?? [])).entries()) {
     // What follows a # names one font of a collection.

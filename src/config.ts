@@ -36,6 +36,8 @@ export interface Config {
   readonly port: number
   readonly adminHost: string
   readonly adminPort: number
+  /** The public listener serves HTTPS with these files; undefined: HTTP. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined
   /** How long requests may run on after a shutdown begins. */
   readonly drainMs: number
   readonly dataDir: string
@@ -126,6 +128,7 @@ export function loadConfig(overrides: Overrides = {}, variables: NodeJS.ProcessE
     port: portFrom(overrides.port, '--port') ?? portFrom(environment['WEIR_PORT'], 'WEIR_PORT') ?? server?.port ?? 8080,
     adminHost: server?.admin_host ?? '127.0.0.1',
     adminPort: portFrom(environment['WEIR_ADMIN_PORT'], 'WEIR_ADMIN_PORT') ?? server?.admin_port ?? 8081,
+    tls: server?.tls && { cert: resolve(base, server.tls.cert), key: resolve(base, server.tls.key) },
     drainMs: server?.drain_ms ?? 30_000,
     dataDir: directory,
     sharedDir: directory,
@@ -304,6 +307,7 @@ function settingsOf(
     ['server.port', config.port],
     ['server.admin_host', config.adminHost],
     ['server.admin_port', config.adminPort],
+    ...Object.entries(config.tls ?? {}).map(([name, file]) => [`server.tls.${name}`, file] as const),
     ['server.drain_ms', config.drainMs],
     ['server.max_body_bytes', config.maxBodyBytes],
     ['server.max_request_memory_bytes', config.maxRequestMemoryBytes],

@@ -243,6 +243,11 @@ const rules: readonly Rule[] = [
   },
   // The part of compose.ts that takes changes in.
   {
+    part: 'certificate.ts',
+    may: ['core/checked-yaml.ts'],
+    packages: ['node:crypto', 'node:fs', 'node:tls'],
+  },
+  {
     part: 'reloading.ts',
     may: ['ports', 'core', 'catalog/catalog.ts', 'config.ts', 'live-settings.ts'],
     packages: ['pino'],
@@ -299,6 +304,7 @@ const rules: readonly Rule[] = [
       'pipeline',
       'catalog-in-force.ts',
       'open-engines.ts',
+      'certificate.ts',
       'reloading.ts',
       'config.ts',
       'command-socket.ts',
@@ -335,6 +341,7 @@ const rules: readonly Rule[] = [
       'settled-books.ts',
       'changes/memory.ts',
       'changes/redis',
+      'certificate.ts',
       'compose.ts',
       'config.ts',
       'workers',

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { request } from 'undici'
+import { Agent, request } from 'undici'
 import { eventSplitter } from '../core/event-stream.ts'
 import { borrowKey, findService } from '../running-service.ts'
 import { CommandFailed, configOf, parseFlags, text, UsageError, type Command } from './command.ts'
@@ -14,6 +14,7 @@ interface Message {
 interface Connection {
   readonly url: string
   readonly key: string
+  readonly dispatcher: Agent
 }
 
 const WORKSPACE = 'default'
@@ -47,7 +48,9 @@ ${CHAT_HELP}
     if (!lent) throw new CommandFailed('the service has just stopped')
     if ('error' in lent) throw new CommandFailed(`${lent.error} Choose another one with --workspace.`)
     try {
-      const connection = { url: service.url, key: lent.key }
+      // The service is on this machine, and its certificate is for the name that others use.
+      const dispatcher = new Agent({ connect: { rejectUnauthorized: false } })
+      const connection = { url: service.url, key: lent.key, dispatcher }
       await converse(connection, await chosenModel(connection, flags.positionals[0]).catch(unanswered))
     } finally {
       await lent.end()
@@ -69,8 +72,8 @@ interface ListedModel {
   readonly unavailable_message?: string
 }
 
-async function get({ url, key }: Connection, path: string): Promise<unknown> {
-  const response = await request(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } })
+async function get({ url, key, dispatcher }: Connection, path: string): Promise<unknown> {
+  const response = await request(`${url}/api/v1${path}`, { dispatcher, headers: { authorization: `Bearer ${key}` } })
   const body = await response.body.json()
   return response.statusCode === 200 ? body : undefined
 }
@@ -161,8 +164,13 @@ async function ask(terminal: ReturnType<typeof createInterface>): Promise<string
   return (await Promise.race([line, closed])).trim()
 }
 
-async function answer({ url, key }: Connection, model: string, messages: readonly Message[]): Promise<string> {
+async function answer(
+  { url, key, dispatcher }: Connection,
+  model: string,
+  messages: readonly Message[],
+): Promise<string> {
   const response = await request(`${url}/api/v1/chat/completions`, {
+    dispatcher,
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model, messages, stream: true }),

@@ -2,6 +2,7 @@ import { constants, existsSync } from 'node:fs'
 import { access, mkdir, statfs } from 'node:fs/promises'
 import { availableParallelism, freemem, totalmem } from 'node:os'
 import { request } from 'undici'
+import { readCertificate } from '../certificate.ts'
 import type { Config } from '../config.ts'
 import { withoutPassword } from '../core/address-without-password.ts'
 import { bytesText } from '../core/bytes-text.ts'
@@ -13,6 +14,7 @@ import { healthCheckOf } from '../dialects/health-check.ts'
 import { parseAddress, pathAt } from '../engines/address.ts'
 import { contradictedCountsOf, findService } from '../running-service.ts'
 import { requireAnswer } from '../store/open.ts'
+import { systemClock } from '../system-clock.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from './command.ts'
 import { examineEngine } from './doctor-engine.ts'
 import { count, counted } from './terminal/amounts.ts'
@@ -28,6 +30,7 @@ interface Finding {
 }
 
 const GIGABYTE = 1_000_000_000
+const DAY_MS = 86_400_000
 const MARKS = { ok: '✔', note: '•', problem: '✖' } as const
 const TONES = { ok: 'green', note: 'yellow', problem: 'red' } as const
 
@@ -36,8 +39,8 @@ export const doctor: Command = {
   help: `weir doctor
 weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
-Checks the machine, the configuration, the data directory, the engines in the
-catalog, and the runtimes and models of the embedded engine. Exits with status 1
+Checks the machine, the configuration, the data directory, the certificate, the
+engines in the catalog, and the runtimes and models of the embedded engine. Exits with status 1
 if there is a problem.
 
 With engine, looks at one server instead: says what it is, asks it for a few
@@ -57,6 +60,7 @@ lines for weir.yaml. Each question has a minute.
       configuration(config, models),
       await dataDirectory(config),
       ...(await database(config)),
+      ...certificate(config),
       await service(config),
       ...(await runtimes()),
       ...(await engines(models)),
@@ -130,6 +134,21 @@ async function database({ databaseUrl }: Config): Promise<readonly Finding[]> {
   try {
     await requireAnswer(databaseUrl)
     return [{ name, state: 'ok', detail: `${withoutPassword(databaseUrl)} answers` }]
+  } catch (error) {
+    return [{ name, state: 'problem', detail: (error as Error).message }]
+  }
+}
+
+function certificate({ tls }: Config): readonly Finding[] {
+  if (!tls) return []
+  const name = 'certificate'
+  try {
+    const { names, validUntil } = readCertificate(tls)
+    const daysLeft = Math.floor((validUntil.getTime() - systemClock.now()) / DAY_MS)
+    const detail = `${names}, valid until ${validUntil.toISOString().slice(0, 10)}`
+    if (daysLeft >= 14) return [{ name, state: 'ok', detail }]
+    const advice = 'renew it: a running service takes the changed files by itself'
+    return [{ name, state: daysLeft < 0 ? 'problem' : 'note', detail, advice }]
   } catch (error) {
     return [{ name, state: 'problem', detail: (error as Error).message }]
   }

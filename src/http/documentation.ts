@@ -33,7 +33,7 @@ export function documentationRoutes(api: ApiDescription, routes: readonly Route[
   return [
     openRoute(api.documentPath, async (exchange) => exchange.sendJson(document)),
     openRoute('/docs', async (exchange) =>
-      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request.headers)), PAGE_HEADERS),
+      exchange.send(200, 'text/html; charset=utf-8', pageAt(originOf(exchange.request)), PAGE_HEADERS),
     ),
     assetRoute(style),
     assetRoute(script),

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { TLSSocket } from 'node:tls'
 
 /** By their names in small letters. (Node makes a list of Set-Cookie alone, which is no header of a request.) */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
@@ -38,6 +39,11 @@ export class IncomingRequest {
   /** Everything has arrived. */
   get isComplete(): boolean {
     return this.#message.complete || !this.#hasBody
+  }
+
+  /** Whether the caller used HTTPS. A proxy that ends TLS says so in X-Forwarded-Proto. */
+  get isEncrypted(): boolean {
+    return this.#message.socket instanceof TLSSocket || this.headers['x-forwarded-proto'] === 'https'
   }
 
   /** The names and values of all header lines, one after the other. */

@@ -1,5 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
 import { byteBudget, type ByteBudget } from '../core/byte-budget.ts'
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import type { RateView } from '../ports/rate-limit.ts'
@@ -27,9 +29,12 @@ export interface Application {
 }
 
 export interface Listener {
+  readonly scheme: 'http' | 'https'
   readonly address: { readonly host: string; readonly port: number }
   /** The requests that have come, since the start. */
   requestCount(): number
+  /** New connections get another certificate, if the listener has one at all. */
+  renew(tls: SecureContextOptions): void
   /** Accepts no new connections, and closes each open one after its next response. */
   drain(): void
   /** Resolves when every exchange has ended. Those still running after `ms` are cut off. */
@@ -58,10 +63,12 @@ export interface ListenOptions {
   readonly memory: ByteBudget
   /** Workers of one machine share a port. */
   readonly openPort: OpenPort
+  /** A certificate and its key: then it serves HTTPS. */
+  readonly tls: SecureContextOptions | undefined
 }
 
 /** A request may take as long as an upload of 25 MiB at 1 Mbit/s, which takes 210 s. */
-const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, openPort: openOwnPort }
+const usual = { requestMs: 300_000, lookMs: 5000, stallMs: 60_000, openPort: openOwnPort, tls: undefined }
 
 export async function listen(
   application: Application,
@@ -69,8 +76,11 @@ export async function listen(
   port: number,
   options: Partial<ListenOptions> = {},
 ): Promise<Listener> {
-  const { requestMs, lookMs, stallMs, memory, openPort } = { ...usual, memory: byteBudget(Infinity), ...options }
+  const settings = { ...usual, memory: byteBudget(Infinity), ...options }
+  const { stallMs, memory, openPort, tls } = settings
   const connections = new Map<Socket, CallerConnection>()
+  /** All that were accepted, also those that have not agreed on their encryption yet. */
+  const accepted = new Set<Socket>()
   const unusedOver = Promise.withResolvers<void>()
   let requestCount = 0
   let live = 0
@@ -149,26 +159,26 @@ export async function listen(
     connection.close(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 
-  const server = createServer({
-    headersTimeout: Math.min(HEAD_MS, requestMs),
-    requestTimeout: requestMs,
-    connectionsCheckingInterval: lookMs,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEAD_BYTES,
-    // `refusalOfHead` has what Node would refuse without our headers and error format, or ignore.
-    requireHostHeader: false,
-  })
-  server.maxHeadersCount = MAX_HEADERS + 1
+  const server = nodeServer(settings)
   const receive = (message: IncomingMessage, response: ServerResponse): void =>
     connections.get(message.socket)?.receive(message, response)
   server
-    .on('connection', (socket) => connections.set(socket, new CallerConnection(socket, owner)))
+    .on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      connections.set(socket, new CallerConnection(socket, owner))
+    })
     .on('request', receive)
     // Expectations that we do not know are ignored.
     .on('checkExpectation', receive)
     .on('clientError', (error, socket) => connections.get(socket as Socket)?.fail(error))
-  const opened = await openPort((socket) => void server.emit('connection', socket), host, port)
-  // The ports are others, so Node does not see that it serves from now on. It checks what takes too long from then on.
+  const opened = await openPort(
+    (socket) => {
+      accepted.add(socket.once('close', () => accepted.delete(socket)))
+      server.emit('connection', socket)
+    },
+    host,
+    port,
+  )
+  // The sockets that listen are others, so Node does not see that it serves. From now on, it ends what takes too long.
   server.emit('listening')
 
   /** While draining, a connection closes after its next response. */
@@ -185,8 +195,12 @@ export async function listen(
   }
 
   return {
+    scheme: tls ? 'https' : 'http',
     address: { host, port: opened.port },
     requestCount: () => requestCount,
+    renew(renewed) {
+      if (tls) (server as SecureServer).setSecureContext(renewed)
+    },
     drain,
     async close(ms) {
       const until = performance.now() + ms
@@ -208,9 +222,27 @@ export async function listen(
         await closed
         clearTimeout(cut)
       }
+      for (const socket of accepted) socket.destroy()
       server.close()
     },
   }
+}
+
+function nodeServer({ requestMs, lookMs, tls }: Pick<ListenOptions, 'requestMs' | 'lookMs' | 'tls'>): Server {
+  const options = {
+    headersTimeout: Math.min(HEAD_MS, requestMs),
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: lookMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    // `refusalOfHead` has what Node would refuse without our headers and error format, or ignore.
+    requireHostHeader: false,
+  }
+  const server = tls
+    ? createSecureServer({ ...options, ...tls, handshakeTimeout: options.headersTimeout })
+    : createServer(options)
+  server.maxHeadersCount = MAX_HEADERS + 1
+  return server
 }
 
 function cutAll(connections: Iterable<CallerConnection>): void {

@@ -103,7 +103,7 @@ export default [
     file: 'src/http/caller-connection.ts',
     find: "    if (error.code === 'HPE_INVALID_EOF_STATE') return this.#endedInARequest()\n",
     replace: '',
-    tests: ['unit/caller-connection'],
+    tests: ['http/hostile-requests'],
   },
   {
     name: 'wire-body-reader-not-told-of-a-refusal',
@@ -139,5 +139,33 @@ export default [
     find: 'if (length !== undefined && sent !== Number(length)) this.cut()\n    else this.end',
     replace: 'this.end',
     tests: ['unit/caller-connection'],
+  },
+  {
+    name: 'tls-renewed-files-not-taken',
+    file: 'src/compose.ts',
+    find: '      publicListener.renew(renewed.tls)\n',
+    replace: '',
+    tests: ['http/tls'],
+  },
+  {
+    name: 'tls-old-versions-spoken',
+    file: 'src/certificate.ts',
+    find: "minVersion: 'TLSv1.2'",
+    replace: "minVersion: 'TLSv1'",
+    tests: ['http/tls'],
+  },
+  {
+    name: 'tls-handshake-holds-up-the-stop',
+    file: 'src/http/server.ts',
+    find: '      for (const socket of accepted) socket.destroy()\n',
+    replace: '',
+    tests: ['http/tls'],
+  },
+  {
+    name: 'tls-cookie-sent-without-it',
+    file: 'src/http/incoming-request.ts',
+    find: 'this.#message.socket instanceof TLSSocket || ',
+    replace: '',
+    tests: ['http/tls'],
   },
 ]

@@ -1,8 +1,10 @@
-/** A worker that serves its own process id and the caller's address, and nothing else of Weir. Whoever asks for /held waits until it leaves. */
+/** A worker that serves its own process id and the caller's address, and nothing else of Weir. Whoever asks for /held waits until it leaves. Serves HTTPS if it is given a certificate and a key. */
+import { readCertificate } from '../../src/certificate.ts'
 import { listen } from '../../src/http/server.ts'
 import { portOf } from '../../src/workers/handed-port.ts'
 import type { ListenFailure } from '../../src/workers/messages.ts'
 
+const [, , host = '127.0.0.1', port = '0', cert, key] = process.argv
 const listener = await listen(
   {
     async answer(exchange) {
@@ -13,9 +15,14 @@ const listener = await listen(
     headers: () => ({}),
     over() {},
   },
-  process.argv[2] ?? '127.0.0.1',
-  Number(process.argv[3] ?? 0),
-  { openPort: portOf(1), requestMs: 500, lookMs: 50 },
+  host,
+  Number(port),
+  {
+    openPort: portOf(1),
+    requestMs: 500,
+    lookMs: 50,
+    tls: cert && key ? readCertificate({ cert, key }).tls : undefined,
+  },
 ).catch(({ code, syscall, address, port }: ListenFailure) => {
   process.send?.({ failed: { code, syscall, address, port } })
 })

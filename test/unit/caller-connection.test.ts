@@ -426,6 +426,15 @@ describe('bytes that are no request', () => {
     })
   }
 
+  it('are told at once to whoever reads the body, not only when the caller closes its side', async (t) => {
+    const { answer, told } = toldOfTheEnd()
+    const stage = await wireStage(t, answer)
+    stage.client.socket.allowHalfOpen = true
+    stage.client.send(`${post}5\r\nhello!`)
+    await eventually('it is told', () => told() === 1)
+    assert.equal(stage.far.destroyed, false)
+  })
+
   it('are answered after a request before them', async (t) => {
     const stage = await wireStage(t)
     stage.client.send(`${get('/1')}nonsense\r\n\r\n`)

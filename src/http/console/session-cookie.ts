@@ -31,13 +31,12 @@ function readCookie({ request }: Exchange, name: CookieName): string | undefined
 
 /** `value` undefined: the browser forgets it. */
 export function cookieHeaders(exchange: Exchange, name: CookieName, value: string | undefined): Record<string, string> {
-  const isEncrypted = exchange.request.headers['x-forwarded-proto'] === 'https'
   const parts = [
     `${name}=${value ?? ''}`,
     'Path=/',
     'HttpOnly',
     'SameSite=Strict',
-    ...(isEncrypted ? ['Secure'] : []),
+    ...(exchange.request.isEncrypted ? ['Secure'] : []),
     ...(value === undefined ? ['Max-Age=0'] : []),
   ]
   return { 'Set-Cookie': parts.join('; '), 'Cache-Control': 'no-store' }
