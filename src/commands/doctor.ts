@@ -40,8 +40,8 @@ export const doctor: Command = {
 weir doctor engine URL [--kind KIND] [--model NAME] [--api-key KEY]
 
 Checks the machine, the configuration, the data directory, the certificate, the
-engines in the catalog, and the runtimes and models of the embedded engine. Exits with status 1
-if there is a problem.
+engines in the catalog, and the runtimes and models of the embedded engine.
+Exits with status 1 if there is a problem.
 
 With engine, looks at one server instead: says what it is, asks it for a few
 tokens, log probabilities, tools, JSON, embeddings and a ranking, and prints the
