@@ -12,7 +12,7 @@ export interface BodyTaker {
   cut(): void
 }
 
-const nobody: BodyTaker = { data() {}, end() {}, cut() {} }
+const ignored: BodyTaker = { data() {}, end() {}, cut() {} }
 
 /** A request, whose body may still be on its way. */
 export class IncomingRequest {
@@ -70,7 +70,7 @@ export class IncomingRequest {
 
   /** Reads the rest, and keeps nothing of it. */
   discard(): void {
-    this.take(nobody)
+    this.take(ignored)
   }
 
   /** Lets the rest come, and calls back when all of it has been read. */

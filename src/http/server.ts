@@ -115,7 +115,8 @@ export async function listen(
     let failure: unknown
     try {
       const refusal = refusalOfHead(exchange.request)
-      // Whoever sent that, or an Upgrade (Node loses what came in one piece with it), may disagree about what comes next.
+      // A client or proxy that sent this may disagree about where the next request begins. With Upgrade, Node itself does:
+      // it drops what came in the same read.
       if (refusal || exchange.request.headers['upgrade'] !== undefined) exchange.headers['Connection'] = 'close'
       if (refusal) throw refusal
       if (owner.isDraining) throw new ApiError('service_unavailable', 'The service is shutting down. Try again.')

@@ -1,4 +1,4 @@
-/** A worker that serves its own process id and the caller's address, and nothing else of Weir. Whoever asks for /held waits until it leaves. Serves HTTPS if it is given a certificate and a key. */
+/** A worker that serves its own process id and the caller's address, and nothing else of Weir. A request for /held is answered when the caller leaves. Serves HTTPS if it is given a certificate and a key. */
 import { readCertificate } from '../../src/certificate.ts'
 import { listen } from '../../src/http/server.ts'
 import { portOf } from '../../src/workers/handed-port.ts'

@@ -426,12 +426,12 @@ describe('bytes that are no request', () => {
     })
   }
 
-  it('are told at once to whoever reads the body, not only when the caller closes its side', async (t) => {
+  it('end the reading of a body at once, not only when the caller closes its side', async (t) => {
     const { answer, told } = toldOfTheEnd()
     const stage = await wireStage(t, answer)
     stage.client.socket.allowHalfOpen = true
     stage.client.send(`${post}5\r\nhello!`)
-    await eventually('it is told', () => told() === 1)
+    await eventually('the reader is cut off', () => told() === 1)
     assert.equal(stage.far.destroyed, false)
   })
 
