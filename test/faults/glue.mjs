@@ -171,8 +171,8 @@ export default [
   {
     name: 'workers-one-too-few',
     file: 'src/workers/supervise.ts',
-    find: 'number <= count &&',
-    replace: 'number < count &&',
+    find: 'length: count - 1',
+    replace: 'length: count - 2',
     tests: ['unit/supervise'],
   },
   {
