@@ -182,4 +182,18 @@ export default [
     replace: '',
     tests: ['unit/supervise'],
   },
+  {
+    name: 'stop-leaves-the-socket-for-commands-open',
+    file: 'src/compose.ts',
+    find: '  opened.defer(() => commands.close())\n',
+    replace: '',
+    tests: ['http/clean-stop'],
+  },
+  {
+    name: 'projector-thread-keeps-its-connections',
+    file: 'src/projector/worker.ts',
+    find: '    void store.close()\n',
+    replace: '',
+    tests: ['unit/postgres'],
+  },
 ]
