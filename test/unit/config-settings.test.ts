@@ -75,7 +75,14 @@ describe('the limits of weir.yaml', () => {
     assert.ok(!accepted({ images: { allowed_hosts: [''] } }))
     requireRange('line', (length) => ({ prompts: { changing_lines: [text(length)] } }), 4, 200)
     most('lines', (count) => ({ prompts: { changing_lines: Array.from({ length: count }, () => 'Date: ') } }), 20)
-    const s3 = { kind: 's3', endpoint: 'http://s3', bucket: 'abc', region: 'x', access_key_env: 'A', secret_key_env: 'B' }
+    const s3 = {
+      kind: 's3',
+      endpoint: 'http://s3',
+      bucket: 'abc',
+      region: 'x',
+      access_key_env: 'A',
+      secret_key_env: 'B',
+    }
     requireRange('bucket', (length) => ({ files: { ...s3, bucket: text(length) } }), 3, 63)
     requireRange('region', (length) => ({ files: { ...s3, region: text(length) } }), 1, 64)
     requireRange('prefix', (length) => ({ files: { ...s3, prefix: text(length) } }), 1, 200)
@@ -210,9 +217,15 @@ describe('the settings in force', () => {
     }
     const sources = (overrides: object) => {
       const shown = settingsOf(everything, environment, overrides)
-      return ['server.host', 'server.port', 'server.admin_port', 'data_dir', 'database', 'coordination', 'operator_token'].map(
-        (key) => shown.get(key)?.source,
-      )
+      return [
+        'server.host',
+        'server.port',
+        'server.admin_port',
+        'data_dir',
+        'database',
+        'coordination',
+        'operator_token',
+      ].map((key) => shown.get(key)?.source)
     }
     const names = Object.keys(environment)
     assert.deepEqual(sources({}), names)

@@ -34,7 +34,7 @@ interface Plan {
 
 const plain: WholeAnswer = {
   kind: 'whole',
-  read: () => ({ usage, outputBytes: () => 0, render: () => 'rendered' }),
+  read: async () => ({ usage, outputBytes: () => 0, render: () => 'rendered' }),
 }
 
 function stage(plan: Plan = {}) {
@@ -147,7 +147,7 @@ function stage(plan: Plan = {}) {
     pass: (ms: number) => void (now += ms),
     leave() {
       state.isGone = true
-      for (const listener of [...gone]) listener()
+      for (const listener of gone) listener()
     },
     run: () => createPipeline(parts)(job, { workspace: { id: 'ws' }, keyId: 'key' } as Caller, reply),
   }
@@ -243,7 +243,7 @@ describe('a whole answer', () => {
     const heads: AnswerHead[] = []
     const answer: WholeAnswer = {
       ...plain,
-      read: (_bodies, head) => {
+      read: async (_bodies, head) => {
         heads.push(head)
         return { usage, outputBytes: () => 0, render: () => '' }
       },
@@ -293,7 +293,10 @@ describe('a whole answer', () => {
     const mebibyte = Buffer.alloc(2 ** 20)
     const quiet: WholeAnswer = {
       ...plain,
-      passThrough: () => ({ push: () => Buffer.alloc(0), end: () => plain.read([], {} as never, []) as never }),
+      passThrough: () => ({
+        push: () => Buffer.alloc(0),
+        end: () => ({ usage, outputBytes: () => 0, render: () => '' }),
+      }),
     }
     const sent = async (extra: number): Promise<void> => {
       const { run } = stage({
@@ -370,7 +373,7 @@ describe('a whole answer', () => {
     assert.equal(broken.rows[0]?.outcome, 'engine_failed')
   })
 
-  it('that reports more than is possible is cut, and says so', async () => {
+  it('whose count is more than is possible is cut and reported', async () => {
     const { run, past } = stage({ maxTokens: 1 })
     const row = await run()
     assert.deepEqual([row.outputTokens, row.estimated, past.length], [1, true, 1])
@@ -448,13 +451,16 @@ describe('a streamed answer', () => {
     const row = await broke.run()
     assert.deepEqual([row.outcome, row.httpStatus, row.errorCode], ['engine_broke', 200, 'upstream_error'])
     assert.equal(row.amount, 22n)
-    assert.equal(broke.log.find((it) => it.startsWith('end')), 'end failure upstream_error')
+    assert.equal(
+      broke.log.find((it) => it.startsWith('end')),
+      'end failure upstream_error',
+    )
     const silent = stage({ answer: streamed(), engine: [says('role!')] })
     const failed = await silent.run()
     assert.deepEqual([failed.outcome, failed.httpStatus, failed.amount], ['engine_failed', 200, 0n])
   })
 
-  it('without a word is asked again for the reason, unless something else explains it', async () => {
+  it('that is empty is asked again for the reason, unless something else explains it', async () => {
     const calls = [{ ...call, ifSilent: { ...call, path: '/why' } }]
     const refused = new ApiError('invalid_value', 'too long')
     const why = stage({

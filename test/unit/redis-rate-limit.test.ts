@@ -94,11 +94,7 @@ describe('a rate over a scripted Redis', () => {
     }
     for (let index = 0; index < 100_001; index += 1) await limiter.take(address(String(index)), 1)
     await limiter.take(workspace, 1)
-    assert.deepEqual(keys.slice(-3), [
-      'weir:{rate address 99999}',
-      'weir:{rate address *}',
-      'weir:{rate workspace ws}',
-    ])
+    assert.deepEqual(keys.slice(-3), ['weir:{rate address 99999}', 'weir:{rate address *}', 'weir:{rate workspace ws}'])
   })
 
   it('[R1] is this replica’s part when Redis goes away with the question', async () => {

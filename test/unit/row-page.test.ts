@@ -54,7 +54,9 @@ describe('the page with the rows of an invoice line', () => {
     assert.match(page, /<th class="n">Quantity<\/th><th class="n">Rate \(AUD\)<\/th><th class="n">Amount \(AUD\)<\/th>/)
     const cells = '<td class="n">61,500 tokens</td><td class="n">0.20 / 1M tokens</td><td class="n">1,234.50</td>'
     assert.ok(page.includes(`<tbody><tr>${cells}</tr></tbody>`))
-    const shown = [...page.matchAll(/<tr><td class="t">(.*?)<\/td><td>(.*?)<\/td><td class="n">(.*?)<\/td><td class="n">(.*?)</g)]
+    const shown = [
+      ...page.matchAll(/<tr><td class="t">(.*?)<\/td><td>(.*?)<\/td><td class="n">(.*?)<\/td><td class="n">(.*?)</g),
+    ]
     const time = shown[0]?.[1] ?? ''
     assert.match(time, /^2 Nov 2026, 00:05:09$/)
     assert.deepEqual(
@@ -94,7 +96,10 @@ describe('the page with the rows of an invoice line', () => {
       assert.doesNotMatch(page, /<script|<img|<link|src=/)
       assert.match(page, /<meta name="robots" content="noindex">/)
     }
-    assert.match(PAGE_POLICY, /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; base-uri 'none'; form-action 'none'; /)
+    assert.match(
+      PAGE_POLICY,
+      /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; base-uri 'none'; form-action 'none'; /,
+    )
   })
 })
 
@@ -102,11 +107,7 @@ describe('the rows of an invoice line as CSV', () => {
   it('have a head, and a line for each row, page by page', async () => {
     const rows = [rowOf('r', { correction: { of: 'q', reason: 'a,b', creditNote: '' } })]
     const text = (await Array.fromAsync(rowsCsv(found(rows)))).join('')
-    const csv =
-      'r,2026-11-01T13:05:09.000Z,2026-11-01T13:05:09.001Z,61500,1234.50,false,completed,q,"a,b"\n'
-    assert.equal(
-      text,
-      `request_id,started,settled,quantity,amount_aud,estimated,outcome,corrects,reason\n${csv}${csv}`,
-    )
+    const csv = 'r,2026-11-01T13:05:09.000Z,2026-11-01T13:05:09.001Z,61500,1234.50,false,completed,q,"a,b"\n'
+    assert.equal(text, `request_id,started,settled,quantity,amount_aud,estimated,outcome,corrects,reason\n${csv}${csv}`)
   })
 })

@@ -68,7 +68,7 @@ describe('what is logged', () => {
     events.damaged(['1'] as never)
     events.refusedRowsAdded(3)
     events.stillRefused(4)
-    events.setAside({ requestId: 'r', workspaceId: 'ws' } as never, 'too large')
+    events.setAside({ requestId: 'r', workspaceId: 'ws' }, 'too large')
     events.storeFailed(new Error('busy'))
     events.storeRecovered()
     assert.deepEqual(logged(), [
@@ -94,7 +94,9 @@ describe('what is logged', () => {
   it('of an engine is each call that failed, which is counted, too', () => {
     const { telemetry, logged } = stage()
     const failures: string[] = []
-    const events = upstreamEvents(telemetry, { add: (url: string, reason: string) => failures.push(url, reason) } as never)
+    const events = upstreamEvents(telemetry, {
+      add: (url: string, reason: string) => failures.push(url, reason),
+    } as never)
     events.callFailed('http://a', 'reset')
     assert.deepEqual([logged(), failures], [[[40, { url: 'http://a', reason: 'reset' }]], ['http://a', 'reset']])
   })
@@ -103,7 +105,11 @@ describe('what is logged', () => {
     const { telemetry, logged } = stage()
     const seen: unknown[] = []
     const events = fetchEvents(telemetry, [
-      { progress: () => seen.push('progress'), ready: (slug) => seen.push(slug), failed: (...all) => seen.push(...all) },
+      {
+        progress: () => seen.push('progress'),
+        ready: (slug) => seen.push(slug),
+        failed: (...all) => seen.push(...all),
+      },
       {},
     ])
     events.progress({} as never)

@@ -23,10 +23,13 @@ describe('what is spent in a month', () => {
         return { amount: 3n }
       },
     } as unknown as UsageStore
-    assert.deepEqual([...(await monthSums(store, month))], [
-      ['one', 1n],
-      ['two', 2n],
-    ])
+    assert.deepEqual(
+      [...(await monthSums(store, month))],
+      [
+        ['one', 1n],
+        ['two', 2n],
+      ],
+    )
     assert.equal(await monthSum(store, 'ws', month), 3n)
     const query = { from: month.from, to: month.to, groupBy: 'workspace', creditNote: '', withoutCredits: true }
     assert.deepEqual(asked, [
@@ -36,7 +39,7 @@ describe('what is spent in a month', () => {
   })
 })
 
-describe('what a caller is told about a spend limit', () => {
+describe('what a caller sees of a spend limit', () => {
   it('is the limit and what is spent, in cents, and that it is reached from its last unit on', () => {
     const limit = { amount: 5n * AUD, isSoft: false }
     assert.deepEqual(limitHeaders(null, 5n), {})

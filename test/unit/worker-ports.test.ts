@@ -34,7 +34,7 @@ function served(port: SharedPort): TestWorker {
 
 async function listening(worker: TestWorker, port = 0): Promise<number> {
   worker.say({ say: 'listen', host: '127.0.0.1', port, backlog: 64 })
-  await eventually('it hears of the port', () => worker.told.length > 0)
+  await eventually('it has an answer', () => worker.told.length > 0)
   const [message] = worker.told
   return message?.tell === 'listening' ? message.port : 0
 }
@@ -75,7 +75,7 @@ describe('the port of all workers', () => {
     call()
     await arrived(two, 1)
     two.say({ say: 'refused', offer: two.offers[0]?.offer ?? 0 })
-    await eventually('somebody else is offered it', () => one.offers.length + two.offers.length === 2)
+    await eventually('it is offered again', () => one.offers.length + two.offers.length === 2)
     const last = two.offers[1] ?? one.offers[0]
     assert.equal(last?.socket, two.offers[0]?.socket)
   })
@@ -180,7 +180,10 @@ describe('a port that is handed to a worker', () => {
     last()
     const sockets = [new Socket(), new Socket(), new Socket()]
     for (const [index, socket] of sockets.entries()) tell({ tell: 'offer', offer: index + 1 }, socket)
-    assert.deepEqual(last(), [1, 2, 3].map((number) => ({ say: 'taken', offer: number, open: number })))
+    assert.deepEqual(
+      last(),
+      [1, 2, 3].map((number) => ({ say: 'taken', offer: number, open: number })),
+    )
     assert.deepEqual(taken, sockets)
     const again = new Socket()
     tell({ tell: 'offer', offer: 3 }, again)

@@ -39,7 +39,8 @@ export default [
   },
   {
     file: 'src/workers/shared-port.ts',
-    before: 'const server = createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true, ...noticeVanished })',
+    before:
+      'const server = createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true, ...noticeVanished })',
     after: 'const server = createServer({ pauseOnConnect: true, noDelay: true, ...noticeVanished })',
     why: 'Nothing is read here, so the end of what a caller sends is not seen here either.',
   },
