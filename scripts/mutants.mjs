@@ -279,9 +279,12 @@ function mutate(node, { add, replace, textOf, sourceFile }) {
       add('operator', node.end - 2, node.end, textOf(node).endsWith('++') ? '--' : '++')
       break
     case SyntaxKind.NumericLiteral: {
+      if (node.parent.parent?.kind === SyntaxKind.ArrayBindingPattern) break
       const value = Number(textOf(node).replaceAll('_', ''))
       // A timer that is a millisecond late, or a buffer that is a byte longer, is no fault.
-      if (value < 100) replace('constant', node, String(value + 1))
+      // An order is not more than after: `one < other ? -1 : 1`.
+      const isOrder = node.parent.kind === SyntaxKind.ConditionalExpression && textOf(node.parent).endsWith('? -1 : 1')
+      if (value < 100 && !isOrder) replace('constant', node, String(value + 1))
       if (value > 1) replace('constant', node, String(value * 1000))
       else replace('constant', node, String(1 - value))
       break

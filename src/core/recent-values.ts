@@ -27,14 +27,10 @@ export function recentValues<Value>(limit: number): RecentValues<Value> {
       if (young !== undefined) return young
       const old = older.get(name)
       if (old === undefined) return undefined
-      older.delete(name)
       add(name, old)
       return old
     },
-    set(name, value) {
-      older.delete(name)
-      add(name, value)
-    },
+    set: add,
     delete(name) {
       younger.delete(name)
       older.delete(name)

@@ -83,9 +83,9 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
 
   lives.push(keep(1))
   // The first one brings the database up to date before the others look at it.
-  const started = firstRuns.promise.then(() => {
-    for (let number = 2; number <= count && !stopping.signal.aborted; number += 1) lives.push(keep(number))
-  })
+  const started = firstRuns.promise.then(
+    () => void lives.push(...Array.from({ length: count - 1 }, (_, index) => keep(index + 2))),
+  )
   return {
     started,
     signal,

@@ -11,8 +11,8 @@ export interface WorkerPlace {
 
 /** Reads `2/4`; undefined unless this process was started as a worker. */
 export function workerPlace(text: string | undefined): WorkerPlace | undefined {
-  const [, number, count] = /^(\d+)\/(\d+)$/.exec(text ?? '') ?? []
-  return process.connected && number && count ? { number: Number(number), count: Number(count) } : undefined
+  const place = /^(\d+)\/(\d+)$/.exec(text ?? '')
+  return process.connected && place ? { number: Number(place[1]), count: Number(place[2]) } : undefined
 }
 
 /**

@@ -171,8 +171,8 @@ export default [
   {
     name: 'workers-one-too-few',
     file: 'src/workers/supervise.ts',
-    find: 'number <= count &&',
-    replace: 'number < count &&',
+    find: 'length: count - 1',
+    replace: 'length: count - 2',
     tests: ['unit/supervise'],
   },
   {
@@ -181,5 +181,19 @@ export default [
     find: ' || (number === 1 && !hasRun && lives.length === 1)',
     replace: '',
     tests: ['unit/supervise'],
+  },
+  {
+    name: 'stop-leaves-the-socket-for-commands-open',
+    file: 'src/compose.ts',
+    find: '  opened.defer(() => commands.close())\n',
+    replace: '',
+    tests: ['http/clean-stop'],
+  },
+  {
+    name: 'projector-thread-keeps-its-connections',
+    file: 'src/projector/worker.ts',
+    find: '    void store.close()\n',
+    replace: '',
+    tests: ['unit/postgres'],
   },
 ]

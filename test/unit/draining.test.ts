@@ -65,6 +65,15 @@ describe('a replica that drains', () => {
     assert.equal(await pass(100), true)
   })
 
+  it('does not go a moment early', async (t) => {
+    const { state, draining, pass } = stage(t, 1101)
+    state.inFlight = [1, 0]
+    draining.begin()
+    await pass(1000)
+    assert.equal(await pass(100), false)
+    assert.equal(await pass(100), true)
+  })
+
   it('gives running requests all of its time, counted from when it began, and never less than nothing', async (t) => {
     const { state, draining, pass } = stage(t, 3000)
     await pass(10_000)

@@ -194,6 +194,26 @@ describe('connections handed out to workers', () => {
     assert.equal(it.dropped.size, 6)
   })
 
+  it('what waits without a worker is dropped at the end', () => {
+    const it = stage()
+    arrive(it, 0, 3)
+    assert.equal(it.dropped.size, 0)
+    it.hand.close()
+    assert.deepEqual([...it.dropped], [0, 1, 2])
+  })
+
+  it('an offer that is not answered counts like a connection', () => {
+    const it = stage()
+    const [busy, idle] = [it.join(), it.join()]
+    arrive(it, 0, 1)
+    idle.taker.has(1)
+    assert.deepEqual([busy.offers.size, idle.offers.size], [1, 0])
+    arrive(it, 1, 2)
+    idle.taker.has(0)
+    arrive(it, 2, 3)
+    assert.deepEqual([busy.offered(), idle.offered()], [1, 1])
+  })
+
   it('in any order of events, each connection has one worker, and workers that answer have even shares', () => {
     const step = fc.oneof(
       { weight: 6, arbitrary: fc.record({ do: fc.constant('arrive' as const), worker: fc.constant(0) }) },

@@ -30,7 +30,9 @@ describe('log lines', () => {
     'are written in order, including the last ones of a process that exits at once',
     { timeout: 30_000 },
     async () => {
-      assert.deepEqual(await numbersOf(logging(1003, 'process.exit(0)')), upTo(1003))
+      for (const count of [1, 1003]) {
+        assert.deepEqual(await numbersOf(logging(count, 'process.exit(0)')), upTo(count))
+      }
     },
   )
 

@@ -65,8 +65,10 @@ describe('the record of cache use', () => {
     }
     const entries = record.entries('ws')
     assert.equal(entries.length, 2000)
-    assert.ok(
-      entries.some(({ keyId }) => keyId === 'key_0'),
+    const used = entries.find(({ keyId }) => keyId === 'key_0')
+    assert.deepEqual(
+      [used?.requests, used?.inputTokens, used?.cachedInputTokens],
+      [2101, 210_100, 105_000],
       'one that is used stays',
     )
     assert.deepEqual(record.entries('other'), [])

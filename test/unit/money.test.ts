@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { divideHalfUp, formatAud, parseAud } from '../../src/core/money/money.ts'
+import { divideHalfUp, formatAud, parseAud, grouped } from '../../src/core/money/money.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -27,6 +27,20 @@ describe('amounts in pico-AUD', () => {
     assert.equal(formatAud(0n, 0), '0')
     assert.equal(formatAud(-1_500_000_000_000n), '-1.50')
     assert.equal(formatAud(-1n), '-0.000000000001')
+  })
+
+  it('are grouped by thousands, with their sign and their fraction', () => {
+    for (const [amount, text] of [
+      ['0', '0'],
+      ['123', '123'],
+      ['1234', '1,234'],
+      ['-123', '-123'],
+      ['-1234', '-1,234'],
+      ['123456', '123,456'],
+      ['1234567.8901', '1,234,567.8901'],
+    ] as const) {
+      assert.equal(grouped(amount), text)
+    }
   })
 
   it('survive formatting and parsing, whatever the amount and the decimals', () => {

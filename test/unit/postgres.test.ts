@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
 import { Client } from 'pg'
 import { command, query, readRows } from '../../src/store/database.ts'
+import { projectorThread } from '../../src/projector/thread.ts'
 import { openStore } from '../../src/store/open.ts'
 import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
 import { requireFit } from '../../src/store/postgres/fit.ts'
@@ -16,7 +17,7 @@ import { timeLimits } from '../../src/store/postgres/time-limits.ts'
 import * as sqlite from '../../src/store/sqlite/migrate.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
-import { eventually } from '../support/waiting.ts'
+import { eventually, within } from '../support/waiting.ts'
 
 /** Databases out there have taken these steps as they are. */
 const released: Readonly<Record<string, string>> = {
@@ -174,6 +175,13 @@ describe('PostgreSQL behind the store', () => {
     await store.addRows([sampleRow('meanwhile')])
     const [first, , last] = await reading
     assert.deepEqual(first, last)
+  })
+
+  it('lets the thread of a projector end', async () => {
+    const journalFolder = join(dataDir, 'journal')
+    const thread = projectorThread({ dataDir, databaseUrl: url, journalFolder, owner: 'own' }, { setAside() {} })
+    await thread.apply([])
+    await within(20_000, 'the thread has ended', thread.close())
   })
 
   it('says in one line what to do when it cannot be opened, without the password', async () => {

@@ -65,6 +65,8 @@ async function stage(t: TestContext): Promise<Stage> {
   }
 }
 
+const threads = (): number => readdirSync('/proc/self/task').length
+
 describe('the thread of the projector', () => {
   it('adds the rows of spans to the store, and remembers how far it is', async (t) => {
     const { thread, store, segment, ids } = await stage(t)
@@ -72,8 +74,10 @@ describe('the thread of the projector', () => {
     await thread.apply(spans)
     assert.deepEqual(await ids(), ['a', 'b', 'c'])
     assert.deepEqual(await store.journalPosition(), { segment: 2, offset: spans[1]!.to })
+    const before = threads()
     await thread.apply([await segment(3, [sampleRow('d')])])
     assert.deepEqual(await ids(), ['a', 'b', 'c', 'd'])
+    assert.equal(threads(), before, 'it is one thread')
   })
 
   it('says which rows the store refuses for good, and adds the others', async (t) => {
@@ -113,7 +117,6 @@ describe('the thread of the projector', () => {
     renameSync(`${journalFolder}.away`, journalFolder)
     await thread.apply([span])
     assert.deepEqual(await ids(), ['a'])
-    const threads = (): number => readdirSync('/proc/self/task').length
     const before = threads()
     await thread.close()
     assert.equal(threads(), before - 1, 'it is over when close resolves')

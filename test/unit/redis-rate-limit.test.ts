@@ -84,6 +84,19 @@ describe('a rate over a scripted Redis', () => {
     assert.equal((await limiter.take(workspace, 1)).accepted, true, 'Redis’ minute is over')
   })
 
+  it('[R1] has a key for each of 100,000 addresses in a minute, one for the others, and one for each workspace', async () => {
+    const { limiter, join, link, clock } = stage()
+    join()
+    const keys: string[] = []
+    link.run = async (_script, [key = '']) => {
+      keys.push(key)
+      return [1, 1, String(clock.nowMs)]
+    }
+    for (let index = 0; index < 100_001; index += 1) await limiter.take(address(String(index)), 1)
+    await limiter.take(workspace, 1)
+    assert.deepEqual(keys.slice(-3), ['weir:{rate address 99999}', 'weir:{rate address *}', 'weir:{rate workspace ws}'])
+  })
+
   it('[R1] is this replica’s part when Redis goes away with the question', async () => {
     const { limiter, join, sent, state } = stage()
     state.replicas = 2

@@ -327,6 +327,16 @@ describe('a hard spend limit whose Redis is scripted', () => {
     assert.deepEqual(sent, [])
   })
 
+  it('says again what it has when it has joined again, after its first call already', async (t) => {
+    const { join, lose, hold, answer, sent } = await stage(t)
+    join()
+    await Promise.all([hold(30n).hold, answer()])
+    assert.deepEqual(sent, [])
+    lose()
+    join()
+    assert.equal((await answer()).held, '30')
+  })
+
   it('says all that it has: what it holds, what it has settled by month, and what of that is delivered', async (t) => {
     const { join, hold, answer, beat, deliveries, setTime } = await stage(t)
     join()

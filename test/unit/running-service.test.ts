@@ -24,6 +24,7 @@ import {
   askService,
   borrowKey,
   cacheUseOf,
+  consoleLinkOf,
   drainReplica,
   findService,
   publishService,
@@ -245,6 +246,21 @@ describe('a command', () => {
     const { code, stderr } = await cli(['workspaces', 'create', 'acme', '--data', dataDir])
     assert.deepEqual([code, stderr.match(/replica-\d/g)], [0, ['replica-2', 'replica-3']])
     assert.match(stderr, /did not answer, and takes the change in when it can/)
+  })
+
+  it('gets a link to a console, or why there is none', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await consoleLinkOf(dataDir, undefined), { url: 'http://127.0.0.1/console#link=operator' })
+    assert.deepEqual(await consoleLinkOf(dataDir, 'a&b'), { url: 'http://127.0.0.1/console#link=a&b' })
+    assert.deepEqual(await consoleLinkOf(dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+    assert.equal(await consoleLinkOf(emptyFolder(t), undefined), undefined)
+  })
+
+  it('gets the metrics of the service on its own directory', async (t) => {
+    const { dataDir, stop } = await runPublished(t, emptyFolder(t))
+    assert.equal(await askForMetrics(dataDir), 'weir_build_info 1\n')
+    await stop()
+    assert.equal(await askForMetrics(dataDir), undefined)
   })
 
   it('drains a replica, or says why it cannot', async (t) => {

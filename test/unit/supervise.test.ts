@@ -25,7 +25,7 @@ function stage(t: TestContext, count: number, program: string) {
     `import { appendFileSync } from 'node:fs'
     const place = process.argv.at(-1)
     const number = Number(place.split('/')[0])
-    appendFileSync(${JSON.stringify(starts)}, place + ' ' + process.pid + ' ' + process.argv.slice(2, -2).join() + '\\n')
+    appendFileSync(${JSON.stringify(starts)}, place + ' ' + process.pid + ' ' + process.argv.slice(2, -2).join() + ' ' + Date.now() + '\\n')
     const run = () => process.send({ say: 'running' })
     const live = () => setInterval(() => {}, 1000)
     ${program}`,
@@ -80,8 +80,11 @@ describe('workers', () => {
   })
 
   it('are replaced when they fail, after a pause that doubles', async (t) => {
-    const { ended, hasEnded } = stage(t, 2, 'run(); if (number === 2) process.exit(7); live()')
+    const { started, ended, hasEnded } = stage(t, 2, 'run(); if (number === 2) process.exit(7); live()')
     await hasEnded(3)
+    const times = started().flatMap(([place, , , at]) => (place === '2/2' ? [Number(at)] : []))
+    assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 490, 'it waits before it starts the next one')
+    assert.ok((times[2] ?? 0) - (times[1] ?? 0) >= 990)
     assert.deepEqual(
       ended.slice(0, 3).map(({ worker, how, againInMs }) => [worker, how, againInMs]),
       [500, 1000, 2000].map((ms) => [2, 'ended with status 7', ms]),

@@ -29,6 +29,28 @@ describe('token estimates', () => {
     assert.ok(textTokens(digits, 'qwen2').likely > textTokens(digits, 'llama3').likely * 2)
   })
 
+  it('[Q1] know each script by where it is in Unicode', () => {
+    const rates: readonly (readonly [characters: string, tokens: number])[] = [
+      ['éż', 1.06],
+      ['ạẞ', 1.06],
+      ['жԀ', 0.41],
+      ['αאش', 0.59],
+      ['अก', 0.85],
+      ['আ\u1100\u1f00', 1.19],
+      ['→★', 2.56],
+      ['\u2c00中한！', 0.76],
+    ]
+    for (const [characters, tokens] of rates) {
+      for (const character of characters) {
+        const { charged, likely } = textTokens(character.repeat(1000), 'qwen2')
+        assert.deepEqual([charged, likely], [Math.ceil(tokens * 1300), Math.floor(tokens * 700)], character)
+      }
+    }
+    const smiles = JSON.stringify('😀'.repeat(1000))
+    const { charged, likely } = jsonTokens(Buffer.from(smiles), 0, Buffer.byteLength(smiles), 'qwen2')
+    assert.deepEqual({ charged, likely }, textTokens(smiles, 'qwen2'))
+  })
+
   it('[Q1] charge at least what is likely, and more for more text', () => {
     fc.assert(
       fc.property(text, text, fc.constantFrom(...anyTokenizer), (one, other, tokenizer) => {

@@ -1,0 +1,47 @@
+export default [
+  {
+    file: 'src/redis/link.ts',
+    before: 'autoResendUnfulfilledCommands: false,',
+    after: '',
+    why: 'maxRetriesPerRequest: 0 gives up every command with its connection.',
+  },
+  {
+    file: 'src/redis/link.ts',
+    before: 'const commands = new Redis(url, { ...settings, enableAutoPipelining: true })',
+    after: 'const commands = new Redis(url, { ...settings, enableAutoPipelining: false })',
+    why: 'Only saves system calls.',
+  },
+  {
+    file: 'src/redis/link.ts',
+    within: 'lose',
+    before: 'answers.forget()',
+    after: ';',
+    why: 'What was asked on a connection is rejected when it ends, and no longer expected then.',
+  },
+  {
+    file: 'src/rate-limit/redis.ts',
+    before: 'let aheadMs = 0',
+    after: 'let aheadMs = 1',
+    why: 'A clock that is a millisecond ahead of that of Redis, until Redis has answered once.',
+  },
+  {
+    file: 'src/rate-limit/memory.ts',
+    within: 'windowCounts',
+    before: 'let current = 0',
+    after: 'let current = 1',
+    why: 'The first window begins with no counts in any case.',
+  },
+  {
+    file: 'src/spending/memory.ts',
+    before: 'const previous = sydneyMonth(month.from - 1)',
+    after: 'const previous = sydneyMonth(month.from - 2)',
+    why: 'Both moments are in the month before.',
+  },
+  {
+    file: 'src/workers/shared-port.ts',
+    before:
+      'const server = createServer({ pauseOnConnect: true, noDelay: true, allowHalfOpen: true, ...noticeVanished })',
+    after: 'const server = createServer({ pauseOnConnect: true, noDelay: true, ...noticeVanished })',
+    why: 'Nothing is read here, so the end of what a caller sends is not seen here either.',
+  },
+]
