@@ -4,7 +4,8 @@ import type { IncomingRequest } from '../incoming-request.ts'
 const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
 /**
- * Where a request was sent to, such as `https://weir.example`. Callers can set the headers that this is taken from, but then mislead only themselves: the answer goes to nobody else.
+ * Where a request was sent to, such as `https://weir.example`. Callers can set the headers that this is taken from, but
+ * then mislead only themselves: the answer goes to no other caller.
  */
 export function originOf({
   headers: { host = '' },
