@@ -106,7 +106,7 @@ const rules: readonly Rule[] = [
   ...endpoints.map((part) => ({
     part,
     may: [...below, 'dialects', 'endpoints'],
-    packages: ['gpt-tokenizer', 'node:crypto', 'typebox'],
+    packages: ['gpt-tokenizer', 'node:crypto', 'node:module', 'typebox'],
   })),
 
   ...chatForms.map((part) => ({

@@ -5,12 +5,8 @@ import type { ExpectedCount } from './expected-count.ts'
 import type { Rates, Usage } from './money/rating.ts'
 import type { PromptBlocks } from './prefix/prompt-blocks.ts'
 
-/** A checked request: what to send to the engine, and how to read its answer. */
-export interface Job {
-  /** The path below /api/v1. */
-  readonly endpoint: string
-  readonly model: Model
-  readonly deployment: Deployment
+/** What a request costs, and how it is metered. Plain data, which may come from another thread. */
+export interface JobTerms {
   /** The tokens that admission charges: input plus allowed output. */
   readonly cost: number
   /** The allowed output of all choices together; 0 when the endpoint generates no text. */
@@ -25,13 +21,21 @@ export interface Job {
   readonly expectedInput?: ExpectedCount | undefined
   /** What is billed besides tokens: the images requested and their kind, and the length of the audio. */
   readonly media?: { readonly images?: number; readonly imageKind?: string; readonly audioMs?: number }
-  /** Made one after the other. There are several when the engine takes less at a time. */
-  readonly calls: readonly EngineRequest[]
   /** What the engine reads, if it matters which of its addresses reads it. */
   readonly prompt?: PromptBlocks | undefined
-  readonly answer: WholeAnswer | StreamedAnswer
   /** What was left out of the request, for a header of the answer. */
   readonly warnings?: readonly string[]
+}
+
+/** A checked request: what to send to the engine, and how to read its answer. */
+export interface Job extends JobTerms {
+  /** The path below /api/v1. */
+  readonly endpoint: string
+  readonly model: Model
+  readonly deployment: Deployment
+  /** Made one after the other. There are several when the engine takes less at a time. */
+  readonly calls: readonly EngineRequest[]
+  readonly answer: WholeAnswer | StreamedAnswer
 }
 
 export interface EngineRequest {

@@ -26,7 +26,7 @@ export interface GenerationDialect {
   readonly usageOf?: (answer: Readonly<Record<string, unknown>>) => unknown
 }
 
-interface DialectRequest {
+export interface DialectRequest {
   /** Relative to the engine's base address, or to its root when it starts with two slashes. */
   readonly path: string
   readonly body: object

@@ -1,7 +1,7 @@
 import type { Deployment, Model } from '../core/catalog.ts'
 import { ApiError } from '../core/errors.ts'
 import type { EngineRequest } from '../core/job.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, DialectRequest } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 import { withoutCounts } from '../dialects/without-counts.ts'
 import { supportFor, type Operation, type SupportByName } from '../dialects/parameter-support.ts'
@@ -29,9 +29,14 @@ export function jsonRequest(path: string, body: Buffer, inputName: string): Engi
   return { path, contentType: 'application/json', body, inputName }
 }
 
+/** The requests of one operation as bytes. They go to the same path. */
+export function jsonBodies(requests: readonly DialectRequest[]): { readonly path: string; readonly bodies: Buffer[] } {
+  return { path: requests[0]?.path ?? '', bodies: requests.map(({ body }) => Buffer.from(JSON.stringify(body))) }
+}
+
 /** The bytes of all bodies together. */
-export function bytesIn(calls: readonly EngineRequest[]): number {
-  return calls.reduce((sum, { body }) => sum + body.length, 0)
+export function bytesIn(bodies: readonly Buffer[]): number {
+  return bodies.reduce((sum, { length }) => sum + length, 0)
 }
 
 /** undefined when the bytes are not JSON. */

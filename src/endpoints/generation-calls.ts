@@ -1,10 +1,10 @@
 import type { EngineRequest } from '../core/job.ts'
-import { jsonBytes } from '../core/json/json-bytes.ts'
-import type { SlicedWork } from '../core/sliced-work.ts'
+import type { GenerationDialect } from '../dialects/dialect.ts'
+import { jsonRequest } from './engine-operation.ts'
 
 /**
- * The calls for an engine that answers each with one choice for one prompt, whatever it was asked for: one for each
- * choice of each prompt, in the order of their indexes.
+ * The calls of a chat or a text completion. Some engines answer each call with one choice for one prompt, whatever they
+ * were asked for: they get one for each choice of each prompt, in the order of their indexes.
  */
 
 /** Left out of the shared part of the bodies. */
@@ -12,24 +12,41 @@ export const SPLIT_PARAMETERS: ReadonlySet<string> = new Set(['n', 'best_of', 's
 
 const COMMA = Buffer.from(',')
 
-interface SplitRequest {
-  /** The call without what differs between the choices. Its body is JSON in a buffer. */
-  readonly shared: EngineRequest & { readonly body: Buffer }
+export interface SplitChoices {
   /** The choices of each prompt. */
   readonly choices: number
   /** Each choice has its own, because the same one would give the same text. */
   readonly seed: number | undefined
-  /** If the shared body has none. */
-  readonly prompts?: readonly string[] | undefined
 }
 
-export function* splitCalls({ shared, choices, seed, prompts }: SplitRequest): SlicedWork<EngineRequest[]> {
+interface GenerationBodies {
+  /** What the calls share. If it has no prompt, those follow, each as the JSON of an object. */
+  readonly bodies: readonly Buffer[]
+  readonly isStream: boolean
+  readonly split: SplitChoices | undefined
+  readonly inputName: string
+}
+
+export function generationCalls(
+  { path, hidesRefusalsOfStreams }: Pick<GenerationDialect, 'path' | 'hidesRefusalsOfStreams'>,
+  { bodies, isStream, split, inputName }: GenerationBodies,
+): readonly EngineRequest[] {
+  const [body = Buffer.alloc(0), ...prompts] = bodies
+  const plain = jsonRequest(path, body, inputName)
+  const shared = isStream && hidesRefusalsOfStreams ? withExplanation(plain) : plain
+  return split ? splitCalls(shared, split, prompts.length > 0 ? prompts : [undefined]) : [shared]
+}
+
+function splitCalls(
+  shared: EngineRequest & { readonly body: Buffer },
+  { choices, seed }: SplitChoices,
+  prompts: readonly (Buffer | undefined)[],
+): readonly EngineRequest[] {
   const calls: EngineRequest[] = []
-  for (const prompt of prompts ?? [undefined]) {
-    const front = prompt === undefined ? undefined : yield* jsonBytes({ prompt })
+  for (const prompt of prompts) {
     for (let choice = 0; choice < choices; choice++) {
       const own = seed === undefined ? undefined : Buffer.from(JSON.stringify({ seed: seed + choice }))
-      calls.push({ ...shared, body: mergedObjects([front, own, shared.body]), repeatsInput: choice > 0 })
+      calls.push({ ...shared, body: mergedObjects([prompt, own, shared.body]), repeatsInput: choice > 0 })
     }
   }
   return calls
@@ -62,7 +79,7 @@ const CLOSING_BRACE = 0x7d
 const WHOLE_AND_SHORT = Buffer.from(',"stream":false,"stream_options":null,"max_tokens":1}')
 
 /** A streamed call of a server that hides its refusals of streams, with the call that shows them. */
-export function withExplanation(call: EngineRequest & { readonly body: Buffer }): typeof call {
+function withExplanation(call: EngineRequest & { readonly body: Buffer }): typeof call {
   const { body } = call
   const pieces = [body.subarray(0, body.lastIndexOf(CLOSING_BRACE)), WHOLE_AND_SHORT]
   return { ...call, ifSilent: { ...call, body: inPieces(pieces), repeatsInput: true } }

@@ -1,13 +1,11 @@
 import { ApiError, CallerLeft } from '../core/errors.ts'
 import { HEADROOM, memoryToParse, parseJsonObject, scanJson, type JsonBody } from '../core/json/json-body.ts'
-import type { SlicedWork } from '../core/sliced-work.ts'
 import type { Exchange } from './exchange.ts'
-import { inSlices } from './slices.ts'
 
 const FIRST_BYTES = 65_536
 
 export async function readJsonObject(exchange: Exchange, maxBytes: number): Promise<JsonBody> {
-  return inSlices(exchange, parsedObject(exchange, await readJson(exchange, maxBytes)))
+  return parsedObject(exchange, await readJson(exchange, maxBytes))
 }
 
 /** The bytes of a JSON body, after `HEADROOM` free ones. */
@@ -16,10 +14,10 @@ export function readJson(exchange: Exchange, maxBytes: number): Promise<Buffer> 
   return readBody(exchange, maxBytes)
 }
 
-export function* parsedObject(exchange: Exchange, bytes: Buffer): SlicedWork<JsonBody> {
-  const scan = yield* scanJson(bytes)
+export function parsedObject(exchange: Exchange, bytes: Buffer): JsonBody {
+  const scan = scanJson(bytes)
   exchange.holdRequest(memoryToParse(bytes.length - HEADROOM, scan.values))
-  return yield* parseJsonObject(bytes, scan)
+  return parseJsonObject(bytes, scan)
 }
 
 function requireJson(exchange: Exchange): void {

@@ -136,7 +136,7 @@ export default [
   {
     name: 'responses-full-context-as-a-status',
     file: 'src/http/public/inference.ts',
-    find: "if (body.value['stream'] === true) asked.model = model.id\n",
+    find: 'if (isStream) asked.model = found.model.id\n',
     replace: '',
     tests: ['clients/openai-responses'],
   },

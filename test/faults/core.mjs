@@ -198,7 +198,7 @@ export default [
   },
   {
     name: 'json-repeated-name-below-top-level',
-    file: 'src/core/json/json-tree.ts',
+    file: 'src/core/json/json-body.ts',
     find: 'if (missing > 0) for (const name in object) visit(object[name])',
     replace: '',
     tests: ['http/bad-input'],
@@ -304,7 +304,7 @@ export default [
   {
     name: 'maximum-charge-reads-the-query-once',
     file: 'src/endpoints/rerank/job.ts',
-    find: 'Buffer.byteLength(query) * (documents.length - calls.length)',
+    find: 'Buffer.byteLength(query) * (documents.length - bodies.length)',
     replace: '0',
     tests: ['unit/usage-bounds', 'http/spend-limit'],
   },

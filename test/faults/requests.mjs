@@ -947,11 +947,4 @@ export default [
     replace: 'name.length > Infinity',
     tests: ['http/bad-input'],
   },
-  {
-    name: 'responses-tools-translated-at-once',
-    file: 'src/endpoints/responses/tools.ts',
-    find: '    else for (const inner of tool.tools ?? []) add(inner, tool.name ?? undefined)\n    yield\n',
-    replace: '    else for (const inner of tool.tools ?? []) add(inner, tool.name ?? undefined)\n',
-    tests: ['http/hostile-fields'],
-  },
 ]

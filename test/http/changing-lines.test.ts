@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { finish } from '../../src/core/sliced-work.ts'
 import { withoutChangingLines } from '../../src/endpoints/chat/changing-lines.ts'
 import type { ChatMessage } from '../../src/endpoints/chat/schema.ts'
 import { chatStage } from '../support/chat-stage.ts'
@@ -9,7 +8,7 @@ import type { EngineCallSeen, Script } from '../support/scripted-engine.ts'
 /** `prompts.changing_lines`: what changes in a system prompt goes behind what stays the same. */
 
 function moved(messages: readonly ChatMessage[], ...starts: string[]): readonly ChatMessage[] | undefined {
-  return finish(withoutChangingLines(messages, starts))
+  return withoutChangingLines(messages, starts)
 }
 
 describe('a line that changes', () => {

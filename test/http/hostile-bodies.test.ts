@@ -269,6 +269,64 @@ describe('a hostile body does not hold up other callers', () => {
   }
 })
 
+/** Just small enough to be read in the main thread, so they take all of the time that a body may take there. */
+const HERE = 524_288 - 1000
+
+describe('a body of the largest size that is read at once does not hold up other callers', () => {
+  const inChat = (content: string): string =>
+    `{"model":"big/chat","max_tokens":5,"messages":[{"role":"user","content":"a"},${content}]}`
+  const ignored = (value: string): string => `{"model":"big/chat","prompt":"Hi","strange":${value}}`
+  const bodies: readonly (readonly [name: string, path: string, body: () => string])[] = [
+    ...['plain ', 'ж', 'aaaaaaaaaaaa😀', '\\"', '\\\\', '\\ud83d', ' \\n'].flatMap((piece) => {
+      const text = fill(piece, HERE - 300)
+      return [
+        [`a message of ${piece}`, '/chat/completions', () => inChat(`{"role":"developer","content":"${text}"}`)],
+        [
+          `the input of a tool of ${piece}`,
+          '/messages',
+          () =>
+            inChat(
+              `{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"a":"${text}"}}]},{"role":"user","content":"a"}`,
+            ),
+        ],
+      ] as const
+    }),
+    [
+      'objects that all have other names',
+      '/completions',
+      () => ignored(`[${list(22_000, (index) => `{"a${index}":0,"b${index}":1}`)}]`),
+    ],
+    [
+      'objects with as many names as are allowed',
+      '/completions',
+      () => ignored(`[${list(3, (object) => `{${list(9900, (index) => `"${object}n${index}":0`)}}`)}]`),
+    ],
+    ['as many values as are allowed', '/completions', () => ignored(`[${list(249_000, () => '1')}]`)],
+    [
+      'parts',
+      '/chat/completions',
+      () => inChat(`{"role":"user","content":[${list(18_000, () => '{"type":"text","text":"x"}')}]}`),
+    ],
+    [
+      'messages that have to be rewritten',
+      '/chat/completions',
+      () => inChat(list(9990, () => '{"role":"developer","content":"x","x":1}')),
+    ],
+    [
+      'token ids',
+      '/embeddings',
+      () => `{"model":"big/embedder","input":[${list(1000, () => `[${list(128, (index) => String(index * 7))}]`)}]}`,
+    ],
+  ]
+  for (const [name, path, body] of bodies) {
+    it(`${name} (${path})`, async () => {
+      const text = body()
+      assert.ok(Buffer.byteLength(text) <= HERE + 1000, `${Buffer.byteLength(text)} bytes`)
+      await stage.harmless(path, text, 200, 400)
+    })
+  }
+})
+
 describe('a large request does not hold up other callers', () => {
   for (const [name, path, status, body] of special) {
     it(`${name} (${path}: ${status})`, () => stage.harmless(path, body(), status))

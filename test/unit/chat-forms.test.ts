@@ -6,7 +6,6 @@ import { ApiError } from '../../src/core/errors.ts'
 import type { AnswerHead } from '../../src/core/job.ts'
 import { madeBody } from '../../src/core/json/made-body.ts'
 import { HEADROOM } from '../../src/core/json/json-body.ts'
-import { finish } from '../../src/core/sliced-work.ts'
 import { noUsage } from '../../src/core/money/rating.ts'
 import { conversation, textPart } from '../../src/endpoints/chat/conversation.ts'
 import type { ChatDelta, ChatEvents } from '../../src/endpoints/chat/form.ts'
@@ -235,7 +234,7 @@ describe('a growing conversation', () => {
       { role: 'assistant' as const, content: 'Done.' },
       { role: 'user' as const, content: 'Thanks.' },
     ]
-    const all = beginnings(turns, (messages) => finish(fromTurns({ system: 'Be brief.', messages }, model)))
+    const all = beginnings(turns, (messages) => fromTurns({ system: 'Be brief.', messages }, model))
     requireStableStarts(all)
     assert.deepEqual(
       all.at(-1)?.map(({ role }) => role),
@@ -259,7 +258,7 @@ describe('a growing conversation', () => {
       { type: 'message', role: 'developer' as const, content: 'The mode has changed.' },
       { type: 'message', role: 'assistant' as const, content: [{ type: 'output_text', text: 'Done.' }] },
     ]
-    const all = beginnings(items, (input) => finish(fromItems({ input }, model, without)))
+    const all = beginnings(items, (input) => fromItems({ input }, model, without))
     requireStableStarts(all)
     assert.deepEqual(
       all.at(-1)?.map(({ role }) => role),
@@ -293,7 +292,7 @@ describe('a growing conversation', () => {
 describe('a body that was made here', () => {
   it('knows its fields as if it had been scanned', () => {
     const value = { model: 'x', messages: [{ content: 'é'.repeat(200_000) }], absent: undefined, stream: true }
-    const { bytes, scan } = finish(madeBody(value))
+    const { bytes, scan } = madeBody(value)
     assert.deepEqual(JSON.parse(bytes.subarray(HEADROOM).toString()), JSON.parse(JSON.stringify(value)))
     assert.deepEqual(
       scan.fields.map(({ name, start, valueStart, end }) => [
@@ -307,6 +306,6 @@ describe('a body that was made here', () => {
         ['stream', { stream: true }, 't'],
       ],
     )
-    assert.equal(finish(madeBody({})).bytes.subarray(HEADROOM).toString(), '{}')
+    assert.equal(madeBody({}).bytes.subarray(HEADROOM).toString(), '{}')
   })
 })

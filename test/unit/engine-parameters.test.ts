@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
-import { engineKinds, type Deployment, type EngineKind, type Model } from '../../src/core/catalog.ts'
-import type { EngineRequest, Job } from '../../src/core/job.ts'
+import { engineKinds, type EngineKind } from '../../src/core/catalog.ts'
+import type { EngineRequest } from '../../src/core/job.ts'
 import { dialects } from '../../src/dialects/index.ts'
 import {
   engineParameters,
@@ -12,18 +12,13 @@ import {
   type SupportByName,
 } from '../../src/dialects/parameter-support.ts'
 import { audioRequestSchema } from '../../src/endpoints/audio/schema.ts'
-import { chatJob } from '../../src/endpoints/chat/job.ts'
 import { chatRequestSchema } from '../../src/endpoints/chat/schema.ts'
-import { completionsJob } from '../../src/endpoints/completions/job.ts'
 import { completionsRequestSchema } from '../../src/endpoints/completions/schema.ts'
-import { embeddingsJob } from '../../src/endpoints/embeddings/job.ts'
 import { embeddingsRequestSchema } from '../../src/endpoints/embeddings/schema.ts'
-import { imagesJob } from '../../src/endpoints/images/job.ts'
 import { imagesRequestSchema } from '../../src/endpoints/images/schema.ts'
 import { forwardedParameters } from '../../src/endpoints/parameters.ts'
-import { rerankJob } from '../../src/endpoints/rerank/job.ts'
 import { rerankingRequestSchema, rerankRequestSchema } from '../../src/endpoints/rerank/schema.ts'
-import { finished, parsedBody } from '../support/sliced.ts'
+import { madeJob, parsedBody } from '../support/made-job.ts'
 
 /** Every parameter of every endpoint reaches every kind of engine, or is refused. */
 
@@ -101,7 +96,6 @@ const models = parseCatalog(
 )
 
 const tool = { type: 'function', function: { name: 'weather' } }
-const parts = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
 
 /** A value that is not the default, and whatever it is only allowed with. */
 const samples: Readonly<Record<string, object>> = {
@@ -137,15 +131,13 @@ const samples: Readonly<Record<string, object>> = {
   steps: { steps: 31 },
 }
 
-type MakeJob = (body: ReturnType<typeof parsedBody>, model: Model, deployment: Deployment) => Promise<Job>
-
-/** The least request of each operation, and how it becomes a job. */
-const requests: Readonly<Partial<Record<Operation, readonly [body: object, job: MakeJob]>>> = {
-  chat: [{ messages: [{ role: 'user', content: 'Hi' }] }, (...it) => finished(chatJob(...it, parts))],
-  completions: [{ prompt: 'Hi' }, (...it) => finished(completionsJob(...it))],
-  embeddings: [{ input: 'Hi' }, (...it) => finished(embeddingsJob(...it))],
-  ranking: [{ query: 'Hi', documents: ['Hello'] }, (...it) => finished(rerankJob(...it))],
-  images: [{ prompt: 'Hi' }, async (...it) => imagesJob(...it, { files: undefined })],
+/** The least request of each operation, and its endpoint. */
+const requests: Readonly<Partial<Record<Operation, readonly [body: object, path: string]>>> = {
+  chat: [{ messages: [{ role: 'user', content: 'Hi' }] }, '/chat/completions'],
+  completions: [{ prompt: 'Hi' }, '/completions'],
+  embeddings: [{ input: 'Hi' }, '/embeddings'],
+  ranking: [{ query: 'Hi', documents: ['Hello'] }, '/rerank'],
+  images: [{ prompt: 'Hi' }, '/images/generations'],
 }
 
 async function textOf(body: EngineRequest['body']): Promise<string> {
@@ -157,9 +149,9 @@ async function textOf(body: EngineRequest['body']): Promise<string> {
 
 async function sentTo(kind: EngineKind, operation: Operation, sample: object): Promise<readonly string[]> {
   const model = models.find(({ id }) => id === `test/${kind}`)!
-  const [body, makeJob] = requests[operation]!
+  const [body, path] = requests[operation]!
   const whole = parsedBody(JSON.stringify({ model: model.id, ...body, ...sample }))
-  const { calls } = await makeJob(whole, model, model.serverless!)
+  const { calls } = await madeJob(path, whole, model, model.serverless!)
   return Promise.all(calls.map((call) => textOf(call.body)))
 }
 

@@ -3,10 +3,11 @@ import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { forwardBody } from '../../src/core/json/forward.ts'
 import { scanObject } from '../../src/core/json/json-scan.ts'
-import { hasRepeatedName } from '../../src/core/json/json-tree.ts'
-import { finish } from '../../src/core/sliced-work.ts'
+import { parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })
+
+const unlimited = { depth: Infinity, values: Infinity, containers: Infinity, names: Infinity }
 
 /** Names that parsers get wrong, and any others. */
 const names = fc.oneof(
@@ -77,7 +78,15 @@ describe('the fields of an object, found in its bytes', () => {
   })
 
   it('are counted at every depth: a parsed tree with fewer names than its text had a repeated name', () => {
-    const repeated = (text: string): boolean => hasRepeatedName(JSON.parse(text), scanObject(Buffer.from(text)).names)
+    const repeated = (text: string): boolean => {
+      try {
+        parsedBody(text)
+        return false
+      } catch (error) {
+        assert.match((error as Error).message, /more than once/)
+        return true
+      }
+    }
     for (const text of [
       '{"a":{"b":1,"b":2}}',
       '{"a":{"b":1,"\\u0062":2}}',
@@ -123,8 +132,10 @@ describe('the fields of an object, found in its bytes', () => {
       }),
     )
     function pick(text: string) {
-      const { depth, values } = scanObject(Buffer.from(text))
-      return { depth, values }
+      const bytes = Buffer.from(text)
+      const isWithin = (depth: number): boolean => scanObject(bytes, 0, { ...unlimited, depth }).exceeded === undefined
+      const depth = Array.from({ length: 20 }, (_, it) => it).findIndex(isWithin)
+      return { depth, values: scanObject(bytes).values }
     }
   })
 
@@ -175,7 +186,7 @@ describe('a forwarded body', () => {
         const bytes = behind(headroom, text)
         const { fields } = scanObject(bytes, headroom)
         const keeps = (name: string): boolean => keep(name) && !Object.hasOwn(front, name)
-        const forwarded = finish(forwardBody(bytes, headroom, fields, keeps, front)).toString('utf8')
+        const forwarded = forwardBody(bytes, headroom, fields, keeps, front).toString('utf8')
         const kept = Object.entries(JSON.parse(text) as object).filter(([name]) => keeps(name))
         assert.deepEqual(
           entriesOf(JSON.parse(forwarded) as object),
@@ -191,9 +202,7 @@ describe('a forwarded body', () => {
     const text = '{"seed":12345678901234567890,"x":1.10,"drop":[1,{"a":","}],"messages":[{"content":"\\u00e9\\/"}]}'
     const bytes = behind(100, text)
     const { fields } = scanObject(bytes, 100)
-    const forwarded = finish(forwardBody(bytes, 100, fields, (name) => name !== 'drop', { model: 'm' })).toString(
-      'utf8',
-    )
+    const forwarded = forwardBody(bytes, 100, fields, (name) => name !== 'drop', { model: 'm' }).toString('utf8')
     assert.equal(
       forwarded.replaceAll(' ', ''),
       '{"model":"m","seed":12345678901234567890,"x":1.10,"messages":[{"content":"\\u00e9\\/"}]}',
@@ -203,10 +212,10 @@ describe('a forwarded body', () => {
   it('is copied only when the new fields do not fit into the headroom', () => {
     const bytes = behind(64, '{"a":1}')
     const { fields } = scanObject(bytes, 64)
-    const inPlace = finish(forwardBody(bytes, 64, fields, () => true, { model: 'm' }))
+    const inPlace = forwardBody(bytes, 64, fields, () => true, { model: 'm' })
     assert.equal(inPlace.buffer, bytes.buffer)
     const tight = behind(4, '{"a":1}')
-    const copied = finish(forwardBody(tight, 4, scanObject(tight, 4).fields, () => true, { model: 'm' }))
+    const copied = forwardBody(tight, 4, scanObject(tight, 4).fields, () => true, { model: 'm' })
     assert.deepEqual(JSON.parse(copied.toString('utf8')), { model: 'm', a: 1 })
   })
 })

@@ -6,18 +6,15 @@ import { deploymentsOf, type Deployment, type Model } from '../../src/core/catal
 import type { Job } from '../../src/core/job.ts'
 import type { JsonBody } from '../../src/core/json/json-body.ts'
 import { textTokens } from '../../src/core/token-estimate.ts'
-import { chatJob } from '../../src/endpoints/chat/job.ts'
 import { chatRequestSchema } from '../../src/endpoints/chat/schema.ts'
-import { completionsJob } from '../../src/endpoints/completions/job.ts'
 import { completionsRequestSchema } from '../../src/endpoints/completions/schema.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
-import { finished, parsedBody } from '../support/sliced.ts'
+import { madeJob, parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })
 
 /** Whatever is forwarded to an engine is charged, because an engine may read it. */
 
-const parts = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 10_000_000, maxSidePx: 8000 } }
 const every = [...Object.keys(chatRequestSchema.properties), ...Object.keys(completionsRequestSchema.properties)]
 
 const [model] = parseCatalog(
@@ -44,8 +41,8 @@ function bodyOf(value: object): JsonBody {
 
 const hello = { role: 'user', content: 'Hello' }
 const chat = (value: object): Promise<Job> =>
-  finished(chatJob(bodyOf({ messages: [hello], ...value }), ...where, parts))
-const complete = (value: object): Promise<Job> => finished(completionsJob(bodyOf(value), ...where))
+  madeJob('/chat/completions', bodyOf({ messages: [hello], ...value }), ...where)
+const complete = (value: object): Promise<Job> => madeJob('/completions', bodyOf(value), ...where)
 const say = (...messages: readonly object[]): Promise<Job> => chat({ messages: [hello, ...messages] })
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
 const tool = { type: 'function', function: { name: 'f' } }
@@ -115,7 +112,7 @@ describe('what is forwarded to an engine is charged', () => {
 
   it('[Q1] a number with thousands of digits', async () => {
     const numbers = `{"model":"meta/a","messages":[{"role":"user","content":"Hello"}],"chat_template_kwargs":{"a":${'7'.repeat(4000)}}}`
-    assert.ok((await finished(chatJob(parsedBody(numbers), ...where, parts))).cost > 2000)
+    assert.ok((await madeJob('/chat/completions', parsedBody(numbers), ...where)).cost > 2000)
   })
 
   it('[Q1] but not the base64 of an image, which counts by itself', async () => {

@@ -4,15 +4,14 @@ import type { Model } from '../../src/core/catalog.ts'
 import { checkMessages } from '../../src/endpoints/chat/messages.ts'
 import type { ChatRequest } from '../../src/endpoints/chat/schema.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
-import { finished } from '../support/sliced.ts'
+import { plainFacts } from '../support/made-job.ts'
 
-const parts = { fetchImages: async () => [], imageLimits: { maxBytes: 1_000_000, maxSidePx: 1000 } }
 const image = { type: 'image_url', image_url: { url: dataUrl('png', png()) } }
 
 async function check(role: string, categories: readonly string[]): Promise<unknown> {
   const model = { id: 'x/y', categories } as unknown as Model
   const messages = [{ role, content: [image], ...(role === 'tool' ? { tool_call_id: 'a' } : {}) }]
-  return finished(checkMessages({ messages } as unknown as ChatRequest, model, parts))
+  return checkMessages({ messages } as unknown as ChatRequest, model, plainFacts)
 }
 
 describe('an image in a chat', () => {

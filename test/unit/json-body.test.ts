@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ApiError } from '../../src/core/errors.ts'
-import { scanInSlices } from '../../src/core/json/json-scan.ts'
-import { parsedBody as parse } from '../support/sliced.ts'
+import { parsedBody as parse } from '../support/made-job.ts'
 
 const isRefused = (words: RegExp) => (error: unknown) =>
   error instanceof ApiError && error.code === 'invalid_json' && words.test(error.message)
@@ -35,28 +34,15 @@ describe('a JSON body', () => {
     assert.throws(() => parse(`{"a":{${fields(10_001)}}}`), isRefused(/more than 10000 fields/))
   })
 
-  it('may have names of 4 MiB, and not one byte more', () => {
-    const name = 'x'.repeat(4_194_302)
-    assert.deepEqual(Object.keys(parse(`{"${name}":0}`).value), [name])
-    assert.throws(() => parse(`{"${name}x":0}`), isRefused(/longer than 4194304 bytes/))
-  })
-
-  it('may have 128 KiB of white space or digits in a row, and not one byte more', () => {
-    assert.deepEqual(parse(`{"a":${' '.repeat(131_070)}0}`).value, { a: 0 })
-    assert.throws(() => parse(`{"a":${' '.repeat(131_072)}0}`), isRefused(/more than 131072 bytes of white space/))
-    assert.throws(() => parse(`{"a":[${'1'.repeat(131_074)}]}`), isRefused(/more than 131072 bytes of white space/))
-    assert.throws(() => parse(`{}${' '.repeat(200_000)}`), isRefused(/more than 131072 bytes of white space/))
-  })
-})
-
-describe('the scan of a large body', () => {
-  it('pauses after every piece', () => {
-    const pieceBytes = 1000
-    const bytes = Buffer.from(`{"a":[${'"x",'.repeat(2500)}1]}`)
-    const much = 1_000_000
-    const limits = { depth: 100, values: much, containers: much, names: much, nameBytes: much, gapBytes: much }
-    let pauses = 0
-    for (const _ of scanInSlices(bytes, 0, limits, pieceBytes)) pauses++
-    assert.equal(pauses, Math.ceil(bytes.length / pieceBytes) - 1)
+  it('is refused with the place of a mistake, and without repeating its text', () => {
+    const text = `{"a":"${'x'.repeat(500)}","b":[1,2,"secret" 3]}`
+    assert.throws(
+      () => parse(text),
+      (error: ApiError) => {
+        assert.equal(error.message, `The body is not valid JSON (at position ${text.indexOf(' 3]') + 1}).`)
+        assert.doesNotMatch(`${String(error.cause)} ${error.stack}`, /secret/)
+        return error.code === 'invalid_json'
+      },
+    )
   })
 })

@@ -5,7 +5,6 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import { deploymentsOf } from '../../src/core/catalog.ts'
 import type { RequestRow } from '../../src/core/money/ledger.ts'
 import { freeRates } from '../../src/core/money/rating.ts'
-import { chatJob } from '../../src/endpoints/chat/job.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Caller } from '../../src/ports/accounts.ts'
@@ -13,7 +12,7 @@ import type { Engine } from '../../src/ports/engine.ts'
 import type { Reply } from '../../src/ports/reply.ts'
 import type { UsageStore } from '../../src/ports/usage.ts'
 import { memoryJournal } from '../support/memory-journal.ts'
-import { finished, parsedBody } from '../support/sliced.ts'
+import { madeJob, parsedBody } from '../support/made-job.ts'
 
 /** The row of a request that the disk does not take in time, and the spend limit. */
 
@@ -99,8 +98,7 @@ async function serveLate(isStream: boolean): Promise<{ spent: bigint; row: Reque
     random: () => 0,
   })
   const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 10, stream: isStream }
-  const images = { changingLines: [], fetchImages: async () => [], imageLimits: { maxBytes: 1, maxSidePx: 1 } }
-  const job = await finished(chatJob(parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!, images))
+  const job = await madeJob('/chat/completions', parsedBody(JSON.stringify(body)), model!, deploymentsOf(model!)[0]!)
   const reply: Reply = {
     isOnRecord: false,
     requestId: 'a',

@@ -4,13 +4,14 @@ import type { Model } from '../../src/core/catalog.ts'
 import { checkMessages } from '../../src/endpoints/chat/messages.ts'
 import type { ChatRequest } from '../../src/endpoints/chat/schema.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
-import { finished } from '../support/sliced.ts'
+import { plainFacts } from '../support/made-job.ts'
 
 const model = { id: 'x/y', categories: ['llm', 'vision'], tokenizer: undefined } as unknown as Model
-const images = { fetchImages: async () => [], imageLimits: { maxBytes: 1_000_000, maxSidePx: 1000 } }
 
-async function tokens(request: object): Promise<{ readonly charged: number; readonly likely: number }> {
-  return (await finished(checkMessages(request as unknown as ChatRequest, model, images))).input
+function tokens(request: object): { readonly charged: number; readonly likely: number } {
+  const checked = checkMessages(request as unknown as ChatRequest, model, plainFacts)
+  assert.ok('input' in checked)
+  return checked.input
 }
 
 const text = 'word '.repeat(1000)
@@ -36,20 +37,20 @@ describe('the tokens of the messages of a chat', () => {
     ['the arguments of a called tool', { messages: [{ role: 'assistant', tool_calls: [call('f', text)] }] }],
   ]
   for (const [place, request] of places) {
-    it(`include the text of ${place}`, async () => {
-      const { charged, likely } = await tokens(request)
+    it(`include the text of ${place}`, () => {
+      const { charged, likely } = tokens(request)
       assert.ok(charged > 1000, `charged ${charged}`)
       assert.ok(likely > 400, `likely ${likely}`)
     })
   }
 
-  it('include every message and every image', async () => {
-    const none = await tokens({ messages: [user('')] })
-    const ten = await tokens({ messages: Array.from({ length: 10 }, () => user('')) })
+  it('include every message and every image', () => {
+    const none = tokens({ messages: [user('')] })
+    const ten = tokens({ messages: Array.from({ length: 10 }, () => user('')) })
     assert.deepEqual([ten.charged, ten.likely], [none.charged * 10, none.likely * 10])
     const url = dataUrl('png', png())
     const image = { type: 'image_url', image_url: { url } }
-    const two = await tokens({ messages: [user([image, image])] })
+    const two = tokens({ messages: [user([image, image])] })
     assert.deepEqual([two.charged - none.charged, two.likely - none.likely], [2 * 1024, 2 * 64])
   })
 })

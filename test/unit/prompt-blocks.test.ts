@@ -3,13 +3,12 @@ import { describe, it } from 'node:test'
 import { promptHasher, type PromptBlocks } from '../../src/core/prefix/prompt-blocks.ts'
 import { chatPrompt } from '../../src/endpoints/chat/prompt.ts'
 import type { Deployment } from '../../src/core/catalog.ts'
-import { finish } from '../../src/core/sliced-work.ts'
 import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/core/json/json-body.ts'
 
 const deployment = { engine: { balance: 'prefix' } } as Deployment
 const jsonBody = (value: object): JsonBody => {
   const bytes = Buffer.from(' '.repeat(HEADROOM) + JSON.stringify(value))
-  return finish(parseJsonObject(bytes, finish(scanJson(bytes))))
+  return parseJsonObject(bytes, scanJson(bytes))
 }
 const prose = (length: number, seed = 1): string => {
   let text = ''
@@ -18,7 +17,7 @@ const prose = (length: number, seed = 1): string => {
   return text.slice(0, length)
 }
 const chat = (messages: object[], more: object = {}): PromptBlocks | undefined =>
-  finish(chatPrompt(jsonBody({ ...more, messages }), deployment))
+  chatPrompt(jsonBody({ ...more, messages }), deployment)
 const hashes = (prompt: PromptBlocks | undefined): number[] => prompt!.blocks.map(({ first }) => first)
 
 const system = { role: 'system', content: prose(5000) }
@@ -90,6 +89,6 @@ describe('the blocks of a prompt', () => {
   it('are not made where they would not pay', () => {
     assert.equal(chat([question]), undefined)
     const body = jsonBody({ messages: [system, question] })
-    assert.equal(finish(chatPrompt(body, { engine: { balance: 'least_busy' } } as Deployment)), undefined)
+    assert.equal(chatPrompt(body, { engine: { balance: 'least_busy' } } as Deployment), undefined)
   })
 })

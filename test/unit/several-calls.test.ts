@@ -2,17 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { EngineRequest } from '../../src/core/job.ts'
 import { chatStream } from '../../src/endpoints/chat/stream.ts'
-import { jsonRequest } from '../../src/endpoints/engine-operation.ts'
-import { splitCalls } from '../../src/endpoints/generation-calls.ts'
+import { generationCalls } from '../../src/endpoints/generation-calls.ts'
 import type { GenerationOptions } from '../../src/endpoints/generation-options.ts'
 import { joinedStream } from '../../src/endpoints/joined-stream.ts'
-
-function madeBy<T>(work: Generator<unknown, T, void>): T {
-  for (;;) {
-    const step = work.next()
-    if (step.done) return step.value
-  }
-}
 
 async function bodyOf({ body }: EngineRequest): Promise<{ text: string; length: number }> {
   if (Buffer.isBuffer(body)) return { text: body.toString(), length: body.length }
@@ -22,12 +14,16 @@ async function bodyOf({ body }: EngineRequest): Promise<{ text: string; length: 
 }
 
 describe('the calls of a request for several choices', () => {
-  const shared = jsonRequest('/completions', Buffer.from('{"model":"m","max_tokens":5}'), 'prompt')
+  const shared = Buffer.from('{"model":"m","max_tokens":5}')
+  const callsOf = (split: { choices: number; seed: number | undefined }, prompts: readonly string[]) => {
+    const bodies = [shared, ...prompts.map((prompt) => Buffer.from(JSON.stringify({ prompt })))]
+    return generationCalls({ path: '/completions' }, { bodies, isStream: false, split, inputName: 'prompt' })
+  }
 
   it('are the same without a seed, and share one body', () => {
-    const calls = madeBy(splitCalls({ shared, choices: 3, seed: undefined }))
+    const calls = callsOf({ choices: 3, seed: undefined }, [])
     assert.deepEqual(
-      calls.map(({ body, repeatsInput }) => [body === shared.body, repeatsInput]),
+      calls.map(({ body, repeatsInput }) => [body === shared, repeatsInput]),
       [
         [true, false],
         [true, true],
@@ -37,7 +33,7 @@ describe('the calls of a request for several choices', () => {
   })
 
   it('have one prompt each and a seed of their own, and say their true length', async () => {
-    const calls = madeBy(splitCalls({ shared, choices: 2, seed: -1, prompts: ['a"b', 'ö'] }))
+    const calls = callsOf({ choices: 2, seed: -1 }, ['a"b', 'ö'])
     const bodies = await Promise.all(calls.map(bodyOf))
     assert.deepEqual(
       bodies.map(({ text }) => JSON.parse(text) as object),

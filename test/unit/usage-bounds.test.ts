@@ -19,13 +19,8 @@ import {
 } from '../../src/core/money/usage-bounds.ts'
 import { likelyOutputTokens } from '../../src/core/token-estimate.ts'
 import { audioJob } from '../../src/endpoints/audio/job.ts'
-import { chatJob } from '../../src/endpoints/chat/job.ts'
-import { completionsJob } from '../../src/endpoints/completions/job.ts'
-import { embeddingsJob } from '../../src/endpoints/embeddings/job.ts'
-import { imagesJob } from '../../src/endpoints/images/job.ts'
-import { rerankingJob, rerankJob } from '../../src/endpoints/rerank/job.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
-import { finished, parsedBody } from '../support/sliced.ts'
+import { madeJob, parsedBody } from '../support/made-job.ts'
 
 fc.configureGlobal({ seed: 1 })
 
@@ -88,7 +83,7 @@ const chat = fc
   .map(({ texts: contents, n, maxTokens, stream }) => async (): Promise<Case> => {
     const messages = contents.map((content) => ({ role: 'user', content }))
     const body = bodyOf({ messages, n, max_tokens: maxTokens, stream })
-    const job = await finished(chatJob(body, ...modelOf(['llm'], 'vllm'), noImages))
+    const job = await madeJob('/chat/completions', body, ...modelOf(['llm'], 'vllm'))
     const choices = Array.from({ length: n }, (_, index) => ({ index, finish_reason: 'stop' }))
     const reported = async (input: number, output: number): Promise<Usage | undefined> => {
       const usage = { prompt_tokens: input, completion_tokens: output }
@@ -108,7 +103,7 @@ const completions = fc
   .record({ prompts: texts, n: several, more: fc.nat(2), maxTokens: several })
   .map(({ prompts, n, more, maxTokens }) => async (): Promise<Case> => {
     const body = bodyOf({ prompt: prompts, n, best_of: n + more, max_tokens: maxTokens })
-    const job = await finished(completionsJob(body, ...modelOf(['llm'], 'openai')))
+    const job = await madeJob('/completions', body, ...modelOf(['llm'], 'openai'))
     const choices = Array.from({ length: prompts.length * n }, (_, index) => ({
       index,
       text: 'x',
@@ -123,7 +118,7 @@ const completions = fc
   })
 
 const embeddings = texts.map((input) => async (): Promise<Case> => {
-  const job = await finished(embeddingsJob(bodyOf({ input }), ...modelOf(['embedding'], 'openai')))
+  const job = await madeJob('/embeddings', bodyOf({ input }), ...modelOf(['embedding'], 'openai'))
   const data = input.map((_, index) => ({ index, embedding: [0.5] }))
   return { job, read: input, reported: (count) => readAnswer(job, { data, usage: { prompt_tokens: count } }) }
 })
@@ -135,11 +130,9 @@ const ranking = fc
     const passages = documents.map((it) => ({ text: it }))
     const schema = { rerank_schema: nvidia ? 'passages' : 'documents' }
     const where = modelOf(['reranker'], 'nim', schema)
-    const job = await finished(
-      nvidia
-        ? rerankingJob(bodyOf({ query: { text: query }, passages, truncate: 'END' }), ...where)
-        : rerankJob(bodyOf({ query, documents }), ...where),
-    )
+    const job = await (nvidia
+      ? madeJob('/reranking', bodyOf({ query: { text: query }, passages, truncate: 'END' }), ...where)
+      : madeJob('/rerank', bodyOf({ query, documents }), ...where))
     const rankings = documents.map((_, index) => ({ index, logit: 0.5 }))
     return {
       job,
@@ -150,7 +143,7 @@ const ranking = fc
 
 const images = fc.record({ prompt: text, n: several, made: fc.nat(20) }).map((asked) => async (): Promise<Case> => {
   const { prompt, n, made } = asked
-  const job = imagesJob(bodyOf({ prompt, n }), ...modelOf(['image'], 'openai'), { files: undefined })
+  const job = await madeJob('/images/generations', bodyOf({ prompt, n }), ...modelOf(['image'], 'openai'))
   const data = Array.from({ length: made + 1 }, () => ({ b64_json: 'AAAA' }))
   return { job, read: [prompt], reported: () => readAnswer(job, { data }) }
 })
@@ -165,12 +158,6 @@ const speech = fc.nat(100_000_000).map((durationMs) => async (): Promise<Case> =
   const job = await audioJob('/audio/transcriptions', 'transcribe', form, ...where, async () => measured)
   return { job, read: [], reported: () => readAnswer(job, { text: 'x', duration: 1e9, usage: { seconds: 1e9 } }) }
 })
-
-const noImages = {
-  changingLines: [],
-  fetchImages: async () => [],
-  imageLimits: { maxBytes: 1_000_000, maxSidePx: 8000 },
-}
 
 /** Leaves out what the service refuses: texts that do not fit into the context. */
 async function accepted(make: () => Promise<Case>): Promise<Case> {
@@ -247,7 +234,7 @@ describe('what a spend limit holds for a request', () => {
   it('is a whole context for a chat with an image, which has few bytes and many pixels', async () => {
     const content = [{ type: 'image_url', image_url: { url: dataUrl('png', png()) } }]
     const body = bodyOf({ messages: [{ role: 'user', content }], max_tokens: 1 })
-    const job = await finished(chatJob(body, ...modelOf(['llm', 'vision'], 'vllm'), noImages))
+    const job = await madeJob('/chat/completions', body, ...modelOf(['llm', 'vision'], 'vllm'))
     assert.deepEqual([job.maxInputTokens, job.heldInputTokens], [CONTEXT, CONTEXT])
   })
 })

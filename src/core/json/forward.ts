@@ -1,5 +1,3 @@
-import type { SlicedWork } from '../sliced-work.ts'
-import { jsonBytes } from './json-bytes.ts'
 import type { ScannedField } from './json-scan.ts'
 
 const COMMA = 0x2c
@@ -10,16 +8,16 @@ const OPEN_BRACE = 0x7b
  * `fields` in front. Nothing is copied: dropped fields become spaces, and the new ones are written into the
  * headroom before the body.
  */
-export function* forwardBody(
+export function forwardBody(
   bytes: Buffer,
   headroom: number,
   scanned: readonly ScannedField[],
   keep: (name: string) => boolean,
   fields: Readonly<Record<string, unknown>>,
-): SlicedWork<Buffer> {
+): Buffer {
   const kept = blankFields(bytes, scanned, (name) => !keep(name))
   const open = bytes.indexOf(OPEN_BRACE, headroom)
-  const added = yield* jsonBytes(fields)
+  const added = Buffer.from(JSON.stringify(fields))
   // The closing brace of the new fields becomes the comma before the others.
   const front = kept > 0 && added.length > 2 ? added : added.subarray(0, -1)
   if (front === added) front[front.length - 1] = COMMA

@@ -1,6 +1,4 @@
-import type { SlicedWork } from '../sliced-work.ts'
 import { HEADROOM, type JsonBody } from './json-body.ts'
-import { jsonBytes } from './json-bytes.ts'
 import type { ScannedField } from './json-scan.ts'
 
 const OPEN = Buffer.from('{')
@@ -8,7 +6,7 @@ const COMMA = Buffer.from(',')
 const CLOSE = Buffer.from('}')
 
 /** A body made here, as if a caller had sent it: its fields are known, so it is neither scanned nor parsed. */
-export function* madeBody(value: Readonly<Record<string, unknown>>): SlicedWork<JsonBody> {
+export function madeBody(value: Readonly<Record<string, unknown>>): JsonBody {
   const pieces: Buffer[] = [Buffer.alloc(HEADROOM, 0x20)]
   const fields: ScannedField[] = []
   let end = HEADROOM
@@ -20,8 +18,7 @@ export function* madeBody(value: Readonly<Record<string, unknown>>): SlicedWork<
     if (value[name] === undefined) continue
     const start = add(fields.length === 0 ? OPEN : COMMA)
     const valueStart = add(Buffer.from(`${JSON.stringify(name)}:`))
-    fields.push({ name, start, valueStart, end: add(yield* jsonBytes(value[name])) })
-    yield
+    fields.push({ name, start, valueStart, end: add(Buffer.from(JSON.stringify(value[name]))) })
   }
   if (fields.length === 0) add(OPEN)
   add(CLOSE)

@@ -41,11 +41,9 @@ const SECOND_FACTOR = 0x85ebca77
 export const MIN_PROMPT_CHARACTERS = 512
 
 export interface PromptHasher {
-  /** A text, or a part of it. */
-  text(text: string, from?: number, to?: number): void
-  /** The same for the URL of an image. */
-  image(url: string, from?: number, to?: number): void
-  endImage(): void
+  text(text: string): void
+  /** The URL of an image. */
+  image(url: string): void
   /** `isAnswer`: of the model. Then what came before it was the prompt of an earlier turn. */
   beginMessage(isAnswer: boolean): void
   endMessage(): void
@@ -105,19 +103,17 @@ export function promptHasher(): PromptHasher {
   }
 
   return {
-    text(text, from = 0, to = text.length) {
-      for (let index = from; index < to;) {
-        const end = Math.min(to, index + size - (characters - start))
+    text(text) {
+      for (let index = 0; index < text.length;) {
+        const end = Math.min(text.length, index + size - (characters - start))
         mix(text, index, end)
         characters += end - index
         index = end
         if (characters - start >= size) close()
       }
     },
-    image(url, from = 0, to = url.length) {
-      mix(url, from, to)
-    },
-    endImage() {
+    image(url) {
+      mix(url, 0, url.length)
       characters += IMAGE_CHARACTERS
       if (characters - start >= size) close()
     },

@@ -1,4 +1,3 @@
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import type { ChatMessage } from './schema.ts'
 
 /**
@@ -6,26 +5,18 @@ import type { ChatMessage } from './schema.ts'
  * that stays the same: to the end of the last message. An engine finds the start of a prompt in its cache only up to the
  * first byte that differs. undefined if there is nothing to move.
  */
-export function* withoutChangingLines(
+export function withoutChangingLines(
   messages: readonly ChatMessage[],
   starts: readonly string[],
-): SlicedWork<readonly ChatMessage[] | undefined> {
+): readonly ChatMessage[] | undefined {
   const [system, ...others] = messages
   const last = others.at(-1)
   const isSystem = system?.role === 'system' || system?.role === 'developer'
   if (starts.length === 0 || !isSystem || !last || (last.role !== 'user' && last.role !== 'tool')) return undefined
   const moved: string[] = []
 
-  function* stable(text: string): SlicedWork<string> {
-    let left = text
-    for (const start of starts) {
-      left = withoutLines(left, start, moved)
-      yield
-    }
-    return left
-  }
-
-  const content = yield* eachText(system.content ?? '', stable)
+  const stable = (text: string): string => starts.reduce((left, start) => withoutLines(left, start, moved), text)
+  const content = eachText(system.content ?? '', stable)
   if (moved.length === 0) return undefined
   const text = moved.join('\n')
   return [{ ...system, content }, ...others.slice(0, -1), { ...last, content: withText(last.content ?? '', text) }]
@@ -33,13 +24,9 @@ export function* withoutChangingLines(
 
 type Content = NonNullable<ChatMessage['content']>
 
-function* eachText(content: Content, change: (text: string) => SlicedWork<string>): SlicedWork<Content> {
-  if (typeof content === 'string') return yield* change(content)
-  const parts: Exclude<Content, string> = []
-  for (const part of content) {
-    parts.push(part.type === 'text' ? { ...part, text: yield* change(part.text) } : part)
-  }
-  return parts
+function eachText(content: Content, change: (text: string) => string): Content {
+  if (typeof content === 'string') return change(content)
+  return content.map((part) => (part.type === 'text' ? { ...part, text: change(part.text) } : part))
 }
 
 /** The text without the lines that start so. Those are added to `moved`. */

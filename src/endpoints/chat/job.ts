@@ -5,56 +5,66 @@ import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { CHAT_TEMPLATE_TOKENS, inputBounds } from '../../core/money/usage-bounds.ts'
-import type { WaitingWork } from '../../core/sliced-work.ts'
 import { imageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
 import { withoutChangingLines } from './changing-lines.ts'
 import { chatAnswer, translatedAnswer } from './answer.ts'
 import type { ChatForm } from './form.ts'
-import { checkMessages, type CheckedMessages, type ImageParts } from './messages.ts'
+import { checkMessages, type CheckedMessages } from './messages.ts'
 import { chatPrompt } from './prompt.ts'
 import { chatRequestSchema, type ChatRequest } from './schema.ts'
-import { jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
+import { operationOf, supportOf } from '../engine-operation.ts'
 import type { GenerationOptions } from '../generation-options.ts'
-import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
+import { generationCalls, SPLIT_PARAMETERS, type SplitChoices } from '../generation-calls.ts'
+import type { OutputLimit } from '../generation-limit.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
 import { acceptedParameters, forwardedParameters } from '../parameters.ts'
+import type { PreparedRequest, RequestFacts, Wanted } from '../prepared-request.ts'
 import type { SupportByName } from '../../dialects/parameter-support.ts'
 
-export interface ChatParts extends ImageParts {
-  /** How the lines of system messages start that change from request to request. */
-  readonly changingLines: readonly string[]
+/** What the job of a chat needs besides its terms and its body. */
+export interface ChatPlan {
+  readonly isStream: boolean
+  readonly limit: OutputLimit
+  readonly includeUsage: boolean
+  /** If the engine makes one choice in each call. */
+  readonly split: SplitChoices | undefined
 }
 
+/** How another API words a chat. */
+export type ChatNames = ChatForm['names']
+
 const CHAT_PATH = '/chat/completions'
+const INPUT_NAME = 'messages'
 const required = new Set(['messages'])
 
-/** POST /chat/completions: checks the request and makes it a job. Other APIs are answered in their own form. */
-export function* chatJob(
+/** POST /chat/completions: checks the request and makes the body for the engine. Other APIs have names of their own. */
+export function prepareChat(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  parts: ChatParts,
-  form?: ChatForm,
-): WaitingWork<Job> {
+  facts: RequestFacts,
+  names?: ChatNames,
+): PreparedRequest<ChatPlan> | Wanted {
   const dialect = operationOf(model, deployment, 'chat')
-  const { request, accepted, support, messages, input } = yield* checkedChat(body, model, deployment, parts)
+  const checked = checkedChat(body, model, deployment, facts)
+  if ('wanted' in checked) return checked
+  const { request, accepted, support, messages, input } = checked
   const { keeps, translated } = forwardedParameters(request, accepted, support)
   const { images: imageCount, rewritten } = messages
   const guess = imageTokens(imageCount)
-  const inputName = form?.names.input ?? 'messages'
   const choices = request.n ?? 1
   const maxTokens = allowedOutputTokens(model, {
-    name: form?.names.limit ?? (request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens'),
+    name: names?.limit ?? (request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens'),
     requested: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     fallback: model.defaultMaxTokens,
     // How many tokens an image takes, only the model knows. The high guess may be more than all of its context.
     input: { likely: input.likely, charged: input.charged - guess.charged + guess.likely },
-    inputName,
+    inputName: names?.input ?? INPUT_NAME,
   })
   const sentBody = rewritten ? { ...body, value: { ...body.value, messages: rewritten } } : body
-  const prompt = yield* chatPrompt(sentBody, deployment)
+  const prompt = chatPrompt(sentBody, deployment)
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
@@ -65,48 +75,71 @@ export function* chatJob(
   const isSplit = dialect.oneChoicePerCall === true && choices > 1
   const keep = (name: string): boolean =>
     isSplit && SPLIT_PARAMETERS.has(name) ? false : keeps(name) || (name === 'messages' && !rewritten)
-  const sent = yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  const sent = forwardBody(body.bytes, HEADROOM, body.scan.fields, keep, fields)
+  return {
+    terms: {
+      // The model cannot read more than its context, even if the estimate is higher.
+      cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
+      maxTokens: maxTokens * choices,
+      // The tokens of an image depend on its size in pixels, not in bytes.
+      ...(imageCount > 0 ? wholeContext(model) : textBounds(sent, model)),
+      likelyInputTokens: input.likely,
+      // A template may leave the parameters out, so only the messages count for the least.
+      expectedInput:
+        imageCount > 0
+          ? undefined
+          : expectedCount({ charged: input.charged, likely: messages.input.likely }, 1, TEMPLATE_TOKENS),
+      prompt,
+    },
+    bodies: [sent],
+    plan: {
+      isStream: request.stream === true,
+      limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },
+      includeUsage: request.stream_options?.include_usage === true,
+      split: isSplit ? { choices, seed: request.seed ?? undefined } : undefined,
+    },
+  }
+}
+
+/** Other APIs are answered in their own form. */
+export function chatJob(
+  { terms, bodies, plan }: PreparedRequest<ChatPlan>,
+  model: Model,
+  deployment: Deployment,
+  form?: ChatForm,
+): Job {
+  const dialect = operationOf(model, deployment, 'chat')
+  const { isStream, limit, includeUsage, split } = plan
   const options: GenerationOptions = {
-    limit: { maxTokens, choices, generated: choices, tokenizer: model.tokenizer },
-    includeUsage: request.stream_options?.include_usage === true,
+    limit,
+    includeUsage,
     oneChoicePerCall: dialect.oneChoicePerCall,
     usageOf: dialect.usageOf,
   }
-  const plain = jsonRequest(dialect.path, sent, inputName)
-  const shared = request.stream && dialect.hidesRefusalsOfStreams ? withExplanation(plain) : plain
   return {
+    ...terms,
     endpoint: form?.endpoint ?? CHAT_PATH,
     model,
     deployment,
-    // The model cannot read more than its context, even if the estimate is higher.
-    cost: Math.min(input.charged, model.contextLength) + maxTokens * choices,
-    maxTokens: maxTokens * choices,
-    // The tokens of an image depend on its size in pixels, not in bytes.
-    ...(imageCount > 0 ? wholeContext(model) : textBounds(sent, model)),
-    likelyInputTokens: input.likely,
-    // A template may leave the parameters out, so only the messages count for the least.
-    expectedInput:
-      imageCount > 0
-        ? undefined
-        : expectedCount({ charged: input.charged, likely: messages.input.likely }, 1, TEMPLATE_TOKENS),
-    prompt,
-    calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined }) : [shared],
-    answer: form
-      ? translatedAnswer(request.stream === true, options, form, input.likely)
-      : chatAnswer(request.stream === true, options),
+    calls: generationCalls(dialect, { bodies, isStream, split, inputName: form?.names.input ?? INPUT_NAME }),
+    answer: form ? translatedAnswer(isStream, options, form, terms.likelyInputTokens) : chatAnswer(isStream, options),
   }
 }
 
 /** The tokens of a request's input, as far as they can be told without its engine. */
-export function* chatInputTokens(
+export function chatInputTokens(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  parts: ChatParts,
-): WaitingWork<number> {
+  facts: RequestFacts,
+): InputTokens | Wanted {
   operationOf(model, deployment, 'chat')
-  const { input } = yield* checkedChat(body, model, deployment, parts)
-  return input.likely
+  const checked = checkedChat(body, model, deployment, facts)
+  return 'wanted' in checked ? checked : { tokens: checked.input.likely }
+}
+
+export interface InputTokens {
+  readonly tokens: number
 }
 
 interface CheckedChat {
@@ -117,21 +150,16 @@ interface CheckedChat {
   readonly input: TokenEstimate
 }
 
-function* checkedChat(
-  body: JsonBody,
-  model: Model,
-  deployment: Deployment,
-  parts: ChatParts,
-): WaitingWork<CheckedChat> {
+function checkedChat(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): CheckedChat | Wanted {
   requireValid(chatRequestSchema, body.value)
-  yield
   const request = body.value as ChatRequest
   requireConsistent(request)
   const support = supportOf(deployment, 'chat')
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model, support)
   requireSmallParameters(body, accepted)
-  const messages = yield* checkMessages(request, model, parts)
-  const moved = yield* withoutChangingLines(messages.rewritten ?? request.messages, parts.changingLines)
+  const messages = checkMessages(request, model, facts)
+  if ('wanted' in messages) return messages
+  const moved = withoutChangingLines(messages.rewritten ?? request.messages, facts.changingLines)
   const input = sumOf([messages.input, parameterTokens(body, accepted, model.tokenizer)])
   return { request, support, accepted, messages: moved ? { ...messages, rewritten: moved } : messages, input }
 }

@@ -1,9 +1,7 @@
 import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { ImageLimits } from '../../core/image-header.ts'
-import { resultOf, type WaitingWork } from '../../core/sliced-work.ts'
-import { imageTokens, messageTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
-import { tokensOfAll } from '../text-in-slices.ts'
+import { imageTokens, messageTokens, sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
+import type { RemoteImage, RequestFacts, Wanted } from '../prepared-request.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './schema.ts'
 import { requireDataUrl } from './data-url.ts'
 
@@ -16,7 +14,6 @@ const MESSAGE_FIELDS = new Set([
   'refusal',
   'reasoning_content',
 ])
-const NONE_INLINED: ReadonlyMap<ImagePart, string> = new Map()
 /** Each one is an outgoing request. */
 const MAX_REMOTE_IMAGES = 16
 
@@ -27,28 +24,19 @@ export interface CheckedMessages {
   readonly rewritten: readonly ChatMessage[] | undefined
 }
 
-/** Fetches images from hosts that the operator allows, and returns data URLs in the same order. */
-type FetchImages = (images: readonly { readonly url: string; readonly param: string }[]) => Promise<string[]>
-
-/** The limits on images, and how to fetch the ones that are given by URL. */
-export interface ImageParts {
-  readonly fetchImages: FetchImages
-  readonly imageLimits: ImageLimits
-}
-
 /** Checks the rules a schema cannot express and estimates the tokens, in one pass. */
-export function* checkMessages(
+export function checkMessages(
   { messages }: ChatRequest,
   model: Model,
-  parts: ImageParts,
-): WaitingWork<CheckedMessages> {
+  { images: fetched, imageLimits }: Pick<RequestFacts, 'images' | 'imageLimits'>,
+): CheckedMessages | Wanted {
   const { tokenizer } = model
   const texts: string[] = []
   // Many chat templates leave these out. The context check must not refuse a request that fits without them.
   const labels: string[] = []
   let images = 0
   let rewrite = false
-  const remote: { part: ImagePart; url: string; param: string }[] = []
+  const remote: RemoteImage[] = []
 
   for (const [index, message] of messages.entries()) {
     requireRoleFields(message, index)
@@ -68,8 +56,8 @@ export function* checkMessages(
         images++
         if (hasMore(part, 2) || isUnusual(part.image_url)) rewrite = true
         const url = urlOf(part)
-        if (/^https?:/i.test(url)) remote.push({ part, url, param: where })
-        else requireDataUrl(url, parts.imageLimits, `${where}.image_url.url`)
+        if (/^https?:/i.test(url)) remote.push({ url, param: where })
+        else requireDataUrl(url, imageLimits, `${where}.image_url.url`)
       }
     }
     for (const call of message.tool_calls ?? []) {
@@ -77,38 +65,34 @@ export function* checkMessages(
       texts.push(call.function.name, call.function.arguments)
       if (hasMore(call, 3) || hasMore(call.function, 2)) rewrite = true
     }
-    yield
   }
-  const inlined = remote.length === 0 ? NONE_INLINED : yield* resultOf(inline(remote, parts.fetchImages))
-  const { charged } = yield* tokensOfAll(labels, tokenizer)
+  requireFewRemote(remote)
+  if (remote.some(({ url }) => !fetched.has(url))) return { wanted: remote }
+  const { charged } = tokensOf(labels, tokenizer)
   return {
     input: sumOf([
       messageTokens(messages.length),
-      yield* tokensOfAll(texts, tokenizer),
+      tokensOf(texts, tokenizer),
       { charged, likely: 0 },
       imageTokens(images),
     ]),
     images,
-    rewritten: rewrite || inlined.size > 0 ? messages.map((it) => plainMessage(it, inlined)) : undefined,
+    rewritten: rewrite || remote.length > 0 ? messages.map((it) => plainMessage(it, fetched)) : undefined,
   }
 }
 
-async function inline(
-  remote: readonly { readonly part: ImagePart; readonly url: string; readonly param: string }[],
-  fetchImages: FetchImages,
-): Promise<ReadonlyMap<ImagePart, string>> {
+function tokensOf(texts: readonly string[], tokenizer: string | undefined): TokenEstimate {
+  return sumOf(texts.map((text) => textTokens(text, tokenizer)))
+}
+
+function requireFewRemote(remote: readonly RemoteImage[]): void {
   const surplus = remote[MAX_REMOTE_IMAGES]
-  if (surplus) {
-    throw new ApiError(
-      'unsupported_content',
-      `A request may have at most ${MAX_REMOTE_IMAGES} images given by URL. Send the others as data: URLs.`,
-      {
-        param: surplus.param,
-      },
-    )
-  }
-  const dataUrls = await fetchImages(remote)
-  return new Map(remote.map(({ part }, index) => [part, dataUrls[index] ?? '']))
+  if (!surplus) return
+  throw new ApiError(
+    'unsupported_content',
+    `A request may have at most ${MAX_REMOTE_IMAGES} images given by URL. Send the others as data: URLs.`,
+    { param: surplus.param },
+  )
 }
 
 /** The strings of a message besides its role and its content. */
@@ -164,7 +148,7 @@ function isUnusual(image: ImagePart['image_url']): boolean {
 }
 
 /** A copy of a message with only the fields we know. */
-function plainMessage(message: ChatMessage, inlined: ReadonlyMap<ImagePart, string>): ChatMessage {
+function plainMessage(message: ChatMessage, fetched: RequestFacts['images']): ChatMessage {
   const known = Object.entries(message).filter(([name, value]) => MESSAGE_FIELDS.has(name) && value !== null)
   const plain = Object.fromEntries(known) as ChatMessage
   if (plain.role === 'developer') plain.role = 'system'
@@ -172,7 +156,7 @@ function plainMessage(message: ChatMessage, inlined: ReadonlyMap<ImagePart, stri
     plain.content = plain.content.map((part) => {
       if (part.type === 'text') return { type: 'text', text: part.text }
       const detail = typeof part.image_url === 'string' ? undefined : part.image_url.detail
-      const url = inlined.get(part) ?? urlOf(part)
+      const url = fetched.get(urlOf(part)) ?? urlOf(part)
       return { type: 'image_url', image_url: { url, ...(detail ? { detail } : {}) } }
     })
   }

@@ -3,29 +3,40 @@ import { ApiError } from '../../core/errors.ts'
 import { expectedCount } from '../../core/expected-count.ts'
 import { forwardBody } from '../../core/json/forward.ts'
 import type { Job } from '../../core/job.ts'
-import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { inputBounds } from '../../core/money/usage-bounds.ts'
 import { MIN_PROMPT_CHARACTERS, promptHasher, type PromptBlocks } from '../../core/prefix/prompt-blocks.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
-import { sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
+import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import { HEADROOM, type JsonBody } from '../../core/json/json-body.ts'
 import { completionsAnswer } from './answer.ts'
 import { completionsRequestSchema, type CompletionsRequest } from './schema.ts'
-import { jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
-import { SPLIT_PARAMETERS, splitCalls, withExplanation } from '../generation-calls.ts'
+import { operationOf, supportOf } from '../engine-operation.ts'
+import { generationCalls, SPLIT_PARAMETERS, type SplitChoices } from '../generation-calls.ts'
+import type { GenerationOptions } from '../generation-options.ts'
 import { allowedOutputTokens } from '../output-limit.ts'
 import { invalidParameter, requireValid } from '../../core/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../parameter-tokens.ts'
 import { acceptedParameters, forwardedParameters } from '../parameters.ts'
-import { addText, isPromptWanted } from '../prompt-text.ts'
-import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
+import type { PreparedRequest } from '../prepared-request.ts'
+import { isPromptWanted } from '../prompt-text.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
 const SUFFIX: ReadonlySet<string> = new Set(['suffix'])
 
-/** POST /completions: checks the request and makes it a job. */
-export function* completionsJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
+/** What the job of a text completion needs besides its terms and its bodies. */
+interface CompletionsPlan {
+  readonly isStream: boolean
+  readonly options: Pick<GenerationOptions, 'limit' | 'includeUsage' | 'prompts'>
+  /** If the engine makes one choice in each call. */
+  readonly split: SplitChoices | undefined
+}
+
+/** POST /completions: checks the request and makes the bodies for the engine. */
+export function prepareCompletions(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+): PreparedRequest<CompletionsPlan> {
   const dialect = operationOf(model, deployment, 'completions')
   requireValid(completionsRequestSchema, body.value)
   const request = body.value as CompletionsRequest
@@ -36,8 +47,8 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   const prompts = typeof request.prompt === 'string' ? [request.prompt] : request.prompt
   // The model reads the suffix with every prompt.
   const suffix = request.suffix ?? ''
-  const suffixTokens = yield* tokensIn(suffix, model.tokenizer)
-  const inputs = (yield* tokensOfEach(prompts, model.tokenizer)).map((prompt) => sumOf([prompt, suffixTokens]))
+  const suffixTokens = textTokens(suffix, model.tokenizer)
+  const inputs = prompts.map((prompt) => sumOf([textTokens(prompt, model.tokenizer), suffixTokens]))
   const others = accepted.difference(SUFFIX)
   requireSmallParameters(body, others)
   const parameters = parameterTokens(body, others, model.tokenizer)
@@ -51,7 +62,6 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   })
   const choices = request.n ?? 1
   const generated = prompts.length * (request.best_of ?? choices)
-  const prompt = yield* completionPrompt(prompts, deployment)
   const fields = {
     model: deployment.engine?.model ?? model.id,
     max_tokens: maxTokens,
@@ -63,52 +73,72 @@ export function* completionsJob(body: JsonBody, model: Model, deployment: Deploy
   // A list of prompts is not sent with each of them.
   const list = isSplit && typeof request.prompt !== 'string' ? prompts : undefined
   const sent = list
-    ? yield* jsonBytes({ ...fields, ...chosenFrom(request, keep) })
-    : yield* forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
-  const plain = jsonRequest(dialect.path, sent, 'prompt')
-  const shared = request.stream && dialect.hidesRefusalsOfStreams ? withExplanation(plain) : plain
+    ? jsonBytes({ ...fields, ...chosenFrom(request, keep) })
+    : forwardBody(body.bytes, HEADROOM, body.scan.fields, (name) => keep(name) || name === 'prompt', fields)
   return {
-    endpoint: '/completions',
-    model,
-    deployment,
-    // The model cannot read more than its context with any prompt, even if the estimate is higher.
-    cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
-    maxTokens: maxTokens * generated,
-    ...inputBounds(
-      {
-        bytes: sent.length + bytesOf(list ?? []) + Buffer.byteLength(suffix) * (prompts.length - 1),
-        contexts: prompts.length,
+    terms: {
+      // The model cannot read more than its context with any prompt, even if the estimate is higher.
+      cost: Math.min(input.charged, prompts.length * model.contextLength) + maxTokens * generated,
+      maxTokens: maxTokens * generated,
+      ...inputBounds(
+        {
+          bytes: sent.length + bytesOf(list ?? []) + Buffer.byteLength(suffix) * (prompts.length - 1),
+          contexts: prompts.length,
+        },
+        model.contextLength,
+      ),
+      likelyInputTokens: input.likely,
+      expectedInput: expectedCount(input, prompts.length),
+      prompt: completionPrompt(prompts, deployment),
+    },
+    bodies: [sent, ...(list ?? []).map((prompt) => jsonBytes({ prompt }))],
+    plan: {
+      isStream: request.stream === true,
+      options: {
+        limit: {
+          maxTokens,
+          choices: prompts.length * choices,
+          generated,
+          echoedCharacters: request.echo ? prompts.map(({ length }) => length) : undefined,
+          tokenizer: model.tokenizer,
+        },
+        includeUsage: request.stream_options?.include_usage === true,
+        prompts: prompts.length,
       },
-      model.contextLength,
-    ),
-    likelyInputTokens: input.likely,
-    expectedInput: expectedCount(input, prompts.length),
-    prompt,
-    calls: isSplit ? yield* splitCalls({ shared, choices, seed: request.seed ?? undefined, prompts: list }) : [shared],
-    answer: completionsAnswer(request.stream === true, {
-      limit: {
-        maxTokens,
-        choices: prompts.length * choices,
-        generated,
-        echoedCharacters: request.echo ? prompts.map(({ length }) => length) : undefined,
-        tokenizer: model.tokenizer,
-      },
-      includeUsage: request.stream_options?.include_usage === true,
-      prompts: prompts.length,
-      oneChoicePerCall: dialect.oneChoicePerCall,
-      usageOf: dialect.usageOf,
-    }),
+      split: isSplit ? { choices, seed: request.seed ?? undefined } : undefined,
+    },
   }
 }
 
+export function completionsJob(
+  { terms, bodies, plan: { isStream, options, split } }: PreparedRequest<CompletionsPlan>,
+  model: Model,
+  deployment: Deployment,
+): Job {
+  const dialect = operationOf(model, deployment, 'completions')
+  const { oneChoicePerCall, usageOf } = dialect
+  return {
+    ...terms,
+    endpoint: '/completions',
+    model,
+    deployment,
+    calls: generationCalls(dialect, { bodies, isStream, split, inputName: 'prompt' }),
+    answer: completionsAnswer(isStream, { ...options, oneChoicePerCall, usageOf }),
+  }
+}
+
+function jsonBytes(value: object): Buffer {
+  return Buffer.from(JSON.stringify(value))
+}
+
 /** The prompt, if there is one and the addresses of the engine are not the same to it. */
-function* completionPrompt(
+function completionPrompt(
   [prompt = '', ...others]: readonly string[],
   deployment: Deployment,
-): SlicedWork<PromptBlocks | undefined> {
+): PromptBlocks | undefined {
   if (!isPromptWanted(deployment) || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
   const hasher = promptHasher()
-  yield* addText(hasher, prompt)
+  hasher.text(prompt)
   return hasher.result()
 }
 

@@ -1,16 +1,17 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { EngineRequest, Job } from '../../core/job.ts'
+import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { imageKind } from '../../core/money/image-prices.ts'
 import { inputBounds } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
-import type { ImagesDialect } from '../../dialects/dialect.ts'
+import type { DialectRequest, ImagesDialect } from '../../dialects/dialect.ts'
 import type { SupportByName } from '../../dialects/parameter-support.ts'
 import type { FileStore } from '../../ports/files.ts'
-import { bytesIn, jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
+import { bytesIn, jsonBodies, jsonRequest, operationOf, supportOf } from '../engine-operation.ts'
 import { acceptedParameters, forwardedParameters } from '../parameters.ts'
+import type { PreparedRequest, RequestFacts } from '../prepared-request.ts'
 import { imagesAnswer } from './answer.ts'
 import { imagesRequestSchema, type ImagesRequest } from './schema.ts'
 
@@ -19,42 +20,64 @@ const alwaysAccepted = new Set(['prompt', 'n', 'size', 'response_format'])
 /** What admission charges for an image, since images are not made of tokens. */
 const TOKENS_PER_IMAGE = 1000
 
+/** What the job needs besides its terms and its bodies. */
+interface ImagesPlan {
+  readonly path: string
+  readonly count: number
+  readonly isLinked: boolean
+}
+
 /** POST /images/generations: one admission, and several calls when the engine makes fewer images at a time. */
-export function imagesJob(
+export function prepareImages(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  { files }: { readonly files: FileStore | undefined },
-): Job {
+  { offersLinks }: RequestFacts,
+): PreparedRequest<ImagesPlan> {
   const dialect = operationOf(model, deployment, 'images')
   requireValid(imagesRequestSchema, body.value)
   const request = body.value as ImagesRequest
   const support = supportOf(deployment, 'images')
   const accepted = acceptedParameters(request, imagesRequestSchema.properties, alwaysAccepted, model, support)
   if (request.stream) throw unsupported('stream', 'Images cannot be streamed. Leave out stream.')
-  const store = request.response_format === 'url' ? requireFiles(files) : undefined
+  const isLinked = request.response_format === 'url'
+  if (isLinked && !offersLinks) {
+    throw unsupported('response_format', 'This service does not offer links to images. Ask for b64_json.')
+  }
   const count = request.n ?? 1
   const input = sumOf([inputTokens(request, 'prompt', model), inputTokens(request, 'negative_prompt', model)])
   const parameters = sentParameters(request, accepted, support)
-  const calls = callsFor(request, count, parameters, dialect, deployment.engine?.model ?? model.id)
+  const { path, bodies } = jsonBodies(
+    requestsFor(request, count, parameters, dialect, deployment.engine?.model ?? model.id),
+  )
   return {
-    endpoint: '/images/generations',
-    model,
-    deployment,
-    // The model cannot read more than its context, even if the estimate is higher.
-    cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
-    maxTokens: 0,
-    ...inputBounds({ bytes: bytesIn(calls), contexts: calls.length }, model.contextLength),
-    likelyInputTokens: input.likely,
-    media: { images: count, imageKind: imageKind(request.size ?? undefined, request.quality ?? undefined) },
-    calls,
-    answer: imagesAnswer(dialect, count, store),
+    terms: {
+      // The model cannot read more than its context, even if the estimate is higher.
+      cost: Math.min(input.charged, model.contextLength) + count * TOKENS_PER_IMAGE,
+      maxTokens: 0,
+      ...inputBounds({ bytes: bytesIn(bodies), contexts: bodies.length }, model.contextLength),
+      likelyInputTokens: input.likely,
+      media: { images: count, imageKind: imageKind(request.size ?? undefined, request.quality ?? undefined) },
+    },
+    bodies,
+    plan: { path, count, isLinked },
   }
 }
 
-function requireFiles(files: FileStore | undefined): FileStore {
-  if (files) return files
-  throw unsupported('response_format', 'This service does not offer links to images. Ask for b64_json.')
+export function imagesJob(
+  { terms, bodies, plan: { path, count, isLinked } }: PreparedRequest<ImagesPlan>,
+  model: Model,
+  deployment: Deployment,
+  { files }: { readonly files: FileStore | undefined },
+): Job {
+  return {
+    ...terms,
+    endpoint: '/images/generations',
+    model,
+    deployment,
+    calls: bodies.map((body) => jsonRequest(path, body, 'prompt')),
+    answer: imagesAnswer(operationOf(model, deployment, 'images'), count, isLinked ? files : undefined),
+  }
 }
 
 /** Engines read the prompt and the negative prompt separately, so each must fit by itself. */
@@ -82,27 +105,28 @@ function sentParameters(
   return { ...Object.fromEntries(Object.entries(request).filter(([name]) => keeps(name))), ...translated }
 }
 
-function callsFor(
+function requestsFor(
   { prompt, size: requestedSize }: ImagesRequest,
   count: number,
   parameters: Readonly<Record<string, unknown>>,
   dialect: ImagesDialect,
   model: string,
-): readonly EngineRequest[] {
+): readonly DialectRequest[] {
   const { seed } = parameters
   const size = requestedSize && requestedSize !== 'auto' ? requestedSize : undefined
-  const calls: EngineRequest[] = []
+  const requests: DialectRequest[] = []
   for (let made = 0; made < count; made += dialect.batchSize) {
     // Engines add 1 to the seed for each image of a call. Each further call continues from there.
     const seeded = typeof seed === 'number' && seed >= 0 ? { seed: seed + made } : {}
-    const call = dialect.request({
-      model,
-      prompt,
-      count: Math.min(dialect.batchSize, count - made),
-      size,
-      parameters: { ...parameters, ...seeded },
-    })
-    calls.push(jsonRequest(call.path, Buffer.from(JSON.stringify(call.body)), 'prompt'))
+    requests.push(
+      dialect.request({
+        model,
+        prompt,
+        count: Math.min(dialect.batchSize, count - made),
+        size,
+        parameters: { ...parameters, ...seeded },
+      }),
+    )
   }
-  return calls
+  return requests
 }

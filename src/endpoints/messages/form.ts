@@ -2,11 +2,13 @@ import type { ChatForm } from '../chat/form.ts'
 import { wholeMessage, type AnswerNeeds } from './answer.ts'
 import { messagesEvents } from './stream.ts'
 
+export const messagesNames: ChatForm['names'] = { input: 'messages', limit: 'max_tokens' }
+
 /** The form of /messages for a chat. */
 export function messagesForm(needs: AnswerNeeds): ChatForm {
   return {
     endpoint: '/messages',
-    names: { input: 'messages', limit: 'max_tokens' },
+    names: messagesNames,
     whole: (head, result) => wholeMessage(head, result, needs),
     stream: (head, likelyInputTokens) => messagesEvents(head, likelyInputTokens, needs),
   }

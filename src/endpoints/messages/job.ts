@@ -3,9 +3,10 @@ import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { madeBody } from '../../core/json/made-body.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import type { WaitingWork } from '../../core/sliced-work.ts'
-import { chatInputTokens, chatJob, type ChatParts } from '../chat/job.ts'
-import { messagesForm } from './form.ts'
+import { chatInputTokens, chatJob, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
+import type { PreparedRequest, RequestFacts, Wanted } from '../prepared-request.ts'
+import type { AnswerNeeds } from './answer.ts'
+import { messagesForm, messagesNames } from './form.ts'
 import { toChat } from './request.ts'
 import {
   countTokensRequestSchema,
@@ -14,24 +15,35 @@ import {
   type MessagesRequest,
 } from './schema.ts'
 
-/** POST /messages: makes the request a chat, whose answer is given in the form of /messages. */
-export function* messagesJob(body: JsonBody, model: Model, deployment: Deployment, parts: ChatParts): WaitingWork<Job> {
-  requireValid(messagesRequestSchema, body.value)
-  yield
-  const { chat, warnings, ...needs } = yield* toChat(body.value as MessagesRequest, model, deployment)
-  const job = yield* chatJob(yield* madeBody(chat), model, deployment, parts, messagesForm(needs))
-  return { ...job, warnings }
-}
+type MessagesPlan = ChatPlan & { readonly needs: AnswerNeeds }
 
-/** POST /messages/count_tokens: the tokens of the same input, as far as they can be told without the engine. */
-export function* countTokens(
+/** POST /messages: makes the request a chat. */
+export function prepareMessages(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  parts: ChatParts,
-): WaitingWork<number> {
+  facts: RequestFacts,
+): PreparedRequest<MessagesPlan> | Wanted {
+  requireValid(messagesRequestSchema, body.value)
+  const { chat, warnings, ...needs } = toChat(body.value as MessagesRequest, model, deployment)
+  const prepared = prepareChat(madeBody(chat), model, deployment, facts, messagesNames)
+  if ('wanted' in prepared) return prepared
+  return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
+}
+
+/** The answer of the chat is given in the form of /messages. */
+export function messagesJob(prepared: PreparedRequest<MessagesPlan>, model: Model, deployment: Deployment): Job {
+  return chatJob(prepared, model, deployment, messagesForm(prepared.plan.needs))
+}
+
+/** POST /messages/count_tokens: the tokens of the same input, as far as they can be told without the engine. */
+export function countTokens(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  facts: RequestFacts,
+): InputTokens | Wanted {
   requireValid(countTokensRequestSchema, body.value)
-  yield
-  const { chat } = yield* toChat(body.value as CountTokensRequest, model, deployment)
-  return yield* chatInputTokens(yield* madeBody(chat), model, deployment, parts)
+  const { chat } = toChat(body.value as CountTokensRequest, model, deployment)
+  return chatInputTokens(madeBody(chat), model, deployment, facts)
 }

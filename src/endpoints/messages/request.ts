@@ -1,5 +1,4 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import { leftOut } from '../chat/left-out.ts'
 import type { ChatRequest } from '../chat/schema.ts'
 import { chatToolName } from '../chat/tool-names.ts'
@@ -16,11 +15,11 @@ export interface TranslatedMessages {
   readonly warnings: readonly string[]
 }
 
-export function* toChat(
+export function toChat(
   request: CountTokensRequest & Partial<MessagesRequest>,
   model: Model,
   deployment: Deployment,
-): SlicedWork<TranslatedMessages> {
+): TranslatedMessages {
   const without = leftOut(model, deployment)
   const tools = (request.tools ?? []).filter((tool) => {
     const isFunction = tool.type === undefined || tool.type === null || tool.type === 'custom'
@@ -32,7 +31,7 @@ export function* toChat(
   const oneAtATime = choice?.disable_parallel_tool_use === true && tools.length > 0 ? false : undefined
   const chat = {
     model: request.model,
-    messages: yield* chatMessages(request, model),
+    messages: chatMessages(request, model),
     ...(tools.length > 0 ? { tools: tools.map(chatTool), ...chosen(choice) } : {}),
     parallel_tool_calls: without.hint('parallel_tool_calls', 'tool_choice.disable_parallel_tool_use', oneAtATime),
     reasoning_effort: without.hint('reasoning_effort', 'output_config.effort', output?.effort),

@@ -1,7 +1,5 @@
 import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import { jsonBytes } from '../../core/json/json-bytes.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import {
   BETWEEN_TEXTS,
   conversation,
@@ -18,25 +16,24 @@ import { readThinking } from './thinking.ts'
 type Block = MessageBlock | ResultBlock
 
 /** The messages of a chat, from the turns of /messages. */
-export function* chatMessages(
+export function chatMessages(
   { system, messages }: Pick<MessagesRequest, 'system' | 'messages'>,
   model: Model,
-): SlicedWork<ChatMessage[]> {
+): ChatMessage[] {
   const chat = conversation(model)
   const instructions = system ? textOf(system, 'system') : ''
   if (instructions !== '') chat.system(instructions)
   for (const [index, { role, content }] of messages.entries()) {
     const param = `messages[${index}]`
-    if (role === 'assistant') chat.assistant(yield* assistantMessage(content, param))
+    if (role === 'assistant') chat.assistant(assistantMessage(content, param))
     else if (role === 'system') chat.system(textOf(content, param))
     else if (typeof content === 'string') chat.user([textPart(content)])
     else takeUser(chat, content, param)
-    yield
   }
   return chat.messages()
 }
 
-function* assistantMessage(content: string | readonly MessageBlock[], param: string): SlicedWork<ChatMessage> {
+function assistantMessage(content: string | readonly MessageBlock[], param: string): ChatMessage {
   if (typeof content === 'string') return { role: 'assistant', content }
   const texts: string[] = []
   const thoughts: string[] = []
@@ -48,7 +45,7 @@ function* assistantMessage(content: string | readonly MessageBlock[], param: str
       const { id, name, input } = block
       if (!id) throw missing(`${param}.content[${index}].id`)
       if (!name) throw missing(`${param}.content[${index}].name`)
-      const text = (yield* jsonBytes(input ?? {})).toString()
+      const text = JSON.stringify(input ?? {})
       calls.push({ id, type: 'function', function: { name: chatToolName(name), arguments: text } })
     }
   }

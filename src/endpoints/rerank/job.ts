@@ -3,20 +3,37 @@ import { ApiError } from '../../core/errors.ts'
 import { expectedCount, PAIR_TEMPLATE_TOKENS } from '../../core/expected-count.ts'
 import type { EngineRequest, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
-import { jsonBytes } from '../../core/json/json-bytes.ts'
 import { inputBounds, type InputSize } from '../../core/money/usage-bounds.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import { requireBudget } from '../../core/token-budget.ts'
-import { firstTokens, sumOf, type TokenEstimate } from '../../core/token-estimate.ts'
+import { firstTokens, sumOf, textTokens, type TokenEstimate } from '../../core/token-estimate.ts'
 import type { RankingDialect, RankingInput } from '../../dialects/dialect.ts'
-import { bytesIn, inBatches, jsonRequest, operationOf } from '../engine-operation.ts'
-import { tokensIn, tokensOfEach } from '../text-in-slices.ts'
-import { rankingAnswer, renderRerank, renderReranking, type RenderRanking } from './answer.ts'
+import { bytesIn, inBatches, jsonBodies, jsonRequest, operationOf } from '../engine-operation.ts'
+import type { PreparedRequest } from '../prepared-request.ts'
+import { rankingAnswer, renderRerank, renderReranking } from './answer.ts'
 import { rerankingRequestSchema, rerankRequestSchema, type RerankingRequest, type RerankRequest } from './schema.ts'
 
+/** What the parameters of an endpoint are called. */
+interface RankingNames {
+  readonly endpoint: '/rerank' | '/reranking'
+  readonly query: string
+  readonly documents: string
+}
+
+/** What the job of a ranking needs besides its terms and its bodies. */
+interface RankingPlan {
+  readonly names: RankingNames
+  readonly path: string
+  /** With the documents as they are sent. */
+  readonly input: RankingInput
+  readonly query: TokenEstimate
+  readonly top: number | undefined
+  /** The documents to return with their scores. */
+  readonly returned: readonly string[] | undefined
+}
+
 /** POST /rerank, Cohere's schema. Documents that are too long are truncated. */
-export function* rerankJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
+export function prepareRerank(body: JsonBody, model: Model, deployment: Deployment): PreparedRequest<RankingPlan> {
   requireValid(rerankRequestSchema, body.value)
   const request = body.value as RerankRequest
   const documents = request.documents.map((it) => (typeof it === 'string' ? it : it.text))
@@ -27,12 +44,14 @@ export function* rerankJob(body: JsonBody, model: Model, deployment: Deployment)
     truncate: true,
     maxTokensPerDocument: request.max_tokens_per_doc ?? undefined,
   }
-  const render = renderRerank(request.top_n ?? undefined, request.return_documents ? documents : undefined)
-  return yield* rankingJob('/rerank', { query: 'query', documents: 'documents' }, input, model, deployment, render)
+  return prepareRanking({ endpoint: '/rerank', query: 'query', documents: 'documents' }, input, model, deployment, {
+    top: request.top_n ?? undefined,
+    returned: request.return_documents ? documents : undefined,
+  })
 }
 
 /** POST /reranking, NVIDIA's schema. Passages that are too long are refused, or truncated with truncate: "END". */
-export function* rerankingJob(body: JsonBody, model: Model, deployment: Deployment): SlicedWork<Job> {
+export function prepareReranking(body: JsonBody, model: Model, deployment: Deployment): PreparedRequest<RankingPlan> {
   requireValid(rerankingRequestSchema, body.value)
   const request = body.value as RerankingRequest
   const input: RankingInput = {
@@ -42,96 +61,98 @@ export function* rerankingJob(body: JsonBody, model: Model, deployment: Deployme
     truncate: request.truncate === 'END',
     maxTokensPerDocument: undefined,
   }
-  if (!input.truncate) yield* requireFit(input, model)
-  const render = renderReranking(request.top_n ?? undefined)
-  return yield* rankingJob(
-    '/reranking',
-    { query: 'query.text', documents: 'passages' },
-    input,
-    model,
-    deployment,
-    render,
-  )
+  if (!input.truncate) requireFit(input, model)
+  const names: RankingNames = { endpoint: '/reranking', query: 'query.text', documents: 'passages' }
+  return prepareRanking(names, input, model, deployment, { top: request.top_n ?? undefined, returned: undefined })
 }
 
-function* rankingJob(
-  endpoint: string,
-  /** What the parameters are called. */
-  names: { readonly query: string; readonly documents: string },
-  input: RankingInput,
+function prepareRanking(
+  names: RankingNames,
+  given: RankingInput,
   model: Model,
   deployment: Deployment,
-  render: RenderRanking,
-): SlicedWork<Job> {
+  answer: Pick<RankingPlan, 'top' | 'returned'>,
+): PreparedRequest<RankingPlan> {
   const dialect = operationOf(model, deployment, 'ranking')
   // Checked before the calls are made, because each of them repeats the query.
-  const query = yield* tokensIn(input.query, model.tokenizer)
+  const query = textTokens(given.query, model.tokenizer)
   requireShortQuery(query, names.query, model)
-  const tokens = yield* inputTokens(input, query, model)
+  const tokens = inputTokens(given, query, model)
   requireBudget({ model, deployment, cost: tokens.charged, maxTokens: 0 })
-  const batches = inBatches(yield* documentsFor(dialect, input, model), dialect.batchSize)
-  const calls: EngineRequest[] = []
-  for (const documents of batches) {
-    calls.push(yield* engineCall(dialect, { ...input, documents }, names.documents, query, model))
-  }
+  const input = { ...given, documents: documentsFor(dialect, given, model) }
+  const batches = inBatches(input.documents, dialect.batchSize)
+  const { path, bodies } = jsonBodies(batches.map((documents) => dialect.request({ ...input, documents })))
   return {
-    endpoint,
+    terms: {
+      cost: tokens.charged,
+      maxTokens: 0,
+      ...inputBounds(sizeOf(given, bodies), model.contextLength),
+      likelyInputTokens: tokens.likely,
+      expectedInput: expectedCount(tokens, given.documents.length, PAIR_TEMPLATE_TOKENS),
+    },
+    bodies,
+    plan: { names, path, input, query, ...answer },
+  }
+}
+
+/** For both endpoints. */
+export function rankingJob(
+  { terms, bodies, plan }: PreparedRequest<RankingPlan>,
+  model: Model,
+  deployment: Deployment,
+): Job {
+  const { names, path, input, query, top, returned } = plan
+  const dialect = operationOf(model, deployment, 'ranking')
+  const batches = inBatches(input.documents, dialect.batchSize)
+  return {
+    ...terms,
+    endpoint: names.endpoint,
     model,
     deployment,
-    cost: tokens.charged,
-    maxTokens: 0,
-    ...inputBounds(sizeOf(input, calls), model.contextLength),
-    likelyInputTokens: tokens.likely,
-    expectedInput: expectedCount(tokens, input.documents.length, PAIR_TEMPLATE_TOKENS),
-    calls,
+    calls: bodies.map((body, index) => ({
+      ...jsonRequest(path, body, names.documents),
+      fallback: fallbackOf(dialect, { ...input, documents: batches[index] ?? [] }, names.documents, query, model),
+    })),
     answer: rankingAnswer(
       dialect,
       batches.map(({ length }) => length),
       deployment.engine?.scores,
-      render,
+      names.endpoint === '/rerank' ? renderRerank(top, returned) : renderReranking(top),
     ),
   }
 }
 
 /** A call has the query once, but the model reads it with every document. */
-function sizeOf({ query, documents }: RankingInput, calls: readonly EngineRequest[]): InputSize {
-  const repeated = Buffer.byteLength(query) * (documents.length - calls.length)
-  return { bytes: bytesIn(calls) + repeated, contexts: documents.length }
+function sizeOf({ query, documents }: RankingInput, bodies: readonly Buffer[]): InputSize {
+  const repeated = Buffer.byteLength(query) * (documents.length - bodies.length)
+  return { bytes: bytesIn(bodies) + repeated, contexts: documents.length }
 }
 
 /** Truncates the documents here when the engine has no limit per document. */
-function* documentsFor(
+function documentsFor(
   dialect: RankingDialect,
   { documents, maxTokensPerDocument: limit }: RankingInput,
   model: Model,
-): SlicedWork<readonly string[]> {
+): readonly string[] {
   if (limit === undefined || dialect.cutsDocuments) return documents
-  const shortened: string[] = []
-  for (const text of documents) {
-    shortened.push(firstTokens(text, limit, model.tokenizer))
-    yield
-  }
-  return shortened
+  return documents.map((text) => firstTokens(text, limit, model.tokenizer))
 }
 
-function* engineCall(
+/** Another call after the engine refused one. */
+function fallbackOf(
   dialect: RankingDialect,
   input: RankingInput,
   inputName: string,
   query: TokenEstimate,
   model: Model,
-): SlicedWork<EngineRequest> {
-  const { path, body } = dialect.request(input)
-  return {
-    ...jsonRequest(path, yield* jsonBytes(body), inputName),
-    fallback({ code, message }) {
-      let other = dialect.fallback?.(input, message)
-      if (!other && code === 'context_length_exceeded' && input.truncate) {
-        const documents = cutToFit(input.documents, message, query, model)
-        other = documents && dialect.request({ ...input, documents })
-      }
-      return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
-    },
+): NonNullable<EngineRequest['fallback']> {
+  return ({ code, message }) => {
+    let other = dialect.fallback?.(input, message)
+    if (!other && code === 'context_length_exceeded' && input.truncate) {
+      const documents = cutToFit(input.documents, message, query, model)
+      other = documents && dialect.request({ ...input, documents })
+    }
+    return other && jsonRequest(other.path, Buffer.from(JSON.stringify(other.body)), inputName)
   }
 }
 
@@ -157,11 +178,10 @@ function cutToFit(
 }
 
 /** Throws for a passage that does not fit into the model's context. */
-function* requireFit(input: RankingInput, model: Model): SlicedWork<void> {
-  const query = yield* tokensIn(input.query, model.tokenizer)
+function requireFit(input: RankingInput, model: Model): void {
+  const query = textTokens(input.query, model.tokenizer)
   for (const [index, document] of input.documents.entries()) {
-    const tokens = query.likely + (yield* tokensIn(document, model.tokenizer)).likely
-    yield
+    const tokens = query.likely + textTokens(document, model.tokenizer).likely
     if (tokens <= model.contextLength) continue
     throw new ApiError(
       'context_length_exceeded',
@@ -182,10 +202,10 @@ function requireShortQuery({ likely: tokens }: TokenEstimate, param: string, { c
 }
 
 /** The model reads the query with every document: no more of a document than the limit, and no more than its context. */
-function* inputTokens(input: RankingInput, query: TokenEstimate, model: Model): SlicedWork<TokenEstimate> {
+function inputTokens(input: RankingInput, query: TokenEstimate, model: Model): TokenEstimate {
   const { contextLength, tokenizer } = model
   const limit = input.maxTokensPerDocument ?? Infinity
-  const documents = yield* tokensOfEach(input.documents, tokenizer)
+  const documents = input.documents.map((text) => textTokens(text, tokenizer))
   return sumOf(
     documents.map((document) => ({
       charged: Math.min(query.charged + Math.min(document.charged, limit), contextLength),

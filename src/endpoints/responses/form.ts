@@ -2,11 +2,13 @@ import type { ChatForm } from '../chat/form.ts'
 import { wholeResponse, type AnswerNeeds } from './answer.ts'
 import { responsesEvents } from './stream.ts'
 
+export const responsesNames: ChatForm['names'] = { input: 'input', limit: 'max_output_tokens' }
+
 /** The form of /responses for a chat. */
 export function responsesForm(needs: AnswerNeeds): ChatForm {
   return {
     endpoint: '/responses',
-    names: { input: 'input', limit: 'max_output_tokens' },
+    names: responsesNames,
     whole: (head, result) => wholeResponse(head, result, needs),
     stream: (head) => responsesEvents(head, needs),
   }

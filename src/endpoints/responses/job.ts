@@ -3,22 +3,30 @@ import type { Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
 import { madeBody } from '../../core/json/made-body.ts'
 import { requireValid } from '../../core/parameter-errors.ts'
-import type { WaitingWork } from '../../core/sliced-work.ts'
-import { chatJob, type ChatParts } from '../chat/job.ts'
-import { responsesForm } from './form.ts'
+import { chatJob, prepareChat, type ChatPlan } from '../chat/job.ts'
+import type { PreparedRequest, RequestFacts, Wanted } from '../prepared-request.ts'
+import type { AnswerNeeds } from './answer.ts'
+import { responsesForm, responsesNames } from './form.ts'
 import { toChat } from './request.ts'
 import { responsesRequestSchema, type ResponsesRequest } from './schema.ts'
 
-/** POST /responses: makes the request a chat, whose answer is given in the form of /responses. */
-export function* responsesJob(
+type ResponsesPlan = ChatPlan & { readonly needs: AnswerNeeds }
+
+/** POST /responses: makes the request a chat. */
+export function prepareResponses(
   body: JsonBody,
   model: Model,
   deployment: Deployment,
-  parts: ChatParts,
-): WaitingWork<Job> {
+  facts: RequestFacts,
+): PreparedRequest<ResponsesPlan> | Wanted {
   requireValid(responsesRequestSchema, body.value)
-  yield
-  const { chat, warnings, ...needs } = yield* toChat(body.value as ResponsesRequest, model, deployment)
-  const job = yield* chatJob(yield* madeBody(chat), model, deployment, parts, responsesForm(needs))
-  return { ...job, warnings }
+  const { chat, warnings, ...needs } = toChat(body.value as ResponsesRequest, model, deployment)
+  const prepared = prepareChat(madeBody(chat), model, deployment, facts, responsesNames)
+  if ('wanted' in prepared) return prepared
+  return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
+}
+
+/** The answer of the chat is given in the form of /responses. */
+export function responsesJob(prepared: PreparedRequest<ResponsesPlan>, model: Model, deployment: Deployment): Job {
+  return chatJob(prepared, model, deployment, responsesForm(prepared.plan.needs))
 }

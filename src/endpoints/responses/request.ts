@@ -1,6 +1,5 @@
 import type { Deployment, Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import { leftOut } from '../chat/left-out.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { chatTools, chosenTools, type OwnTool } from './tools.ts'
@@ -19,14 +18,10 @@ export interface TranslatedResponses {
 /** Clients put it into `include` when they want to send the reasoning back. */
 const SEALED = 'reasoning.encrypted_content'
 
-export function* toChat(
-  request: ResponsesRequest,
-  model: Model,
-  deployment: Deployment,
-): SlicedWork<TranslatedResponses> {
+export function toChat(request: ResponsesRequest, model: Model, deployment: Deployment): TranslatedResponses {
   requireStateless(request)
   const without = leftOut(model, deployment)
-  const tools = yield* chatTools(request.tools ?? [], without)
+  const tools = chatTools(request.tools ?? [], without)
   const { functions, ...choice } = chosenTools(request.tool_choice, tools, without)
   const { reasoning, text, max_output_tokens: limit } = request
   const oneAtATime = request.parallel_tool_calls === false && functions.length > 0 ? false : undefined
@@ -34,7 +29,7 @@ export function* toChat(
   if (request.truncation === 'auto') without.add('truncation')
   const chat = {
     model: request.model,
-    messages: yield* chatMessages(request, model, without),
+    messages: chatMessages(request, model, without),
     ...(functions.length > 0 ? { tools: functions, ...choice } : {}),
     parallel_tool_calls: without.hint('parallel_tool_calls', 'parallel_tool_calls', oneAtATime),
     reasoning_effort: without.hint('reasoning_effort', 'reasoning.effort', reasoning?.effort),

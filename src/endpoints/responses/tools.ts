@@ -1,5 +1,3 @@
-import { jsonBytes } from '../../core/json/json-bytes.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import { withoutTrailing } from '../../core/without-trailing.ts'
 import type { LeftOut } from '../chat/left-out.ts'
 import type { ChatRequest } from '../chat/schema.ts'
@@ -26,7 +24,7 @@ export function wireName(name: string, namespace: string | null | undefined): st
   return chatToolName(namespace ? `${withoutTrailing(namespace, '_')}__${name}` : name)
 }
 
-export function* chatTools(tools: readonly ResponsesTool[], without: LeftOut): SlicedWork<TranslatedTools> {
+export function chatTools(tools: readonly ResponsesTool[], without: LeftOut): TranslatedTools {
   const functions: object[] = []
   const own = new Map<string, OwnTool>()
 
@@ -50,7 +48,6 @@ export function* chatTools(tools: readonly ResponsesTool[], without: LeftOut): S
   for (const tool of tools) {
     if (tool.type !== 'namespace') add(tool, undefined)
     else for (const inner of tool.tools ?? []) add(inner, tool.name ?? undefined)
-    yield
   }
   return { functions, own }
 }
@@ -81,8 +78,8 @@ function asFunction({ description, format }: Omit<ResponsesTool, 'tools'>): obje
 }
 
 /** The arguments of a function that stands for a custom tool. */
-export function* customArguments(input: string): SlicedWork<string> {
-  return (yield* jsonBytes({ input })).toString()
+export function customArguments(input: string): string {
+  return JSON.stringify({ input })
 }
 
 /** What the model wrote for a custom tool. Some models write the text itself. */

@@ -1,6 +1,5 @@
 import type { Model } from '../../core/catalog.ts'
 import { ApiError } from '../../core/errors.ts'
-import type { SlicedWork } from '../../core/sliced-work.ts'
 import type { LeftOut } from '../chat/left-out.ts'
 import { BETWEEN_TEXTS, conversation, textPart, type Part } from '../chat/conversation.ts'
 import type { ChatMessage } from '../chat/schema.ts'
@@ -11,11 +10,11 @@ import { customArguments, wireName } from './tools.ts'
 type Call = NonNullable<ChatMessage['tool_calls']>[number]
 
 /** The messages of a chat, from the items of /responses. What a model wrote in one turn is one message again. */
-export function* chatMessages(
+export function chatMessages(
   { instructions, input }: Pick<ResponsesRequest, 'instructions' | 'input'>,
   model: Model,
   without: LeftOut,
-): SlicedWork<ChatMessage[]> {
+): ChatMessage[] {
   const chat = conversation(model)
   let turn: AssistantTurn | undefined
 
@@ -45,7 +44,7 @@ export function* chatMessages(
     chat.result(id, partsOf(output ?? '', `${param}.output`))
   }
 
-  function* take(item: ResponsesItem, param: string): SlicedWork<void> {
+  function take(item: ResponsesItem, param: string): void {
     switch (item.type ?? 'message') {
       case 'message':
         return takeMessage(item, param)
@@ -54,7 +53,7 @@ export function* chatMessages(
       case 'function_call':
         return assistant().call(callOf(item, item.arguments ?? '', param))
       case 'custom_tool_call':
-        return assistant().call(callOf(item, yield* customArguments(item.input ?? ''), param))
+        return assistant().call(callOf(item, customArguments(item.input ?? ''), param))
       case 'function_call_output':
       case 'custom_tool_call_output':
         return takeResult(item, param)
@@ -72,10 +71,7 @@ export function* chatMessages(
   if (instructions) chat.system(instructions)
   if (typeof input === 'string') chat.user([textPart(input)])
   else {
-    for (const [index, item] of input.entries()) {
-      yield* take(item, `input[${index}]`)
-      yield
-    }
+    for (const [index, item] of input.entries()) take(item, `input[${index}]`)
   }
   endTurn()
   return chat.messages()

@@ -6,12 +6,13 @@ import {
   countTokensRequestSchema,
   countTokensResponseSchema,
 } from '../../endpoints/messages/schema.ts'
-import { readJsonObject } from '../body.ts'
+import { readJson } from '../body.ts'
 import { jsonResponse } from '../route.ts'
-import { inSlices } from '../slices.ts'
-import type { InferenceParts } from './json-endpoints.ts'
+import { COUNT_TOKENS as id, type InferenceParts } from './json-endpoints.ts'
 import { belowV1, keyRoute, type KeyRoute } from './key-route.ts'
-import { inferenceErrors, modelName, resolveFor } from './run-job.ts'
+import type { FindModel } from './prepare-in-thread.ts'
+import { prepareRequest } from './prepare-request.ts'
+import { inferenceErrors, resolveFor } from './run-job.ts'
 
 /** POST /messages/count_tokens: no engine is called, and nothing is queued or billed. */
 export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
@@ -19,7 +20,7 @@ export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
   const route = keyRoute({
     method: 'POST',
     path,
-    id: 'countTokens',
+    id,
     summary: 'Count the tokens of messages',
     description:
       'The input tokens that a request to /messages with the same fields would have. It is an estimate, made without the engine; the usage of an answer has the exact count. Nothing is billed. Also at /v1/messages/count_tokens.',
@@ -28,11 +29,10 @@ export function countTokensRoutes(parts: InferenceParts): readonly KeyRoute[] {
     errors: inferenceErrors,
     errorShape: { schema: messagesErrorSchema, body: messagesError },
     answer: async ({ exchange, caller }) => {
-      const body = await readJsonObject(exchange, parts.limits.maxBodyBytes)
-      const endpoint = { path, formOf: '/chat/completions' }
-      const { model, deployment } = resolveFor(parts, exchange, endpoint, modelName(body.value), caller)
-      const tokens = await inSlices(exchange, countTokens(body, model, deployment, parts))
-      exchange.sendJson(JSON.stringify({ input_tokens: tokens }))
+      const bytes = await readJson(exchange, parts.limits.maxBodyBytes)
+      const find: FindModel = (name) => resolveFor(parts, exchange, { path, formOf: '/chat/completions' }, name, caller)
+      const { result } = await prepareRequest(parts, { id, prepare: countTokens }, exchange, bytes, find)
+      exchange.sendJson(JSON.stringify({ input_tokens: result.tokens }))
     },
   })
   return [route, belowV1(route)]

@@ -1,14 +1,14 @@
 import { ApiError } from '../../core/errors.ts'
 import type { Job } from '../../core/job.ts'
-import type { WaitingWork } from '../../core/sliced-work.ts'
 import type { Caller } from '../../ports/accounts.ts'
-import { parsedObject, readJson } from '../body.ts'
+import { readJson } from '../body.ts'
 import { textSchema } from '../common-schema.ts'
 import type { Exchange } from '../exchange.ts'
-import { inSlices } from '../slices.ts'
 import { jsonEndpoints, type InferenceParts, type JsonEndpoint } from './json-endpoints.ts'
 import { belowV1, keyRoute, type KeyRoute } from './key-route.ts'
-import { inferenceErrors, leftOutHeaders, modelName, queueHeaders, resolveFor, runJob } from './run-job.ts'
+import type { FindModel } from './prepare-in-thread.ts'
+import { prepareRequest } from './prepare-request.ts'
+import { inferenceErrors, leftOutHeaders, queueHeaders, resolveFor, runJob } from './run-job.ts'
 
 /** The inference endpoints that take JSON: body → model → endpoint fits → job → pipeline. */
 
@@ -76,23 +76,15 @@ async function readJob(
   asked: AskedStream,
 ): Promise<Job> {
   const bytes = await readJson(exchange, parts.limits.maxBodyBytes)
-  return inSlices(exchange, jobFrom(parts, endpoint, exchange, caller, bytes, asked))
-}
-
-function* jobFrom(
-  parts: InferenceParts,
-  endpoint: JsonEndpoint,
-  exchange: Exchange,
-  caller: Caller,
-  bytes: Buffer,
-  asked: AskedStream,
-): WaitingWork<Job> {
-  const body = yield* parsedObject(exchange, bytes)
-  const { model, deployment } = resolveFor(parts, exchange, endpoint, modelName(body.value), caller)
-  if (body.value['stream'] === true) asked.model = model.id
-  const made = endpoint.makeJob(body, model, deployment, parts)
-  const job = 'next' in made ? yield* made : made
-  exchange.holdRequest(Math.max(bytes.length, bytesToSend(job)))
+  const { length } = bytes
+  const find: FindModel = (name, isStream) => {
+    const found = resolveFor(parts, exchange, endpoint, name, caller)
+    if (isStream) asked.model = found.model.id
+    return found
+  }
+  const { model, deployment, result } = await prepareRequest(parts, endpoint, exchange, bytes, find)
+  const job = endpoint.makeJob(result, model, deployment, parts)
+  exchange.holdRequest(Math.max(length, bytesToSend(job)))
   return job
 }
 

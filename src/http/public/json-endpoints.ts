@@ -3,25 +3,24 @@ import type { Deployment, Model } from '../../core/catalog.ts'
 import type { ApiError } from '../../core/errors.ts'
 import type { AnswerHead, Job } from '../../core/job.ts'
 import type { JsonBody } from '../../core/json/json-body.ts'
-import type { WaitingWork } from '../../core/sliced-work.ts'
-import { chatJob, type ChatParts } from '../../endpoints/chat/job.ts'
+import { chatJob, prepareChat, type ChatPlan } from '../../endpoints/chat/job.ts'
 import { chatExample, chatRequestSchema, chatResponseSchema } from '../../endpoints/chat/schema.ts'
-import { completionsJob } from '../../endpoints/completions/job.ts'
+import { completionsJob, prepareCompletions } from '../../endpoints/completions/job.ts'
 import {
   completionsExample,
   completionsRequestSchema,
   completionsResponseSchema,
 } from '../../endpoints/completions/schema.ts'
-import { embeddingsJob } from '../../endpoints/embeddings/job.ts'
+import { embeddingsJob, prepareEmbeddings } from '../../endpoints/embeddings/job.ts'
 import {
   embeddingsExample,
   embeddingsRequestSchema,
   embeddingsResponseSchema,
 } from '../../endpoints/embeddings/schema.ts'
-import { imagesJob } from '../../endpoints/images/job.ts'
+import { imagesJob, prepareImages } from '../../endpoints/images/job.ts'
 import { imagesExample, imagesRequestSchema, imagesResponseSchema } from '../../endpoints/images/schema.ts'
 import { messagesError } from '../../endpoints/messages/errors.ts'
-import { messagesJob } from '../../endpoints/messages/job.ts'
+import { messagesJob, prepareMessages } from '../../endpoints/messages/job.ts'
 import {
   messagesErrorSchema,
   messagesExample,
@@ -30,10 +29,10 @@ import {
 } from '../../endpoints/messages/schema.ts'
 import { responsesError } from '../../endpoints/responses/errors.ts'
 import { responsesExample } from '../../endpoints/responses/example.ts'
-import { responsesJob } from '../../endpoints/responses/job.ts'
+import { responsesJob, prepareResponses } from '../../endpoints/responses/job.ts'
 import { responsesRequestSchema, responsesResponseSchema } from '../../endpoints/responses/schema.ts'
 import { refusedStream } from '../../endpoints/responses/stream.ts'
-import { rerankingJob, rerankJob } from '../../endpoints/rerank/job.ts'
+import { prepareRerank, prepareReranking, rankingJob } from '../../endpoints/rerank/job.ts'
 import {
   rerankExample,
   rerankingExample,
@@ -42,20 +41,20 @@ import {
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../../endpoints/rerank/schema.ts'
+import type { PreparedRequest, RemoteImage, RequestFacts, Wanted } from '../../endpoints/prepared-request.ts'
 import type { FileStore } from '../../ports/files.ts'
 import type { ErrorShape } from '../route.ts'
 import type { InferenceEndpoint, JobParts } from './run-job.ts'
 
 /** The inference endpoints that take JSON, as data. */
 
-export interface InferenceParts extends JobParts, ChatParts {
+export interface InferenceParts extends JobParts, Pick<RequestFacts, 'imageLimits' | 'changingLines'> {
+  /** Fetches images from hosts that the operator allows, and returns data URLs in the same order. */
+  readonly fetchImages: (images: readonly RemoteImage[]) => Promise<string[]>
   /** Keeps the images that callers ask for as links. undefined: links are not offered. */
   readonly files: FileStore | undefined
   readonly limits: { readonly maxBodyBytes: number }
 }
-
-/** Makes a job in slices, or at once if that never takes long. */
-type MakeJob = (body: JsonBody, model: Model, deployment: Deployment, parts: InferenceParts) => WaitingWork<Job> | Job
 
 export interface JsonEndpoint extends InferenceEndpoint {
   readonly id: string
@@ -71,8 +70,14 @@ export interface JsonEndpoint extends InferenceEndpoint {
   readonly isAlsoBelowV1?: boolean
   /** The stream that answers a refused request for one, if clients look for the error there; otherwise undefined. */
   readonly streamedRefusal?: (error: ApiError, head: AnswerHead) => string | undefined
-  readonly makeJob: MakeJob
+  /** Checks a request and makes what its engine gets. Large ones are prepared in a thread of their own. */
+  prepare(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): PreparedRequest<unknown> | Wanted
+  /** Takes what this endpoint has prepared. */
+  makeJob(prepared: PreparedRequest<unknown>, model: Model, deployment: Deployment, parts: InferenceParts): Job
 }
+
+/** The id of the endpoint that only counts. */
+export const COUNT_TOKENS = 'countTokens'
 
 export const jsonEndpoints: readonly JsonEndpoint[] = [
   {
@@ -84,7 +89,8 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     request: chatRequestSchema,
     response: chatResponseSchema,
     example: chatExample,
-    makeJob: chatJob,
+    prepare: prepareChat,
+    makeJob: (prepared: PreparedRequest<ChatPlan>, model, deployment) => chatJob(prepared, model, deployment),
   },
   {
     path: '/responses',
@@ -100,6 +106,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     errorShape: { body: (error) => responsesError(error).body() },
     streamedRefusal: (error, head) =>
       error.code === 'context_length_exceeded' ? refusedStream(head, error) : undefined,
+    prepare: prepareResponses,
     makeJob: responsesJob,
   },
   {
@@ -114,6 +121,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     response: messagesResponseSchema,
     example: messagesExample,
     errorShape: { schema: messagesErrorSchema, body: messagesError },
+    prepare: prepareMessages,
     makeJob: messagesJob,
   },
   {
@@ -126,6 +134,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     request: completionsRequestSchema,
     response: completionsResponseSchema,
     example: completionsExample,
+    prepare: prepareCompletions,
     makeJob: completionsJob,
   },
   {
@@ -136,6 +145,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     request: embeddingsRequestSchema,
     response: embeddingsResponseSchema,
     example: embeddingsExample,
+    prepare: prepareEmbeddings,
     makeJob: embeddingsJob,
   },
   {
@@ -149,7 +159,8 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     example: rerankExample,
     // @ai-sdk/cohere reads only that one.
     errorShape: { body: (error) => ({ message: error.message, ...error.body() }) },
-    makeJob: rerankJob,
+    prepare: prepareRerank,
+    makeJob: rankingJob,
   },
   {
     path: '/reranking',
@@ -160,7 +171,8 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     request: rerankingRequestSchema,
     response: rerankingResponseSchema,
     example: rerankingExample,
-    makeJob: rerankingJob,
+    prepare: prepareReranking,
+    makeJob: rankingJob,
   },
   {
     path: '/images/generations',
@@ -171,6 +183,7 @@ export const jsonEndpoints: readonly JsonEndpoint[] = [
     request: imagesRequestSchema,
     response: imagesResponseSchema,
     example: imagesExample,
+    prepare: prepareImages,
     makeJob: imagesJob,
   },
 ]

@@ -63,18 +63,6 @@ export const queueHeaders = {
   'X-Queue-Wait-Ms': { description: 'Milliseconds the request waited in the queue.', schema: { type: 'integer' } },
 } as const
 
-/** The name of a model in a body. */
-export function modelName(body: Readonly<Record<string, unknown>>): string {
-  const { model } = body
-  if (model === undefined || model === null) {
-    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model', the slug of a model.", {
-      param: 'model',
-    })
-  }
-  if (typeof model !== 'string') throw invalidParameter('invalid_type', 'model', 'a string, the slug of a model')
-  return model
-}
-
 /** The model that the caller named, if it may be called on this endpoint. */
 export function resolveFor(
   { catalog }: JobParts,

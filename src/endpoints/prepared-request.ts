@@ -1,0 +1,38 @@
+import type { ImageLimits } from '../core/image-header.ts'
+import type { JobTerms } from '../core/job.ts'
+
+/**
+ * A request that was checked and is ready for its engine. It is plain data, because a large body is prepared in another
+ * thread: the endpoint makes a job of it, with the functions that a job has.
+ */
+export interface PreparedRequest<Plan> {
+  readonly terms: JobTerms
+  /** What is sent to the engine. */
+  readonly bodies: readonly Buffer[]
+  /** What else the endpoint needs to make the job. */
+  readonly plan: Plan
+}
+
+/** What the preparation needs to know besides the request, the model and its deployment. Plain data as well. */
+export interface RequestFacts {
+  readonly imageLimits: ImageLimits
+  /** How the lines of system messages start that change from request to request. */
+  readonly changingLines: readonly string[]
+  /** The data URLs of the images that were fetched, by their addresses. */
+  readonly images: ReadonlyMap<string, string>
+  /** Whether generated images can be kept for links to them. */
+  readonly offersLinks: boolean
+  /** Whether this is the thread for large bodies, where nobody else has to wait. */
+  readonly isInThread: boolean
+}
+
+/** An image that the caller gave by URL, and its place in the request. */
+export interface RemoteImage {
+  readonly url: string
+  readonly param: string
+}
+
+/** What is missing to prepare a request: images that have to be fetched first, or a thread where nobody has to wait. */
+export interface Wanted {
+  readonly wanted: readonly RemoteImage[] | 'thread'
+}

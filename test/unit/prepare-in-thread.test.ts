@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { CallerLeft } from '../../src/core/errors.ts'
+import { HEADROOM } from '../../src/core/json/json-body.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { jsonEndpoints } from '../../src/http/public/json-endpoints.ts'
+import { prepareInThread, type Destination } from '../../src/http/public/prepare-in-thread.ts'
+import { plainFacts } from '../support/made-job.ts'
+
+const entry = {
+  id: 'meta/a',
+  categories: ['llm'],
+  context_length: 10_000,
+  supported_parameters: [],
+  serverless: { engine: { kind: 'openai', urls: ['http://127.0.0.1:1'] }, limits: {} },
+}
+const [model] = parseCatalog(JSON.stringify({ models: [entry] }), 'catalog.yaml', () => undefined)
+const destination: Destination = { model: model!, deployment: model!.serverless! }
+const chat = jsonEndpoints.find(({ id }) => id === 'chatCompletions') ?? assert.fail()
+
+const caller = { owner: 'a', isGone: false, onGone: () => () => {}, holdRequest() {} }
+
+function prepare(exchange: typeof caller, find: () => Destination, endpoint = chat): Promise<unknown> {
+  const body = { model: 'meta/a', messages: [{ role: 'user', content: 'Hi' }] }
+  const bytes = Buffer.concat([Buffer.alloc(HEADROOM, ' '), Buffer.from(JSON.stringify(body))])
+  return prepareInThread(exchange as unknown as Exchange, endpoint, bytes, plainFacts, find)
+}
+
+describe('a request prepared in a thread', () => {
+  it('is what its endpoint makes of it', async () => {
+    const { result } = (await prepare(caller, () => destination)) as { result: { bodies: Buffer[]; terms: object } }
+    assert.ok(Buffer.isBuffer(result.bodies[0]))
+    assert.deepEqual((JSON.parse(result.bodies[0].toString()) as { messages: unknown }).messages, [
+      { role: 'user', content: 'Hi' },
+    ])
+  })
+
+  it('goes no further when its caller has left after it was read', async () => {
+    // It is there when the turn begins, and has left when the body was read.
+    const looks = [false, true]
+    const leaving = {
+      ...caller,
+      get isGone() {
+        return looks.shift() ?? true
+      },
+    }
+    await assert.rejects(
+      prepare(leaving, () => assert.fail('its model was looked up')),
+      CallerLeft,
+    )
+  })
+
+  it('that fails is the only one that fails', async () => {
+    await assert.rejects(
+      prepare(caller, () => destination, { ...chat, id: 'unknown' }),
+      TypeError,
+    )
+    assert.ok(await prepare(caller, () => destination))
+  })
+
+  it('gets a new thread after the last one has ended for want of work', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    assert.ok(await prepare(caller, () => destination))
+    t.mock.timers.tick(30_000)
+    assert.ok(await prepare(caller, () => destination))
+  })
+})
