@@ -3,5 +3,6 @@
 await import('../src/store/sqlite/worker.ts').catch(() => {
   // It fails here, since it only runs on a thread of the service. It is compiled all the same.
 })
+await import('../src/http/public/prepare-worker.ts')
 process.argv.splice(2, Infinity, 'help')
 await import('../src/main.ts')

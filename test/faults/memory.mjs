@@ -150,7 +150,7 @@ export default [
   },
   {
     name: 'refusal-of-a-large-body-without-its-parameter',
-    file: 'src/http/public/prepare-thread.ts',
+    file: 'src/http/public/prepare-worker.ts',
     find: '...(param === null ? {} : { param }), ',
     replace: '',
     tests: ['http/large-bodies'],

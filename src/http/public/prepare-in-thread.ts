@@ -7,7 +7,7 @@ import { takeTurns } from '../../core/turns.ts'
 import type { RequestFacts, Wanted } from '../../endpoints/prepared-request.ts'
 import type { Exchange } from '../exchange.ts'
 import { movable, movedBuffer } from './moved-bytes.ts'
-import type { ThreadAnswers, ThreadQuestions, ThreadReply } from './prepare-thread.ts'
+import type { ThreadAnswers, ThreadQuestions, ThreadReply } from './prepare-worker.ts'
 
 /** An endpoint, as far as its requests have to be prepared. */
 export interface Preparation<Result> {
@@ -87,7 +87,7 @@ function withBuffers(result: object): object {
 function openThread(): Thread {
   clearTimeout(idle)
   if (running) return running
-  const worker = new Worker(new URL('./prepare-thread.ts', import.meta.url))
+  const worker = new Worker(new URL('./prepare-worker.ts', import.meta.url))
   worker.unref()
   const ending = new AbortController()
   const thread = { worker, ended: ending.signal }
