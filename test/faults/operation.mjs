@@ -73,8 +73,8 @@ export default [
   {
     name: 'compose-ipv6-address-without-brackets',
     file: 'src/compose.ts',
-    find: "`http://${host.includes(':') ? `[${host}]` : host}:${port}`",
-    replace: '`http://${host}:${port}`',
+    find: "`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`",
+    replace: '`${scheme}://${host}:${port}`',
     tests: ['http/start'],
   },
   {
