@@ -139,7 +139,7 @@ export default [
     file: 'src/endpoints/embeddings/job.ts',
     find: "  if (!given && !isInThread) return { wanted: 'thread' }\n",
     replace: '  void isInThread\n',
-    tests: ['http/hostile-bodies'],
+    tests: ['unit/prepare-in-thread'],
   },
   {
     name: 'large-body-lost-while-its-images-are-fetched',

@@ -6,11 +6,11 @@ import { HEADROOM } from '../../src/core/json/json-body.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonEndpoints } from '../../src/http/public/json-endpoints.ts'
 import { prepareInThread, type Destination } from '../../src/http/public/prepare-in-thread.ts'
-import { plainFacts } from '../support/made-job.ts'
+import { parsedBody, plainFacts } from '../support/made-job.ts'
 
 const entry = {
   id: 'meta/a',
-  categories: ['llm'],
+  categories: ['llm', 'embedding'],
   context_length: 10_000,
   supported_parameters: [],
   serverless: { engine: { kind: 'openai', urls: ['http://127.0.0.1:1'] }, limits: {} },
@@ -64,5 +64,24 @@ describe('a request prepared in a thread', () => {
     assert.ok(await prepare(caller, () => destination))
     t.mock.timers.tick(30_000)
     assert.ok(await prepare(caller, () => destination))
+  })
+})
+
+describe('token ids to embed', () => {
+  const embeddings = jsonEndpoints.find(({ id }) => id === 'embeddings') ?? assert.fail()
+  const ask = (isInThread: boolean): unknown =>
+    embeddings.prepare(
+      parsedBody('{"model":"meta/a","input":[9906,1917]}'),
+      destination.model,
+      destination.deployment,
+      {
+        ...plainFacts,
+        isInThread,
+      },
+    )
+
+  it('are decoded in the thread alone, because loading their table takes a tenth of a second', () => {
+    assert.deepEqual(ask(false), { wanted: 'thread' })
+    assert.match((ask(true) as { bodies: Buffer[] }).bodies[0]?.toString() ?? '', /Hello world/)
   })
 })
