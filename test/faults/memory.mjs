@@ -110,7 +110,7 @@ export default [
     file: 'src/endpoints/embeddings/token-ids.ts',
     find: "    } catch {\n      // The decoder's own message quotes the input, which must not get into the log.\n      throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {\n",
     replace:
-      "    } catch (cause) {\n      throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {\n        cause,\n",
+      "    } catch (cause) {\n      if (cause) throw cause\n      throw new ApiError('invalid_value', 'The input has a number that is not a token id of cl100k_base.', {\n",
     tests: ['http/telemetry'],
   },
   {
