@@ -49,7 +49,8 @@ export const openOwnPort: OpenPort = async (take, host, port) => {
 
 function listening(take: (socket: Socket) => void, options: ListenOptions): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createServer({ ...noticeVanished, noDelay: true }, take)
+    // As Node's own server accepts them: that decides what the end of a caller's side means.
+    const server = createServer({ ...noticeVanished, noDelay: true, allowHalfOpen: true }, take)
     // It stays: a connection that cannot be accepted must not end this process.
     server.on('error', reject)
     server.listen(options, () => resolve(server))

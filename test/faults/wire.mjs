@@ -148,10 +148,10 @@ export default [
     tests: ['http/tls'],
   },
   {
-    name: 'tls-old-versions-spoken',
+    name: 'tls-1.2-refused',
     file: 'src/certificate.ts',
     find: "minVersion: 'TLSv1.2'",
-    replace: "minVersion: 'TLSv1'",
+    replace: "minVersion: 'TLSv1.3'",
     tests: ['http/tls'],
   },
   {
