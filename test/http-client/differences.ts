@@ -48,7 +48,11 @@ export const explanations: readonly Explanation[] = [
   },
   {
     why: 'Extensions of chunks are skipped, unless they have control characters. The others check their syntax.',
-    explains: ({ ours, theirs }) => ours.kind === 'answered' && reason(theirs).includes('chunk extensions'),
+    explains: ({ answer, ours, theirs }) =>
+      ours.kind === 'answered' &&
+      reason(theirs).includes('chunk extensions') &&
+      // oxlint-disable-next-line no-control-regex
+      !/;[^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/.test(answer),
   },
   {
     why: 'Spaces and tabs around a value do not belong to it. undici keeps those behind it, and neither knows every length or `chunked` with them.',
