@@ -16,6 +16,11 @@ export interface Explanation {
   explains(difference: Difference): boolean
 }
 
+// oxlint-disable-next-line no-control-regex
+const CONTROL_IN_EXTENSION = /;[^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
+// oxlint-disable-next-line no-control-regex
+const CONTROL_IN_STATUS_LINE = /^HTTP[^\r\n]*([\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r[^\n])/m
+
 const reason = (outcome: Outcome): string => (outcome.kind === 'failed' ? outcome.reason : '')
 
 /** Without the spaces and tabs behind its values. */
@@ -31,7 +36,7 @@ function withoutBlanks(outcome: Outcome): Outcome {
 /** Why our client differs from undici and from node's own. Both read answers with llhttp. */
 export const explanations: readonly Explanation[] = [
   {
-    why: 'A transfer encoding other than `chunked`, once, is refused. The others hand on bytes that are still encoded.',
+    why: 'Any transfer encoding but a single `chunked` is refused. The others hand on bytes that are still encoded.',
     explains: ({ ours, theirs }) => reason(ours).includes('in the transfer encoding') && theirs.kind === 'answered',
   },
   {
@@ -49,10 +54,7 @@ export const explanations: readonly Explanation[] = [
   {
     why: 'Extensions of chunks are skipped, unless they have control characters. The others check their syntax.',
     explains: ({ answer, ours, theirs }) =>
-      ours.kind === 'answered' &&
-      reason(theirs).includes('chunk extensions') &&
-      // oxlint-disable-next-line no-control-regex
-      !/;[^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/.test(answer),
+      ours.kind === 'answered' && reason(theirs).includes('chunk extensions') && !CONTROL_IN_EXTENSION.test(answer),
   },
   {
     why: 'Spaces and tabs around a value do not belong to it. undici keeps those behind it, and neither knows every length or `chunked` with them.',
@@ -80,9 +82,7 @@ export const explanations: readonly Explanation[] = [
   {
     why: 'Control characters and half a line end are refused in the status line, too.',
     explains: ({ answer, ours }) =>
-      // oxlint-disable-next-line no-control-regex
-      /not allowed|did not answer/.test(reason(ours)) &&
-      /^HTTP[^\r\n]*([\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r[^\n])/m.test(answer),
+      /not allowed|did not answer/.test(reason(ours)) && CONTROL_IN_STATUS_LINE.test(answer),
   },
   {
     why: 'A head may have 64 KiB, its status line 4 KiB, a line of a chunk 4 KiB, and trailers 64 KiB. The others have 16 KiB for the head and for trailers.',
@@ -92,7 +92,8 @@ export const explanations: readonly Explanation[] = [
   },
   {
     why: 'All headers are handed on. Node drops those beyond the thousandth.',
-    explains: ({ client, answer }) => client === 'node' && answer.split('\r\n').length > 1000,
+    explains: ({ client, answer, theirs }) =>
+      client === 'node' && theirs.kind === 'answered' && /^(?:[^\r\n]+\r\n){1000}/.test(answer),
   },
 ]
 
