@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import { readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { request as requestOf, type ClientRequest, type IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
-import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'undici'
 import type { PendingSetting, SettingsAnswer } from './core/settings.ts'
 import type { CacheUseEntry } from './ports/cache-use.ts'
 import type { ContradictedCounts } from './ports/contradicted-counts.ts'
@@ -55,6 +54,9 @@ const LOOK_MS = 100
 const ANSWER_MS = 20_000
 /** Whoever asks for metrics does not wait long. */
 const METRICS_MS = 2000
+
+/** The service behind a socket does not go by it. */
+const ORIGIN = 'http://localhost'
 
 const noteIn = (dataDir: string): string => join(dataDir, 'service.json')
 
@@ -205,15 +207,14 @@ export async function borrowKey(dataDir: string, workspace: string): Promise<Bor
 
 async function borrowFrom({ socket }: ServiceNote, workspace: string, key?: string): Promise<Borrowed> {
   const path = `/session?${new URLSearchParams({ workspace, ...(key === undefined ? {} : { key }) }).toString()}`
-  const request = send(socket, 'POST', path, ANSWER_MS)
-  const [answer] = (await once(request, 'response')) as [IncomingMessage]
-  answer.on('error', () => {})
+  const client = new Client(ORIGIN, { socketPath: socket, headersTimeout: ANSWER_MS, bodyTimeout: 0 })
+  const { body } = await client.request({ method: 'POST', path })
   // The answer is one short line. The connection then stays open, and the key lives as long as it does.
-  const [line] = (await once(answer, 'data')) as [Buffer]
-  request.setTimeout(0)
+  const [line] = (await once(body, 'data')) as [Buffer]
+  body.on('error', () => {})
   const answered = JSON.parse(line.toString()) as { key: string } | { error: string }
-  if ('key' in answered) return { key: answered.key, end: async () => void request.destroy() }
-  request.destroy()
+  if ('key' in answered) return { key: answered.key, end: () => client.destroy() }
+  await client.destroy()
   return answered
 }
 
@@ -232,23 +233,16 @@ async function askAny(dataDir: string, method: 'GET' | 'POST', path: string): Pr
 }
 
 /** undefined when nobody is listening. */
-async function ask(socket: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
-  const request = send(socket, method, path, answerMs)
+async function ask(socketPath: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
+  const client = new Client(ORIGIN, { socketPath, headersTimeout: answerMs, bodyTimeout: answerMs })
   try {
-    const [answer] = (await once(request, 'response')) as [IncomingMessage]
-    return await json(answer)
+    const { body } = await client.request({ method, path })
+    return await body.json()
   } catch {
     return undefined
   } finally {
-    request.destroy()
+    await client.destroy()
   }
-}
-
-function send(socketPath: string, method: 'GET' | 'POST', path: string, answerMs: number): ClientRequest {
-  const request = requestOf({ socketPath, method, path, agent: false }).end()
-  request.setTimeout(answerMs, () => request.destroy())
-  // Whoever waits for the answer hears of a failure before it, and the answer tells of one after it.
-  return request.on('error', () => {})
 }
 
 export function removeSocket(socket: string, dataDir: string): void {

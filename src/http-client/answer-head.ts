@@ -58,35 +58,29 @@ export function readHead(text: string): AnswerHead {
     else if (typeof before === 'string') headers[name] = [before, value]
     else before.push(value)
   })
+  // What it says about its body has to be right, also if it can have none.
+  const end = bodyEnd(headers)
   return {
     status,
     headers,
-    body: status < 200 || status === 204 || status === 304 ? NO_BODY : bodyEnd(headers),
+    body: status < 200 || status === 204 || status === 304 ? NO_BODY : end,
     isReusable: isReusable(headers, statusLine[1] === '1'),
   }
 }
 
 function bodyEnd(headers: AnswerHeaders): BodyEnd {
   const coding = headers['transfer-encoding']
-  if (coding !== undefined) {
-    if (typeof coding !== 'string' || coding.toLowerCase() !== 'chunked') {
-      throw new BrokenMessage(`the server sent its answer in the transfer encoding ${String(coding)}`)
-    }
-    return CHUNKED
-  }
-  const given = headers['content-length']
-  if (given === undefined) return UNTIL_CLOSE
-  if (typeof given === 'string') return readLength(given)
-  const [length = '', ...others] = new Set(given)
-  if (others.length > 0) throw new BrokenMessage(`the server sent the content lengths ${String(given)}`)
-  return readLength(length)
+  const length = headers['content-length']
+  // Two lengths are the way to smuggle one answer into another.
+  if (coding !== undefined && length !== undefined) throw new BrokenMessage('the server sent a length and chunks')
+  if (coding === undefined) return length === undefined ? UNTIL_CLOSE : readLength(String(length))
+  if (String(coding).toLowerCase() === 'chunked') return CHUNKED
+  throw new BrokenMessage(`the server sent its answer in the transfer encoding ${String(coding)}`)
 }
 
 function isReusable(headers: AnswerHeaders, isNew: boolean): boolean {
   const connection = String(headers['connection'] ?? '').toLowerCase()
   if (connection.includes('close') || (!isNew && !connection.includes('keep-alive'))) return false
-  // Two lengths that disagree are the way to smuggle one answer into another.
-  if (headers['transfer-encoding'] !== undefined && headers['content-length'] !== undefined) return false
   const seconds = /timeout=(\d+)/.exec(String(headers['keep-alive'] ?? ''))?.[1]
   return seconds === undefined || Number(seconds) * 1000 >= MAX_IDLE_MS + CLOSE_MARGIN_MS
 }

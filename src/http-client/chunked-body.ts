@@ -1,4 +1,4 @@
-import { BrokenMessage } from './header-lines.ts'
+import { BrokenMessage, eachHeader } from './header-lines.ts'
 
 /** No real line is longer. Without a limit, a server could make us read an endless one. */
 const MAX_LINE_BYTES = 4096
@@ -9,6 +9,9 @@ const MAX_CHUNK_BYTES = 2 ** 48
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const SEMICOLON = 0x3b
+const SPACE = 0x20
+const TAB = 0x09
+const DELETE = 0x7f
 
 type Place = 'size' | 'extension' | 'chunk' | 'after chunk' | 'trailer' | 'over'
 
@@ -19,6 +22,7 @@ export class ChunkedBody {
   #left = -1
   /** The bytes of a line, or of all trailers, so far. */
   #lineBytes = 0
+  #trailers = ''
   /** Whether a line of the trailers has anything in it. */
   #isLineEmpty = true
   #isAfterReturn = false
@@ -67,6 +71,7 @@ export class ChunkedBody {
       case 'extension':
         this.#countLine(MAX_LINE_BYTES)
         if (byte === LINE_FEED) this.#beginChunk()
+        else if (isControl(byte)) throw new BrokenMessage('an extension has a character that is not allowed')
         break
       case 'after chunk':
         if (byte === LINE_FEED) {
@@ -77,9 +82,17 @@ export class ChunkedBody {
         break
       default:
         this.#countLine(MAX_TRAILER_BYTES)
-        if (byte === LINE_FEED && this.#isLineEmpty) this.#place = 'over'
+        if (byte === LINE_FEED && this.#isLineEmpty) this.#endTrailers()
         else if (byte !== CARRIAGE_RETURN) this.#isLineEmpty = byte === LINE_FEED
+        this.#trailers += String.fromCharCode(byte)
     }
+  }
+
+  /** They are not used, but they have to be headers. */
+  #endTrailers(): void {
+    // Without the blank line, of which the line feed is not here yet.
+    eachHeader(this.#trailers.slice(0, -'\r\n\r'.length), 0, () => {})
+    this.#place = 'over'
   }
 
   #countLine(most: number): void {
@@ -99,6 +112,10 @@ export class ChunkedBody {
     this.#lineBytes = 0
     this.#isLineEmpty = true
   }
+}
+
+function isControl(byte: number): boolean {
+  return (byte < SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) || byte === DELETE
 }
 
 function hexDigit(byte: number): number {

@@ -514,6 +514,32 @@ describe('the connections of a client', () => {
     }
   })
 
+  it('stay paused when a request is sent once more', async (t) => {
+    let used: Socket | undefined
+    const { client, sockets } = await stage(t, (socket) => {
+      if (socket === used) return void socket.resetAndDestroy()
+      if (sockets.length > 1 && socket.bytesWritten > 0) return
+      used ??= socket
+      socket.write(HELLO)
+    })
+    await send(client)
+    const events: string[] = []
+    const outcome = Promise.withResolvers<string>()
+    const sending = client.send(post(Buffer.alloc(16 * 1024 * 1024)), {
+      ...deaf,
+      head: () => events.push('head'),
+      ended: () => outcome.resolve('ended'),
+      failed: ({ message }) => outcome.resolve(message),
+    })
+    sending.pause()
+    await eventually('the answer is there', () => (sockets[1]?.bytesWritten ?? 0) > 0)
+    for (let turns = 0; turns < 5; turns++) await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(events, [])
+    sending.resume()
+    assert.equal(await within(10_000, 'it ends', outcome.promise), 'ended')
+    await client.close()
+  })
+
   it('close when the requests that run have ended', async (t) => {
     const { opened, open } = gate()
     const { client, sockets } = await stage(t, (socket) => void opened.then(() => socket.write(HELLO)))

@@ -49,6 +49,8 @@ interface Staged {
   readonly sent: readonly number[]
   /** The addresses that were tried at all, in order. */
   readonly tried: readonly number[]
+  /** The names of the errors that this side gave requests up with. */
+  readonly aborts: readonly string[]
   /** Lets everything happen that needs no time. */
   settle(): Promise<void>
   end(): CallEnd | undefined
@@ -57,6 +59,7 @@ interface Staged {
 function stage(plan: readonly Behaviour[]): Staged {
   const sent: number[] = []
   const tried: number[] = []
+  const aborts: string[] = []
   let end: CallEnd | undefined
   const addresses = plan.map((behaviour, index): EngineAddress => ({
     url: `engine ${index}`,
@@ -70,7 +73,14 @@ function stage(plan: readonly Behaviour[]): Staged {
     client: {
       send(_request, handler) {
         tried.push(index)
-        return behave(behaviour, handler, () => sent.push(index))
+        const sending = behave(behaviour, handler, () => sent.push(index))
+        return {
+          ...sending,
+          abort(cause) {
+            aborts.push(cause.name)
+            sending.abort(cause)
+          },
+        }
       },
       close: () => Promise.resolve(),
     },
@@ -88,7 +98,7 @@ function stage(plan: readonly Behaviour[]): Staged {
   const settle = async (): Promise<void> => {
     for (let turns = 0; turns < 50; turns++) await Promise.resolve()
   }
-  return { call, addresses, sent, tried, settle, end: () => end }
+  return { call, addresses, sent, tried, aborts, settle, end: () => end }
 }
 
 function behave(behaviour: Behaviour, handler: AnswerHandler, send: () => void): Sending {
@@ -208,6 +218,7 @@ describe('a call to an engine with several addresses', () => {
     passTime(1)
     await staged.settle()
     assert.deepEqual([staged.sent, codeOf(staged.end())], [[0], 'upstream_timeout'])
+    assert.deepEqual(staged.aborts, ['AnswerStalled'])
   })
 
   it('has one deadline, whichever address has it when the time is over', async () => {
@@ -240,6 +251,8 @@ describe('a call to an engine with several addresses', () => {
     staged.call.abort()
     await staged.settle()
     assert.deepEqual([staged.sent, staged.call.isWithEngine(), codeOf(staged.end())], [[], false, 'aborted'])
+    // Tracing tools count no error for it.
+    assert.deepEqual(staged.aborts, ['AbortError'])
   })
 
   it('is with no engine while it waits to be sent once more', async () => {
