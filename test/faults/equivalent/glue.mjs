@@ -44,4 +44,17 @@ export default [
     after: 'const server = createServer({ pauseOnConnect: true, noDelay: true, ...noticeVanished })',
     why: 'Nothing is read here, so the end of what a caller sends is not seen here either.',
   },
+  {
+    file: 'src/admission/redis/lane-scripts.ts',
+    within: 'join',
+    before: 'return Number(quiet) / 1000',
+    after: 'return Number(quiet) * 1000',
+    why: 'It only matters whether it is more than nothing.',
+  },
+  {
+    file: 'src/admission/redis/lane.lua',
+    before: 'return now < figures.quiet_until',
+    after: 'return now <= figures.quiet_until',
+    why: 'One microsecond.',
+  },
 ]
