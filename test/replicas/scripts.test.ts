@@ -73,14 +73,16 @@ describe('the scripts of replicas', () => {
   })
 
   /** A link that runs scripts, and nothing else. */
-  function link(): RedisLink {
+  function link(follow: RedisLink['follow'] = () => {}): RedisLink {
     const run: RedisLink['run'] = ({ lua: text }, keys, values) => redis.eval(text, keys.length, ...keys, ...values)
     const membership = () => ({ epoch: 'one', incarnation: 1, quietUntilMs: 0 })
-    return { run, membership, follow() {} } as unknown as RedisLink
+    return { run, membership, follow } as unknown as RedisLink
   }
 
   it('list those that live with what they said, and ask one of them to drain', async () => {
-    const replicas = replicaList(link())
+    const loaded: string[] = []
+    const replicas = replicaList(link(({ scripts }) => void loaded.push(...scripts.map((it) => it.lua))))
+    assert.deepEqual(loaded, [lua('redis', 'listed'), lua('redis', 'drain')])
     await live('one', 'run', '{"inFlight":1}')
     await live('two', 'run', '{"inFlight":2}')
     await live('dead')

@@ -57,4 +57,10 @@ export default [
     after: 'return now <= figures.quiet_until',
     why: 'One microsecond.',
   },
+  {
+    file: 'src/redis/link.ts',
+    before: 'if (attempt !== incarnation || isClosed) return',
+    after: 'if (isClosed) return',
+    why: 'What an earlier connection did not answer is rejected when it ends.',
+  },
 ]
