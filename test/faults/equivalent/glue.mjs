@@ -63,4 +63,10 @@ export default [
     after: 'if (isClosed) return',
     why: 'What an earlier connection did not answer is rejected when it ends.',
   },
+  {
+    file: 'src/config-file.ts',
+    before: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),',
+    after: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),',
+    why: 'The memory for the largest body is more.',
+  },
 ]
