@@ -101,9 +101,9 @@ describe('a command on the books of a service that was killed', () => {
     t.after(() => store.close())
     assert.deepEqual(await settleLeftJournal(store, dataDir), { rows: 1, interrupted: 1, damaged: 0 })
     const rows = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
-    assert.deepEqual(rows.map(({ requestId, outcome }) => [requestId, outcome]).toSorted(), [
-      ['done', 'completed'],
-      ['under way', 'interrupted'],
+    assert.deepEqual(rows.map(({ requestId, outcome }) => `${requestId}: ${outcome}`).toSorted(), [
+      'done: completed',
+      'under way: interrupted',
     ])
     const left = existsSync(join(dataDir, 'journal')) ? readdirSync(join(dataDir, 'journal')) : []
     assert.deepEqual(

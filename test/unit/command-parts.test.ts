@@ -34,7 +34,7 @@ describe('a server that the doctor examines', () => {
       ['localai', { '/': look('<title>LocalAI</title>') }, undefined],
       ['whispercpp', { '/': look('Whisper.cpp Server') }, undefined],
       ['vllm', { '/v1/models': listed('vllm'), '/version': look({ version: '0.8' }) }, '0.8'],
-      ['openai', { '/v1/models': listed('somebody') }, undefined],
+      ['openai', { '/v1/models': listed('else') }, undefined],
       ['openai', { '/models': listed('') }, undefined],
     ]
     for (const [kind, looks, version] of cases) {
@@ -80,10 +80,8 @@ describe('a server that the doctor examines', () => {
         id: 'meta/Llama-3',
         categories: ['llm'],
         context_length: 5,
-        supported_parameters: [
-          ...['temperature', 'top_p', 'stop', 'seed', 'n', 'logprobs', 'top_logprobs'],
-          ...['tools', 'tool_choice', 'response_format'],
-        ],
+        supported_parameters:
+          'temperature top_p stop seed n logprobs top_logprobs tools tool_choice response_format'.split(' '),
         pricing: { input_per_million: '0', output_per_million: '0' },
         serverless: { engine: { kind: 'vllm', urls: ['http://h/v1'], model: 'Meta/Llama 3' } },
       },

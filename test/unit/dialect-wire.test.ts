@@ -257,7 +257,7 @@ describe('what an engine is asked besides', () => {
     )
   })
 
-  it('is the size of its cache, if prompts are balanced by it and nobody has said', () => {
+  it('is the size of its cache, if prompts are balanced by it and the catalog does not say', () => {
     const read = (kind: EngineKind, answer: string) => asked(kind).cacheSize?.read(answer)
     const line = (blocks: string) => `vllm:cache_config_info{block_size="16",num_gpu_blocks="${blocks}"} 1.0\n`
     assert.deepEqual(

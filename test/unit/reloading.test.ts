@@ -57,7 +57,7 @@ describe('a reload', () => {
   it('of the catalog is by force first, if it is asked for, and says what only a restart takes', async () => {
     const { reloading, state, done } = stage()
     state.unreached = { catalog: ['two'] }
-    state.pending = [pending('server.port', 'restart'), pending('log.level', 'reload' as never)]
+    state.pending = [pending('server.port', 'restart'), pending('log.level', 'reload')]
     assert.deepEqual(await reloading.catalog({ force: false }), {
       models: 2,
       unreached: ['two'],
