@@ -69,6 +69,9 @@ const CONNECT_MS = 2000
 const GOODBYE_MS = 500
 const RECONNECT_MS_MAX = 500
 
+/** How long to wait before this attempt to connect again. */
+export const reconnectMs = (attempt: number): number => Math.min(20 * attempt, RECONNECT_MS_MAX)
+
 export function openLink(options: LinkOptions): RedisLink {
   const { url, replica, clock, about, events, leaseMs = 5000, beatMs = 1000 } = options
   const followers: LinkFollower[] = []
@@ -89,7 +92,7 @@ export function openLink(options: LinkOptions): RedisLink {
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    retryStrategy: (attempt: number) => Math.min(20 * attempt, RECONNECT_MS_MAX),
+    retryStrategy: reconnectMs,
   } satisfies RedisOptions
   const commands = new Redis(url, { ...settings, enableAutoPipelining: true })
   const messages = new Redis(url, { ...settings, autoResubscribe: false })

@@ -99,6 +99,17 @@ for (const adapter of spendingAdapters) {
       assert.deepEqual(headers(), {})
     })
 
+    it('reports a limit from its last unit on, and not before', async (t) => {
+      const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false })
+      ;(await hold(99n)).settle(99n)
+      await hasRoom(1n)
+      await assert.rejects(hold(2n), refused)
+      assert.deepEqual(stage.told, [])
+      ;(await hold(1n)).settle(1n)
+      await eventually('it is reported', () => stage.told.length > 0)
+      assert.deepEqual(stage.told, [100n])
+    })
+
     it('counts a request in the month of its row, which may be over when the row is durable', async (t) => {
       const { to } = sydneyMonth(Date.UTC(2026, 10, 15))
       const { hold, hasRoom, stage } = await till(t, { amount: 100n, isSoft: false })

@@ -41,8 +41,8 @@ describe('a service that has stopped', () => {
       await ask('/livez')
       await ask('/api/v1/models', { authorization: 'Bearer ' + service.firstKey })
       await ask('/api/v1/models', { authorization: 'Bearer wrong' })
-      await service.consoleLink()
-      await service.operatorConsoleLink()`
+      const links = [await service.consoleLink(), await service.operatorConsoleLink()]
+      if (!links.every((it) => /^http:.*\\/console#link=./.test(it))) throw new Error('there is no link: ' + links)`
     writeFileSync(join(folder, 'program.mjs'), program(config, use))
     const child = spawn(process.execPath, [join(folder, 'program.mjs')], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.after(() => child.kill('SIGKILL'))

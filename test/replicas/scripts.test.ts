@@ -73,14 +73,16 @@ describe('the scripts of replicas', () => {
   })
 
   /** A link that runs scripts, and nothing else. */
-  function link(): RedisLink {
+  function link(follow: RedisLink['follow'] = () => {}): RedisLink {
     const run: RedisLink['run'] = ({ lua: text }, keys, values) => redis.eval(text, keys.length, ...keys, ...values)
     const membership = () => ({ epoch: 'one', incarnation: 1, quietUntilMs: 0 })
-    return { run, membership, follow() {} } as unknown as RedisLink
+    return { run, membership, follow } as unknown as RedisLink
   }
 
   it('list those that live with what they said, and ask one of them to drain', async () => {
-    const replicas = replicaList(link())
+    const loaded: string[] = []
+    const replicas = replicaList(link(({ scripts }) => void loaded.push(...scripts.map((it) => it.lua))))
+    assert.deepEqual(loaded, [lua('redis', 'listed'), lua('redis', 'drain')])
     await live('one', 'run', '{"inFlight":1}')
     await live('two', 'run', '{"inFlight":2}')
     await live('dead')
@@ -177,5 +179,24 @@ describe('the scripts of replicas', () => {
     assert.equal(await run('part', 'one', 2), 0, 'not as another incarnation')
     assert.equal(await run('part', 'one', 1), 1)
     assert.deepEqual(await run('status', 'one', 0), ['100', '4', '5', '60000000', 0, 0, 0, 1, '0'])
+  })
+
+  it('[Q1] give a lane the limits of the first replica, or of one that has newer ones, and renew a lease', async () => {
+    const scripts = laneScripts()
+    const keys = laneKeys('lane')
+    const join = (replica: string, isNewest: 0 | 1, tokens: number) =>
+      redis.eval(scripts.join.lua, keys.length, ...keys, replica, 1, 'e', 0, LEASE_US, tokens, 4, 5, 6, isNewest, 0, 0)
+    const limit = async () => ((await redis.eval(scripts.status.lua, keys.length, ...keys, 'one', 0)) as string[])[0]
+    const before = await nowUs()
+    await join('one', 0, 100)
+    assert.equal(await limit(), '100')
+    await join('two', 0, 200)
+    assert.equal(await limit(), '100')
+    await join('two', 1, 300)
+    assert.equal(await limit(), '300')
+    for (const replica of ['one', 'two']) {
+      const ends = Number(await redis.zscore(keys[2] ?? '', `lease ${replica}`))
+      assert.ok(ends >= before + LEASE_US && ends <= (await nowUs()) + LEASE_US, replica)
+    }
   })
 })

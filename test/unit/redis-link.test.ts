@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import type { AlarmClock } from '../../src/ports/clock.ts'
-import { openLink, type LinkFollower } from '../../src/redis/link.ts'
+import { openLink, reconnectMs, type LinkFollower } from '../../src/redis/link.ts'
 import { script } from '../../src/redis/script.ts'
 import { HELD, scriptedRedis, type ReceivedCommand, type Reply } from '../support/scripted-redis.ts'
 import { eventually } from '../support/waiting.ts'
@@ -236,6 +236,10 @@ describe('the link of a replica to Redis', () => {
       log.filter((it) => it.startsWith('event') || it.startsWith('joined')),
       [],
     )
+  })
+
+  it('connects again at once, and at least twice a second however long Redis is away', () => {
+    assert.deepEqual([1, 2, 25, 26, 1000].map(reconnectMs), [20, 40, 500, 500, 500])
   })
 
   it('gives up when Redis has lost its scripts', async (t) => {

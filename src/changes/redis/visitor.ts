@@ -16,13 +16,7 @@ export async function tellReplicas(
   clock: AlarmClock,
 ): Promise<readonly string[]> {
   const name = `command-${randomBytes(6).toString('hex')}`
-  const settings = {
-    protocol: 2 as const,
-    lazyConnect: true,
-    connectTimeout: CONNECT_MS,
-    retryStrategy: () => null,
-    maxRetriesPerRequest: 0,
-  }
+  const settings = { protocol: 2 as const, connectTimeout: CONNECT_MS, retryStrategy: () => null }
   const commands = new Redis(url, settings)
   const messages = new Redis(url, settings)
   const heard = new Map<string, (replica: string) => void>()
@@ -41,7 +35,6 @@ export async function tellReplicas(
     },
   }
   try {
-    await Promise.all([commands.connect(), messages.connect()]).catch(() => {})
     await messages.subscribe(answersTo(name)).catch(() => {})
     const told = await Promise.all(changes.map((change) => announceChange(announcer, clock, { change, id: change })))
     return [...new Set(told.flatMap(({ unreached }) => unreached))]

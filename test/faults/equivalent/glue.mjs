@@ -44,4 +44,29 @@ export default [
     after: 'const server = createServer({ pauseOnConnect: true, noDelay: true, ...noticeVanished })',
     why: 'Nothing is read here, so the end of what a caller sends is not seen here either.',
   },
+  {
+    file: 'src/admission/redis/lane-scripts.ts',
+    within: 'join',
+    before: 'return Number(quiet) / 1000',
+    after: 'return Number(quiet) * 1000',
+    why: 'It only matters whether it is more than nothing.',
+  },
+  {
+    file: 'src/admission/redis/lane.lua',
+    before: 'return now < figures.quiet_until',
+    after: 'return now <= figures.quiet_until',
+    why: 'One microsecond.',
+  },
+  {
+    file: 'src/redis/link.ts',
+    before: 'if (attempt !== incarnation || isClosed) return',
+    after: 'if (isClosed) return',
+    why: 'What an earlier connection did not answer is rejected when it ends.',
+  },
+  {
+    file: 'src/config-file.ts',
+    before: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),',
+    after: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),',
+    why: 'The memory for the largest body is more.',
+  },
 ]
