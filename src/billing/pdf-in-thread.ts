@@ -4,6 +4,7 @@ import { takeTurns, type TurnClient } from '../core/turns.ts'
 import type { PrintableInvoice } from './invoice-wording.ts'
 
 const turns = takeTurns({
+  atOnce: 1,
   maxWaiting: 256,
   maxWaitingOfOwner: 8,
   full: 'Too many PDFs are waiting to be rendered. Try again shortly.',

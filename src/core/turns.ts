@@ -9,6 +9,8 @@ export interface TurnClient {
 }
 
 export interface TurnLimits {
+  /** How much work is done at once. One owner has half of it, if it is more than one. */
+  readonly atOnce: number
   /** How much work may wait. */
   readonly maxWaiting: number
   readonly maxWaitingOfOwner: number
@@ -17,7 +19,7 @@ export interface TurnLimits {
   readonly ownerFull: string
 }
 
-/** Does one piece of work at a time. Owners take turns; within an owner, the oldest work goes first. */
+/** Does a few pieces of work at a time. Owners take turns; within an owner, the oldest work goes first. */
 export interface Turns {
   /** Rejects with CallerLeft if the client goes before its work has begun, and with a refusal if too much waits. */
   run<Result>(client: TurnClient, work: () => Promise<Result>): Promise<Result>
@@ -27,11 +29,24 @@ interface Waiting {
   begin(): void
 }
 
-export function takeTurns({ maxWaiting, maxWaitingOfOwner, full, ownerFull }: TurnLimits): Turns {
+export function takeTurns({ atOnce, maxWaiting, maxWaitingOfOwner, full, ownerFull }: TurnLimits): Turns {
+  const atOnceOfOwner = Math.ceil(atOnce / 2)
   /** The work that waits. The owner whose last turn ended longest ago is the first. */
   const owners = new Map<string, Waiting[]>()
-  let isWorking = false
+  /** How much work of each owner is being done. */
+  const working = new Map<string, number>()
   let count = 0
+
+  function mayBegin(owner: string): boolean {
+    const all = working.values().reduce((sum, it) => sum + it, 0)
+    return all < atOnce && (working.get(owner) ?? 0) < atOnceOfOwner
+  }
+
+  function begun(owner: string, change: 1 | -1): void {
+    const left = (working.get(owner) ?? 0) + change
+    if (left === 0) working.delete(owner)
+    else working.set(owner, left)
+  }
 
   /** Resolves when it is the client's turn. */
   function turn(client: TurnClient): Promise<void> {
@@ -67,23 +82,24 @@ export function takeTurns({ maxWaiting, maxWaitingOfOwner, full, ownerFull }: Tu
   }
 
   function beginNext(last: string): void {
+    begun(last, -1)
     const more = owners.get(last) ?? []
     owners.delete(last)
     keep(last, more)
-    const [next] = owners
-    isWorking = next !== undefined
+    const next = owners.entries().find(([owner]) => mayBegin(owner))
     if (!next) return
     const [owner, [oldest, ...others]] = next
     keep(owner, others)
     count--
+    begun(owner, 1)
     oldest?.begin()
   }
 
   return {
     async run(client, work) {
       if (client.isGone) throw new CallerLeft()
-      if (isWorking) await turn(client)
-      isWorking = true
+      if (mayBegin(client.owner)) begun(client.owner, 1)
+      else await turn(client)
       try {
         return await work()
       } finally {

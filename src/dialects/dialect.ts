@@ -119,6 +119,8 @@ export interface SpeechInput {
 
 export interface SpeechOutput {
   readonly text: string
+  /** The length of the recording, if the server reports it. */
+  readonly seconds: number | undefined
   /** A code or a name, as the server reports it. */
   readonly language: string | undefined
   readonly segments: readonly Readonly<Record<string, unknown>>[] | undefined

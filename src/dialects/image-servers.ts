@@ -40,7 +40,13 @@ const localaiSpeech: SpeechDialect = {
   response(body) {
     const output = readSpeech(body)
     if (!output?.segments?.some((segment) => Number(segment['end']) > MAX_SECONDS)) return output
-    return { ...output, segments: output.segments.map(inSeconds), words: output.words?.map(inSeconds) }
+    const { seconds = 0, segments, words } = output
+    return {
+      ...output,
+      seconds: seconds > MAX_SECONDS ? seconds / 1e9 : output.seconds,
+      segments: segments.map(inSeconds),
+      words: words?.map(inSeconds),
+    }
   },
 }
 

@@ -130,10 +130,13 @@ function refusesVerboseJson(refusal: string): boolean {
 
 /** Reads verbose_json, or plain json from a server that supports nothing else. */
 export function readSpeech(body: unknown): ReturnType<SpeechDialect['response']> {
-  const { text, language, segments, words } = asRecord(body)
+  const { text, language, segments, words, duration, usage } = asRecord(body)
   if (typeof text !== 'string') return undefined
+  // Some servers write it as text, and plain json has it in the usage.
+  const seconds = Number(duration ?? asRecord(usage)['seconds'])
   return {
     text,
+    seconds: Number.isFinite(seconds) ? seconds : undefined,
     language: typeof language === 'string' ? language : undefined,
     segments: asList(segments)?.map(asRecord),
     words: (asList(words) ?? asList(segments)?.flatMap((segment) => asList(asRecord(segment)['words']) ?? []))?.map(

@@ -21,6 +21,8 @@ export interface Spool {
 export interface MeasuredAudio {
   readonly extension: string
   readonly contentType: string
-  /** undefined where its length cannot be told. */
+  /** undefined: its length cannot be determined. */
   readonly durationMs: number | undefined
+  /** The length is what its headers say, because it cannot be decoded. The engine has to confirm it. */
+  readonly isClaimed: boolean
 }

@@ -104,7 +104,7 @@ function send({ endpoint, body, form }: Fixture['ask'], model: string): Promise<
   }
   const data = new FormData()
   for (const [name, value] of Object.entries({ ...form, model })) data.append(name, value)
-  data.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]), 'speech.ogg')
+  data.append('file', new Blob([new Uint8Array(clip('flac.ogg'))]), 'speech.ogg')
   return weir.call(endpoint, { method: 'POST', body: data })
 }
 

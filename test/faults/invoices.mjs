@@ -206,8 +206,8 @@ export default [
   {
     name: 'pdfs-all-at-once',
     file: 'src/core/turns.ts',
-    find: '      if (isWorking) await turn(client)\n',
-    replace: '',
+    find: 'else await turn(client)\n',
+    replace: '\n',
     tests: ['unit/turns'],
   },
   {

@@ -11,6 +11,8 @@ import { promisify } from 'node:util'
 import OpenAI, { toFile } from 'openai'
 import { diskRoom } from '../../src/core/disk-room.ts'
 import { openSpool } from '../../src/media/spool.ts'
+import { mp4File } from '../support/audio-containers.ts'
+import { flacFrameHeads, packetTracks } from '../support/audio-forgery.ts'
 import { audioStage, clip, silentWav, spooled, transcriptions, translations } from '../support/audio-stage.ts'
 import { refusalOf } from '../support/chat-stage.ts'
 import { rawClient } from '../support/raw-client.ts'
@@ -52,7 +54,7 @@ describe('transcriptions', () => {
       prompt: ['Rivers.'],
       temperature: ['0.2'],
     })
-    assert.deepEqual(call?.file, { name: 'audio.ogg', type: 'audio/ogg', bytes: clip('opus.ogg') })
+    assert.deepEqual(call?.file, { name: 'audio.ogg', type: 'audio/ogg', bytes: clip('flac.ogg') })
     assert.equal(call?.headers['content-length'] !== undefined, true)
     await eventually('nothing is left of the upload', () => spooled(weir).length === 0)
   })
@@ -163,7 +165,7 @@ describe('transcriptions', () => {
     }
     assert.equal(verbose.language, 'german')
     assert.equal(engine.calls.length, 4)
-    assert.ok(engine.calls.every(({ file }) => file.bytes.equals(clip('opus.ogg'))))
+    assert.ok(engine.calls.every(({ file }) => file.bytes.equals(clip('flac.ogg'))))
   })
 
   it('[E8] work with whisper.cpp', async (t) => {
@@ -272,6 +274,51 @@ describe('billing of audio', () => {
           [translations, 800, 80_000_000n],
           [0, 0, false, 'completed'],
         ],
+      ],
+    )
+  })
+
+  it('[M4] is not less for a recording in which the engine finds more than a decoder', async (t) => {
+    const { send, engine, weir } = await audioStage(t)
+    // The first of two chunks has 16 bytes. Some decoders play the second as well.
+    const wav = clip('plain.wav')
+    const first = Buffer.from(wav.subarray(0, 60))
+    first.writeUInt32LE(16, 40)
+    const chunks = Buffer.concat([first, wav.subarray(36)])
+    // A short track before a long one.
+    const { aac } = packetTracks()
+    const tracks = mp4File([{ ...aac, packets: aac.packets.slice(0, 2) }, aac])
+    // Wrong checksums, with which some decoders leave out a frame.
+    const frames = Buffer.from(clip('plain.flac'))
+    for (const at of flacFrameHeads(frames).slice(2)) frames[at - 1] = ~(frames[at - 1] ?? 0) & 0xff
+    engine.answer = () => ({ body: { ...heard, duration: 3 } })
+    for (const forged of [chunks, tracks, frames]) {
+      const refusal = await refusalOf(await send({}, { clip: forged }))
+      assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_content', 'file'])
+      assert.match(refusal.message, /cannot be verified.*the engine found 3 s/)
+    }
+    const rows = await weir.ledger()
+    assert.ok(rows.every(({ amount }) => amount === 0n))
+  })
+
+  it('[M4] needs a report of the engine if the recording cannot be decoded', async (t) => {
+    const { send, engine, weir } = await audioStage(t)
+    const unknown = Buffer.from(clip('opus.webm'))
+    unknown.write('A_NONE', unknown.indexOf('A_OPUS'), 'latin1')
+    assert.equal((await send({}, { clip: unknown })).status, 200)
+    engine.answer = () => ({ body: { text: 'A weir.' } })
+    const refusal = await refusalOf(await send({}, { clip: unknown }))
+    assert.deepEqual([refusal.status, refusal.code, refusal.param], [400, 'unsupported_content', 'file'])
+    assert.match(refusal.message, /does not report/)
+    // One that can be decoded needs none.
+    assert.equal((await send({}, { clip: 'opus.webm' })).status, 200)
+    const rows = await weir.ledger()
+    assert.deepEqual(
+      rows.map(({ outcome, amount }) => [outcome, amount > 0n]),
+      [
+        ['completed', true],
+        ['engine_failed', false],
+        ['completed', true],
       ],
     )
   })
@@ -465,7 +512,7 @@ describe('a caller that leaves', () => {
     }
     const form = new FormData()
     form.append('model', 'whisper-1')
-    form.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    form.append('file', new Blob([new Uint8Array(clip('flac.ogg'))]))
     const abort = new AbortController()
     const answer = weir.call(transcriptions, { method: 'POST', body: form, signal: abort.signal })
     await eventually('the engine has the upload', () => engine.calls.length === 1)

@@ -314,7 +314,7 @@ describe('billing: the caller disconnects from a transcription', () => {
     }
     const form = new FormData()
     form.append('model', 'whisper-1')
-    form.append('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    form.append('file', new Blob([new Uint8Array(clip('flac.ogg'))]))
     const abort = new AbortController()
     const answer = weir.call(transcriptions, { method: 'POST', body: form, signal: abort.signal })
     await eventually('the engine has the upload', () => engine.calls.length === 1)
@@ -322,7 +322,7 @@ describe('billing: the caller disconnects from a transcription', () => {
     await assert.rejects(answer)
     const left = await onlyRow(weir)
     engine.answer = () => ({ body: heard })
-    form.set('file', new Blob([new Uint8Array(clip('opus.ogg'))]))
+    form.set('file', new Blob([new Uint8Array(clip('flac.ogg'))]))
     assert.equal((await weir.call(transcriptions, { method: 'POST', body: form })).status, 200)
     const completed = (await weir.ledger()).find(({ outcome }) => outcome === 'completed')
     assert.ok(left.audioMs > 0)

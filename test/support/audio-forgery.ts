@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import decode from 'audio-decode'
-import { measureAudio } from '../../src/media/audio/measure.ts'
+import { formatOf } from '../../src/media/audio-format.ts'
+import { decodedSeconds } from '../../src/media/measuring.ts'
 import {
   box,
   boxIn,
@@ -20,9 +21,13 @@ export function clip(name: string): Buffer {
   return readFileSync(new URL(name, folder))
 }
 
+/** As the thread measures it. undefined: it cannot be decoded, and the engine has to confirm its length. */
 export async function billedMs(bytes: Buffer): Promise<number | undefined> {
   const source = { length: bytes.length, read: async (into: Buffer, position: number) => bytes.copy(into, 0, position) }
-  return (await measureAudio(source))?.durationMs
+  const read = async (position: number, count: number) => Buffer.from(bytes.subarray(position, position + count))
+  const format = await formatOf(source)
+  const seconds = format && (await decodedSeconds(format, bytes.length, read).catch(() => undefined))
+  return seconds === undefined ? undefined : Math.max(1, Math.round(seconds * 1000))
 }
 
 /** How long a decoder plays the file; undefined: it refuses it. */
@@ -238,7 +243,7 @@ function flacFields(bytes: Buffer): readonly Field[] {
     { name: 'smallest and largest frame', at: 12, bytes: 6, kind: 'codec' },
     { name: 'sample rate', at: 18, bytes: 2, kind: 'codec' },
     { name: 'total', at: 22, bytes: 4, kind: 'claim' },
-    ...flacFrameHeads(bytes).map((at): Field => ({ name: 'frame number', at: at + 4, bytes: 1, kind: 'claim' })),
+    ...flacFrameHeads(bytes).map((at): Field => ({ name: 'frame number', at: at + 4, bytes: 1, kind: 'codec' })),
   ]
 }
 

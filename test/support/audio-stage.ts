@@ -71,7 +71,7 @@ export async function audioStage(t: TestContext, options: AudioStageOptions = {}
   return {
     weir,
     engine,
-    send(fields = {}, { path = transcriptions, clip: sound = 'opus.ogg', fileFirst = false, key = weir.key } = {}) {
+    send(fields = {}, { path = transcriptions, clip: sound = 'flac.ogg', fileFirst = false, key = weir.key } = {}) {
       const form = new FormData()
       const addFile = (): void => {
         if (sound === null) return

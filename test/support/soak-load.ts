@@ -26,7 +26,7 @@ const faults: readonly Fault[] = [
   'late',
   'slow reader',
 ]
-const recording = clip('opus.ogg')
+const recording = clip('flac.ogg')
 
 export function soakRequest(chance: Chance, mark: number): SoakRequest {
   const fault = chance.is(0.1) ? chance.pick(faults) : undefined

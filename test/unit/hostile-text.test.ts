@@ -41,7 +41,7 @@ describe('a hostile text takes no longer than its length', () => {
 
   it('in the words of a recording', () => {
     const segments = [{ start: 0, end: 1, text: `a${' '.repeat(1_500_000)}b` }]
-    const output = { text: '', language: 'en', segments, words: undefined }
+    const output = { text: '', language: 'en', segments, words: undefined, seconds: undefined }
     const options = { task: 'transcribe', durationMs: 1000, language: 'en', temperature: 0, words: false } as const
     requireFast(() => renderTranscript(toTranscript(output, options), 'srt'))
   })

@@ -5,7 +5,13 @@ import { renderTranscript, toTranscript } from '../../src/endpoints/audio/transc
 const options = { task: 'transcribe', durationMs: 8_000_000, language: 'en', temperature: 0, words: false } as const
 
 function cuesOf(segments: readonly object[], format: 'srt' | 'vtt'): string {
-  const output = { text: 'x', language: 'en', segments: segments as Record<string, unknown>[], words: undefined }
+  const output = {
+    text: 'x',
+    language: 'en',
+    segments: segments as Record<string, unknown>[],
+    words: undefined,
+    seconds: undefined,
+  }
   return renderTranscript(toTranscript(output, options), format)
 }
 

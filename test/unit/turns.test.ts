@@ -4,7 +4,13 @@ import { ApiError, CallerLeft } from '../../src/core/errors.ts'
 import { takeTurns, type TurnClient } from '../../src/core/turns.ts'
 import { gate } from '../support/waiting.ts'
 
-const LIMITS = { maxWaiting: 10, maxWaitingOfOwner: 4, full: 'all are waiting', ownerFull: 'yours are waiting' }
+const LIMITS = {
+  atOnce: 1,
+  maxWaiting: 10,
+  maxWaitingOfOwner: 4,
+  full: 'all are waiting',
+  ownerFull: 'yours are waiting',
+}
 
 function clientOf(owner: string) {
   const listeners = new Set<() => void>()
@@ -69,6 +75,23 @@ function stage(limits = LIMITS) {
 }
 
 describe('work in turns', () => {
+  it('is done for several owners at once, if it may, but one owner has half of it', async () => {
+    const { begun, ask, endOne } = stage({ ...LIMITS, atOnce: 2 })
+    ask('a1', 'a')
+    ask('a2', 'a')
+    ask('b1', 'b')
+    ask('c1', 'c')
+    ask('b2', 'b')
+    assert.deepEqual(begun, ['a1', 'b1'])
+    await endOne()
+    assert.deepEqual(begun, ['a1', 'b1', 'c1'])
+    await endOne()
+    assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2'])
+    await endOne()
+    await endOne()
+    assert.deepEqual(begun, ['a1', 'b1', 'c1', 'a2', 'b2'])
+  })
+
   it('is done one at a time, in order, also after one has failed', async () => {
     const { begun, ask, endOne } = stage()
     const asked = ['a', 'b', 'c'].map((name) => ask(name, 'one', name === 'a'))

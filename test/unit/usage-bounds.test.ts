@@ -151,12 +151,12 @@ const images = fc.record({ prompt: text, n: several, made: fc.nat(20) }).map((as
 const speech = fc.nat(100_000_000).map((durationMs) => async (): Promise<Case> => {
   const file = { length: 1, read: async () => Buffer.alloc(1), open: () => [] } as never
   const form = { fields: new Map([['model', ['meta/a']]]), file }
-  const measured = { durationMs, extension: 'wav', contentType: 'audio/wav' }
+  const measured = { durationMs, extension: 'wav', contentType: 'audio/wav', isClaimed: false }
   const limits = { token_budget: 100_000_000, max_concurrent_requests: 1 }
   const serverless = { engine: { kind: 'openai', urls: ['http://127.0.0.1:1'] }, limits }
   const where = modelOf(['audio'], 'openai', { serverless })
   const job = await audioJob('/audio/transcriptions', 'transcribe', form, ...where, async () => measured)
-  return { job, read: [], reported: () => readAnswer(job, { text: 'x', duration: 1e9, usage: { seconds: 1e9 } }) }
+  return { job, read: [], reported: () => readAnswer(job, { text: 'x', duration: durationMs / 1000 }) }
 })
 
 /** Leaves out what the service refuses: texts that do not fit into the context. */

@@ -9,7 +9,7 @@ import { renderTranscript, toTranscript, transcriptType, type TranscriptOptions 
 /** A separate function, so that the closure does not retain the form. */
 export function audioAnswer(
   dialect: SpeechDialect,
-  options: TranscriptOptions & { readonly format: TranscriptFormat },
+  options: TranscriptOptions & { readonly format: TranscriptFormat; readonly isClaimed: boolean },
 ): WholeAnswer {
   const { format, durationMs } = options
   return {
@@ -25,6 +25,7 @@ export function audioAnswer(
       }
       const output = dialect.response(answer)
       if (!output) return undefined
+      requireConfirmed(durationMs, options.isClaimed, output.seconds)
       const transcript = toTranscript(output, options)
       return {
         usage: { ...noUsage, audioMs: durationMs },
@@ -34,4 +35,19 @@ export function audioAnswer(
       }
     },
   }
+}
+
+/**
+ * A caller can write headers with which an engine plays more than a decoder, or that are all we know about the length.
+ * So the engine must not have found more than is billed, and has to report a length if ours is only claimed.
+ */
+function requireConfirmed(durationMs: number, isClaimed: boolean, reported: number | undefined): void {
+  const billed = durationMs / 1000
+  if (reported === undefined ? !isClaimed : reported <= billed * 1.01 + 1) return
+  const found = reported === undefined ? 'the engine does not report one' : `the engine found ${reported} s`
+  throw new ApiError(
+    'unsupported_content',
+    `The length of the recording cannot be verified: the file has ${billed} s, and ${found}. Send it as wav, mp3 or flac.`,
+    { param: 'file' },
+  )
 }

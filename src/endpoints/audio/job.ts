@@ -32,7 +32,7 @@ export async function audioJob(
       { param: 'model' },
     )
   }
-  const { durationMs } = recording
+  const { durationMs, isClaimed } = recording
   const words = request.timestamp_granularities?.includes('word') ?? false
   const { language, temperature, response_format: format = 'json' } = request
   const input: SpeechInput = {
@@ -56,7 +56,7 @@ export async function audioJob(
     likelyInputTokens: 0,
     media: { audioMs: durationMs },
     calls: [engineCall(dialect, input, recording)],
-    answer: audioAnswer(dialect, { task, durationMs, language, temperature, words, format }),
+    answer: audioAnswer(dialect, { task, durationMs, language, temperature, words, format, isClaimed }),
   }
 }
 

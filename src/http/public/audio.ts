@@ -1,7 +1,8 @@
-import { modelIn, type MeasureAudio } from '../../endpoints/audio/form.ts'
+import type { TurnClient } from '../../core/turns.ts'
+import { modelIn } from '../../endpoints/audio/form.ts'
 import { audioJob, type SpeechTask } from '../../endpoints/audio/job.ts'
 import { audioExample, audioFormSchema, audioResponseSchema } from '../../endpoints/audio/schema.ts'
-import type { Spool } from '../../ports/uploads.ts'
+import type { ByteSource, MeasuredAudio, Spool } from '../../ports/uploads.ts'
 import { textSchema } from '../common-schema.ts'
 import { withUpload } from '../upload.ts'
 import { keyRoute, type KeyRoute } from './key-route.ts'
@@ -13,7 +14,7 @@ export interface AudioParts extends JobParts {
   readonly audio: {
     readonly spool: Spool
     readonly maxUploadBytes: number
-    readonly measure: MeasureAudio
+    measure(client: TurnClient, source: ByteSource): Promise<MeasuredAudio | undefined>
   }
 }
 
@@ -42,10 +43,10 @@ const audioEndpoints: readonly AudioEndpoint[] = [
 ]
 
 const audioRules =
-  'Every model takes file, model, and response_format json or text. language, prompt, temperature, timestamp_granularities and the other formats need a model that lists them in supported_parameters (response_format for srt, vtt and verbose_json). Speakers are not told apart. The length of the recording is measured before the request is queued, and is what is billed; in the queue, each second counts as 15 tokens, and the prompt as its text. A file over the limit (25 MiB unless the operator changed it) gets 413: split long recordings, preferably at silence.'
+  'Every model takes file, model, and response_format json or text. language, prompt, temperature, timestamp_granularities and the other formats need a model that lists them in supported_parameters (response_format for srt, vtt and verbose_json). Speakers are not told apart. The file may be wav, mp3, m4a, ogg, flac or webm. Its length is measured before the request is queued, by decoding it, and is what is billed; in the queue, each second counts as 15 tokens, and the prompt as its text. A file over the limit (25 MiB unless the operator changed it) gets 413: split long recordings, preferably at silence.'
 
 export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
-  const { spool, maxUploadBytes, measure } = parts.audio
+  const { spool, maxUploadBytes } = parts.audio
   return audioEndpoints.map((endpoint) => {
     const { path, id, summary, description, task } = endpoint
     return keyRoute({
@@ -68,6 +69,7 @@ export function audioRoutes(parts: AudioParts): readonly KeyRoute[] {
       answer: ({ exchange, caller }) =>
         withUpload(exchange, spool, maxUploadBytes, async (upload) => {
           const { model, deployment } = resolveFor(parts, exchange, endpoint, modelIn(upload), caller)
+          const measure = (source: ByteSource) => parts.audio.measure(exchange, source)
           await runJob(parts, exchange, caller, await audioJob(path, task, upload, model, deployment, measure))
         }),
     })

@@ -31,6 +31,7 @@ const IDLE_MS = 30_000
 
 /** Bodies that wait count for the memory of their workspaces, which is the limit that is met first. */
 const turns = takeTurns({
+  atOnce: 1,
   maxWaiting: 4096,
   maxWaitingOfOwner: 1024,
   full: 'Too many large requests are waiting to be read. Try again shortly.',
