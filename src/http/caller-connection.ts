@@ -46,7 +46,7 @@ export class CallerConnection implements ExchangePlace {
     this.#owner = owner
     this.address = socket.remoteAddress ?? ''
     // Unlike the events of a request or a response, it comes whatever the connection was doing.
-    socket.once('close', () => this.#closed())
+    socket.on('close', () => this.#closed())
   }
 
   /** Nothing of a request has come since the last answer. */
@@ -98,13 +98,11 @@ export class CallerConnection implements ExchangePlace {
     const request = new IncomingRequest(message, this.address)
     const exchange = this.#owner.open(request, response, this)
     this.exchange = exchange
-    response.once('finish', () => this.#sent(exchange))
     this.#owner.serve(exchange)
     if (this.#refusal && !request.isComplete) this.#refuse(this.#refusal)
   }
 
-  /** The answer has left, and its request has been read. */
-  #sent(exchange: Exchange): void {
+  answered(exchange: Exchange): void {
     exchange.sent()
     this.exchange = undefined
     this.#bytesServed = this.socket.bytesRead

@@ -27,7 +27,8 @@ export class Exchange implements Reply {
   readonly #response: ServerResponse
   readonly #place: ExchangePlace
   readonly #listener: ExchangeListener
-  readonly #goneListeners: (() => void)[] = []
+  /** No longer than needed: nearly all have one, and many requests wait. */
+  #goneListeners: readonly (() => void)[] = []
   #drained: (() => void) | undefined
   /** Runs while the caller takes nothing. */
   #stall: NodeJS.Timeout | undefined
@@ -78,10 +79,9 @@ export class Exchange implements Reply {
 
   onGone(listener: () => void): () => void {
     if (this.isGone) listener()
-    else this.#goneListeners.push(listener)
+    else this.#goneListeners = [...this.#goneListeners, listener]
     return () => {
-      const place = this.#goneListeners.indexOf(listener)
-      if (place >= 0) this.#goneListeners.splice(place, 1)
+      this.#goneListeners = this.#goneListeners.filter((it) => it !== listener)
     }
   }
 
@@ -90,7 +90,10 @@ export class Exchange implements Reply {
     if (this.isOver) return this.sent()
     this.isGone = true
     // One of them may take back another.
-    for (let next = this.#goneListeners.shift(); next; next = this.#goneListeners.shift()) next()
+    for (let [next] = this.#goneListeners; next; [next] = this.#goneListeners) {
+      this.#goneListeners = this.#goneListeners.slice(1)
+      next()
+    }
     this.isOver = true
     this.sent()
   }
@@ -264,6 +267,7 @@ export class Exchange implements Reply {
   /** Nothing is left to say but this. */
   #finish(last: string | Buffer): void {
     this.isOver = true
+    this.#response.once('finish', () => this.#place.answered(this))
     if (this.request.isComplete) {
       this.#response.end(last, 'latin1')
       if (this.#response.writableLength > 0) this.#awaitReader(this.#response.writableLength)
@@ -290,6 +294,8 @@ export interface ExchangeListener {
 
 /** Where an exchange takes place. */
 export interface ExchangePlace {
+  /** The request has been read, and its answer has left. */
+  answered(exchange: Exchange): void
   /** Closes the connection at once. */
   cut(): void
 }

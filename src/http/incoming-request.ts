@@ -16,29 +16,36 @@ const ignored: BodyTaker = { data() {}, end() {}, cut() {} }
 
 /** A request, whose body may still be on its way. */
 export class IncomingRequest {
-  readonly method: string
-  readonly target: string
-  readonly version: string
-  readonly headers: RequestHeaders
   readonly address: string
   readonly #message: IncomingMessage
-  readonly #hasBody: boolean
   #taker: BodyTaker | undefined
   #isCut = false
 
   constructor(message: IncomingMessage, address: string) {
     this.#message = message
-    this.method = message.method ?? ''
-    this.target = message.url ?? ''
-    this.version = message.httpVersion
-    this.headers = message.headers as RequestHeaders
     this.address = address
-    this.#hasBody = 'content-length' in this.headers || 'transfer-encoding' in this.headers
+  }
+
+  get method(): string {
+    return this.#message.method ?? ''
+  }
+
+  get target(): string {
+    return this.#message.url ?? ''
+  }
+
+  get version(): string {
+    return this.#message.httpVersion
+  }
+
+  get headers(): RequestHeaders {
+    return this.#message.headers as RequestHeaders
   }
 
   /** Everything has arrived. */
   get isComplete(): boolean {
-    return this.#message.complete || !this.#hasBody
+    const { headers } = this
+    return this.#message.complete || !('content-length' in headers || 'transfer-encoding' in headers)
   }
 
   /** Whether the caller used HTTPS. A proxy that ends TLS says so in X-Forwarded-Proto. */
@@ -62,10 +69,15 @@ export class IncomingRequest {
   }
 
   #listen(): void {
-    this.#message
-      .on('data', (chunk: Buffer) => this.#taker?.data(chunk))
-      .once('end', () => this.#taker?.end())
-      .once('close', () => this.cut())
+    const data = (chunk: Buffer): void => this.#taker?.data(chunk)
+    const end = (): void => {
+      const taker = this.#taker
+      // The request may wait for minutes from now on, so nothing is kept of the reading.
+      this.#message.off('data', data).off('end', end)
+      this.#taker = ignored
+      taker?.end()
+    }
+    this.#message.on('data', data).on('end', end)
   }
 
   /** Reads the rest, and keeps nothing of it. */

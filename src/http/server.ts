@@ -79,7 +79,7 @@ export async function listen(
   const settings = { ...usual, memory: byteBudget(Infinity), ...options }
   const { stallMs, memory, openPort, tls } = settings
   const connections = new Map<Socket, CallerConnection>()
-  /** All that were accepted, also those that have not agreed on their encryption yet. */
+  /** With TLS, all that were accepted, also those that have not agreed on their encryption yet. */
   const accepted = new Set<Socket>()
   const unusedOver = Promise.withResolvers<void>()
   let requestCount = 0
@@ -173,7 +173,7 @@ export async function listen(
     .on('clientError', (error, socket) => connections.get(socket as Socket)?.fail(error))
   const opened = await openPort(
     (socket) => {
-      accepted.add(socket.once('close', () => accepted.delete(socket)))
+      if (tls) accepted.add(socket.once('close', () => accepted.delete(socket)))
       server.emit('connection', socket)
     },
     host,

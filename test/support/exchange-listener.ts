@@ -24,13 +24,14 @@ export function looseExchange(
   response: ScriptedResponse = {},
   changes: Partial<ExchangeListener & ExchangePlace> = {},
 ): Exchange {
-  const { cut = () => {}, ...listener } = changes
+  const { cut = () => {}, answered = () => {}, ...listener } = changes
   const defaults = { writableLength: 0, writeHead() {}, write: () => true, end() {} }
   const on = (_drain: string, callback: () => void): void => void (response.drained = callback)
+  const once = (): void => {}
   return new Exchange(
     { method, target: '/', headers: {}, address: '', isComplete: true } as unknown as IncomingRequest,
-    Object.assign(response, { on, ...defaults, ...response }) as unknown as ServerResponse,
-    { cut },
+    Object.assign(response, { on, once, ...defaults, ...response }) as unknown as ServerResponse,
+    { cut, answered },
     exchangeListener(listener),
   )
 }

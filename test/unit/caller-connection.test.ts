@@ -199,7 +199,7 @@ describe('a body that nobody reads', () => {
   })
 
   it('is answered once, even if the rest of it is broken or never comes', async (t) => {
-    const stage = await wireStage(t, unread, { requestMs: 100, lookMs: 20 })
+    const stage = await wireStage(t, unread, { requestMs: 1000, lookMs: 20 })
     stage.client.send('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello')
     const late = await stage.call()
     late.send('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab')
@@ -217,7 +217,7 @@ describe('a body that nobody reads', () => {
         await held.opened
         exchange.sendJson('{}')
       },
-      { requestMs: 40, lookMs: 20 },
+      { requestMs: 2000, lookMs: 20 },
     )
     stage.client.send(lengthed)
     await eventually('it has begun', () => stage.asked.length === 1)
@@ -402,7 +402,7 @@ describe('bytes that are no request', () => {
   ] as const) {
     it(`get one answer in our form, and the connection closes: ${what}`, async (t) => {
       const { answer, told } = toldOfTheEnd()
-      const stage = await wireStage(t, answer, { requestMs: 100, lookMs: 20 })
+      const stage = await wireStage(t, answer, { requestMs: 1000, lookMs: 20 })
       stage.client.socket.write(Buffer.from(bytes, 'latin1'))
       await stage.client.sees('"code"')
       // What comes now is neither served nor answered.
