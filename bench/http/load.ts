@@ -63,14 +63,14 @@ export async function during(ms: number, one: () => Promise<void>, atATime: numb
 }
 
 async function callers(atATime: number, one: () => Promise<void>, goesOn: () => boolean): Promise<void> {
-  let hasFailed = false
+  const state = { hasFailed: false }
   const caller = async (): Promise<void> => {
-    while (!hasFailed && goesOn()) await one()
+    while (!state.hasFailed && goesOn()) await one()
   }
   const all = Array.from({ length: atATime }, caller)
   await Promise.all(all).catch(async (error: unknown) => {
     // What the others still ask for would disturb the next measurement.
-    hasFailed = true
+    state.hasFailed = true
     await Promise.allSettled(all)
     throw error
   })
