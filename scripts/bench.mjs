@@ -6,6 +6,7 @@ import { ensureInstalled, root, runtime, runtimeEnvironment, runtimeFlags } from
 
 const benches = {
   http: 'http/run.ts',
+  peers: 'peers.ts',
   embeddings: 'embeddings.ts',
   admission: 'admission.ts',
   'admission-redis': 'admission-redis.ts',

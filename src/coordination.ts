@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { memoryAdmission } from './admission/memory.ts'
-import { redisAdmission } from './admission/redis/admission.ts'
 import { memoryChanges } from './changes/memory.ts'
-import { redisChanges, type ChangeEvents } from './changes/redis/changes.ts'
+import type { ChangeEvents } from './changes/redis/changes.ts'
 import type { Admission } from './ports/admission.ts'
 import type { ChangeFeed } from './ports/changes.ts'
 import type { AlarmClock } from './ports/clock.ts'
@@ -11,9 +10,7 @@ import type { Coordination, Replica } from './ports/coordination.ts'
 import type { LedgerStatus } from './ports/ledger.ts'
 import type { RateLimiter } from './ports/rate-limit.ts'
 import { memoryRateLimiter } from './rate-limit/memory.ts'
-import { redisRateLimiter } from './rate-limit/redis.ts'
-import { openLink, type LinkEvents, type RedisLink } from './redis/link.ts'
-import { replicaList } from './redis/replica-list.ts'
+import type { LinkEvents, RedisLink } from './redis/link.ts'
 
 /** What replicas have in common: the lanes, the rates and the feed of changes. A part of compose.ts. */
 export interface CoordinationParts {
@@ -81,6 +78,8 @@ export async function openCoordination(
   }
 
   async function joined(url: string): Promise<CoordinationParts> {
+    const { openLink, redisAdmission, redisChanges, redisRateLimiter, replicaList } =
+      await import('./redis-adapters.ts')
     const link = openLink({ url, replica: name, clock, about: ownState, events })
     const admission = redisAdmission(link, clock)
     const replicas = replicaList(link)

@@ -7,7 +7,6 @@ import type { UsageStore } from './ports/usage.ts'
 import type { RedisLink } from './redis/link.ts'
 import { memorySpending } from './spending/memory.ts'
 import type { JournalOwners } from './spending/redis/account-scripts.ts'
-import { redisSpending } from './spending/redis/spending.ts'
 
 /** The part of compose.ts that chooses who keeps spend limits. */
 export interface SpendControlParts {
@@ -33,6 +32,7 @@ const KEEPS_UP_MS = 2000
 export async function openSpendControl(parts: SpendControlParts): Promise<SpendControl> {
   const { books, ledger, clock, accounts, link, journal, events } = parts
   if (!link || !journal) return { ...(await memorySpending(books, clock, events)), close: async () => {} }
+  const { redisSpending } = await import('./redis-adapters.ts')
   return redisSpending({
     link,
     clock,

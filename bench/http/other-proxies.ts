@@ -1,5 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,8 +9,7 @@ import { freePort } from '../../test/support/postgres-server.ts'
 
 /**
  * Other proxies in front of the same engine: nginx, Caddy and HAProxy where they are installed, which forward bytes and
- * know nothing of keys or tokens; and Portkey, another gateway for models, from the registry. It is no dependency of
- * Weir: it is installed into a cache the first time.
+ * know nothing of keys or tokens. peers.ts starts other gateways in the same way.
  */
 export interface OtherProxy {
   readonly name: string
@@ -17,10 +17,11 @@ export interface OtherProxy {
   readonly origin: string
   readonly path: string
   readonly headers: Record<string, string>
+  stop(): Promise<void>
 }
 
 /** How to start one of them. */
-interface Program {
+export interface Program {
   readonly command: string
   readonly args: readonly string[]
   readonly environment?: Record<string, string>
@@ -28,39 +29,37 @@ interface Program {
   readonly headers?: Record<string, string>
 }
 
-interface Place {
+/** undefined: it is not installed. */
+export type Programs = Readonly<Record<string, (place: Place) => Program | undefined>>
+
+export interface Place {
   readonly folder: string
   readonly port: number
   readonly enginePort: number
 }
 
-const PORTKEY = '@portkey-ai/gateway@1.15.2'
-const CACHE = new URL('../../node_modules/.cache/portkey/', import.meta.url).pathname
-const READY_MS = 20_000
+/** LiteLLM takes half a minute on a busy machine. */
+const READY_MS = 120_000
+const STOP_MS = 5000
 
-/** undefined: it is not installed. */
-const programs: Readonly<Record<string, (place: Place) => Program | undefined>> = {
-  nginx,
-  Caddy: caddy,
-  HAProxy: haproxy,
-  Portkey: portkey,
-}
+const proxies: Programs = { nginx, Caddy: caddy, HAProxy: haproxy }
 
-/** They end with the bench. */
-export async function otherProxies(enginePort: number): Promise<readonly OtherProxy[]> {
+/** They end with the bench at the latest. */
+export async function otherProxies(enginePort: number, programs = proxies): Promise<readonly OtherProxy[]> {
   const folder = mkdtempSync(join(tmpdir(), 'weir-proxies-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const started: OtherProxy[] = []
   for (const [name, programAt] of Object.entries(programs)) {
     const port = await freePort()
     const program = programAt({ folder, port, enginePort })
-    const pid = program && (await start(program, folder, port))
-    if (!program || pid === undefined) {
-      console.log(`${name} is not installed or did not start, so it is left out.`)
+    const child = program && (await start(program, folder, port))
+    if (!program || !child) {
+      console.error(`${name} is not installed or did not start, so it is left out.`)
       continue
     }
     const { path = '/v1/chat/completions', headers = {} } = program
-    started.push({ name, pid, origin: `http://127.0.0.1:${port}`, path, headers })
+    const stop = (): Promise<void> => stopped(child)
+    started.push({ name, pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, path, headers, stop })
   }
   return started
 }
@@ -69,7 +68,7 @@ async function start(
   { command, args, environment }: Program,
   folder: string,
   port: number,
-): Promise<number | undefined> {
+): Promise<ChildProcess | undefined> {
   const child = spawn(command, args, { stdio: 'ignore', cwd: folder, env: { ...process.env, ...environment } })
   process.once('exit', () => child.kill())
   // The bench does not wait for it.
@@ -77,10 +76,19 @@ async function start(
   const state = { hasFailed: false }
   child.once('error', () => (state.hasFailed = true)).once('exit', () => (state.hasFailed = true))
   for (const until = performance.now() + READY_MS; performance.now() < until && !state.hasFailed; await sleep(50)) {
-    if (await listens(port)) return child.pid
+    if (await listens(port)) return child
   }
   child.kill()
   return undefined
+}
+
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const over = once(child, 'exit')
+  child.kill()
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+  await over
+  clearTimeout(late)
 }
 
 function listens(port: number): Promise<boolean> {
@@ -156,24 +164,4 @@ function haproxy({ folder, port, enginePort }: Place): Program | undefined {
        server engine 127.0.0.1:${enginePort}\n`,
   )
   return { command: 'haproxy', args: ['-db', '-f', file] }
-}
-
-function portkey({ port, enginePort }: Place): Program | undefined {
-  const program = join(CACHE, 'node_modules/@portkey-ai/gateway/build/start-server.js')
-  if (!existsSync(program)) {
-    console.log(`Installing ${PORTKEY} into ${CACHE} …`)
-    mkdirSync(CACHE, { recursive: true })
-    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    spawnSync('npm', ['install', '--prefix', CACHE, ...flags, PORTKEY], { stdio: ['ignore', 2, 2] })
-    if (!existsSync(program)) return undefined
-  }
-  return {
-    command: process.execPath,
-    args: [program, `--port=${port}`, '--headless'],
-    headers: {
-      authorization: 'Bearer none',
-      'x-portkey-provider': 'openai',
-      'x-portkey-custom-host': `http://127.0.0.1:${enginePort}/v1`,
-    },
-  }
 }

@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { cpuMicroseconds, forked, median } from '../measuring.ts'
+import { chatCall, paced, saturated, type Target } from './load.ts'
 import { otherProxies } from './other-proxies.ts'
 import { benchModel, residentBytes, startWeir } from '../weir-process.ts'
 
 /**
  * Calls the engine directly, through a minimal proxy, through other proxies, and through Weir with everything on,
- * alternating in one run. Portkey comes from the registry; nginx, Caddy and HAProxy are measured where they are installed.
+ * alternating in one run. nginx, Caddy and HAProxy are measured where they are installed; `peers` has other gateways.
  * Machines differ and are noisy, so the figure that matters is the ratio of CPU time per request. It is measured twice:
  * at one fixed rate, at which each process is mostly idle and pays for waking up, and as fast as each can go.
  */
@@ -16,14 +16,6 @@ const AT_A_TIME = 128
 type Pace = 'paced' | 'saturated'
 const requests = Number(process.argv[2] ?? 2000)
 const memoryRequests = Number(process.argv[3] ?? 100_000)
-
-interface Target {
-  readonly name: string
-  readonly pid: number
-  readonly pool: Pool
-  readonly headers: Record<string, string>
-  readonly path: string
-}
 
 const program = (name: string): URL => new URL(name, import.meta.url)
 const engine = await forked(program('engine.ts'))
@@ -61,6 +53,7 @@ try {
   if (last && memoryRequests > 0) await memory(last)
   for (const { pool } of targets) await pool.close()
 } finally {
+  await Promise.all(others.map((it) => it.stop()))
   await weir.stop()
   engine.kill()
   bare.kill()
@@ -121,64 +114,15 @@ async function memory(target: Target): Promise<void> {
 }
 
 async function load(target: Target, stream: boolean, count: number, pace: Pace) {
-  const body = JSON.stringify({
-    model: 'bench/model',
-    messages: [
-      { role: 'system', content: 'You are a helpful assistant. '.repeat(8) },
-      { role: 'user', content: 'Tell me about the river and its weir. '.repeat(18) },
-    ],
-    ...(stream ? { stream: true } : {}),
-  })
   const latencies: number[] = []
   const cpuBefore = cpuMicroseconds(target.pid)
   const started = performance.now()
-  const one = async (): Promise<void> => {
-    const begun = performance.now()
-    const { path, headers } = target
-    const response = await target.pool.request({ method: 'POST', path, headers, body, headersTimeout: 30_000 })
-    const text = await response.body.text()
-    if (response.statusCode !== 200 || (stream && !text.includes('[DONE]'))) {
-      throw new Error(`${target.name}: ${response.statusCode} ${text}`)
-    }
-    latencies.push(performance.now() - begun)
-  }
-  if (pace === 'paced') await paced(one, count, started)
-  else await saturated(one, count)
+  const one = async (): Promise<void> => void latencies.push(await chatCall(target, stream))
+  if (pace === 'paced') await paced(one, count, RATE)
+  else await saturated(one, count, AT_A_TIME)
   return {
     cpu: (cpuMicroseconds(target.pid) - cpuBefore) / count,
     wall: (performance.now() - started) / 1000 / count,
     latency: median(latencies),
   }
-}
-
-async function paced(one: () => Promise<void>, count: number, started: number): Promise<void> {
-  const running: Promise<void>[] = []
-  const failures: unknown[] = []
-  for (let sent = 0; sent < count && failures.length === 0;) {
-    const due = Math.min(count, Math.ceil(((performance.now() - started) / 1000) * RATE))
-    while (sent < due) {
-      running.push(one().catch((error: unknown) => void failures.push(error)))
-      sent++
-    }
-    await sleep(1)
-  }
-  await Promise.all(running)
-  if (failures.length > 0) throw failures[0]
-}
-
-async function saturated(one: () => Promise<void>, count: number): Promise<void> {
-  let left = count
-  const caller = async (): Promise<void> => {
-    while (left > 0) {
-      left--
-      await one()
-    }
-  }
-  const callers = Array.from({ length: AT_A_TIME }, caller)
-  await Promise.all(callers).catch(async (error: unknown) => {
-    // What the others still ask for would disturb the next measurement.
-    left = 0
-    await Promise.allSettled(callers)
-    throw error
-  })
 }

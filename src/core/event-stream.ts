@@ -45,6 +45,9 @@ export function eventSplitter(read: ReadData): (chunk: Buffer) => void {
     isFirstLine = false
     if (text.startsWith('data:', from)) {
       takeData(text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end))
+    } else if (end - from === 4 && text.startsWith('data', from)) {
+      // A name alone is a field without a value.
+      takeData('')
     } else if (from === end && unread.length > 0) endEvent()
   }
 

@@ -13,11 +13,13 @@ export interface ImageLimits {
 /** Returns the bytes at an offset, fewer at the end. */
 type ReadBytes = (offset: number, length: number) => Buffer
 
-/** Long enough for every header except a jpeg's. */
+/** Long enough for every header except those of jpeg and gif. */
 const HEAD_BYTES = 30
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 /** Colour profiles and camera metadata can take a few hundred segments. */
 const MAX_JPEG_SEGMENTS = 1000
+/** Of comments and the like before the first picture, each of up to 255 bytes. */
+const MAX_GIF_BLOCKS = 1000
 
 /** undefined when it is not an image of a known type, or has no size. */
 export function readImageHeader(read: ReadBytes): ImageHeader | undefined {
@@ -39,9 +41,7 @@ export function imageProblem(read: ReadBytes, byteLength: number, limits: ImageL
 function sizeOf(head: Buffer, read: ReadBytes): ImageHeader | undefined {
   if (head.subarray(0, 8).equals(PNG_SIGNATURE)) return pngSize(head)
   if (head[0] === 0xff && head[1] === 0xd8) return jpegSize(read)
-  if (/^GIF8[79]a$/.test(ascii(head, 0, 6))) {
-    return { type: 'image/gif', width: head.readUInt16LE(6), height: head.readUInt16LE(8) }
-  }
+  if (/^GIF8[79]a$/.test(ascii(head, 0, 6))) return gifSize(head, read)
   if (ascii(head, 0, 4) === 'RIFF' && ascii(head, 8, 12) === 'WEBP') return webpSize(head)
   return undefined
 }
@@ -49,6 +49,31 @@ function sizeOf(head: Buffer, read: ReadBytes): ImageHeader | undefined {
 function pngSize(head: Buffer): ImageHeader | undefined {
   if (ascii(head, 12, 16) !== 'IHDR') return undefined
   return { type: 'image/png', width: head.readUInt32BE(16), height: head.readUInt32BE(20) }
+}
+
+/** Decoders enlarge the canvas when the first picture does not fit, so that picture counts as well. */
+function gifSize(head: Buffer, read: ReadBytes): ImageHeader | undefined {
+  const type = 'image/gif'
+  const [width, height, flags] = [head.readUInt16LE(6), head.readUInt16LE(8), head[10] ?? 0]
+  let offset = 13 + (flags & 0x80 ? 3 << ((flags & 7) + 1) : 0)
+  let isInExtension = false
+  for (let count = 0; count < MAX_GIF_BLOCKS; count++) {
+    const block = read(offset, 9)
+    const [first] = block
+    if (first === undefined) return undefined
+    if (isInExtension) {
+      isInExtension = first !== 0
+      offset += 1 + first
+    } else if (first === 0x21) {
+      isInExtension = true
+      offset += 2
+    } else if (first === 0x2c && block.length === 9) {
+      const right = block.readUInt16LE(1) + block.readUInt16LE(5)
+      const bottom = block.readUInt16LE(3) + block.readUInt16LE(7)
+      return { type, width: Math.max(width, right), height: Math.max(height, bottom) }
+    } else return undefined
+  }
+  return undefined
 }
 
 /** Lossy, lossless and extended files each store the size differently. */

@@ -384,12 +384,15 @@ function packageOf(weights: Buffer): Buffer {
   return gzipSync(Buffer.concat([...entries, Buffer.alloc(1024)]), { level: 1 })
 }
 
-/** The smallest tar header: name, size and type. */
+/** The smallest tar header: name, size, type and checksum, for which its own place counts as spaces. */
 function tarEntry(name: string, body: Buffer): Buffer {
   const header = Buffer.alloc(512)
   header.write(name, 0)
   header.write(body.length.toString(8).padStart(11, '0'), 124)
   header.write('0', 156)
   header.write('ustar', 257)
+  header.write(' '.repeat(8), 148)
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0`, 148)
   return Buffer.concat([header, body, Buffer.alloc((512 - (body.length % 512)) % 512)])
 }

@@ -379,6 +379,20 @@ export default [
     tests: ['unit/invoice-sums', 'unit/config', 'http/billing'],
   },
   {
+    name: 'event-field-without-colon-ignored',
+    file: 'src/core/event-stream.ts',
+    find: "end - from === 4 && text.startsWith('data', from)",
+    replace: 'false',
+    tests: ['unit/event-stream'],
+  },
+  {
+    name: 'gif-picture-larger-than-its-screen',
+    file: 'src/core/image-header.ts',
+    find: 'width: Math.max(width, right), height: Math.max(height, bottom)',
+    replace: 'width, height',
+    tests: ['unit/image-header', 'unit/image-header-sharp'],
+  },
+  {
     name: 'events-lose-a-carriage-return',
     file: 'src/core/event-stream.ts',
     find: "let carriageReturn = placeOf('\\r', text, from)",

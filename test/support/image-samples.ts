@@ -42,12 +42,16 @@ function segment(marker: number, data: Buffer): Buffer {
   return Buffer.concat([head, data])
 }
 
-export function gif({ width = 1, height = 1 }: Shape = {}): Buffer {
-  const bytes = Buffer.alloc(40)
-  bytes.write('GIF89a')
-  bytes.writeUInt16LE(width, 6)
-  bytes.writeUInt16LE(height, 8)
-  return bytes
+/** With a comment before its picture. `screen`: the size in the header, if it is not that of the picture. */
+export function gif({ width = 1, height = 1, screen = { width, height } }: Shape & { screen?: Shape } = {}): Buffer {
+  const header = Buffer.from('GIF89a\0\0\0\0\0\0\0', 'latin1')
+  header.writeUInt16LE(screen.width ?? 1, 6)
+  header.writeUInt16LE(screen.height ?? 1, 8)
+  const picture = Buffer.from([0x2c, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+  picture.writeUInt16LE(width, 5)
+  picture.writeUInt16LE(height, 7)
+  const comment = Buffer.concat([Buffer.from([0x21, 0xfe, 5]), Buffer.from('water'), Buffer.alloc(1)])
+  return Buffer.concat([header, comment, picture, Buffer.from([2, 2, 0x44, 1, 0, 0x3b])])
 }
 
 export type WebpKind = 'VP8 ' | 'VP8L' | 'VP8X'

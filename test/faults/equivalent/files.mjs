@@ -13,10 +13,4 @@ export default [
       "return Object.keys(extensions).findLast((type) => extensions[type] === extension) ?? 'application/octet-stream'",
     why: 'No two types have the same extension.',
   },
-  {
-    file: 'src/files/signature-v4.ts',
-    before: '.sort(([one], [other]) => (one < other ? -1 : 1))',
-    after: '.sort(([one], [other]) => (one < other ? -1 : 0))',
-    why: 'Sorting a short list only asks whether one comes before the other.',
-  },
 ]
