@@ -1,9 +1,5 @@
 import type { AudioFormat } from './audio-format.ts'
 
-/**
- * The bytes of a recording, in pieces, without what tells a decoder to leave out sound at its ends. Some decoders
- * follow such numbers and others do not, so a caller could forge them to pay for less than an engine plays.
- */
 const PIECE_BYTES = 16_384
 /** The index of an MP4 file; four bytes for each packet. */
 const MAX_INDEX_BYTES = 16 * 2 ** 20
@@ -20,6 +16,10 @@ const MOST_SAMPLES_OF_PAGE = 2n ** 25n
 
 export type ReadBytes = (position: number, bytes: number) => Promise<Buffer>
 
+/**
+ * The bytes of a recording, in pieces, without what tells a decoder to leave out sound at its ends. Some decoders
+ * follow such numbers and others do not, so a caller could forge them to pay for less than an engine plays.
+ */
 export async function* untrimmed(format: AudioFormat, length: number, read: ReadBytes): AsyncGenerator<Buffer> {
   const pieces = piecesOf(format.start, length, read)
   if (format.extension === 'm4a') yield* withIndexFirst(length, read)

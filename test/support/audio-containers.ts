@@ -100,7 +100,7 @@ export function sampleDescription(track: PacketTrack): Buffer {
 }
 
 /** An EBML element, with a size of eight bytes unless it is to be unknown. */
-export function element(id: number, ...contents: readonly Buffer[]): Buffer {
+function element(id: number, ...contents: readonly Buffer[]): Buffer {
   const content = Buffer.concat(contents)
   const name = Buffer.from(id.toString(16).padStart(Math.ceil(id.toString(16).length / 2) * 2, '0'), 'hex')
   const size = Buffer.alloc(8)
@@ -124,7 +124,7 @@ export interface WebmOptions {
   readonly clusterElements?: readonly Buffer[]
 }
 
-export function webmTrack(track: PacketTrack, number = 1, more: readonly Buffer[] = []): Buffer {
+function webmTrack(track: PacketTrack, number = 1, more: readonly Buffer[] = []): Buffer {
   return element(
     0xae,
     element(0xd7, Buffer.from([number])),
