@@ -52,11 +52,19 @@ function invoiceOf(lineCount: number): InvoiceDocument {
   })
 }
 
-async function placedOn(invoice: InvoiceDocument): Promise<readonly Placed[]> {
+/** What is on the pages, and how many lines are drawn across them. */
+async function placedOn(
+  invoice: InvoiceDocument,
+): Promise<{ readonly placed: readonly Placed[]; readonly rules: number }> {
   const all: Placed[] = []
+  let rules = 0
   let [page, pages] = [0, 0]
   const proto = PDFDocument.prototype
-  const [addPage, switchToPage, text] = [proto.addPage, proto.switchToPage, proto.text]
+  const [addPage, switchToPage, text, lineTo] = [proto.addPage, proto.switchToPage, proto.text, proto.lineTo]
+  mock.method(proto, 'lineTo', function (this: Pdf, x: number, y: number) {
+    if (Math.abs(x - RIGHT) < 0.01) rules += 1
+    return lineTo.call(this, x, y)
+  })
   mock.method(proto, 'addPage', function (this: Pdf, ...rest: Parameters<typeof addPage>) {
     page = pages++
     return addPage.apply(this, rest)
@@ -75,7 +83,7 @@ async function placedOn(invoice: InvoiceDocument): Promise<readonly Placed[]> {
   } finally {
     mock.restoreAll()
   }
-  return all
+  return { placed: all, rules }
 }
 
 const packed = (text: string): string => text.replaceAll(/\s/gu, '')
@@ -89,12 +97,13 @@ function overlap(one: Placed, other: Placed): boolean {
 
 describe('the layout of an invoice in the PDF, wherever its pages end', () => {
   /** The totals and the notices meet the end of the page at some of these. */
-  const layouts: { readonly invoice: InvoiceDocument; readonly placed: readonly Placed[] }[] = []
+  const layouts: { readonly invoice: InvoiceDocument; readonly placed: readonly Placed[]; readonly rules: number }[] =
+    []
 
   before(async () => {
     for (const count of [1, 18, 19, 22, 23, 25, 26, 40]) {
       const invoice = invoiceOf(count)
-      layouts.push({ invoice, placed: await placedOn(invoice) })
+      layouts.push({ invoice, ...(await placedOn(invoice)) })
     }
   })
 
@@ -147,10 +156,11 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
 
   it('repeats the head of the table, keeps the totals together, and numbers the pages', () => {
     const breaks = new Set<string>()
-    for (const { invoice, placed } of layouts) {
+    for (const { invoice, placed, rules } of layouts) {
       const pages = Math.max(...placed.map(({ page }) => page)) + 1
       const pageOf = (wanted: string): number => placed.findLast(({ text }) => text.startsWith(wanted))?.page ?? -1
       const heads = placed.filter(({ text }) => text === 'Description').map(({ page }) => page)
+      assert.equal(rules, invoice.lines.length + heads.length, 'a line below each row')
       const amount = cellsOf(invoice.lines[0] ?? assert.fail())[3]
       const tablePages = new Set(placed.filter(({ text }) => text === amount).map(({ page }) => page))
       assert.ok(tablePages.isSubsetOf(new Set(heads)) && heads.length === new Set(heads).size)
