@@ -8,7 +8,13 @@ const HOUR_MS = 3_600_000
 /** The periods that are searched for a page, when the sums say how many rows each hour has. */
 async function searched(
   hours: readonly (readonly [hour: number, rows: number])[],
-  asked: { readonly from?: number; readonly to?: number; readonly limit?: number; readonly afterMs?: number } = {},
+  asked: {
+    readonly from?: number
+    readonly to?: number
+    readonly limit?: number
+    readonly afterMs?: number
+    readonly of?: { readonly model?: string; readonly keyId?: string }
+  } = {},
 ): Promise<readonly (readonly [from: number, to: number])[]> {
   const read: Statement[] = []
   const sums: Row[] = hours.map(([hour, rows]) => ({ hour: hour * HOUR_MS, row_count: BigInt(rows) }))
@@ -24,7 +30,7 @@ async function searched(
     from: (asked.from ?? 0) * HOUR_MS,
     to: (asked.to ?? 1000) * HOUR_MS,
     limit: asked.limit ?? 10,
-    model: 'a/b',
+    ...(asked.of ?? { model: 'a/b' }),
     after: asked.afterMs === undefined ? undefined : { settledAt: asked.afterMs, requestId: 'r' },
   })
   return read.map(({ runs: [values] }) => [Number(values?.[2]) / HOUR_MS, Number(values?.[1]) / HOUR_MS] as const)
@@ -63,6 +69,15 @@ describe('the rows of one model', () => {
       [5, 6],
       [7, 8],
     ])
+  })
+
+  it('are searched like those of one key; all rows of a workspace are one search', async () => {
+    const hours = [
+      [5, 1],
+      [9, 1],
+    ] as const
+    assert.equal((await searched(hours, { of: { keyId: 'key_1' } })).length, 2)
+    assert.deepEqual(await searched(hours, { of: {} }), [[0, 1000]])
   })
 
   it('are searched between the times that were asked for, and no further back than the page before', async () => {
