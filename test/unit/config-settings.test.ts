@@ -93,6 +93,18 @@ describe('the limits of weir.yaml', () => {
     assert.deepEqual(tokens, [false, true])
   })
 
+  it('need the files of a certificate, beside the file of the configuration', () => {
+    const tls = { cert: 'font.ttf', key: 'font.ttf' }
+    writeFileSync(file, JSON.stringify({ server: { tls } }))
+    const found = join(folder, 'font.ttf')
+    assert.deepEqual(loadConfig({ config: file }, {}).tls, { cert: found, key: found })
+    for (const name of ['cert', 'key']) {
+      writeFileSync(file, JSON.stringify({ server: { tls: { ...tls, [name]: 'gone.pem' } } }))
+      const message = new RegExp(`server\\.tls\\.${name}: .*gone\\.pem does not exist`)
+      assert.throws(() => loadConfig({ config: file }, {}), { message })
+    }
+  })
+
   it('let a workspace send the largest body and the largest recording with its half', () => {
     const audio = (spool: number) => ({ audio: { max_upload_bytes: 5000, max_spool_bytes: spool } })
     assert.deepEqual([accepted(audio(9999)), accepted(audio(10_000))], [false, true])

@@ -69,4 +69,10 @@ export default [
     after: 'max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),',
     why: 'The memory for the largest body is more.',
   },
+  {
+    file: 'src/workers/supervise.ts',
+    before: '() => void lives.push(...Array.from({ length: count - 1 }, (_, index) => keep(index + 2))),',
+    after: '() => void lives.unshift(...Array.from({ length: count - 1 }, (_, index) => keep(index + 2))),',
+    why: 'All of them are waited for, in any order.',
+  },
 ]
