@@ -203,7 +203,6 @@ export function openLink(options: LinkOptions): RedisLink {
     follow(follower) {
       followers.push(follower)
       // A part that comes later: its scripts are loaded in front of whatever it runs on this connection.
-      if (commands.status !== 'ready') return
       for (const { lua } of follower.scripts) commands.script('LOAD', lua).catch(() => {})
       if (membership) follower.joined(membership)
     },

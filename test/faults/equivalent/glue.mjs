@@ -7,6 +7,12 @@ export default [
   },
   {
     file: 'src/redis/link.ts',
+    before: 'autoResendUnfulfilledCommands: false,',
+    after: 'autoResendUnfulfilledCommands: true,',
+    why: 'maxRetriesPerRequest: 0 gives up every command with its connection.',
+  },
+  {
+    file: 'src/redis/link.ts',
     before: 'const commands = new Redis(url, { ...settings, enableAutoPipelining: true })',
     after: 'const commands = new Redis(url, { ...settings, enableAutoPipelining: false })',
     why: 'Only saves system calls.',
