@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { openAccounts, type Accounts } from '../../src/accounts/accounts.ts'
 import { workspaceList } from '../../src/accounts/workspace-list.ts'
-import { hashKey } from '../../src/core/api-key.ts'
+import { formatKey, hashKey } from '../../src/core/api-key.ts'
 import type { Workspace } from '../../src/ports/accounts.ts'
 import type { ChangeFeed } from '../../src/ports/changes.ts'
 import { testBooks, type TestBooks } from '../support/books.ts'
@@ -132,6 +132,14 @@ describe('a key', () => {
     assert.equal(await accounts.authenticate(other.key), undefined)
     await assert.rejects(accounts.revokeKey('key_none'), { code: 'not_found', param: 'id' })
     assert.equal(await accounts.authenticate('weir_none'), undefined)
+  })
+
+  it('is known although another process has just made its workspace', async () => {
+    await books.store.createWorkspace({ id: 'ws_new', name: 'new', requestsPerMinute: null, createdAt: now })
+    const key = formatKey(Buffer.alloc(32, 7))
+    const stored = { id: 'key_new', workspaceId: 'ws_new', hash: hashKey(key), name: null, createdAt: now }
+    await books.store.createKey({ ...stored, expiresAt: null, revokedAt: null })
+    assert.equal((await accounts.authenticate(key))?.workspace.name, 'new')
   })
 
   it('is listed a page at a time, the newest first', async () => {

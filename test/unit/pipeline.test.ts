@@ -4,6 +4,7 @@ import { ApiError, CallerLeft } from '../../src/core/errors.ts'
 import type { AnswerHead, EngineHeaders, EngineRequest, Job, StreamRelay, WholeAnswer } from '../../src/core/job.ts'
 import type { RequestRow } from '../../src/core/money/ledger.ts'
 import { freeRates, noUsage, type Usage } from '../../src/core/money/rating.ts'
+import { IDLE_MS } from '../../src/pipeline/keep-alive.ts'
 import type { PipelineParts } from '../../src/pipeline/parts.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
 import type { Caller } from '../../src/ports/accounts.ts'
@@ -30,6 +31,8 @@ interface Plan {
   readonly maxTokens?: number
   readonly settle?: () => Promise<void>
   readonly isGone?: boolean
+  /** The caller does not read. */
+  readonly isSlow?: boolean
 }
 
 const plain: WholeAnswer = {
@@ -44,7 +47,12 @@ function stage(plan: Plan = {}) {
   const past: RequestRow[] = []
   let now = 5_000_500
   let gone: (() => void)[] = []
-  const state = { isGone: plan.isGone ?? false, isCut: false, decided: (_decision: Decision): void => {} }
+  const state = {
+    isGone: plan.isGone ?? false,
+    isCut: false,
+    decided: (_decision: Decision): void => {},
+    drained: () => {},
+  }
   const prices = [...(plan.prices ?? [])]
   const scripts = [...(plan.engine ?? [() => ENDED])]
   const parts: PipelineParts = {
@@ -62,8 +70,8 @@ function stage(plan: Plan = {}) {
           isWithEngine: () => true,
           learn: () => undefined,
           abort: () => log.push('abort'),
-          pause() {},
-          resume() {},
+          pause: () => log.push('pause'),
+          resume: () => log.push('resume'),
         }
       },
       close: async () => {},
@@ -121,8 +129,8 @@ function stage(plan: Plan = {}) {
     openAnswer: (type, headers) => void log.push(`open ${type} ${JSON.stringify(headers)}`),
     sendAnswer: (type, body, headers) => void log.push(`send ${type} ${String(body)} ${JSON.stringify(headers)}`),
     openStream: (headers) => void log.push(`stream ${JSON.stringify(headers)}`),
-    write: (piece) => log.push(`write ${String(piece)}`) > 0,
-    onDrain() {},
+    write: (piece) => log.push(`write ${String(piece)}`) > 0 && !plan.isSlow,
+    onDrain: (drained) => void (state.drained = drained),
     end: (text) => void log.push(`end ${text}`),
   }
   const job = {
@@ -379,11 +387,14 @@ describe('a whole answer', () => {
     assert.deepEqual([row.outputTokens, row.estimated, past.length], [1, true, 1])
   })
 
-  it('for which nothing more can be held is billed as far as it is held', async () => {
+  it('with more input than is held has its hold raised, and one with as much has not', async () => {
     const { run, log } = stage({ heldInputTokens: 3 })
     const row = await run()
     assert.ok(log.includes('raise 22'))
     assert.equal(row.inputTokens, 4)
+    const enough = stage({ heldInputTokens: 4 })
+    await enough.run()
+    assert.ok(!enough.log.includes('raise 22'))
   })
 })
 
@@ -408,6 +419,36 @@ function relayOf(reported: Usage | undefined): StreamRelay {
     failure: ({ code }) => `failure ${code}`,
   }
 }
+
+it('an engine is paused while the caller does not read, and only then', async () => {
+  const relay = (): StreamRelay => relayOf(usage)
+  const passThrough = () => ({
+    push: (chunk: Buffer) => chunk,
+    end: () => ({ usage, outputBytes: () => 0, render: () => '' }),
+  })
+  for (const answer of [{ kind: 'streamed', relay } as const, { ...plain, passThrough }]) {
+    for (const isSlow of [true, false]) {
+      const { run, log, state } = stage({
+        answer,
+        isSlow,
+        engine: [
+          async ({ receiver }) => {
+            await turn()
+            receiver.start({})
+            receiver.data(Buffer.from('+.'))
+            state.drained()
+            return ENDED
+          },
+        ],
+      })
+      await run()
+      assert.deepEqual(
+        log.filter((it) => it === 'pause' || it === 'resume'),
+        isSlow ? ['pause', 'resume'] : [],
+      )
+    }
+  }
+})
 
 describe('a streamed answer', () => {
   const streamed = (reported: Usage | null = usage): Job['answer'] => ({
@@ -525,6 +566,22 @@ describe('a streamed answer', () => {
       assert.equal(row.outputTokens, chunk === '+' ? 1 : (reported?.outputTokens ?? 0))
     }
   })
+
+  it('whose caller left when the engine had said everything is billed', async () => {
+    const { run, state, rows } = stage({
+      answer: streamed(),
+      engine: [
+        (given) => {
+          state.isGone = true
+          return says('+.')(given)
+        },
+      ],
+    })
+    await assert.rejects(run(), CallerLeft)
+    assert.deepEqual([rows[0]?.outcome, rows[0]?.amount], ['caller_left', 22n])
+  })
+
+  it('is kept alive every 15 seconds', () => assert.equal(IDLE_MS, 15_000))
 
   it('that cannot be recorded ends with the error, and counts against the limit', async () => {
     const { run, log } = stage({

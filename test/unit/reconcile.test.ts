@@ -233,12 +233,12 @@ describe('a document that is reconciled', () => {
   it('adjusts or replaces an invoice of its month, by no more than that comes to', () => {
     const invoice = invoiceOf(rows)
     const total = invoice.document.lines_total
-    const with_ = (it: IssuedInvoice, changes: Partial<InvoiceDocument>): IssuedInvoice => ({
+    const changedTo = (it: IssuedInvoice, changes: Partial<InvoiceDocument>): IssuedInvoice => ({
       ...it,
       document: { ...it.document, ...changes },
     })
     const note = (changes: Partial<InvoiceDocument> = {}) =>
-      with_(invoiceOf([], { kind: 'adjustment_note', number: 'ADJ-1' }), {
+      changedTo(invoiceOf([], { kind: 'adjustment_note', number: 'ADJ-1' }), {
         adjusts: invoice.number,
         lines_total: `-${total}`,
         ...changes,
@@ -256,7 +256,7 @@ describe('a document that is reconciled', () => {
     assert.match(wrong(invoice, { ...note(), period: '2026-09' }), /^ADJ-1: it adjusts/)
     assert.match(wrong(invoice, note({ buyer: { name: 'B', abn: null, address: '' } })), /^ADJ-1: its buyer is not/)
     assert.match(wrong(invoice, note({ lines_total: '-1.00' })), /^INV-000001: it is credited by 0\.\d+ more than/)
-    const again = with_(invoiceOf(rows, { number: 'INV-2' }), { replaces: invoice.number })
+    const again = changedTo(invoiceOf(rows, { number: 'INV-2' }), { replaces: invoice.number })
     assert.equal(wrong(invoice, note(), again), '')
     assert.match(wrong(invoice, again), /^INV-2: it replaces INV-000001, of which 0\.00001 is not credited$/)
     assert.match(wrong(again), /^INV-2: it replaces INV-000001, which is no invoice of 2026-10$/)
