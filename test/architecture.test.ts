@@ -362,6 +362,12 @@ const deeds: readonly { readonly what: string; readonly deed: RegExp; readonly w
   },
   { what: 'calls fetch', deed: /(?<![.\w])(globalThis\.)?fetch\(/, where: (file) => file === CODE_SAMPLES },
   {
+    // The supervisor sends nothing: it connects to see whether a socket has a server.
+    what: 'calls out without undici',
+    deed: /\bconnect\b[^\n]*from 'node:(net|tls)'|\brequest\b[^\n]*from 'node:https?'|from 'node:http2'/,
+    where: (file) => file.startsWith('http-client/') || file === 'embedded/service/supervisor.ts',
+  },
+  {
     what: 'has a clock or chance of its own',
     deed: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.|\bMath\.random\b|\brandom(Bytes|UUID|Int)\b|\bset(Timeout|Interval|Immediate)\(/,
     where: (file) => !file.startsWith('core/') && !file.startsWith('ports/'),
@@ -581,6 +587,9 @@ describe('the test of the parts', () => {
     ['http/docs/docs-page.ts', 'fetch(url)', 'calls fetch'],
     [CODE_SAMPLES, "import { errorTable } from '../../core/errors.ts'", 'imports core/errors.ts'],
     ['engines/upstream.ts', 'const response = await fetch(url)', 'calls fetch'],
+    ['files/s3.ts', "import { request } from 'node:https'", 'calls out without undici'],
+    ['files/s3.ts', "import { connect as open, type Socket } from 'node:tls'", 'calls out without undici'],
+    ['files/s3.ts', "import * as http from 'node:http2'", 'calls out without undici'],
     ['engines/upstream.ts', 'await globalThis.fetch(url)', 'calls fetch'],
     ['http/server.ts', "import { publicApi } from './public/public-api.ts'", 'imports http/public/public-api.ts'],
     ['http/admin/keys.ts', "import { json } from '../public/models.ts'", 'imports http/public/models.ts'],

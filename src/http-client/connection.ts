@@ -21,9 +21,9 @@ const JOINED_BYTES = 16_384
 const readBuffer = Buffer.allocUnsafeSlow(65_536)
 
 /**
- * A connection to a server. It carries one request at a time. If the server closes it while it waits for the first byte of
- * an answer, and it has carried an answer before, the server may just have grown tired of it: then it connects anew and sends
- * the request once more.
+ * A connection to a server. It carries one request at a time. A server may close an idle connection just when a request is
+ * on its way. So if the connection has carried an answer before and dies before a byte of the next one, it connects anew and
+ * sends the request once more.
  */
 export class Connection implements AnswerTaker {
   readonly #place: ServerPlace
@@ -94,7 +94,7 @@ export class Connection implements AnswerTaker {
 
   resume(): void {
     this.#isPaused = false
-    // The time in which nobody listened does not count.
+    // The pause does not count as silence.
     this.#socket.setTimeout(this.#socket.timeout ?? 0)
     this.#socket.resume()
   }

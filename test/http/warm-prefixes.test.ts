@@ -75,13 +75,17 @@ describe('a model with several addresses', () => {
     const warm = engines.find(({ calls }) => calls.length === 1)!
     warm.script = { handle: (_call, response) => void response.destroy() }
     await ask(weir, messages)
+    const others = engines.filter((engine) => engine !== warm)
     assert.deepEqual(
-      callsOf(engines).toSorted((a, b) => a - b),
-      [0, 1, 2],
+      callsOf(others).toSorted((a, b) => a - b),
+      [0, 1],
     )
+    // It is sent the call once more if the connection had been used.
+    const failed = warm.calls.length
+    assert.ok(failed === 2 || failed === 3)
     warm.script = {}
     await ask(weir, [...messages, ...nextTurn(1)])
-    assert.equal(warm.calls.length, 2, 'it goes where the second answer came from')
+    assert.equal(warm.calls.length, failed, 'it goes where the second answer came from')
     for (const engine of engines) engine.script = { refuse: { status: 500, body: {} } }
     const sent = sum(callsOf(engines))
     const response = await weir.chat({ messages, max_tokens: 5 })
