@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -151,6 +151,9 @@ describe('the settings in the documentation', () => {
     folder = mkdtempSync(join(tmpdir(), 'weir-docs-'))
     mkdirSync(join(folder, 'fonts'))
     writeFileSync(join(folder, 'fonts', 'NotoSansCJK-Regular.ttc'), '')
+    mkdirSync(join(folder, 'tls'))
+    copyFileSync('test/fixtures/tls/first.cert.pem', join(folder, 'tls', 'fullchain.pem'))
+    copyFileSync('test/fixtures/tls/first.key.pem', join(folder, 'tls', 'privkey.pem'))
   })
   after(() => rmSync(folder, { recursive: true }))
 

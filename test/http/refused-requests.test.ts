@@ -245,9 +245,10 @@ describe('[X5] requests that were refused', () => {
 
   it('that come by the thousand cost a bounded number of rows', async (t) => {
     const { weir } = await chatStage(t)
-    const client = await rawClient(weir.base)
+    const clients = await Promise.all(Array.from({ length: 40 }, () => rawClient(weir.base)))
     const lines = `GET /api/v1/no-such-path HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer ${weir.key}\r\n\r\n`
-    client.send(lines.repeat(2000))
+    // A connection may have a hundred requests waiting.
+    for (const client of clients) client.send(lines.repeat(50))
     await read(weir.chat({ temperature: 9 }))
     await eventually('all are counted', async () => countsOf(await refusedOf(weir))['unknown_url'] === 2000)
     const { newest } = await refusedOf(weir, '?limit=1000')
@@ -255,6 +256,6 @@ describe('[X5] requests that were refused', () => {
       'invalid_value',
       ...Array.from({ length: 20 }, () => 'unknown_url'),
     ])
-    client.leave()
+    for (const client of clients) client.leave()
   })
 })
