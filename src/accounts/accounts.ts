@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { formatKey, hashKey, isWellFormedKey } from '../core/api-key.ts'
 import { ApiError } from '../core/errors.ts'
+import { newestRead } from '../core/newest-read.ts'
 import type { ApiKey, Buyer, Caller, SpendLimit, Workspace } from '../ports/accounts.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -77,11 +78,14 @@ export async function openAccounts(
   /** By hash. A lent key names its workspace by id, because the workspace may change. */
   const lent = new Map<string, { readonly workspaceId: string; readonly keyId: string }>()
 
-  async function reload(): Promise<void> {
-    workspaces = await store.workspaces()
-    byId = new Map(workspaces.map((workspace) => [workspace.id, workspace]))
-    byName = new Map(workspaces.map((workspace) => [workspace.name, workspace]))
-  }
+  const reload = newestRead(
+    () => store.workspaces(),
+    (read) => {
+      workspaces = read
+      byId = new Map(workspaces.map((workspace) => [workspace.id, workspace]))
+      byName = new Map(workspaces.map((workspace) => [workspace.name, workspace]))
+    },
+  )
 
   function find(nameOrId: string): Workspace {
     const found = byName.get(nameOrId) ?? byId.get(nameOrId)

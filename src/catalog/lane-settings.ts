@@ -1,5 +1,6 @@
 import type { LaneLimits } from '../core/admission/lane.ts'
 import { deploymentsOf, type Deployment, type Model } from '../core/catalog.ts'
+import { newestRead } from '../core/newest-read.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { DrainedAddresses } from '../ports/engine.ts'
 import type { LaneSettingsStore, OperatorLimits } from '../ports/lane-settings.ts'
@@ -30,11 +31,13 @@ export async function openLaneSettings(store: LaneSettingsStore, changes: Change
   let limitsOf = new Map<string, OperatorLimits>()
   let drained: ReadonlySet<string> = new Set()
 
-  async function reload(): Promise<void> {
-    const snapshot = await store.laneSettings()
-    limitsOf = new Map(snapshot.limits.map((set) => [set.lane, set]))
-    drained = new Set(snapshot.drained)
-  }
+  const reload = newestRead(
+    () => store.laneSettings(),
+    (snapshot) => {
+      limitsOf = new Map(snapshot.limits.map((set) => [set.lane, set]))
+      drained = new Set(snapshot.drained)
+    },
+  )
 
   function withLimits(deployment: Deployment): Deployment {
     const { limitsInFile, ...rest } = deployment

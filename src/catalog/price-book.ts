@@ -18,6 +18,7 @@ import {
   type PriceList,
   type Rates,
 } from '../core/money/rating.ts'
+import { newestRead } from '../core/newest-read.ts'
 import type { PriceVersion } from '../ports/accounts.ts'
 import type { ChangeFeed } from '../ports/changes.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -68,18 +69,20 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
     for (const workspaces of current.values()) yield* workspaces.values()
   }
 
-  async function reload(): Promise<void> {
-    const prices = await store.priceVersions()
-    const latest = new Map<string, Map<string | null, Map<string, PriceVersion>>>()
-    for (const version of prices) {
-      const { model, kind } = readPricedName(version.model)
-      const workspaces = latest.get(model) ?? new Map<string | null, Map<string, PriceVersion>>()
-      const kinds = workspaces.get(version.workspaceId) ?? new Map<string, PriceVersion>()
-      latest.set(model, workspaces.set(version.workspaceId, kinds.set(kind, version)))
-    }
-    current = latest
-    firstAt = new Map(prices.toReversed().map((version) => [version.model, version.effectiveFrom]))
-  }
+  const reload = newestRead(
+    () => store.priceVersions(),
+    (prices) => {
+      const latest = new Map<string, Map<string | null, Map<string, PriceVersion>>>()
+      for (const version of prices) {
+        const { model, kind } = readPricedName(version.model)
+        const workspaces = latest.get(model) ?? new Map<string | null, Map<string, PriceVersion>>()
+        const kinds = workspaces.get(version.workspaceId) ?? new Map<string, PriceVersion>()
+        latest.set(model, workspaces.set(version.workspaceId, kinds.set(kind, version)))
+      }
+      current = latest
+      firstAt = new Map(prices.toReversed().map((version) => [version.model, version.effectiveFrom]))
+    },
+  )
 
   function ratesOf(version: PriceVersion): Rates {
     let rates = parsed.get(version)

@@ -497,4 +497,11 @@ export default [
     replace: 'model.dedicated[0] ?? model.serverless',
     tests: ['http/catalog', 'http/admission'],
   },
+  {
+    name: 'older-read-replaces-a-newer-one',
+    file: 'src/core/newest-read.ts',
+    find: 'if (own < inForce) return',
+    replace: '',
+    tests: ['unit/newest-read'],
+  },
 ]

@@ -29,7 +29,7 @@ const isOf = ({ pid }: WeirProcess, name: string): boolean => name.includes(`-${
 describe('the replicas of a service', () => {
   let redis: RedisServer
   let engine: ScriptedEngine
-  let services: WeirProcess[]
+  let services: WeirProcess[] = []
 
   before(async () => {
     redis = await startRedis()

@@ -17,7 +17,7 @@ const SLACK_MS = 3000
 describe('several services on one Redis', () => {
   let redis: RedisServer
   let engine: ScriptedEngine
-  let services: WeirProcess[]
+  let services: WeirProcess[] = []
 
   before(async () => {
     redis = await startRedis()

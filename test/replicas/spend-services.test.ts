@@ -18,7 +18,7 @@ describe('a hard spend limit of four services', () => {
   let postgres: PostgresServer
   let engine: ScriptedEngine
   let database: string
-  let services: WeirProcess[]
+  let services: WeirProcess[] = []
   const operatorToken = 'operator-token-of-the-test'
 
   before(async () => {
