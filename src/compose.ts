@@ -26,7 +26,7 @@ import { s3Files } from './files/s3.ts'
 import { adminApi } from './http/admin/admin-api.ts'
 import { replicaCommands } from './http/admin/replicas.ts'
 import { publicApi } from './http/public/public-api.ts'
-import { listen, type Listener } from './http/server.ts'
+import { listen, urlOf } from './http/server.ts'
 import { measureAudio } from './media/measure.ts'
 import { remoteImages } from './media/remote-image.ts'
 import { openSpool } from './media/spool.ts'
@@ -396,8 +396,4 @@ async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>
     throw error
   }
   return (await accounts.createKey(FIRST_WORKSPACE)).key
-}
-
-function urlOf({ scheme, address: { host, port } }: Pick<Listener, 'scheme' | 'address'>): string {
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

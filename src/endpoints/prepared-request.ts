@@ -22,7 +22,7 @@ export interface RequestFacts {
   readonly images: ReadonlyMap<string, string>
   /** Whether generated images can be kept for links to them. */
   readonly offersLinks: boolean
-  /** Whether this is the thread for large bodies, where nobody else has to wait. */
+  /** Whether this is the thread for large bodies, so long work holds up no other request. */
   readonly isInThread: boolean
 }
 
@@ -32,7 +32,7 @@ export interface RemoteImage {
   readonly param: string
 }
 
-/** What is missing to prepare a request: images that have to be fetched first, or a thread where nobody has to wait. */
+/** What is missing to prepare a request: images that have to be fetched first, or the thread for large bodies. */
 export interface Wanted {
   readonly wanted: readonly RemoteImage[] | 'thread'
 }

@@ -48,7 +48,7 @@ export class IncomingRequest {
     return this.#message.complete || !('content-length' in headers || 'transfer-encoding' in headers)
   }
 
-  /** Whether the caller used HTTPS. A proxy that ends TLS says so in X-Forwarded-Proto. */
+  /** Whether the caller used HTTPS. A proxy that terminates TLS sets X-Forwarded-Proto. */
   get isEncrypted(): boolean {
     return this.#message.socket instanceof TLSSocket || this.headers['x-forwarded-proto'] === 'https'
   }

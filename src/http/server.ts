@@ -41,12 +41,16 @@ export interface Listener {
   close(ms: number): Promise<void>
 }
 
+export function urlOf({ scheme, address: { host, port } }: Pick<Listener, 'scheme' | 'address'>): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
 const CLOSE_HEADER = { Connection: 'close' }
 /** The last bytes of an answer always get at least this long to leave. */
 const LAST_BYTES_MS = 1000
 /** How long the head of a request may take to arrive. */
 const HEAD_MS = 30_000
-/** How long an idle connection stays open. The Keep-Alive header says so. */
+/** How long an idle connection stays open. Node announces it in the Keep-Alive header. */
 const KEEP_ALIVE_MS = 75_000
 const MAX_HEAD_BYTES = 16_384
 /** How long a connection that was made just before a shutdown has for its first request, which may be on its way. */

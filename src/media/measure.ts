@@ -74,7 +74,9 @@ async function inThread(
   worker.on('message', (message: MeasuringMessage) => {
     if ('seconds' in message) return resolve(message.seconds)
     const bytes = Buffer.allocUnsafeSlow(message.bytes)
-    source.read(bytes, message.position).then((count) => worker.postMessage(bytes.subarray(0, count)), reject)
+    // Moved, not copied: it may be the whole file.
+    const send = (count: number): void => worker.postMessage(bytes.subarray(0, count), [bytes.buffer])
+    source.read(bytes, message.position).then(send, reject)
   })
   // Not enough memory, or a decoder that failed.
   worker.once('error', () => resolve(undefined))

@@ -71,8 +71,8 @@ export default [
     tests: ['http/shutdown'],
   },
   {
-    name: 'compose-ipv6-address-without-brackets',
-    file: 'src/compose.ts',
+    name: 'ipv6-address-without-brackets',
+    file: 'src/http/server.ts',
     find: "`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`",
     replace: '`${scheme}://${host}:${port}`',
     tests: ['http/start'],

@@ -96,7 +96,7 @@ function openThread(): Thread {
     if (running === thread) running = undefined
     ending.abort()
   })
-  // The request that it fails for is told by `ask`.
+  // `ask` rejects the request that was running.
   worker.on('error', () => {})
   return (running = thread)
 }
