@@ -111,8 +111,10 @@ function outputOf(delta: Delta): string | undefined {
   if (typeof content === 'string' && content !== '' && !delta.reasoning_content && !calls) return content
   const output = contentOf(delta)
   if (!output) return undefined
-  const { reasoning_content: reasoning, content: text, refusal, tool_calls: pieces = [] } = output
-  return [reasoning, text, refusal, ...pieces.map(toolCallText)].join('')
+  const { reasoning_content: reasoning, content: text, refusal, tool_calls: list } = output
+  // An engine may send something that is no list.
+  const pieces = Array.isArray(list) ? list.map(toolCallText) : []
+  return [reasoning, text, refusal, ...pieces].join('')
 }
 
 function cutDelta(delta: Delta, keep: (text: string) => string): Delta {
