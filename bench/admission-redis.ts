@@ -5,8 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import type { LaneLimits } from '../src/core/admission/lane.ts'
-import type { Admission } from '../src/ports/admission.ts'
+import type { LaneLimits } from '../src/queue/lane.ts'
+import type { Admission } from '../src/queue/admission.ts'
 import { startRedis } from '../test/support/redis-server.ts'
 import { settledEpoch, testReplica } from '../test/support/redis-replica.ts'
 import { eventually } from '../test/support/waiting.ts'

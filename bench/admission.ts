@@ -1,8 +1,8 @@
 /** Measures admission decisions per second on one core, with a queue of 10,000 requests. */
-import { memoryAdmission } from '../src/admission/memory.ts'
-import { systemClock } from '../src/system-clock.ts'
-import { openLane, Place } from '../src/core/admission/lane.ts'
-import type { LaneLimits } from '../src/core/admission/lane.ts'
+import { memoryAdmission } from '../src/queue/memory.ts'
+import { systemClock } from '../src/shared/system-clock.ts'
+import { openLane, Place } from '../src/queue/lane.ts'
+import type { LaneLimits } from '../src/queue/lane.ts'
 
 const depth = 10_000
 const rounds = 1_000_000

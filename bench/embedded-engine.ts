@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os'
 import { getLlama } from 'node-llama-cpp'
 import { Client } from 'undici'
-import { defaultCatalog } from '../src/embedded/service/default-catalog.ts'
-import { findModel } from '../src/embedded/manifest/manifest.ts'
-import { modelFiles } from '../src/embedded/files/model-files.ts'
-import { modelPaths } from '../src/embedded/files/model-paths.ts'
+import { defaultCatalog } from '../src/local-models/default-catalog.ts'
+import { findModel } from '../packages/local-models/manifest/manifest.ts'
+import { modelFiles } from '../src/local-models/files/model-files.ts'
+import { modelPaths } from '../packages/local-models/model-paths.ts'
 import { startWeir } from './weir-process.ts'
 
 /** The default chat model through the service, compared with node-llama-cpp called directly, in turns. */

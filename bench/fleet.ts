@@ -3,7 +3,7 @@
  * an address. It is a simulation with fixed seeds, so it prints the same table on every machine.
  *
  * npm run bench -- fleet [held-out] [SEED] [LOAD]: with held-out, loads that no constant was chosen by: the same with other
- * seeds, and others. A seed that nobody has tried yet shows what is luck.
+ * seeds, and others. A seed that was never used before shows what is luck.
  */
 import { play, type Fleet, type Result } from '../test/simulation/fleet/fleet.ts'
 import * as held from '../test/simulation/fleet/held-out-loads.ts'

@@ -99,7 +99,7 @@ async function served(models: readonly object[], fill: (database: DatabaseSync) 
   await send(first, 1)
   const weir = await first.restarted(() => {
     const database = new DatabaseSync(join(first.dataDir, 'weir.db'))
-    // Nobody needs the file if this is cut off.
+    // The file is disposable if this is interrupted.
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN')
     fill(database)
     database.exec('COMMIT; PRAGMA journal_mode = WAL')

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { sydneyDay } from '../src/core/money/sydney-time.ts'
-import { addUpRows } from '../src/store/queries/usage-sums.ts'
+import { sydneyDay } from '../src/shared/money/sydney-time.ts'
+import { addUpRows } from '../src/ledger/queries/usage-sums.ts'
 
 /**
  * A year of a busy service, written straight into the database of one that is stopped. The rows are like those that the
@@ -12,7 +12,7 @@ export interface LargeLedger {
   /** Who sends the requests, the busiest workspace first. The others follow with a half, a third, a quarter … of it. */
   readonly workspaces: readonly { readonly id: string; readonly keyIds: readonly string[] }[]
   readonly models: readonly string[]
-  /** Of the busiest workspace: a key that sends a request in a week, to a model that nobody else there asks for. */
+  /** Of the busiest workspace: a key that sends one request a week, to a model that no other key there uses. */
   readonly seldomKeyId: string
   readonly end: number
 }
@@ -28,7 +28,7 @@ const AUDIT_ENTRIES = 100_000
 
 export function fillLedger(dataDir: string, ledger: LargeLedger): void {
   const database = new DatabaseSync(join(dataDir, 'weir.db'))
-  // Nobody needs the file if this is cut off.
+  // The file is disposable if this is interrupted.
   database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF')
   database.exec('PRAGMA cache_size = -1000000; PRAGMA foreign_keys = ON')
   drawLots(database, ledger)

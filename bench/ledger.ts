@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { LedgerStore } from '../src/ports/ledger.ts'
+import type { LedgerStore } from '../src/ledger/ledger.ts'
 import { openStoreHere } from '../src/store/open.ts'
 import { sampleRow } from '../test/support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../test/support/postgres-server.ts'

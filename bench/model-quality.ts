@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { modelFiles } from '../src/embedded/files/model-files.ts'
-import { findModel } from '../src/embedded/manifest/manifest.ts'
-import { defaultCatalog } from '../src/embedded/service/default-catalog.ts'
+import { modelFiles } from '../src/local-models/files/model-files.ts'
+import { findModel } from '../packages/local-models/manifest/manifest.ts'
+import { defaultCatalog } from '../src/local-models/default-catalog.ts'
 import { chatTasks, speechTasks, type ChatTask, type SpeechTask } from './model-tasks.ts'
 import { startWeir } from './weir-process.ts'
 import { missingWords, wordErrorRate } from './word-errors.ts'
@@ -58,7 +58,7 @@ async function measureChat(model: string): Promise<object> {
   }
 }
 
-async function hear(model: string, { clip, task, language }: SpeechTask): Promise<string> {
+async function transcribe(model: string, { clip, task, language }: SpeechTask): Promise<string> {
   const form = new FormData()
   const path = new URL(`../test/models/clips/${clip}`, import.meta.url)
   form.append('file', new Blob([readFileSync(path)]), clip)
@@ -71,7 +71,7 @@ async function hear(model: string, { clip, task, language }: SpeechTask): Promis
 async function measureSpeech(model: string): Promise<object> {
   const rates: Record<string, string> = {}
   for (const task of speechTasks) {
-    const text = await hear(model, task)
+    const text = await transcribe(model, task)
     const name = `${task.clip.replace(/\..*$/, '')}${task.task === 'translations' ? ' to English' : ''}`
     const wrong = task.task === 'translations' ? missingWords(task.words, text) : wordErrorRate(task.words, text)
     rates[name] = text.includes('"error"') ? '-' : `${Math.round(100 * wrong)} %`

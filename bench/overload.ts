@@ -74,7 +74,7 @@ async function atRate(rate: number, forSeconds: number): Promise<readonly Outcom
   return (await Promise.all(running)).filter(({ endedAtMs }) => endedAtMs <= forSeconds * 1000)
 }
 
-/** As many callers as the lane has room for: nobody waits, and no slot stays empty for long. */
+/** As many callers as the lane has room for: no request waits, and no slot stays empty for long. */
 async function atConcurrency(callers: number, forSeconds: number): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = []
   const startedAtMs = performance.now()

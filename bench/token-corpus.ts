@@ -1,4 +1,4 @@
-import { seededRandom } from '../src/core/seeded-random.ts'
+import { seededRandom } from '../src/shared/seeded-random.ts'
 
 /** Sample texts by kind. Some are written for this purpose; others are generated from a seed. */
 export const corpus: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** Compares Weir's token estimates with real tokenizers, by kind of text, and measures what an estimate costs. */
 import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
-import { textTokens } from '../src/core/token-estimate.ts'
+import { textTokens } from '../src/shared/tokens/token-estimate.ts'
 import { corpus } from './token-corpus.ts'
 
 const counters = { cl100k_base: countCl100k, o200k_base: countO200k }

@@ -1,5 +1,6 @@
 // npm run build:console: bundles console/ into node_modules/.cache/weir-console, from where the service serves it. A start
 // runs it when the sources have changed.
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -24,6 +25,9 @@ export function ensureConsole() {
 }
 
 function build() {
+  // Packages are installed without running their scripts. This one fetches esbuild's program, and checks its hash, where
+  // optional packages were left out.
+  spawnSync(process.execPath, [join(root, 'node_modules', 'esbuild', 'install.js')], { stdio: 'ignore' })
   const { buildSync } = createRequire(import.meta.url)('esbuild')
   buildSync({
     absWorkingDir: root,
@@ -48,7 +52,7 @@ function sourceStamp() {
   const files = readdirSync(join(root, 'console'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
-  const others = ['package-lock.json', 'scripts/build-console.mjs', 'src/http/docs/code-samples.ts']
+  const others = ['package-lock.json', 'scripts/build-console.mjs', 'src/server/docs/code-samples.ts']
   for (const file of [...files.sort(), ...others.map((name) => join(root, name))]) hash.update(readFileSync(file))
   return hash.digest('hex')
 }

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './bootstrap.mjs'
-import { copyOfTree, firstFailure } from './test-runs.mjs'
+import { copyOfTree, firstFailure, isUnitTest } from './test-runs.mjs'
 
 const TEST_MS_MAX = 600_000
 
@@ -26,7 +26,7 @@ export async function updateMap(folder, tests, { jobs, progress }) {
   })
   if (stale.length === 0) return
   // The quick ones first: a part of the map is of use too.
-  stale.sort((a, b) => Number(isUnit(b)) - Number(isUnit(a)))
+  stale.sort((a, b) => Number(isUnitTest(b)) - Number(isUnitTest(a)))
   const total = stale.length
   const measureAll = async () => {
     const copy = copyOfTree()
@@ -43,8 +43,6 @@ export async function updateMap(folder, tests, { jobs, progress }) {
   }
   await Promise.all(Array.from({ length: Math.min(jobs, total) }, measureAll))
 }
-
-const isUnit = (test) => test.startsWith('test/unit/')
 
 const recordFile = (folder, test) => join(folder, 'tests', `${test.replaceAll('/', '+')}.json`)
 
@@ -88,7 +86,8 @@ function scriptsIn(file) {
 function sourcePath(url, tree) {
   if (!url.startsWith('file://')) return undefined
   const path = fileURLToPath(url.split('?')[0])
-  return path.startsWith(join(tree, 'src/')) && path.endsWith('.ts') ? path.slice(tree.length + 1) : undefined
+  const file = path.startsWith(tree) ? path.slice(tree.length + 1) : ''
+  return /^(src|packages)\/.*\.ts$/.test(file) ? file : undefined
 }
 
 /** `covered`: from, to, from, to … of what ran in any of the processes. `called`: whether a function was called. */

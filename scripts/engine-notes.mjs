@@ -7,7 +7,7 @@ const stopsOnClose =
   'The server stops when the connection closes. Weir bills its last count, plus one token for each later piece.'
 const noText = 'One call at a time; nothing is generated.'
 
-/** @type {Readonly<Record<import('../src/core/catalog.ts').EngineKind, object>>} */
+/** @type {Readonly<Record<import('../src/catalog/model.ts').EngineKind, object>>} */
 export const engineNotes = {
   embedded: {
     server: "Weir's own engine host: llama.cpp and ONNX in processes of their own.",
@@ -15,7 +15,7 @@ export const engineNotes = {
     usage: runningUsage,
     abort: 'It stops at the next token. Billed exactly.',
     tooLong: '400 `context_length_exceeded`.',
-    read: 'the source in `src/embedded/host`.',
+    read: 'the source in `packages/local-models/host`.',
   },
   openai: {
     server: 'OpenAI, and any server with a compatible API that has no kind of its own.',

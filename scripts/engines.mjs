@@ -23,10 +23,10 @@ const code = (text) => `\`${text}\``
 
 /** The page, before oxfmt aligns its tables. */
 export async function enginesPage() {
-  const { engineKinds } = await import('../src/core/catalog.ts')
-  const { dialects } = await import('../src/dialects/index.ts')
-  const { healthCheckOf } = await import('../src/dialects/health-check.ts')
-  const { engineParameters, supportFor } = await import('../src/dialects/parameter-support.ts')
+  const { engineKinds } = await import('../src/catalog/model.ts')
+  const { dialects } = await import('../src/engines/dialects/index.ts')
+  const { healthCheckOf } = await import('../src/engines/dialects/health-check.ts')
+  const { engineParameters, supportFor } = await import('../src/engines/dialects/parameter-support.ts')
   const operations = Object.keys(titles)
 
   const overview = engineKinds.map((kind) => [
@@ -76,7 +76,7 @@ export async function enginesPage() {
     return `### ${kind}\n\n${server}\n\n${list.join('\n')}`
   })
 
-  return `<!-- Written by \`node scripts/engines.mjs\` from the tables in src/dialects and scripts/engine-notes.mjs; do not edit. -->
+  return `<!-- Written by \`node scripts/engines.mjs\` from the tables in src/engines/dialects and scripts/engine-notes.mjs; do not edit. -->
 
 # Engines
 
@@ -89,12 +89,12 @@ A health path that starts with \`…\` follows the address in the catalog; the o
 
 ## Parameters
 
-Nothing that a caller sends is silently lost. A parameter is forwarded, translated or done by Weir itself; if the engine
+Nothing that a caller sends is silently lost. A parameter is forwarded, translated or handled by Weir itself; if the engine
 ignores it or cannot do it, the request is refused with \`unsupported_parameter\` before any work. A value that asks for
-what happens anyway (\`n: 1\`, \`top_p: 1\`) is always accepted and not sent on.
+the default behaviour (\`n: 1\`, \`top_p: 1\`) is always accepted and not forwarded.
 
 The caller sees the model's \`supported_parameters\`, as the catalog lists them. If the catalog lists one that the engine
-of a deployment does not take, the log says so at the start and at every reload, and so do
+of a deployment does not take, the log has a warning at the start and at every reload, and so do
 \`weir check\` and \`weir doctor\`.
 
 - ✓: forwarded under its own name. **✓ (value)**: under its own name, with the value that this server expects.
@@ -110,7 +110,7 @@ ${operations.map(tableOf).join('\n\n')}
 
 ## Kind by kind
 
-"Read" says what this page rests on: the source of the server (with the commit that was read, if known), its
+"Read" names the source of each section: the source of the server (with the commit that was read, if known), its
 documentation, or answers that were captured from a running one. Other versions may differ; please
 [report](../.github/ISSUE_TEMPLATE/engine.yml) what you find. Where each wire format comes from is listed in
 [the fixtures](../test/fixtures/dialects/README.md).

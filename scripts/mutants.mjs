@@ -112,11 +112,11 @@ const digest = (text) => createHash('sha256').update(text).digest('hex')
 /** Every source file that may have mutants. */
 export function sourceFiles() {
   return (
-    readdirSync(join(root, 'src'), { recursive: true })
+    ['src', 'packages']
+      .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, file)))
       .filter((file) => /\.(ts|lua)$/.test(file))
-      .map((file) => join('src', file))
-      // Names, sizes and hashes of published files.
-      .filter((file) => !file.startsWith('src/embedded/manifest/'))
+      // Tests, and names, sizes and hashes of published files.
+      .filter((file) => !/^packages\/[^/]+\/(test|manifest|node_modules)\//.test(file))
       .sort()
   )
 }
@@ -223,7 +223,8 @@ function isLogging(node, textOf) {
 /** Examples and descriptions of the API, and help texts. */
 function isForPeople({ kind, name }) {
   return (
-    (kind === SyntaxKind.VariableDeclaration && /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
+    ((kind === SyntaxKind.VariableDeclaration || kind === SyntaxKind.FunctionDeclaration) &&
+      /(Example|^HELP|[hH]elp)$/.test(name.text ?? '')) ||
     (kind === SyntaxKind.PropertyAssignment && /^(description|summary|examples?|help)$/.test(name.text ?? ''))
   )
 }

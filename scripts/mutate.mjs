@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { root } from './bootstrap.mjs'
 import { hashOf, readMap, updateMap } from './coverage-map.mjs'
 import { mutantsOf, mutatedText, sourceFiles } from './mutants.mjs'
-import { copyOfTree, endRunningTests, firstFailure, isTimeout, testFilesOfNpmTest } from './test-runs.mjs'
+import { copyOfTree, endRunningTests, firstFailure, isTimeout, isUnitTest, testFilesOfNpmTest } from './test-runs.mjs'
 
 const SCORE_MIN = 85
 /** A mutant that makes two tests hang would make most of them hang. */
@@ -15,7 +15,7 @@ const HELP = `node scripts/mutate.mjs [OPTION …]
 Changes the sources a little, one place at a time, in copies of the working tree, and runs the tests that reach the
 place. A mutant is killed when a test fails. Mutants that the type checker or the linter refuses are not tried.
 
-  --folder FOLDER …    below src/; each gets a row of its own (default: every folder of src/)
+  --folder FOLDER …    below src/ or packages/; each gets a row of its own (default: every one)
   --file FILE …        only these source files
   --sample N           at most N mutants for each folder (default: 30; 0 means all)
   --seed N             chooses another sample (default: 1)
@@ -23,7 +23,8 @@ place. A mutant is killed when a test fails. Mutants that the type checker or th
   --test-seconds N     for each mutant, leave out tests beyond this sum of their usual seconds (default: 120)
   --minutes N          start no mutant after this time; 0 only reports what is known
   --only ID …          only these mutants
-  --tests PATH …       measure and run only test files whose path starts like this, such as test/unit
+  --tests PATH …       measure and run only test files whose path starts like this, such as test/ledger
+  --unit               measure and run only tests that start no service
   --list               show the mutants and how many tests reach them, and run nothing
   --map                only measure which tests reach what
   --as-measured        do not measure tests that are new or changed; they kill none
@@ -55,6 +56,7 @@ const { values: options } = parseArgs({
     minutes: { type: 'string', default: 'Infinity' },
     only: { type: 'string', multiple: true },
     tests: { type: 'string', multiple: true, default: [''] },
+    unit: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
     map: { type: 'boolean', default: false },
     'as-measured': { type: 'boolean', default: false },
@@ -75,7 +77,9 @@ const progress = (line) => process.stderr.write(`${line}\n`)
 process.on('exit', endRunningTests)
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 
-const tests = testFilesOfNpmTest().filter((file) => options.tests.some((start) => file.startsWith(start)))
+const tests = testFilesOfNpmTest().filter(
+  (file) => options.tests.some((start) => file.startsWith(start)) && (!options.unit || isUnitTest(file)),
+)
 if (options.map || !(options.list || options['as-measured'])) await updateMap(options.cache, tests, { jobs, progress })
 if (options.map) process.exit(0)
 
@@ -119,8 +123,8 @@ function chosenMutants() {
 /** The folder under which a file is counted. */
 function rowOf(file) {
   if (options.folder) return options.folder.find((folder) => file.startsWith(`${folder.replace(/\/$/, '')}/`))
-  const [, first, ...rest] = file.split('/')
-  return rest.length > 0 ? `src/${first}` : 'src'
+  const [top, first, ...rest] = file.split('/')
+  return rest.length > 0 ? `${top}/${first}` : top
 }
 
 /** The tests that reach the mutant: first those that import its file, then the quick ones. */
@@ -140,7 +144,7 @@ function textOf(test) {
   return readFileSync(join(root, test), 'utf8')
 }
 
-/** Whether a test runs a script by itself: `lua('rate-limit', 'take')`. */
+/** Whether a test runs a script by itself: `lua('workspaces/rate-limits', 'take')`. */
 function readsScript(test, file) {
   const text = textOf(test)
   const folder = dirname(file).replace('src/', '')

@@ -60,11 +60,16 @@ async function allFaults() {
   const folder = join(root, 'test', 'faults')
   const files = readdirSync(folder).filter((file) => file.endsWith('.mjs'))
   const lists = await Promise.all(files.sort().map(async (file) => (await import(join(folder, file))).default))
-  const all = lists.flat().map((fault) => ({ ...fault, tests: fault.tests.map((it) => `test/${it}.test.ts`) }))
+  const all = lists.flat().map((fault) => ({ ...fault, tests: fault.tests.map(testFile) }))
   const names = all.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice) throw new Error(`two faults are named ${twice}`)
   return all
+}
+
+/** Tests are named from test/, or from packages/. */
+function testFile(name) {
+  return `${name.startsWith('packages/') ? '' : 'test/'}${name}.test.ts`
 }
 
 function chosenFaults(all) {

@@ -26,12 +26,12 @@ export async function referencePages() {
 
 /** The types of the APIs by file name, before oxfmt. */
 export async function clientTypes() {
-  const { openApiDocument } = await import('../src/http/openapi.ts')
-  const { publicRoutes } = await import('../src/http/public/public-routes.ts')
-  const { publicDescription } = await import('../src/http/public/description.ts')
-  const { consoleDescription } = await import('../src/http/public/console/console-description.ts')
-  const { adminRoutes } = await import('../src/http/admin/admin-routes.ts')
-  const { adminDescription } = await import('../src/http/admin/description.ts')
+  const { openApiDocument } = await import('../src/server/openapi.ts')
+  const { publicRoutes } = await import('../src/server/api/public-routes.ts')
+  const { publicDescription } = await import('../src/server/api/public-description.ts')
+  const { consoleDescription } = await import('../src/server/api/console-description.ts')
+  const { adminRoutes } = await import('../src/server/api/admin-routes.ts')
+  const { adminDescription } = await import('../src/server/api/admin-description.ts')
   const typesOf = (description, routes) => apiTypes(openApiDocument(description, routes), description.base)
   return {
     'public-api.ts': typesOf(publicDescription, publicRoutes({ audio: {} })),
@@ -41,7 +41,7 @@ export async function clientTypes() {
 }
 
 async function configurationPage() {
-  const { configSchema } = await import('../src/config-file.ts')
+  const { configSchema } = await import('../src/config/config-file.ts')
   const rows = [...keysOf(configSchema, '')].map(([key, schema]) => {
     const [fallback, purpose] = configNotes[key]
     return [code(key), allowed(schema), fallback, purpose]
@@ -106,7 +106,7 @@ function allowed(schema) {
 }
 
 async function operatorPage() {
-  const { adminRoutes } = await import('../src/http/admin/admin-routes.ts')
+  const { adminRoutes } = await import('../src/server/api/admin-routes.ts')
   const rows = adminRoutes({}).flatMap(({ method, path, access, operation }) =>
     operation ? [[code(`${method} ${path}`), operation.summary, access === 'open' ? 'no' : 'yes']] : [],
   )
@@ -121,8 +121,8 @@ ${table(['Request', 'What it does', 'Token'], rows)}
 }
 
 async function errorsPage() {
-  const { errorCauses } = await import('../src/core/error-causes.ts')
-  const { errorTable } = await import('../src/core/errors.ts')
+  const { errorCauses } = await import('../src/shared/error-causes.ts')
+  const { errorTable } = await import('../src/shared/errors.ts')
   const rows = Object.entries(errorTable).map(([name, { status, type, retryAfter }]) => {
     const [cause, cure] = [errorCauses[name], errorCures[name]]
     const retry = retryAfter === null ? '' : retryAfter === 'computed' ? 'yes' : `${retryAfter} s`
@@ -143,7 +143,7 @@ ${table(['Status', 'Code', 'Type', 'Retry-After', 'Cause', 'What to do'], rows)}
 }
 
 async function metricsPage() {
-  const { metricTable } = await import('../src/telemetry/metric-table.ts')
+  const { metricTable } = await import('../src/operate/telemetry/metric-table.ts')
   const rows = Object.entries(metricTable).map(([name, { type, labels, help }]) => [
     code(name),
     type,

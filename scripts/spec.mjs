@@ -1,16 +1,16 @@
 // npm run spec: lists every statement in docs/statements.json with its tests. Fails if a built one has no test.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './bootstrap.mjs'
+import { testFiles } from './test-runs.mjs'
 
 const quiet = process.argv.includes('--quiet')
 const statements = JSON.parse(readFileSync(join(root, 'docs', 'statements.json'), 'utf8'))
 const titles = new Map(Object.keys(statements).map((id) => [id, []]))
 const unknown = new Set()
 
-for (const file of readdirSync(join(root, 'test'), { recursive: true })) {
-  if (!file.endsWith('.test.ts')) continue
-  const text = readFileSync(join(root, 'test', file), 'utf8')
+for (const file of testFiles()) {
+  const text = readFileSync(join(root, file), 'utf8')
   for (const [, title] of text.matchAll(/\b(?:it|test|describe)\(\s*(?:'((?:[^'\\]|\\.)*)'|`(?:[^`\\]|\\.)*`)/g)) {
     for (const [, ids] of (title ?? '').matchAll(/\[((?:[A-Z]\d+)(?:, ?[A-Z]\d+)*)\]/g)) {
       for (const id of ids.split(/, ?/)) {

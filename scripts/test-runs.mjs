@@ -1,6 +1,16 @@
 // Which tests there are, and runs of them in copies of the working tree. What plant-faults.mjs and mutate.mjs share.
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root, runtime } from './bootstrap.mjs'
@@ -12,7 +22,7 @@ export const separateTests = {
   // The soak takes an hour.
   '--chaos': { folder: 'chaos', concurrency: 1, fileMinutes: 120 },
   '--slow': { folder: 'slow', concurrency: 2, fileMinutes: 120 },
-  '--engines': { folder: 'engines', concurrency: 1, fileMinutes: 30 },
+  '--engines': { folder: 'real-engines', concurrency: 1, fileMinutes: 30 },
   '--agents': { folder: 'agents', concurrency: 1, fileMinutes: 30 },
 }
 /** The short form of the browser tests, for npm test. */
@@ -20,12 +30,22 @@ const shortBrowserTest = join('test', 'browser', 'sign-in.test.ts')
 
 const TIMEOUT = 'timeout after'
 
-/** Every test file, or those of one folder of test/. */
-export function testFiles(folder = '') {
-  return readdirSync(join(root, 'test', folder), { recursive: true })
+/** Every test file, those of packages included, or those of one folder of test/. */
+export function testFiles(folder) {
+  const folders = folder === undefined ? ['test', join('packages', 'local-models', 'test')] : [join('test', folder)]
+  return folders
+    .flatMap((it) => readdirSync(join(root, it), { recursive: true }).map((file) => join(it, file)))
     .filter((file) => file.endsWith('.test.ts'))
-    .map((file) => join('test', folder, file))
     .sort()
+}
+
+/** Tests of the service on real sockets: NAME.http.test.ts. */
+const HTTP_TEST = /\.http\.test\.ts$/
+
+/** Whether a test file is in a folder of test/ that is a folder of src/ too, and starts no service. */
+export function isUnitTest(file) {
+  const [, feature, ...rest] = file.split('/')
+  return rest.length > 0 && !HTTP_TEST.test(file) && existsSync(join(root, 'src', feature))
 }
 
 /** The test files that `npm test` runs. */

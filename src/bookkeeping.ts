@@ -1,25 +1,27 @@
 import type { Config } from './config.ts'
 import { clockDoubt } from './ledger/clock-doubt.ts'
-import { journalFiles } from './ledger/journal-files.ts'
-import { journalOwner, type JournalOwner } from './ledger/journal-owner.ts'
+import { journalFiles, journalFolder } from './ledger/journal/journal-files-on-disk.ts'
+import { journalOwner, type JournalOwner } from './ledger/journal/journal-owner.ts'
 import { openLedger } from './ledger/open-ledger.ts'
-import { settledReads } from './ledger/settled-reads.ts'
-import type { AlarmClock } from './ports/clock.ts'
-import type { Ledger } from './ports/ledger.ts'
-import type { Store } from './ports/store.ts'
-import { projectorThread } from './projector/thread.ts'
+import { settledReads } from './billing/settled-reads.ts'
+import type { AlarmClock } from './shared/clock.ts'
+import type { Ledger } from './ledger/ledger.ts'
+import type { Store } from './store/store.ts'
+import { projectorThread } from './ledger/projector-thread/thread.ts'
 import { ledgerEvents, storeEvents } from './service-log.ts'
-import { journalFolder } from './settled-books.ts'
 import { openStore } from './store/open.ts'
-import type { Telemetry } from './telemetry/telemetry.ts'
+import type { Telemetry } from './operate/telemetry/telemetry.ts'
 
 /** The store, and the ledger with its journal in front of it. A part of compose.ts. */
 export interface Bookkeeping {
   readonly store: Store
-  /** For reports: they read through connections of their own, so that a long one never delays the ledger. */
-  readonly books: Store
+  /** For reports, with its own connections, so that a long report never delays the ledger. */
+  readonly readStore: Store
   readonly ledger: Ledger
-  /** Whose journal this process writes, and whose it found here and delivered; undefined: nobody else writes to the store. */
+  /**
+   * The owner of the journal that this process writes, and the owner of the journal that it found and delivered; undefined: no
+   * other process writes to the store.
+   */
   readonly journal: { readonly owner: string; readonly predecessor: string } | undefined
   /** `isReady`: whether requests can be recorded. */
   readiness(): { readonly isReady: boolean; readonly isDatabaseUp: boolean }
@@ -66,20 +68,20 @@ export async function openBookkeeping(
   const everything = opened.move()
   return {
     store,
-    books: settledReads(reader, ledger),
+    readStore: settledReads(reader, ledger),
     ledger,
     journal: owner && { owner: owner.next, predecessor: owner.earlier },
     readiness() {
       const { healthy, isStoreFailing } = ledger.status()
       const isOpen = store.isUp() && reader.isUp()
-      // While PostgreSQL is away, the journal takes the rows. Another SQLite will not come.
+      // While PostgreSQL is unreachable, the journal takes the rows. A lost SQLite database does not come back.
       return { isReady: healthy && (databaseUrl !== undefined || isOpen), isDatabaseUp: isOpen && !isStoreFailing }
     },
     close: () => everything.disposeAsync(),
   }
 }
 
-/** The folder is made first, since the owner's name is in it. */
+/** Creates the folder first, because the owner's name is stored in it. */
 function ownerIn(folder: string): JournalOwner {
   journalFiles(folder)
   return journalOwner(folder)

@@ -1,71 +1,71 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
-import { openAccounts } from './accounts/accounts.ts'
-import { keptOperatorToken } from './accounts/operator-token.ts'
-import { openSessions, OPERATOR } from './accounts/sessions.ts'
-import { workspaceSessions } from './accounts/workspace-sessions.ts'
-import { liveFeed } from './admission/live-feed.ts'
-import { openInvoicing } from './billing/invoices.ts'
-import { openRowLinks } from './billing/row-links.ts'
+import { openAccounts } from './workspaces/accounts.ts'
+import { keptOperatorToken } from './workspaces/sessions/operator-token.ts'
+import { openSessions, OPERATOR } from './workspaces/sessions/sessions.ts'
+import { workspaceSessions } from './workspaces/sessions/workspace-sessions.ts'
+import { liveFeed } from './queue/live-feed.ts'
+import { openInvoicing } from './billing/invoices/invoices.ts'
+import { openRowLinks } from './billing/invoices/rows/row-links.ts'
 import { openBookkeeping } from './bookkeeping.ts'
-import { readCertificate } from './certificate.ts'
-import { openCatalogInForce } from './catalog-in-force.ts'
+import { readCertificate } from './server/certificate.ts'
+import { openCatalogInForce } from './catalog/catalog-in-force.ts'
 import { watchFile } from './catalog/catalog.ts'
 import { openLaneSettings } from './catalog/lane-settings.ts'
-import { openPriceBook } from './catalog/price-book.ts'
+import { openPriceBook } from './billing/prices/price-book.ts'
 import { CONFIG_FILE, type Config } from './config.ts'
-import { byteBudget } from './core/byte-budget.ts'
-import { diskRoom, type DiskRoom } from './core/disk-room.ts'
-import { ApiError } from './core/errors.ts'
-import { deploymentFor, type Model } from './core/catalog.ts'
-import { modelsToFetch } from './embedded/service/catalog-models.ts'
-import { downloadList } from './embedded/service/downloads.ts'
-import type { FetchEvents } from './embedded/service/local-models.ts'
-import { localFiles } from './files/local.ts'
-import { s3Files } from './files/s3.ts'
-import { adminApi } from './http/admin/admin-api.ts'
-import { replicaCommands } from './http/admin/replicas.ts'
-import { publicApi } from './http/public/public-api.ts'
-import { listen, urlOf } from './http/server.ts'
-import { measureAudio } from './media/measure.ts'
-import { remoteImages } from './media/remote-image.ts'
-import { openSpool } from './media/spool.ts'
-import { createPipeline } from './pipeline/pipeline.ts'
-import type { AlarmClock, Clock } from './ports/clock.ts'
-import type { FileStore } from './ports/files.ts'
-import { listenForCommands } from './command-socket.ts'
-import { publishService, withdrawService } from './running-service.ts'
+import { byteBudget } from './shared/byte-budget.ts'
+import { diskRoom, type DiskRoom } from './shared/disk-room.ts'
+import { ApiError } from './shared/errors.ts'
+import { deploymentFor, type Model } from './catalog/model.ts'
+import { modelsToFetch } from './local-models/catalog-models.ts'
+import { downloadList } from './local-models/downloads.ts'
+import type { FetchEvents } from './local-models/local-models.ts'
+import { localFiles } from './server/files/local.ts'
+import { s3Files } from './server/files/s3.ts'
+import { adminApi } from './server/api/admin-api.ts'
+import { replicaCommands } from './cluster/routes/replicas.ts'
+import { publicApi } from './server/api/public-api.ts'
+import { listen, urlOf } from './server/server.ts'
+import { measureAudio } from './inference/audio/measure/measure.ts'
+import { remoteImages } from './inference/request/remote-image.ts'
+import { openSpool } from './server/uploads/spool.ts'
+import { createPipeline } from './inference/pipeline/pipeline.ts'
+import type { AlarmClock, Clock } from './shared/clock.ts'
+import type { FileStore } from './server/files/files.ts'
+import { listenForCommands } from './operate/command-socket.ts'
+import { publishService, withdrawService } from './operate/running-service.ts'
 import { coordinationEvents, fetchEvents, refusalsFailed, spendEvents } from './service-log.ts'
-import { openSpendControl } from './spend-control.ts'
-import { systemClock } from './system-clock.ts'
-import { diskSpace } from './system-disk.ts'
-import { openCoordination } from './coordination.ts'
-import { openDraining } from './draining.ts'
-import { liveSettings, settingsAnswer } from './live-settings.ts'
+import { openSpendControl } from './workspaces/spend-limits/spend-control.ts'
+import { systemClock } from './shared/system-clock.ts'
+import { diskSpace } from './operate/system-disk.ts'
+import { openCoordination } from './open-coordination.ts'
+import { openDraining } from './operate/draining.ts'
+import { liveSettings, settingsAnswer } from './operate/reload/live-settings.ts'
 import { openEngines } from './open-engines.ts'
-import { openReloading } from './reloading.ts'
-import { portOf } from './workers/handed-port.ts'
-import { metricsOfAll } from './workers/metrics.ts'
-import type { LogDestination } from './telemetry/log-destination.ts'
-import { openRefusals } from './telemetry/refusals.ts'
-import { createTelemetry } from './telemetry/telemetry.ts'
-import { version } from './version.ts'
+import { openReloading } from './operate/reload/reloading.ts'
+import { portOf } from './cluster/workers/worker-port.ts'
+import { metricsOfAll } from './operate/telemetry/metrics-of-workers.ts'
+import type { LogDestination } from './operate/telemetry/log-destination.ts'
+import { openRefusals } from './billing/refused-requests/refusal-recorder.ts'
+import { createTelemetry } from './operate/telemetry/telemetry.ts'
+import { version } from './operate/version.ts'
 
-/** The only place that chooses the parts and wires them together. Whatever it opens is closed in reverse order. */
+/** The only place that chooses the parts and wires them together. Everything it opens is closed in reverse order. */
 export interface Service {
   readonly url: string
   readonly adminUrl: string
   /** The key of the first workspace. Only set on the very first start. */
   readonly firstKey: string | undefined
-  /** Addresses that sign somebody in to a console, once. undefined: there is no such workspace. */
+  /** An address that signs a person in to a console, once. undefined: the workspace does not exist. */
   consoleLink(): Promise<string | undefined>
   operatorConsoleLink(): Promise<string>
   readonly models: readonly Model[]
   /** Whether the model could serve the first workspace now. */
   isUp(model: Model): boolean
-  /** Resolves when the service cannot go on: nothing can be recorded any more. */
+  /** Resolves when the service cannot continue, because it can no longer record requests. */
   readonly failed: Promise<Error>
-  /** Resolves when somebody asked this replica to leave, and its requests have finished. */
+  /** Resolves when this replica was asked to drain, and its requests have finished. */
   readonly drained: Promise<void>
   /** Reads the catalog again. A mistake in it is logged, and the old catalog stays. */
   reloadCatalog(): void
@@ -77,7 +77,7 @@ const FIRST_WORKSPACE = 'default'
 /** Operator requests are short. */
 const ADMIN_DRAIN_MS = 1000
 
-/** What a start may show to a person. */
+/** How the start is shown to a person. */
 export interface Display {
   /** Downloads of models. */
   readonly fetching?: Partial<FetchEvents>
@@ -100,7 +100,7 @@ async function assemble(
   { fetching = {}, log: logTo }: Display,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Service, 'stop'>> {
-  // They are watched from before they are read, so that no change is missed.
+  // Watch the files before reading them, so that no change is missed.
   const tlsFiles = Object.values(config.tls ?? {}).map(watchFile)
   const certificate = config.tls && readCertificate(config.tls)
   const telemetry = opened.adopt(createTelemetry(config.logLevel, version, logTo), (it) => it.close())
@@ -109,12 +109,12 @@ async function assemble(
   const settings = liveSettings(config)
   const { dataDir } = config
   const bookkeeping = opened.adopt(await openBookkeeping(config, clock, telemetry, failed.resolve), (it) => it.close())
-  const { store, books, ledger } = bookkeeping
+  const { store, readStore, ledger } = bookkeeping
   const refusals = opened.adopt(
-    openRefusals({ store, reader: books, clock, failed: refusalsFailed(telemetry) }),
+    openRefusals({ store, reader: readStore, clock, failed: refusalsFailed(telemetry) }),
     (it) => it.close(),
   )
-  /** Other workers accept what comes to the same port. */
+  /** Other workers accept the connections of the shared port. */
   let leaveThePort = (): void => {}
   const draining = openDraining({
     admission: () => shared.admission,
@@ -142,14 +142,14 @@ async function assemble(
   const accounts = await openAccounts(store, clock, changes)
   const sessions = workspaceSessions(accounts, openSessions(store, clock, changes))
   const operatorToken = config.operatorToken ?? keptOperatorToken(config.sharedDir)
-  // Another token finds none of the sessions that were begun with this one.
+  // Sessions are hashed with the operator token, so they are not found after it changes.
   const operatorSessions = openSessions(store, clock, changes, (secret) =>
     createHmac('sha256', operatorToken).update(secret).digest('hex'),
   )
   const prices = await openPriceBook(store, clock, changes)
   const spending = opened.adopt(
     await openSpendControl({
-      books,
+      store: readStore,
       ledger,
       clock,
       accounts,
@@ -163,7 +163,7 @@ async function assemble(
   const engines = opened.adopt(openEngines(config, telemetry, lanes), (it) => it.close())
   const { local } = engines
   telemetry.measure({ admission, coordination, ledger, memory, engineAddresses: engines.addresses })
-  // A service that started without a file notices its first one, and says that it needs a restart.
+  // A service that started without a file notices when one appears, and logs that it needs a restart.
   const watched = [...new Set([config.file ?? CONFIG_FILE, config.catalog.file])].flatMap((file) =>
     file ? [watchFile(file)] : [],
   )
@@ -176,7 +176,7 @@ async function assemble(
     admission,
     local,
     changes,
-    // The first start creates a workspace, but later than this.
+    // The first start creates the workspace later than this.
     workspaceNames: () => [FIRST_WORKSPACE, ...accounts.workspaces().map(({ name }) => name)],
     log,
   })
@@ -211,10 +211,10 @@ async function assemble(
     }
   }
 
-  // Documents are computed from what the reader sees. Their writes take turns with the ledger's, on its connection.
+  // Documents are computed from the read store. Their writes use the ledger's connection, so that both are serialized.
   const { issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote } = store
   const invoicing = openInvoicing(
-    { ...books, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
+    { ...readStore, issueInvoice, addCredit, correctRow, beginNote, continueNote, finishNote },
     clock,
     config.seller,
   )
@@ -246,7 +246,7 @@ async function assemble(
     prices,
     catalog,
     reloads,
-    store: books,
+    store: readStore,
     invoicing,
     rowLinks,
     invoiceFonts: config.invoice.fonts,
@@ -290,9 +290,9 @@ async function assemble(
       changingLines: config.changingLines,
       files,
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
-      usage: books,
-      invoices: books,
-      books,
+      usage: readStore,
+      invoices: readStore,
+      books: readStore,
       live,
       downloads: downloads.list,
       consoleModels: config.consoleModels,
@@ -312,7 +312,7 @@ async function assemble(
   if (config.worker !== undefined) leaveThePort = publicListener.drain
   opened.defer(async () => {
     log.info('stopping: waiting requests are refused, running requests finish')
-    // Pages that follow the service would keep it from stopping.
+    // Open live streams of consoles would keep the service from stopping.
     live.close()
     publicListener.drain()
     draining.begin()
@@ -343,7 +343,7 @@ async function assemble(
     return `${adminUrl}/console#link=${(await operatorSessions.issueLink(OPERATOR)).secret}`
   }
 
-  /** Of two files, one is there first. The other one belongs to it, or the old certificate stays until it does. */
+  /** The certificate and the key change one after the other. Until they match, the old certificate stays in use. */
   function renewCertificate(): void {
     if (!config.tls) return
     try {
@@ -387,7 +387,7 @@ function openFiles(config: Config, listenerUrl: () => string, clock: Clock, disk
   return files && localFiles({ ...files, dataDir: config.sharedDir, publicUrl }, clock, disk)
 }
 
-/** undefined when another replica, which started at the same time, has made the workspace. */
+/** undefined when another replica, which started at the same time, has created the workspace. */
 async function createFirstKey(accounts: Awaited<ReturnType<typeof openAccounts>>): Promise<string | undefined> {
   try {
     await accounts.createWorkspace(FIRST_WORKSPACE)

@@ -4,9 +4,9 @@ import { totalmem } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { getHeapStatistics } from 'node:v8'
 import { parseCatalog, toModels, type CatalogSource, type Secrets } from './catalog/file.ts'
-import { catalogSource } from './config-catalog.ts'
-import { filesFrom, type FilesConfig } from './config-storage.ts'
-import { parseAbn } from './core/money/abn.ts'
+import { catalogSource } from './config/config-catalog.ts'
+import { filesFrom, type FilesConfig } from './config/config-storage.ts'
+import { parseAbn } from './shared/money/abn.ts'
 import {
   COORDINATION,
   COORDINATION_RULE,
@@ -21,12 +21,12 @@ import {
   TOKEN,
   TOKEN_RULE,
   type FileContent,
-} from './config-file.ts'
-import { withoutPassword } from './core/address-without-password.ts'
-import { ConfigError, type CheckedYaml } from './core/checked-yaml.ts'
-import type { Setting, SettingValue } from './core/settings.ts'
-import type { Seller } from './core/money/invoice-document.ts'
-import type { ImageLimits } from './core/image-header.ts'
+} from './config/config-file.ts'
+import { withoutPassword } from './shared/address-without-password.ts'
+import { ConfigError, type CheckedYaml } from './shared/checked-yaml.ts'
+import type { Setting, SettingValue } from './shared/settings.ts'
+import type { Seller } from './billing/invoices/invoice-document.ts'
+import type { ImageLimits } from './shared/image-header.ts'
 
 /** Reads the file and the environment into one frozen, validated Config. Nothing else reads process.env. */
 export interface Config {
@@ -51,14 +51,14 @@ export interface Config {
   /** For downloads: proxies, the model hub's address and token, npm's configuration. */
   readonly environment: NodeJS.ProcessEnv
   readonly operatorToken: string | undefined
-  /** The PostgreSQL that has the books; undefined: SQLite in the data directory. It may contain a password. */
+  /** The address of PostgreSQL; undefined: SQLite in the data directory. It may contain a password. */
   readonly databaseUrl: string | undefined
-  /** Where replicas meet; undefined when there is only one. It may contain a password. */
+  /** The address of the Redis that coordinates replicas; undefined when there is only one. It may contain a password. */
   readonly redisUrl: string | undefined
   /** Who issues the invoices. */
   readonly seller: Seller | undefined
   readonly invoice: {
-    /** Files of fonts for scripts that Weir's own fonts do not have. */
+    /** Font files for writing systems that Weir's own fonts lack. */
     readonly fonts: readonly string[]
     /** How long the links on an invoice work. */
     readonly linkDays: number
@@ -68,13 +68,13 @@ export interface Config {
   readonly maxBodyBytes: number
   /** For the bodies and answers of all requests in flight. */
   readonly maxRequestMemoryBytes: number
-  /** Of the rows that the database has not taken yet. */
+  /** The size limit of rows that are not in the database yet. */
   readonly maxJournalBytes: number
   /** What a caller's last byte waits for: that the row is durable in the journal, or in the database. */
   readonly waitFor: 'journal' | 'database'
   readonly imageHosts: readonly string[]
   readonly imageLimits: ImageLimits
-  /** How the lines of system messages start that change from request to request. */
+  /** The beginnings of lines in system messages that differ between requests. */
   readonly changingLines: readonly string[]
   /**
    * Where images are stored when a caller asks for a link; undefined when links are off. A function, so that only
@@ -86,7 +86,7 @@ export interface Config {
     /** The total size of all uploads on disk. */
     readonly maxSpoolBytes: number
   }
-  /** Who sees the models and their list prices in the console without signing in. */
+  /** Who can see the models and their list prices in the console: signed-in members, or everyone. */
   readonly consoleModels: 'members' | 'public'
   readonly logLevel: string
   readonly catalog: CatalogSource

@@ -1,31 +1,31 @@
-import { CommandFailed, ProblemsFound, UsageError, type Command } from './commands/command.ts'
-import { ConfigError } from './core/checked-yaml.ts'
-import { diskFailureOf, explainDiskFailure } from './core/disk-failure.ts'
-import { ApiError } from './core/errors.ts'
-import { version } from './version.ts'
+import { CommandFailed, ProblemsFound, UsageError, type Command } from './cli/command.ts'
+import { ConfigError } from './shared/checked-yaml.ts'
+import { diskFailureOf, explainDiskFailure } from './shared/disk-failure.ts'
+import { ApiError } from './shared/errors.ts'
+import { version } from './operate/version.ts'
 
 /** The command line. Commands are loaded on demand, because most need only a small part of the service. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./commands/serve.ts')).serve,
-  chat: async () => (await import('./commands/chat.ts')).chat,
-  console: async () => (await import('./commands/console.ts')).consoleLink,
-  check: async () => (await import('./commands/check.ts')).check,
-  config: async () => (await import('./commands/config.ts')).config,
-  doctor: async () => (await import('./commands/doctor.ts')).doctor,
-  workspaces: async () => (await import('./commands/workspaces.ts')).workspaces,
-  keys: async () => (await import('./commands/keys.ts')).keys,
-  models: async () => (await import('./commands/models.ts')).models,
-  reload: async () => (await import('./commands/reload.ts')).reload,
-  prices: async () => (await import('./commands/prices.ts')).prices,
-  usage: async () => (await import('./commands/usage.ts')).usage,
-  invoice: async () => (await import('./commands/invoice.ts')).invoice,
-  reconcile: async () => (await import('./commands/reconcile.ts')).reconcile,
-  backup: async () => (await import('./commands/backup.ts')).backup,
-  restore: async () => (await import('./commands/restore.ts')).restore,
-  replicas: async () => (await import('./commands/replicas.ts')).replicas,
-  journal: async () => (await import('./commands/journal.ts')).journal,
-  migrate: async () => (await import('./commands/migrate.ts')).migrate,
-  simulate: async () => (await import('./commands/simulate.ts')).simulate,
+  serve: async () => (await import('./cli/serve/serve.ts')).serve,
+  chat: async () => (await import('./cli/chat.ts')).chat,
+  console: async () => (await import('./cli/console.ts')).consoleLink,
+  check: async () => (await import('./operate/commands/check.ts')).check,
+  config: async () => (await import('./operate/commands/config.ts')).config,
+  doctor: async () => (await import('./operate/doctor/commands/doctor.ts')).doctor,
+  workspaces: async () => (await import('./workspaces/commands/workspaces.ts')).workspaces,
+  keys: async () => (await import('./workspaces/keys/commands/keys.ts')).keys,
+  models: async () => (await import('./catalog/commands/models.ts')).models,
+  reload: async () => (await import('./operate/commands/reload.ts')).reload,
+  prices: async () => (await import('./billing/prices/commands/prices.ts')).prices,
+  usage: async () => (await import('./billing/usage/commands/usage.ts')).usage,
+  invoice: async () => (await import('./billing/invoices/commands/invoice.ts')).invoice,
+  reconcile: async () => (await import('./ledger/reconcile/commands/reconcile.ts')).reconcile,
+  backup: async () => (await import('./operate/backup/commands/backup.ts')).backup,
+  restore: async () => (await import('./operate/backup/commands/restore.ts')).restore,
+  replicas: async () => (await import('./cluster/commands/replicas.ts')).replicas,
+  journal: async () => (await import('./ledger/commands/journal.ts')).journal,
+  migrate: async () => (await import('./store/commands/migrate.ts')).migrate,
+  simulate: async () => (await import('./queue/commands/simulate.ts')).simulate,
 }
 
 const COMMON_HELP = `
@@ -89,11 +89,7 @@ async function overview(): Promise<string> {
 function meant(name: string): string {
   const letters = (word: string): string => word.split('').toSorted().join('')
   const found = Object.keys(commands).find(
-    (it) =>
-      letters(it) === letters(name) ||
-      `${name}s` === it ||
-      (name.length > 2 && it.startsWith(name)) ||
-      it === name.slice(0, -1),
+    (it) => letters(it) === letters(name) || (name.length > 2 && it.startsWith(name)) || it === name.slice(0, -1),
   )
   return found === undefined ? '.' : `; did you mean "${found}"?`
 }

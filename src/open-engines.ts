@@ -1,13 +1,13 @@
 import type { LaneSettings } from './catalog/lane-settings.ts'
 import type { Config } from './config.ts'
-import { engineQuestions } from './dialects/engine-questions.ts'
-import { localModels, type LocalModels } from './embedded/service/local-models.ts'
+import { engineQuestions } from './engines/dialects/engine-questions.ts'
+import { localModels, type LocalModels } from './local-models/local-models.ts'
 import { engineSet, type EngineSet } from './engines/engine-set.ts'
 import { failureCounts, type FailureCounts } from './engines/failure-counts.ts'
 import { serverActivities } from './engines/server-activity.ts'
 import { openUpstream } from './engines/upstream.ts'
 import { upstreamEvents } from './service-log.ts'
-import type { Telemetry } from './telemetry/telemetry.ts'
+import type { Telemetry } from './operate/telemetry/telemetry.ts'
 
 /** The engines of a catalog: servers at their addresses, and models that run here. A part of compose.ts. */
 export interface Engines extends EngineSet {
@@ -31,7 +31,7 @@ export function openEngines(
   const engines = engineSet((description) =>
     description.kind === 'embedded'
       ? local.engine(description.model, (socketPath) =>
-          // Its host only starts with the first call, so there may be nothing to watch.
+          // Its host starts with the first call, so there may be nothing to probe yet.
           openUpstream({ ...description, urls: [`unix:${socketPath}`] }, surroundings, {}),
         )
       : openUpstream(description, surroundings, engineQuestions(description)),

@@ -1,7 +1,6 @@
 /** What replicas share through Redis. Loaded together, and only by a service that has one: it takes 14 MiB. */
-export { redisAdmission } from './admission/redis/admission.ts'
-export { redisChanges } from './changes/redis/changes.ts'
-export { redisRateLimiter } from './rate-limit/redis.ts'
-export { openLink } from './redis/link.ts'
-export { replicaList } from './redis/replica-list.ts'
-export { redisSpending } from './spending/redis/spending.ts'
+export { redisAdmission } from './queue/redis/admission.ts'
+export { redisChanges } from './cluster/changes/redis/changes.ts'
+export { redisRateLimiter } from './workspaces/rate-limits/redis.ts'
+export { openLink } from './cluster/redis/link.ts'
+export { replicaList } from './cluster/redis/replica-list.ts'

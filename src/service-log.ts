@@ -1,17 +1,18 @@
-import type { ChangeEvents } from './changes/redis/changes.ts'
-import { formatAud } from './core/money/money.ts'
-import type { Draining } from './draining.ts'
-import type { FetchEvents } from './embedded/service/local-models.ts'
+import type { ChangeEvents } from './cluster/changes/redis/changes.ts'
+import { formatAud } from './shared/money/money.ts'
+import type { Draining } from './operate/draining.ts'
+import { RUNTIME_NAME } from './local-models/files/runtime-files.ts'
+import type { FetchEvents } from './local-models/local-models.ts'
 import type { FailureCounts } from './engines/failure-counts.ts'
 import { healthLog } from './engines/health-log.ts'
 import type { UpstreamEvents } from './engines/upstream.ts'
 import type { LedgerEvents } from './ledger/open-ledger.ts'
-import type { SpendEvents } from './ports/spending.ts'
-import type { LinkEvents } from './redis/link.ts'
+import type { SpendEvents } from './workspaces/spend-limits/spending.ts'
+import type { LinkEvents } from './cluster/redis/link.ts'
 import type { DatabaseEvents } from './store/open.ts'
-import type { Telemetry } from './telemetry/telemetry.ts'
+import type { Telemetry } from './operate/telemetry/telemetry.ts'
 
-/** What the log says when something happens to the store, the ledger, other replicas, engines and downloads. */
+/** Log messages for events of the store, the ledger, other replicas, engines and downloads. */
 
 export function storeEvents({ log }: Telemetry, lost: (reason: Error) => void): DatabaseEvents {
   return {
@@ -33,7 +34,7 @@ export function coordinationEvents({ log }: Telemetry, draining: Draining): Link
       draining.begin()
     },
     joined: (epoch, replicas) => log.info({ epoch, replicas }, 'joined the other replicas through Redis'),
-    lost: (reason) => log.warn({ reason }, 'Redis is away; serving within the share of this replica'),
+    lost: (reason) => log.warn({ reason }, 'Redis does not answer; serving within the allotment of this replica'),
     unreached: (change, replicas) =>
       log.warn(
         { change, replicas },
@@ -52,16 +53,18 @@ export function upstreamEvents({ log }: Telemetry, failures: FailureCounts): Ups
   }
 }
 
-/** `others` hear of it too. */
+/** Passes every event on to `others`. */
 export function fetchEvents({ log }: Telemetry, others: readonly Partial<FetchEvents>[]): FetchEvents {
   return {
     progress: (progress) => others.forEach((it) => it.progress?.(progress)),
     ready(slug) {
-      log.info({ model: slug }, 'model is ready')
+      if (slug === RUNTIME_NAME) log.info(`the ${slug} is ready`)
+      else log.info({ model: slug }, 'model is ready')
       others.forEach((it) => it.ready?.(slug))
     },
     failed(slug, reason) {
-      log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
+      if (slug === RUNTIME_NAME) log.warn({ reason }, `the ${slug} could not be fetched; trying again in 30 s`)
+      else log.warn({ model: slug, reason }, 'model download failed; trying again in 30 s')
       others.forEach((it) => it.failed?.(slug, reason))
     },
   }
@@ -95,7 +98,7 @@ export function ledgerEvents({ log, rowsSetAside }: Telemetry, lost: (reason: Er
     },
     storeFailed(reason) {
       const { code } = reason as NodeJS.ErrnoException
-      // A segment or the database is missing, so its rows are lost, and so would be those that follow.
+      // A segment or the database is missing, so its rows are lost, and later rows would be lost, too.
       if (code === 'ENOENT' || code === 'ERR_DATA_DIR_REPLACED') return lost(reason)
       log.error({ reason: reason.message }, 'the database takes no rows; the journal keeps them until it does')
     },

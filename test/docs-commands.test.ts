@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
 import { findMistakes } from '../src/config.ts'
 import { openStore } from '../src/store/open.ts'
-import { metricTable } from '../src/telemetry/metric-table.ts'
+import { metricTable } from '../src/operate/telemetry/metric-table.ts'
 import { cli, collect } from './support/cli.ts'
 import { lastMonth } from './support/last-month.ts'
 import { sampleRow } from './support/ledger-samples.ts'
@@ -33,8 +33,8 @@ const blocks: readonly CodeBlock[] = documents.flatMap((file) =>
 )
 
 /**
- * This test runs the service itself. weir doctor engine needs a real server (test/doctor-engine.test.ts), and weir migrate a
- * PostgreSQL (test/cli-migrate.test.ts).
+ * This test runs the service itself. weir doctor engine needs a real server (test/operate/doctor-engine.test.ts), and weir migrate a
+ * PostgreSQL (test/cli/migrate.test.ts).
  */
 const isTestedElsewhere = (line: string): boolean => /^weir (serve|migrate|doctor engine)\b/.test(line)
 

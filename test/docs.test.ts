@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
-import { engineKinds } from '../src/core/catalog.ts'
+import { engineKinds } from '../src/catalog/model.ts'
 
 /** The documentation names files, links, commands and versions. Each of them exists. */
 const root = fileURLToPath(new URL('..', import.meta.url))
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 const { version, scripts } = JSON.parse(textOf('package.json')) as { version: string; scripts: Record<string, string> }
 
-const documents = ['*.md', '{docs,examples,models,src,test,.github}/**/*.md'].flatMap((it) =>
-  globSync(it, { cwd: root }),
+const documents = ['*.md', '{docs,examples,packages,src,test,.github}/**/*.md'].flatMap((it) =>
+  globSync(it, { cwd: root, exclude: ['**/node_modules/**'] }),
 )
 
 const FENCE = /^```.*?^```$/gms
-const FOLDERS = ['src', 'test', 'docs', 'bench', 'scripts', 'examples', 'models', 'bin', '.ci', '.github']
+const FOLDERS = ['src', 'test', 'docs', 'bench', 'scripts', 'examples', 'packages', 'bin', '.ci', '.github']
 
-/** A path up to its first placeholder: src/endpoints/<name>/job.ts → src/endpoints. */
+/** A path up to its first placeholder: src/inference/<name>/job.ts → src/inference. */
 function knownPart(path: string): string {
   const segments = path.split('/')
   const unknown = segments.findIndex((segment) => /[<*…{]/.test(segment))
@@ -53,6 +53,17 @@ function anchorsOf(text: string): string[] {
   )
 }
 
+const DECISIONS = documents.filter((file) => file.startsWith('docs/decisions/'))
+const STATUS_LINE = /^# .+\n\nStatus: (Accepted\.|Replaced by \[[^\]]+\]\([^)]+\))/
+
+/** A decision has its status below its title, and a decision that replaced it links back. */
+function statusMistakes(file: string, text: string): string[] {
+  if (!STATUS_LINE.test(text)) return ['no status']
+  const status = text.split('\n')[2] ?? ''
+  const replacements = [...status.matchAll(/eplaced by \[[^\]]+\]\(([^)]+)\)/g)].map((match) => match[1] ?? '')
+  return replacements.filter((link) => !textOf(join(dirname(file), link)).includes(`](${basename(file)})`))
+}
+
 /** Commands in code: `npm run NAME`, `npm run bench -- NAME`, `weir NAME`. */
 function missingCommands(text: string): string[] {
   const code = [...text.matchAll(FENCE), ...text.replaceAll(FENCE, '').matchAll(/`[^`]+`/g)]
@@ -64,7 +75,7 @@ function missingCommands(text: string): string[] {
     const exists =
       (bench !== undefined && new RegExp(`^  ${bench}: '`, 'm').test(benches)) ||
       (script !== undefined && script in scripts) ||
-      (command !== undefined && existsSync(join(root, 'src', 'commands', `${command}.ts`)))
+      (command !== undefined && new RegExp(`^  ${command}: async`, 'm').test(textOf('src/main.ts')))
     return exists ? [] : [whole]
   })
 }
@@ -85,6 +96,15 @@ describe('the documentation', () => {
     })
   }
 
+  it('has a status in every decision, and both link where one replaced the other', () => {
+    assert.ok(DECISIONS.length > 20)
+    for (const file of DECISIONS) assert.deepEqual(statusMistakes(file, textOf(file)), [], file)
+  })
+
+  it('begins with a README of at most 130 lines', () => {
+    assert.ok(textOf('README.md').trimEnd().split('\n').length <= 130)
+  })
+
   it('of this version is in the changelog, and the lock file agrees', () => {
     assert.equal(/^## (\d\S+)/m.exec(textOf('CHANGELOG.md'))?.[1], version)
     const lock = JSON.parse(textOf('package-lock.json')) as { version: string; packages: { '': { version: string } } }
@@ -94,7 +114,7 @@ describe('the documentation', () => {
 
 describe('the test of the documentation', () => {
   it('finds what does not exist', () => {
-    assert.deepEqual(missingPaths('`src/none.ts` `src/endpoints/<name>/none.ts` `test/none/*.ts`'), [
+    assert.deepEqual(missingPaths('`src/none.ts` `src/inference/<name>/none.ts` `test/none/*.ts`'), [
       'src/none.ts',
       'test/none/*.ts',
     ])
@@ -102,6 +122,11 @@ describe('the test of the documentation', () => {
     assert.deepEqual(missingLinks('CHANGELOG.md', links), ['none.md', 'README.md#none'])
     const commands = '`npm run none` `npm run bench -- none` `weir none` weir none\n```\nnpx weir nothing\n```\n'
     assert.deepEqual(missingCommands(commands), ['weir nothing', 'npm run none', 'npm run bench -- none', 'weir none'])
+    const decision = 'docs/decisions/2026-11-15-invoices.md'
+    assert.deepEqual(statusMistakes(decision, '# Title\n\n**Decision.** None.\n'), ['no status'])
+    assert.deepEqual(statusMistakes(decision, '# Title\n\nStatus: Replaced by [it](2026-11-16-redis.md).\n'), [
+      '2026-11-16-redis.md',
+    ])
     assert.deepEqual(missingCommands('`npm run spec` `npm run bench -- held` `npx weir keys create` `weir.yaml`'), [])
   })
 })

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { engineNotes } from '../scripts/engine-notes.mjs'
 // @ts-expect-error a script without types
 import { enginesPage } from '../scripts/engines.mjs'
-import { engineKinds } from '../src/core/catalog.ts'
+import { engineKinds } from '../src/catalog/model.ts'
 
 /** oxfmt aligns tables and breaks lines, so only words count. */
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => !/^:?-+:?$/.test(word))

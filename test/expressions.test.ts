@@ -8,8 +8,9 @@ import { expressionsIn, growthOf } from './support/expressions.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-describe('the regular expressions of src/', () => {
-  const { expressions, computed } = expressionsIn(root, 'src')
+describe('the regular expressions of src/ and of the host of local models', () => {
+  const found = ['src', 'packages/local-models/host'].map((folder) => expressionsIn(root, folder))
+  const [expressions, computed] = [found.flatMap((it) => it.expressions), found.flatMap((it) => it.computed)]
 
   it('take time that grows no faster than their text', () => {
     assert.ok(expressions.length > 100, 'found almost none')
@@ -25,7 +26,7 @@ describe('the regular expressions of src/', () => {
     // It compiles the patterns of schemas, which are among those above.
     assert.deepEqual(
       computed.map((place) => place.split(':')[0]),
-      ['src/core/json/schema-check.ts'],
+      ['src/shared/json/schema-check.ts'],
     )
   })
 })

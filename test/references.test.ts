@@ -9,8 +9,8 @@ import { configNotes, variables } from '../scripts/config-notes.mjs'
 import { errorCures } from '../scripts/error-help.mjs'
 // @ts-expect-error a script without types
 import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
-import { configSchema } from '../src/config-file.ts'
-import { errorTable } from '../src/core/errors.ts'
+import { configSchema } from '../src/config/config-file.ts'
+import { errorTable } from '../src/shared/errors.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Without what the formatter adds to align a table. */

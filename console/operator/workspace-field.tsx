@@ -3,7 +3,7 @@ import { useData } from '../shared/data.ts'
 import { Field } from '../shared/form.tsx'
 import { api } from './api.ts'
 
-/** The name of a workspace. There may be thousands, so the service proposes those that fit what is typed. */
+/** The name of a workspace. There may be thousands, so the service suggests those that match the input. */
 export function WorkspaceField({
   value,
   choose,

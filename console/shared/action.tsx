@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
 import { Dialog } from './parts.tsx'
 
-/** Something that a person does on a page: whether it is under way, and why it did not work. */
+/** An action on a page: whether it is under way, and why it failed. */
 export interface PageAction {
   readonly isRunning: boolean
   readonly problem: string | undefined
@@ -41,7 +41,7 @@ export function Problem({ of: { problem } }: { of: PageAction }) {
   )
 }
 
-/** A question before something is done that is hard to take back. It closes itself when it is done. */
+/** A confirmation before something that is hard to undo. It closes itself when it is done. */
 export function Confirm({
   title,
   verb,

@@ -88,7 +88,7 @@ function Causes({ of: misses }: { of: CacheUse['misses'] }) {
   )
 }
 
-/** So that people can look at the very place in their prompt. */
+/** So that people can find the exact place in their prompt. */
 function Change({ of: change }: { of: CacheUse['latest_change'] }) {
   if (change === null) return <span class="soft">–</span>
   return (

@@ -3,7 +3,7 @@ import uPlot from 'uplot'
 import { date, exactTime, time } from './format.ts'
 import { Table } from './parts.tsx'
 
-/** Lines over time. Each has a sentence that says what the lines show, and its numbers as a table. */
+/** Lines over time. Each chart has a sentence that summarizes it, and its numbers as a table. */
 
 export interface Line {
   readonly title: string
@@ -13,7 +13,7 @@ export interface Line {
 
 export interface ChartProps {
   readonly title: string
-  /** What a look at the chart would tell. */
+  /** A summary of the chart in words. */
   readonly summary: string
   /** Unix ms. */
   readonly times: readonly number[]
@@ -128,7 +128,7 @@ function optionsOf(
 ): uPlot.Options {
   const style = getComputedStyle(element)
   const colour = (name: string): string => style.getPropertyValue(name).trim()
-  // The canvas needs the colour itself, not light-dark().
+  // The canvas needs a resolved colour, not light-dark().
   const resolved = (name: string): string => {
     const probe = document.createElement('span')
     probe.style.color = `var(${name})`
@@ -169,7 +169,7 @@ function optionsOf(
   }
 }
 
-/** A line through one point would not be seen, so a point without neighbours is drawn itself. */
+/** A line through one point would be invisible, so a point without neighbours is drawn itself. */
 function alonePoints(self: uPlot, series: number): number[] {
   const values = self.data[series] ?? []
   const isMissing = (index: number): boolean => (values[index] ?? null) === null
@@ -192,7 +192,7 @@ function roomForLabels(self: uPlot, labels: readonly string[] | null): number {
 const tick = (parts: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en-AU', { timeZone: 'Australia/Sydney', hourCycle: 'h23', ...parts })
 
-/** How the times below a chart read. */
+/** The format of the times below a chart. */
 const tickNames = {
   day: tick({ day: 'numeric', month: 'short' }),
   hour: tick({ weekday: 'short', hour: '2-digit', minute: '2-digit' }),

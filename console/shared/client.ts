@@ -1,6 +1,8 @@
 import { signal } from '@preact/signals'
 
-/** Calls the operations of an API of ours. What each takes and answers is generated from its OpenAPI document. */
+/**
+ * Calls the operations of an API of ours. The types of requests and answers are generated from its OpenAPI document.
+ */
 
 interface OperationTypes {
   readonly path: object
@@ -27,7 +29,7 @@ export type Client<Types> = <Id extends keyof Types & string>(
     : never
 ) => Promise<Types[Id] extends OperationTypes ? Types[Id]['answer'] : never>
 
-/** An error of the API, or of the way to it. */
+/** An error of the API, or of the connection to it. */
 export class Failure extends Error {
   readonly status: number
   readonly code: string
@@ -44,18 +46,18 @@ export class Failure extends Error {
 
 /** False while the service cannot be reached. */
 export const isReachable = signal(true)
-/** Counts how often it was tried again: a page then loads everything once more. */
+/** Counts retries: a page then loads everything again. */
 export const attempts = signal(0)
-/** Set when a request finds that nobody is signed in. */
+/** Set when a request fails because the session has ended. */
 export const isSignedOut = signal(false)
 
-/** The page that was open loads everything once more, and goes on. */
+/** The open page loads everything again, and continues. */
 export function hasSignedInAgain(): void {
   if (isSignedOut.value) attempts.value++
   isSignedOut.value = false
 }
 
-/** Tells the service that its own page asks: no other site can send this header. */
+/** Shows the service that the request is from its own page: no other site can send this header. */
 export const consoleHeaders = { 'X-Weir-Console': '1' }
 
 export function client<Types>(operations: Table<Types>): Client<Types> {
@@ -79,7 +81,7 @@ interface AnyRequest {
   readonly signal?: AbortSignal
 }
 
-/** Throws a Failure unless the answer is good. */
+/** Throws a Failure unless the request succeeded. */
 export async function send(address: string, init: RequestInit): Promise<Response> {
   const headers = { ...consoleHeaders, ...(init.headers as Record<string, string> | undefined) }
   const response = await fetch(address, { ...init, headers, credentials: 'same-origin' }).catch((error: Error) => {

@@ -1,13 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { attempts, type Failure } from './client.ts'
 
-/** What a page shows while it loads, when it has its data, and when that failed. */
+/** The state of a page's data: loading, loaded, or failed. */
 export type Loaded<Data> =
   | { readonly state: 'loading' }
   | {
       readonly state: 'ready'
       readonly data: Data
-      /** Why it could not be loaded again. What was loaded before stays, and with it what was typed on the page. */
+      /** Why it could not be reloaded. The previous data stays, and so does what was typed on the page. */
       readonly failure?: Failure
     }
   | { readonly state: 'failed'; readonly failure: Failure }

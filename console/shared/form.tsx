@@ -17,7 +17,10 @@ export const amount = {
   title: 'Enter an amount in A$ such as 250.00.',
 } as const
 
-/** A field is named after the parameter of the API that it fills in, so that an error of the service finds it. */
+/**
+ * A field is named after the parameter of the API that it sets, so that an error of the service can be shown next to
+ * it.
+ */
 export function Form({
   action,
   submit,
@@ -40,7 +43,7 @@ export function Form({
       ?.focus()
   }
 
-  /** What the service says about a field stands beside it; anything else is said by the action. */
+  /** The service's error about a field is shown next to it; any other error is shown by the action. */
   async function send(): Promise<void> {
     try {
       await submit()
@@ -62,7 +65,7 @@ export function Form({
     <form
       {...attributes}
       ref={form}
-      // The browser would show one problem at a time, and none beside its field.
+      // The browser would show one problem at a time, and not next to its field.
       noValidate
       onInput={({ target }) => {
         const { [(target as Control).name]: _, ...others } = problems
@@ -109,7 +112,7 @@ function controlsOf(form: HTMLFormElement | null): readonly Control[] {
   return [...(form?.elements ?? [])].filter((it): it is Control => 'validity' in it && 'name' in it && it.name !== '')
 }
 
-/** A step is only what the arrows of a field add. */
+/** A step is only the increment of the field's arrows. */
 const rules = ['valueMissing', 'badInput', 'patternMismatch', 'rangeUnderflow', 'rangeOverflow'] as const
 
 function invalidIn(form: HTMLFormElement | null): Problems {
@@ -117,7 +120,7 @@ function invalidIn(form: HTMLFormElement | null): Problems {
   return Object.fromEntries(
     invalid.map(({ name, validity, title, validationMessage }) => [
       name,
-      // The browser only says that the format is wrong. The title says what it is.
+      // The browser only reports that the format is wrong. The title explains the format.
       validity.patternMismatch && title !== '' ? title : validationMessage,
     ]),
   )

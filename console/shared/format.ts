@@ -8,7 +8,7 @@ export const count = (value: number): string => whole.format(value)
 /** 128,000 is 128K: for figures that are only compared. */
 export const brief = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
 
-/** An exact decimal of AUD, with at least two digits behind the point and no rounding away of small amounts. */
+/** An exact decimal of AUD, with at least two digits after the point, and small amounts never rounded away. */
 export function aud(amount: string | number): string {
   const value = Number(amount)
   const size = Math.abs(value)
@@ -16,7 +16,7 @@ export function aud(amount: string | number): string {
   return dollars(value.toLocaleString('en-AU', { minimumFractionDigits: 2, maximumFractionDigits: digits }))
 }
 
-/** A decimal as the books have it, with every digit. */
+/** A decimal as it is in the ledger, with every digit. */
 export function exactAud(amount: string): string {
   const [units = '', cents = '00'] = amount.split('.')
   return dollars(`${units.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${cents}`)
@@ -24,7 +24,7 @@ export function exactAud(amount: string): string {
 
 const dollars = (digits: string): string => (digits.startsWith('-') ? `−A$${digits.slice(1)}` : `A$${digits}`)
 
-/** What single requests cost: with so many digits that a column of them lines up. */
+/** The cost of single requests: with enough digits that a column of them lines up. */
 export function picoAud(amount: string): string {
   const value = Number(amount) / 1e12
   const digits = value === 0 || Math.abs(value) >= 1 ? 2 : 6
@@ -43,7 +43,7 @@ export function milliseconds(value: number): string {
 
 export const percent = (share: number): string => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
 
-/** The books are kept in Sydney, so its time is shown. */
+/** The ledger uses Sydney time, so that is shown. */
 const SYDNEY = 'Australia/Sydney'
 const moment = new Intl.DateTimeFormat('en-AU', {
   timeZone: SYDNEY,

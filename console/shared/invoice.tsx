@@ -2,7 +2,7 @@ import type { Operations } from '../generated/console-api.ts'
 import { date, exactAud } from './format.ts'
 import { Facts, Table } from './parts.tsx'
 
-/** An invoice with its lines. Each line leads to the rows it was made from. */
+/** An invoice with its lines. Each line links to the rows behind it. */
 export type Invoice = Operations['invoice']['answer']
 
 /** A member sees the rows behind each line. Warnings are for the operator, who can do something about them. */

@@ -36,9 +36,9 @@ export function KeysPage<Key extends KeyRow>({
   pages: Pages<Key, string>
   /** Above the list. */
   filters?: ComponentChildren
-  /** Between what every list of keys shows. */
+  /** Columns between those that every list of keys shows. */
   columns: readonly Column<Key>[]
-  /** Beside the name of a key. */
+  /** Next to the name of a key. */
   mark?: (key: Key) => ComponentChildren
   create: KeyMaker
   revoke: { readonly act: (key: Key) => Promise<void>; readonly warning?: (key: Key) => string }

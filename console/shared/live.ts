@@ -2,15 +2,15 @@ import { signal, type ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { attempts, isReachable, isSignedOut, send } from './client.ts'
 
-/** Changes every ten seconds while samples come: a page that shows more than they have then looks again. */
+/** Changes every ten seconds while samples arrive: a page with other data then reloads it. */
 export const lookAgain = ({ samples }: { readonly samples: readonly { readonly at: number }[] }): number =>
   Math.floor((samples.at(-1)?.at ?? 0) / LOOK_MS)
 
-/** What a stream of samples has brought so far. */
+/** The samples that a stream has sent so far. */
 export interface Live<Sample> {
   /** The newest last. */
   readonly samples: readonly Sample[]
-  /** Nothing has come for a while: the page shows old figures. */
+  /** Nothing has arrived for a while: the page shows old figures. */
   readonly isStale: boolean
 }
 
@@ -19,13 +19,13 @@ const LOOK_MS = 10_000
 const STALE_MS = 7000
 const RETRY_MS = 3000
 
-/** What a tab asks of the others: the samples that they have. */
+/** A tab's request to the others for their samples. */
 const ASK = 'samples?'
 
 /**
- * One stream for all tabs of a browser, open as long as anything that is visible follows it: a browser has only six
- * connections to a service, and a stream keeps one for itself. The tab that holds a lock has the stream and passes the
- * samples on; when it is hidden or closed, the next tab gets the lock. Tabs with another `scope` do not share.
+ * One stream for all tabs of a browser, open as long as a visible part uses it: a browser has only six connections to a
+ * service, and a stream occupies one. The tab that holds a lock has the stream and passes the samples on; when it is
+ * hidden or closed, the next tab gets the lock. Tabs with another `scope` do not share.
  */
 export function liveStream<Sample extends { readonly at: number }>(
   address: string,
@@ -44,7 +44,7 @@ export function liveStream<Sample extends { readonly at: number }>(
     stale = setTimeout(() => (state.value = { ...state.value, isStale: true }), STALE_MS)
   }
 
-  /** A stream begins with samples that the page may have already, because another tab had it before. */
+  /** A stream begins with samples that the page may have already, because another tab had the stream before. */
   function take(arrived: readonly Sample[]): void {
     const last = state.value.samples.at(-1)?.at ?? 0
     const newer = arrived.filter(({ at }) => at > last)
@@ -112,7 +112,10 @@ export function liveStream<Sample extends { readonly at: number }>(
   }
 }
 
-/** Follows a stream until `left`. The browser reconnects by itself and says what it saw last, so nothing is missed. */
+/**
+ * Follows a stream until `left`. The browser reconnects automatically and sends the id of the last event, so nothing is
+ * missed.
+ */
 function follow(address: string, left: AbortSignal, take: (data: string) => void): Promise<void> {
   return new Promise((resolve) => {
     let source: EventSource | undefined
@@ -126,7 +129,10 @@ function follow(address: string, left: AbortSignal, take: (data: string) => void
       })
     }
 
-    /** The browser gives up after an error status and does not say which. If the session has ended, the page finds out. */
+    /**
+     * The browser gives up after an error status and does not report which. If the session has ended, the page finds
+     * out.
+     */
     async function ask(): Promise<void> {
       await send('/console/api/session', { method: 'GET', signal: left }).catch(() => {})
       if (!left.aborted) retry = setTimeout(open, RETRY_MS)

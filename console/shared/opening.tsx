@@ -1,6 +1,6 @@
 /**
- * The empty frame, until it is known who is signed in. src/http/console/console-page.ts sends the same with the page, so that it
- * is painted before the script is there.
+ * The empty frame, until it is known who is signed in. src/server/console/console-page.ts sends the same with the page,
+ * so that it is painted before the script has loaded.
  */
 export function Opening() {
   return (

@@ -1,6 +1,6 @@
 import { State } from './parts.tsx'
 
-/** How a request ended, with the status and the error that its caller got. Rows of older versions have neither. */
+/** How a request ended, with the status and the error for its caller. Rows of older versions have neither. */
 export interface Ending {
   readonly outcome: string
   readonly http_status: number | null

@@ -38,7 +38,7 @@ export function usePages<Row, Cursor>(
   }
 }
 
-/** One page, and the way to the others if there are any. */
+/** One page, and links to the others if there are any. */
 export function Paged<Row, Cursor>({
   of: { loaded, back, forward },
   titles: [backward, onward] = ['Newer', 'Older'],

@@ -4,7 +4,7 @@ import { isReachable, type Failure } from './client.ts'
 import type { Loaded } from './data.ts'
 import { time } from './format.ts'
 
-/** Small parts that every page is made of. */
+/** Small parts that every page uses. */
 
 export function PageHead({
   title,
@@ -29,7 +29,7 @@ export function PageHead({
   )
 }
 
-/** Shows the data once it is there; before that, that it is on its way or why it did not come. */
+/** Shows the data once it has loaded; before that, that it is loading or why that failed. */
 export function Ready<Data>({
   of,
   children,
@@ -56,7 +56,7 @@ export function Loading() {
 }
 
 export function Trouble({ failure, retry }: { failure: Failure; retry: () => void }) {
-  // It is said above the page, once for everything on it.
+  // It is shown above the page, once for everything on it.
   if (failure.code === 'unreachable') return null
   return (
     <div class="notice bad" role="alert">
@@ -69,7 +69,7 @@ export function Trouble({ failure, retry }: { failure: Failure; retry: () => voi
   )
 }
 
-/** What follows the service live says so when it does not any more, unless that is said above the page. */
+/** Shows when live data has stopped updating, unless that is shown above the page. */
 export function Stale({ is }: { is: boolean }) {
   return (
     <div role="status">
@@ -93,7 +93,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 
 export type Health = 'good' | 'warn' | 'bad' | 'idle'
 
-/** A shape and a word; the colour only helps. */
+/** A shape and a word; colour is never the only signal. */
 export function State({ is, children }: { is: Health; children: ComponentChildren }) {
   return <span class={`state ${is}`}>{children}</span>
 }
@@ -194,7 +194,7 @@ export function Table<Row>({
   )
 }
 
-/** One of several, as buttons beside each other. */
+/** A choice of one, as buttons side by side. */
 export function Segments<Value extends string>({
   label,
   value,

@@ -3,7 +3,7 @@ import { useData } from './data.ts'
 import { brief, count } from './format.ts'
 import { Empty, Moment, Ready, State, Table, type Column } from './parts.tsx'
 
-/** Requests that were refused before a model had them: counts over time by code and key, and the newest ones. */
+/** Requests that were refused before they reached a model: counts over time by code and key, and the newest ones. */
 
 interface Told {
   readonly http_status: number | null

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { codeSamples, type SampleBody } from '../../src/http/docs/code-samples.ts'
+import { codeSamples, type SampleBody } from '../../src/server/docs/code-samples.ts'
 import { Code, Copy, Segments } from './parts.tsx'
 
 type Language = keyof typeof codeSamples

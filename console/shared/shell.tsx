@@ -8,7 +8,7 @@ export interface NavigationEntry {
   readonly title: string
 }
 
-/** The frame around every page: where one is, where one can go, and who one is. */
+/** The frame around every page: the current page, the navigation, and who is signed in. */
 export function Shell({
   name,
   pages,
@@ -25,7 +25,7 @@ export function Shell({
   const bar = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
-    // A screen reader hears of the new page. The first page is where it is anyway.
+    // Moves the focus, so that a screen reader announces the new page. The first page has it anyway.
     if (!isFirst.current) main.current?.focus()
     isFirst.current = false
     // On a phone the pages are in one line, which may be longer than the screen.

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Failure } from './client.ts'
 
 /**
- * The page in front of a console. What is typed goes to the service and is kept nowhere here. When a session has ended, it
- * is in front of the page that was open, which keeps what was typed there.
+ * The page in front of a console. What is typed is sent to the service and not stored here. After a session has ended,
+ * it covers the open page, which keeps what was typed there.
  */
 export function SignIn({
   title,

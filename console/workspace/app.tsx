@@ -71,7 +71,7 @@ function Member({ workspace }: { workspace: string }) {
   )
 }
 
-/** Somebody who is not signed in, where the operator shows the models to everybody. */
+/** A visitor who is not signed in, if the operator makes the models public. */
 function Visitor() {
   const { path } = useLocation()
   if (path !== '/console' && path !== '/console/models') return <Enter hasEnded={false} />

@@ -1,9 +1,9 @@
-import { bytesText } from '../../src/core/bytes-text.ts'
+import { bytesText } from '../../src/shared/bytes-text.ts'
 import { percent } from '../shared/format.ts'
 import { Meter } from '../shared/parts.tsx'
 import type { LiveSample } from './live.ts'
 
-/** Models that are being downloaded, with how far they are. */
+/** Models that are being downloaded, with their progress. */
 export function Arriving({ downloads }: { downloads: LiveSample['downloads'] }) {
   if (downloads.length === 0) return null
   return (

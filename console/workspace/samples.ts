@@ -1,4 +1,4 @@
-import type { SampleBody } from '../../src/http/docs/code-samples.ts'
+import type { SampleBody } from '../../src/server/docs/code-samples.ts'
 import type { Model } from './api.ts'
 
 /** A first request to a model, for its page and for the playground. */

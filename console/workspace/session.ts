@@ -5,7 +5,7 @@ import { api, type Model, type Session } from './api.ts'
 /** Who is signed in. undefined: not known yet. */
 export const session = signal<Session | null | undefined>(undefined)
 
-/** The models that everybody may see; undefined if the operator shows them to members only. */
+/** The models that are public; undefined if the operator shows them to members only. */
 export const publicModels = signal<readonly Model[] | undefined>(undefined)
 
 /** Why the link in the address did not sign in. */

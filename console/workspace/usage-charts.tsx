@@ -4,7 +4,7 @@ import { aud, brief, count, milliseconds, percent } from '../shared/format.ts'
 import { Segments } from '../shared/parts.tsx'
 import type { Answer } from './api.ts'
 
-/** Usage over time: what it was, what it cost, how long it took, and what failed. */
+/** Usage over time: quantities, cost, latency, and failures. */
 
 type Report = Answer<'usageReport'>
 type Latency = Answer<'latencyReport'>
@@ -28,7 +28,7 @@ const cachedShare = (of: Report['total']): number | null =>
 
 export function UsageCharts({ report, nameOf }: { report: Report; nameOf: (id: string) => string }) {
   const { times, unit, total, series, groups } = report
-  /** A line for each of those that cost most, and one for all others. */
+  /** A line for each of the most expensive, and one for all others. */
   const byGroup = (pick: (point: { requests: number; amount: string }) => number): readonly Line[] => {
     const lines = groups.map((it) => ({ title: nameOf(it.group), values: filled(along(times, it.series, pick)) }))
     const others = filled(along(times, series, pick)).map((value, index) =>
@@ -91,7 +91,7 @@ export function TimesAndFailures({
   nameOf: (id: string) => string
 }) {
   const [share, setShare] = useState<Share>('p95')
-  /** A line for each of those that cost most, and one for all if they are several. */
+  /** A line for each of the most expensive, and one for all if there are several. */
   const byGroup = (pick: (bucket: Bucket) => number | null): readonly Line[] => {
     const lines = latency.groups.map(({ group, buckets }) => ({
       title: nameOf(group),

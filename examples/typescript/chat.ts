@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 const client = new OpenAI({
   baseURL: `${process.env['WEIR_URL'] ?? 'http://127.0.0.1:8080'}/api/v1`,
   apiKey: process.env['WEIR_API_KEY'],
-  // The SDK repeats a call that got 429 or 503 after the pause that Retry-After names. It tries twice unless told otherwise.
+  // The SDK retries a call that got 429 or 503 after the pause in Retry-After. It retries twice by default.
   maxRetries: 5,
 })
 

@@ -1,7 +1,7 @@
-import { deploymentsOf, type Model } from '../core/catalog.ts'
-import { listPrices } from './price-book.ts'
+import { deploymentsOf, type Model } from './model.ts'
+import { listPrices } from './list-prices.ts'
 
-/** What a catalog would change, model by model and field by field, in words that an operator knows from the file. */
+/** What a catalog would change, model by model and field by field, in the terms of the file. */
 export interface ModelChange {
   readonly model: string
   readonly change: 'added' | 'removed' | 'changed'
@@ -53,7 +53,7 @@ function fieldsOf(model: Model): Fields {
   for (const [name, price] of Object.entries(listPrices(model))) fields[`pricing.${name}`] = textOf(price)
   for (const { lane, engine, limits, perHour } of deploymentsOf(model)) {
     const place = lane === model.id ? 'serverless' : lane
-    // Keys of engines are secrets, and are not shown.
+    // Engine keys are secrets, so they are not shown.
     if (engine) fields[`${place}.engine`] = [engine.kind, engine.model, ...engine.urls].join(' ')
     for (const [name, limit] of Object.entries(limits)) fields[`${place}.limits.${snake(name)}`] = String(limit)
     if (perHour !== undefined) fields[`${place}.per_hour`] = perHour

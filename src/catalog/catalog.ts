@@ -1,14 +1,14 @@
 import { statSync, type Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ConfigError } from '../core/checked-yaml.ts'
-import { deploymentFor, isVisible, type Deployment, type Model } from '../core/catalog.ts'
-import { ApiError } from '../core/errors.ts'
-import { withoutDeployment } from '../core/unavailable-model.ts'
+import { ConfigError } from '../shared/checked-yaml.ts'
+import { deploymentFor, isVisible, type Deployment, type Model } from './model.ts'
+import { ApiError } from '../shared/errors.ts'
+import { withoutDeployment } from './unavailable-model.ts'
 import type { CatalogSource } from './file.ts'
 import { lossesIn } from './lost-prices.ts'
 
-/** The models on offer now. A reload replaces all of them at once; running requests keep the model they started with. */
+/** The models on offer now. A reload replaces all of them at once; running requests keep their model. */
 export interface Catalog {
   models(): readonly Model[]
   /** Finds a model by slug or alias, if the workspace may see it. */
@@ -16,21 +16,21 @@ export interface Catalog {
   /** The model and the deployment that serves the workspace; throws an `ApiError` when there is none. */
   resolve(name: string, workspace: string): { readonly model: Model; readonly deployment: Deployment }
   /**
-   * Reads the file again, once nobody is writing it any more. Throws on a mistake in the file, and keeps the old
+   * Reads the file again, once it is no longer being written. Throws on a mistake in the file, and keeps the old
    * catalog. Unless forced, it also refuses a catalog without models, and one that has lost prices.
    */
   reload(options?: { readonly force: boolean }): Promise<void>
-  /** Takes the models that it has once more, changed like this. The file is not read. */
+  /** Applies the current models again, with these changes. The file is not read. */
   change(change: (models: readonly Model[]) => readonly Model[]): Promise<void>
 }
 
-/** How to see that a file is complete: when two looks at it find the same. */
-export interface Looks {
-  readonly lookMs: number
-  readonly looksMax: number
+/** When a file counts as completely written: two polls have found the same content. */
+export interface FilePolling {
+  readonly pollMs: number
+  readonly pollsMax: number
 }
 
-const usualLooks: Looks = { lookMs: 200, looksMax: 50 }
+const usualPolling: FilePolling = { pollMs: 200, pollsMax: 50 }
 
 /**
  * `prepare` runs before a new catalog is visible (it stores prices) and returns a function that runs at the moment
@@ -39,14 +39,14 @@ const usualLooks: Looks = { lookMs: 200, looksMax: 50 }
 export async function openCatalog(
   source: CatalogSource,
   prepare: (models: readonly Model[]) => Promise<() => void>,
-  looks = usualLooks,
+  polling = usualPolling,
 ): Promise<Catalog> {
   let models: readonly Model[] = []
   let byName = new Map<string, Model>()
   let reloading: Promise<void> = Promise.resolve()
 
   async function reload(force: boolean): Promise<void> {
-    const loaded = await readComplete(source, looks)
+    const loaded = await readComplete(source, polling)
     const losses = force ? [] : lossesIn(models, loaded)
     if (losses.length > 0) {
       throw new ConfigError(`${source.file}: ${losses.join('; ')}. If that is intended, run weir reload --force`)
@@ -96,11 +96,14 @@ export async function openCatalog(
   }
 }
 
-async function readComplete({ file, read }: CatalogSource, { lookMs, looksMax }: Looks): Promise<readonly Model[]> {
+async function readComplete(
+  { file, read }: CatalogSource,
+  { pollMs, pollsMax }: FilePolling,
+): Promise<readonly Model[]> {
   if (file === undefined) return read()
   let seen = await look(file)
-  for (let looks = 1; looks < looksMax; looks++) {
-    await sleep(lookMs)
+  for (let polls = 1; polls < pollsMax; polls++) {
+    await sleep(pollMs)
     const now = await look(file)
     if (now === seen) {
       const models = read()
@@ -114,9 +117,9 @@ async function readComplete({ file, read }: CatalogSource, { lookMs, looksMax }:
 const POLL_MS = 500
 
 /**
- * Watches a file by polling, which works on every file system, with editors that rename, and with the symbolic links
- * of mounted volumes. Reports a change when two looks have found the same. Call it before reading the file, so that no
- * change is missed.
+ * Watches a file by polling, which works on every file system, with editors that rename, and with the symbolic links of
+ * mounted volumes. Reports a change once two polls have found the same content. Call it before reading the file, so
+ * that no change is missed.
  */
 export function watchFile(file: string): { onChange(changed: () => void): () => void } {
   let reported = fingerprint(statSync(file, { throwIfNoEntry: false }))

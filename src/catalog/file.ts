@@ -7,13 +7,13 @@ import {
   type Deployment,
   type EngineDescription,
   type Model,
-} from '../core/catalog.ts'
-import { parseCheckedYaml, type CheckedYaml } from '../core/checked-yaml.ts'
-import type { LaneLimits } from '../core/admission/lane.ts'
-import { pricesByKind } from '../core/money/image-prices.ts'
-import { freeRates, parsePriceList, priceRule } from '../core/money/rating.ts'
-import { isTokenizer, tokenizerNames } from '../core/tokenizers.ts'
-import type { Path } from '../core/json/schema-check.ts'
+} from './model.ts'
+import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
+import type { LaneLimits } from '../queue/lane.ts'
+import { pricesByKind } from '../billing/rating/image-prices.ts'
+import { freeRates, parsePriceList, priceRule } from '../billing/rating/rating.ts'
+import { isTokenizer, tokenizerNames } from '../shared/tokens/tokenizers.ts'
+import type { Path } from '../shared/json/schema-check.ts'
 
 /** Reads the description of models: `models:` in weir.yaml, or a separate catalog file. */
 
@@ -89,7 +89,7 @@ const engineSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** The limits of a lane, all of them. */
+/** All limits of a lane. */
 export const laneLimitsSchema = Type.Object(
   {
     token_budget: Type.Integer({ minimum: 1, maximum: 1_000_000_000_000 }),
@@ -155,13 +155,13 @@ const catalogSchema = Type.Object({ models: modelsSchema }, { additionalProperti
 
 type ModelEntry = Static<typeof modelSchema>
 
-/** The catalog's file, if it has one, and how to read the catalog. */
+/** The catalog's file, if it has one, and how to read it. */
 export interface CatalogSource {
   readonly file: string | undefined
   read(): readonly Model[]
 }
 
-/** Looks up a secret that the file mentions only by name. */
+/** Looks up a secret that the file refers to by name. */
 export type Secrets = (name: string) => string | undefined
 
 export function parseCatalog(text: string, file: string, secrets: Secrets): readonly Model[] {
@@ -171,7 +171,7 @@ export function parseCatalog(text: string, file: string, secrets: Secrets): read
   return models
 }
 
-/** Reports mistakes to `yaml`. Entries that break the schema are skipped, since they are reported already. */
+/** Reports mistakes to `yaml`. Entries that violate the schema are skipped, since they are reported already. */
 export function toModels(
   entries: readonly ModelEntry[] | undefined,
   yaml: CheckedYaml<unknown>,

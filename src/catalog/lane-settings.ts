@@ -1,20 +1,19 @@
-import type { LaneLimits } from '../core/admission/lane.ts'
-import { deploymentsOf, type Deployment, type Model } from '../core/catalog.ts'
-import { newestRead } from '../core/newest-read.ts'
-import type { ChangeFeed } from '../ports/changes.ts'
-import type { DrainedAddresses } from '../ports/engine.ts'
-import type { LaneSettingsStore, OperatorLimits } from '../ports/lane-settings.ts'
+import type { LaneLimits } from '../queue/lane.ts'
+import { deploymentsOf, type Deployment, type Model } from './model.ts'
+import { newestRead } from '../shared/newest-read.ts'
+import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
+import type { DrainedAddresses, LaneSettingsStore, OperatorLimits } from './lane-settings-store.ts'
 
 /**
- * What operators set while the service runs, beside the catalog's file: limits of lanes, and addresses of engines that get
- * no new calls. Both are in the database, so they survive a restart. Whoever changed limits last has them: those that an
- * operator set here end when the file says something else for the lane than it did then.
+ * Settings that operators change at run time, in addition to the catalog's file: limits of lanes, and addresses of
+ * engines that get no new calls. Both are in the database, so they survive a restart. The last change of a limit wins:
+ * limits that an operator set here end when the file's limits for the lane change.
  */
 export interface LaneSettings {
   /** The models of the file with the limits in force. */
   applied(models: readonly Model[]): readonly Model[]
   readonly drained: DrainedAddresses
-  /** All of them, also those that no engine has any more. */
+  /** All of them, including those that no engine uses any more. */
   drainedUrls(): readonly string[]
   setLimits(deployment: Deployment, limits: LaneLimits): Promise<void>
   /** Returns the lane to the limits in the file. */
@@ -23,7 +22,7 @@ export interface LaneSettings {
   undrain(url: string): Promise<void>
   /** Reads again what has changed. */
   reload(): Promise<void>
-  /** Forgets limits that the file has replaced since they were set. Returns their lanes. */
+  /** Removes limits that the file has replaced since they were set. Returns their lanes. */
   dropReplaced(models: readonly Model[]): Promise<readonly string[]>
 }
 

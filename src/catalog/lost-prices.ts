@@ -1,10 +1,10 @@
-import type { Model } from '../core/catalog.ts'
-import { parseAud } from '../core/money/money.ts'
-import { listPrices } from './price-book.ts'
+import type { Model } from './model.ts'
+import { parseAud } from '../shared/money/money.ts'
+import { listPrices } from './list-prices.ts'
 
 /**
- * What a new catalog would lose, in words: all of its models, or a price that something is charged for now. Both are
- * more likely to be a file that was cut off than a decision. A model or a reservation may go, and its prices with it.
+ * What a new catalog would lose, as text for people: all of its models, or a price that is charged now. Both are more
+ * likely a truncated file than a decision. A model or a reservation may be removed, and its prices with it.
  */
 export function lossesIn(before: readonly Model[], after: readonly Model[]): readonly string[] {
   if (before.length > 0 && after.length === 0) return ['it has no models']
@@ -27,7 +27,7 @@ function lostPrices(before: Model, after: Model): readonly string[] {
   ]
 }
 
-/** The names of all prices above zero, except those that another one replaces when they are missing. */
+/** The names of all prices above zero, except those with a fallback. */
 function chargedPrices(model: Model): readonly string[] {
   const { cached_input_per_million: _cached, image_prices: _kinds, ...prices } = listPrices(model)
   return Object.entries(prices).flatMap(([name, price]) => (isCharged(price) ? [name] : []))

@@ -1,10 +1,10 @@
-import type { Category, Model } from '../core/catalog.ts'
-import type { PriceList } from '../core/money/rating.ts'
-import { listPrices } from './price-book.ts'
+import type { Category, Model } from './model.ts'
+import type { PriceList } from '../billing/rating/rating.ts'
+import { listPrices } from './list-prices.ts'
 
 /**
- * What is allowed in a catalog but is most likely a mistake, in words. A workspace may be created later, and a price that
- * is never charged does no harm, so the catalog is taken all the same.
+ * What is allowed in a catalog but most likely a mistake, as text for people. A workspace may be created later, and a
+ * price that is never charged does no harm, so the catalog is applied anyway.
  */
 export function catalogWarnings(models: readonly Model[], workspaces: readonly string[]): readonly string[] {
   return models.flatMap((model) => [...uselessPrices(model), ...unknownWorkspaces(model, workspaces)])

@@ -1,25 +1,25 @@
-import { openClient, type Client, type ServerPlace } from '../http-client/index.ts'
-import type { DrainedAddresses } from '../ports/engine.ts'
+import { openClient, type Client, type ServerPlace } from './http-client/index.ts'
+import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
 import { ask, type Question, type QuestionAnswer } from './question.ts'
 import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
-/** One address of an engine: its client, how busy it is, and whether it answers. */
+/** One address of an engine: its client, its load, and whether it is up. */
 export interface EngineAddress {
   readonly url: string
   /** Prepended to the path of every call. */
   readonly prefix: string
   readonly client: Client
-  /** Asks for something besides calls. `lines` are headers. */
+  /** Sends a request other than a call. `lines` are headers. */
   ask(path: string, lines: string, limits: Omit<Question, 'path' | 'lines'>): Promise<QuestionAnswer>
   inFlight: number
   healthy: boolean
-  /** It gets no new calls; those that run may finish. */
+  /** It gets no new calls; running calls may finish. */
   isDrained(): boolean
   readonly activity: ServerActivity
   close(): Promise<void>
 }
 
-/** Where a server is, and what is prepended to the paths of its operations. */
+/** The location of a server, and the prefix for the paths of its operations. */
 export interface ParsedAddress extends ServerPlace {
   readonly prefix: string
 }
@@ -69,13 +69,13 @@ export function callStarts(address: EngineAddress): void {
   address.activity.inFlight++
 }
 
-/** The server said something in a good answer. */
+/** The server sent part of a successful answer. */
 export function callSpeaks({ activity }: EngineAddress): void {
   activity.signsOfLife++
   activity.isInDoubt = false
 }
 
-/** `isFailure`: the server gave no answer, or broke it off. */
+/** `isFailure`: the server sent no answer, or broke it off. */
 export function callEnds(address: EngineAddress, isFailure: boolean): void {
   address.inFlight--
   address.activity.inFlight--

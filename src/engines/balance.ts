@@ -1,25 +1,25 @@
-import { choose } from '../core/prefix/choose.ts'
-import { forget, learn, resize, sent, shareOf, warmPrefixes, type Prompt } from '../core/prefix/warm-prefixes.ts'
-import type { Placement } from '../ports/engine.ts'
+import { choose } from './prefix/choose.ts'
+import { forget, learn, resize, sent, shareOf, warmPrefixes, type Prompt } from './prefix/warm-prefixes.ts'
+import type { Placement } from './engine.ts'
 import type { EngineAddress } from './address.ts'
 
-/** Which address of an engine gets the next call. A drained one gets none. */
+/** Chooses the address of an engine for the next call. A drained address gets none. */
 export interface Balance {
   /** undefined: none is left to try. */
   next(prompt: Prompt | undefined, tried: ReadonlySet<EngineAddress>): Chosen | undefined
-  /** The server behind an address is gone, and its cache with it. */
+  /** The server behind an address is gone, and so is its cache. */
   forget(address: EngineAddress): void
-  /** Takes how many tokens the cache of an address holds. */
+  /** Sets how many tokens the cache of an address holds. */
   resize(address: EngineAddress, cacheTokens: number): void
 }
 
 export interface Chosen {
   readonly address: EngineAddress
-  /** Takes the tokens that the engine had in its cache. Returns what was to be expected. */
+  /** Records the tokens that the engine had in its cache. Returns what was expected. */
   learn(cachedTokens: number): Placement | undefined
 }
 
-/** The healthy address with the fewest calls; if none is healthy, one that may have come back. */
+/** The healthy address with the fewest calls; if none is healthy, one that may have recovered. */
 export function leastBusy(addresses: readonly EngineAddress[]): Balance {
   return {
     next(_prompt, tried) {
@@ -39,10 +39,12 @@ function rank(address: EngineAddress): number {
   return address.inFlight + (address.healthy ? 0 : 1e9)
 }
 
-/** In most languages, a token has this many characters or fewer. A cache that is taken for larger than it is does no harm. */
+/** In most languages, a token has this many characters or fewer. Overestimating the size of a cache does no harm. */
 const CHARACTERS_PER_TOKEN = 4
 
-/** The address that has least to do for a prompt, by what was sent where. Calls without a prompt go to the least busy. */
+/**
+ * The address with the least work for a prompt, by what was sent where. Calls without a prompt go to the least busy.
+ */
 export function byPrefix(addresses: readonly EngineAddress[], cacheTokens: number): Balance {
   const state = warmPrefixes(
     addresses.map(({ url }) => url),

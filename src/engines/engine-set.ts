@@ -1,12 +1,12 @@
-import type { Deployment, EngineDescription } from '../core/catalog.ts'
-import type { Engine, EngineAddressState } from '../ports/engine.ts'
+import type { Deployment, EngineDescription } from '../catalog/model.ts'
+import type { Engine, EngineAddressState } from './engine.ts'
 
 /** The engines of all deployments. */
 export interface EngineSet {
   of(deployment: Deployment): Engine | undefined
   /** The addresses of all engines, by lane. */
   addresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
-  /** Follows a new catalog. An engine whose description did not change stays open. */
+  /** Applies a new catalog. An engine whose description did not change stays open. */
   update(deployments: readonly Deployment[]): void
   close(): Promise<void>
 }

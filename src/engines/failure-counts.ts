@@ -4,7 +4,7 @@ export interface FailureCounts {
   of(url: string): { readonly failures: number; readonly lastFailure: string | undefined }
 }
 
-/** A catalog that changes often must not fill the memory. */
+/** Keeps a catalog that changes often from filling the memory. */
 const ADDRESSES_MAX = 10_000
 
 export function failureCounts(): FailureCounts {

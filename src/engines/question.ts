@@ -1,13 +1,13 @@
-import { AnswerStalled, RequestAborted, type Client } from '../http-client/index.ts'
+import { AnswerStalled, RequestAborted, type Client } from './http-client/index.ts'
 
-/** What a server is asked besides its work. */
+/** A request to a server other than a call. */
 export interface Question {
   readonly path: string
   /** Its headers. */
   readonly lines: string
   /** From the request to the end of its answer. */
   readonly timeoutMs: number
-  /** The rest of an answer that is longer is left unread. */
+  /** If an answer is longer, the rest is not read. */
   readonly maxBytes: number
   readonly signal?: AbortSignal | undefined
 }
@@ -19,7 +19,7 @@ export interface QuestionAnswer {
   readonly body: string
 }
 
-/** Rejects with AnswerStalled if the server took the question and did not answer in time. */
+/** Rejects with AnswerStalled if the server accepted the request and did not answer in time. */
 export function ask(client: Client, { path, lines, timeoutMs, maxBytes, signal }: Question): Promise<QuestionAnswer> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined

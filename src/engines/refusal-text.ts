@@ -1,9 +1,9 @@
 /**
- * What a caller may read of an engine's error message. Messages speak about the request, but many of them also show how
- * the engine was set up: names of exceptions, files, addresses, settings of a router.
+ * The part of an engine's error message that a caller may read. Messages are about the request, but many of them also
+ * show how the engine was set up: names of exceptions, files, addresses, settings of a router.
  */
 
-/** Nothing is read beyond this, so that no pattern has much to search. */
+/** Nothing is read beyond this, to bound the work of every pattern. */
 const MAX_READ = 4000
 const MAX_MESSAGE = 500
 

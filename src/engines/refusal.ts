@@ -1,28 +1,28 @@
-import { ApiError } from '../core/errors.ts'
+import { ApiError } from '../shared/errors.ts'
 import { cleanRefusal } from './refusal-text.ts'
 
 /** What an engine's error status means for the caller, and for the other addresses of the engine. */
 export interface Refusal {
   readonly error: ApiError
   /**
-   * Whether another address might succeed. A mistake of the caller is one everywhere, and after a timeout the request
-   * would take as long there.
+   * Whether another address might succeed. A mistake of the caller fails everywhere, and after a timeout the request
+   * would take as long elsewhere.
    */
   readonly isWorthAnother: boolean
 }
 
-/** A message that is longer has said what it is about by then. */
+/** By then, even a long message has named the problem. */
 const MAX_READ = 4000
 
-/** In a status that blames the request, a hint is enough. */
+/** With a status that blames the request, a hint is enough. */
 const ABOUT_LENGTH = /context (length|size|window)|maximum.{0,20}(tokens|length)/i
 
-/** How servers say that a text is too long, in whichever status. */
+/** How servers report that a text is too long, with any status. */
 const TOO_LONG: readonly RegExp[] = [
   // OpenAI, vLLM, SGLang, llama-cpp-python, LiteLLM; also Ollama, for embeddings.
   /maximum context length/i,
   /ContextWindowExceeded/i,
-  // llama.cpp: first what it is for a text that is read at once, then for the others.
+  // llama.cpp: first the message for a text that is processed in one batch, then for the others.
   /too large to process/i,
   /larger than the max(imum)? context/i,
   // llama.cpp, llama-cpp-python, Ollama.
@@ -40,7 +40,7 @@ const TOO_LONG: readonly RegExp[] = [
 /** The names of that error, in `type` or `code`. */
 const TOO_LONG_NAMES = new Set(['exceed_context_size_error', 'context_length_exceeded', 'ContextWindowExceededError'])
 
-/** The engine does not know its model, or has none that works. That is for the operator to see to. */
+/** The engine does not know its model, or has none that works. The operator has to fix that. */
 const NO_MODEL = /\binvalid model\b|ModelNotDeployed|no (healthy )?deployments? available/i
 /** The same, where a model is named before it. */
 const NOT_THERE = /\b(not found|does not exist)/gi
@@ -65,7 +65,7 @@ const INVALID: readonly RegExp[] = [
 
 const INVALID_NAMES = new Set(['invalid_request_error', 'BadRequestError', 'ValidationError', 'Validation'])
 
-/** Words that no mistake of the caller explains. */
+/** Words that never occur because of a caller's mistake. */
 const BROKEN = /\bcuda\b|out of memory|connection|time(d )?[ -]?out|unavailable|not running|no longer running/i
 
 /**
@@ -162,9 +162,9 @@ function joined(sentence: string, detail: string): string {
   return detail === '' ? `${sentence}.` : `${sentence}: ${detail}`
 }
 
-/** What an engine said about its refusal. */
+/** An engine's explanation of its refusal. */
 interface Said {
-  /** As it was said. */
+  /** Verbatim. */
   readonly message: string
   /** What a caller may read of it. */
   readonly text: string
@@ -179,7 +179,7 @@ function readRefusal(body: string): Said {
   try {
     parsed = JSON.parse(body)
   } catch {
-    // It may be anything, such as the page of a proxy, so nobody is shown it.
+    // It may be anything, such as the page of a proxy, so it is not shown to the caller.
     return { message: body.slice(0, MAX_READ), text: '', names: [] }
   }
   const outer = asRecord(parsed)
@@ -199,7 +199,9 @@ function readValidation({ loc, msg }: Record<string, unknown>): Said {
   return { message, text: cleanRefusal(message), names: [], ...(param === undefined ? {} : { param }) }
 }
 
-/** The field of a request that a place is in. infinity has the kind of input before it; indexes and types come after. */
+/**
+ * The request field that a location refers to. infinity puts the kind of input before it; indexes and types follow it.
+ */
 function fieldAt(place: readonly unknown[]): string | undefined {
   return place.filter((it) => typeof it === 'string').find((it) => it !== 'body' && it !== 'text')
 }

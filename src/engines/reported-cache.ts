@@ -1,4 +1,4 @@
-import type { CacheSizeQuestion } from '../core/catalog.ts'
+import type { CacheSizeQuestion } from '../catalog/model.ts'
 import type { EngineAddress } from './address.ts'
 
 /** A server that has just started may not know yet. */
@@ -8,12 +8,12 @@ const ANSWER_MS = 5000
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 
 export interface CacheWatch {
-  /** The server was away, and may come back with another cache. */
+  /** The server was down, and may return with a different cache. */
   askAgain(): void
   stop(): void
 }
 
-/** Asks a server how large its cache is, until it says so. One question at a time, and half a minute between two. */
+/** Asks a server for the size of its cache until it reports one. One request at a time, half a minute apart. */
 export function watchCacheSize(
   address: EngineAddress,
   question: CacheSizeQuestion,
@@ -46,7 +46,7 @@ export function watchCacheSize(
   }
 }
 
-/** undefined if the server answers, but not with what was asked for. */
+/** undefined if the server's answer does not contain it. */
 async function read(
   address: EngineAddress,
   path: string,

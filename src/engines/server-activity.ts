@@ -1,13 +1,13 @@
 /** What the calls to one server show about its health. */
 export interface ServerActivity {
   inFlight: number
-  /** Counts up with everything that the server says in its good answers. */
+  /** Incremented with everything that the server sends in its successful answers. */
   signsOfLife: number
-  /** A call failed without an answer, and the server has said nothing since. */
+  /** A call failed without an answer, and the server has sent nothing since. */
   isInDoubt: boolean
 }
 
-/** Several deployments may lead to the same server. Each of them has to know of the calls of the others. */
+/** Several deployments may use the same server. Each of them has to know about the calls of the others. */
 export interface ServerActivities {
   /** `server` is an origin or the path of a socket. */
   join(server: string): { readonly activity: ServerActivity; leave(): void }

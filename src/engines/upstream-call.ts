@@ -1,12 +1,6 @@
-import { ApiError } from '../core/errors.ts'
-import {
-  AnswerStalled,
-  RequestAborted,
-  type AnswerHandler,
-  type Deadlines,
-  type Sending,
-} from '../http-client/index.ts'
-import type { CallEnd, EngineCall, RunningCall } from '../ports/engine.ts'
+import { ApiError } from '../shared/errors.ts'
+import { AnswerStalled, RequestAborted, type AnswerHandler, type Deadlines, type Sending } from './http-client/index.ts'
+import type { CallEnd, EngineCall, RunningCall } from './engine.ts'
 import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
 import { refusalFrom } from './refusal.ts'
@@ -21,7 +15,7 @@ export interface Upstream {
   readonly balance: Balance
   /** The headers that every call has, as lines. */
   readonly lines: string
-  /** From the start of a call to the headers of its answer, whichever addresses are tried. */
+  /** From the start of a call to the headers of its answer, over all addresses that are tried. */
   readonly firstByte: Deadlines
   /** An address failed a call. The reason is for the log, never for the caller. */
   callFailed(url: string, reason: string): void
@@ -34,12 +28,12 @@ export interface Upstream {
 export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   const tried = new Set<EngineAddress>()
   let chosen: Chosen | undefined
-  /** Engines that were sent the request. */
+  /** Engines that the request was sent to. */
   let sends = 0
   let sending: Sending | undefined
   let isWithEngine = false
   let isPaused = false
-  /** How the call ends when this side ends it. */
+  /** The result of the call if this side ends it. */
   let stopped: CallEnd | undefined
   const { promise: ended, resolve } = Promise.withResolvers<CallEnd>()
   const cancelDeadline = upstream.firstByte.set(timeOut)
@@ -154,7 +148,7 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
   }
 }
 
-/** Nobody listens any more, or the server has broken off: it may have been restarted. */
+/** The call was aborted, or the server broke off: it may have been restarted. */
 function isConnectionLost(cause: Error): boolean {
   return !(cause instanceof ApiError) && !(cause instanceof AnswerStalled)
 }
@@ -168,7 +162,7 @@ function timedOut(cause?: Error): ApiError {
 }
 
 function failureFrom(cause: Error, started: boolean): ApiError {
-  // Our own refusal: there was no room for the answer.
+  // Our own refusal: there was no memory left for the answer.
   if (cause instanceof ApiError) return cause
   if (cause instanceof AnswerStalled) return timedOut(cause)
   const message = started ? 'The engine broke off in the middle of its answer.' : 'The engine could not be reached.'

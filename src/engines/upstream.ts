@@ -1,6 +1,7 @@
-import type { EngineDescription, EngineQuestions } from '../core/catalog.ts'
-import { deadlines, headerLines } from '../http-client/index.ts'
-import type { DrainedAddresses, Engine } from '../ports/engine.ts'
+import type { EngineDescription, EngineQuestions } from '../catalog/model.ts'
+import { deadlines, headerLines } from './http-client/index.ts'
+import type { Engine } from './engine.ts'
+import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
 import { openAddress } from './address.ts'
 import { byPrefix, leastBusy } from './balance.ts'
 import { watchHealth } from './health.ts'
@@ -9,7 +10,7 @@ import type { ServerActivities } from './server-activity.ts'
 import { runCall, type Upstream } from './upstream-call.ts'
 
 export interface UpstreamEvents {
-  /** An address went down or came back. */
+  /** An address went down or recovered. */
   healthChanged(url: string, healthy: boolean): void
   /** An address failed a call. The reason is for the log, never for the caller. */
   callFailed(url: string, reason: string): void
@@ -22,7 +23,7 @@ export interface UpstreamSurroundings {
   readonly drained: DrainedAddresses
 }
 
-/** If neither the catalog nor the server says. More than there is does no harm. */
+/** Used if neither the catalog nor the server gives one. An overestimate does no harm. */
 const UNKNOWN_CACHE_TOKENS = 500_000
 
 /** The OpenAI-compatible servers behind one deployment, called over HTTP(S) or a unix socket. */

@@ -1,11 +1,11 @@
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
-/** Clocks are set back by a little all the time. */
+/** Clocks are corrected by small amounts all the time. */
 const BACK_MS = MINUTE_MS
-/** A service that nobody used for longer than this is rare; a clock that is set wrong is more likely. */
+/** A service without requests for longer than this is rare; a wrong clock is more likely. */
 const AHEAD_MS = 60 * DAY_MS
 
-/** Why the clock may be wrong, going by the last row of the ledger. Only a hint: the service starts all the same. */
+/** Why the clock may be wrong, judging by the last row of the ledger. Only a warning: the service starts anyway. */
 export function clockDoubt(now: number, lastSettledAt: number | undefined): string | undefined {
   if (lastSettledAt === undefined) return undefined
   const last = new Date(lastSettledAt).toISOString()

@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ApiError } from '../core/errors.ts'
-import type { JournalPosition } from '../core/journal/positions.ts'
-import type { Ledger } from '../ports/ledger.ts'
-import type { Journal } from './journal.ts'
+import { ApiError } from '../shared/errors.ts'
+import type { JournalPosition } from './journal/positions.ts'
+import type { Ledger } from './ledger.ts'
+import type { Journal } from './journal/journal.ts'
 import type { Projector } from './projector.ts'
 
 export interface LedgerLimits {
-  /** Of the rows that the store has not taken yet. */
+  /** Of the rows that are not in the store yet. */
   readonly maxJournalBytes: number
-  /** What a caller's last byte waits for. */
+  /** What has to happen before a caller gets the last byte. */
   readonly waitFor: 'journal' | 'database'
 }
 
-/** How long a caller's last byte waits for the database. After that the journal has to do: the row is durable there. */
+/** How long a caller's last byte waits for the database. After that the journal is enough: the row is durable there. */
 const DATABASE_PATIENCE_MS = 5000
 const RETRY_MS = 100
 
 /**
- * The ledger of a service: rows are durable once they are in the journal, and the projector brings them into the store.
- * The store may be slow, locked or away for a while. Only a journal that has grown too long refuses new requests; or a
- * store that takes no rows, if callers are to wait for it.
+ * The ledger of a service: a row is durable once it is in the journal, and the projector copies it to the store. The
+ * store may be slow, locked or unreachable for a while. New requests are refused only if the journal has grown too
+ * long; or, if callers are to wait for the store, while the store accepts no rows.
  */
 export function journalLedger(
   journal: Journal,
@@ -27,7 +27,7 @@ export function journalLedger(
   { maxJournalBytes, waitFor }: LedgerLimits,
 ): Ledger {
   const isFull = (): boolean => projector.status().bytes > maxJournalBytes
-  /** What is settled now would rest on the journal alone. */
+  /** Rows that are settled now would be in the journal only. */
   const isAlone = (): boolean => waitFor === 'database' && projector.status().isFailing
 
   async function inDatabase(): Promise<void> {

@@ -1,24 +1,24 @@
-import { scanFrames, type Frame } from '../core/journal/frames.ts'
-import type { JournalPosition, JournalSpan } from '../core/journal/positions.ts'
-import { recordsIn, type JournalRecord } from '../core/journal/records.ts'
-import type { RequestRow } from '../core/money/ledger.ts'
-import { writeInParts } from '../core/refused-write.ts'
-import type { JournalFiles } from '../ports/journal-files.ts'
-import type { LedgerStore } from '../ports/ledger.ts'
+import { scanFrames, type Frame } from './journal/frames.ts'
+import type { JournalPosition, JournalSpan } from './journal/positions.ts'
+import { recordsIn, type JournalRecord } from './journal/records.ts'
+import type { RequestRow } from './rows.ts'
+import { writeInParts } from '../shared/refused-write.ts'
+import type { JournalFiles } from './journal/journal-files.ts'
+import type { LedgerStore } from './ledger.ts'
 
-/** What rows need on their way from the journal into the store. */
+/** What it takes to copy rows from the journal to the store. */
 export interface Projection {
   readonly files: Pick<JournalFiles, 'read'>
   readonly store: Pick<LedgerStore, 'addRows' | 'setAside'>
   now(): number
-  /** Hears of a row that the store refuses for good. It is durable, but not in the ledger. */
+  /** Called for a row that the store refuses permanently. It is durable, but not in the ledger. */
   setAside(row: RequestRow, reason: string): void
 }
 
-/** Rows in one transaction: enough to share its cost, and few enough that nobody waits for it. */
+/** Rows in one transaction: enough to share its cost, and few enough that it blocks no other statement for long. */
 const ROWS_MAX = 1000
 
-/** Adds the rows of the spans to the store, in order. May be repeated: a row that is there already stays as it is. */
+/** Adds the rows of the spans to the store, in order. May be repeated: an existing row stays as it is. */
 export async function projectSpans(projection: Projection, spans: readonly JournalSpan[]): Promise<void> {
   for (const { segment, from, to } of spans) {
     const { frames, end, damage } = scanFrames(await projection.files.read(segment, from, to), segment, from)
@@ -52,7 +52,7 @@ export async function projectFrames(
   }
 }
 
-/** Adds rows, and sets aside those that the store refuses for good. */
+/** Adds rows, and sets aside those that the store refuses permanently. */
 export async function addRows(
   { store, now, setAside }: Projection,
   rows: readonly RequestRow[],
@@ -72,6 +72,6 @@ export async function addRows(
       setAside(row, message)
     },
   )
-  // Every part is there by now. Before that, the position must not pass any of them.
+  // All parts are stored now. Until then, the position must not move past any of them.
   if (!isWhole && through) await store.addRows([], through)
 }

@@ -1,18 +1,18 @@
-import { isAfter, type JournalPosition, type JournalSpan } from '../core/journal/positions.ts'
-import type { Clock } from '../ports/clock.ts'
+import { isAfter, type JournalPosition, type JournalSpan } from './journal/positions.ts'
+import type { Clock } from '../shared/clock.ts'
 
 /**
- * Has the journal applied to the store, a while after it grew, so that many rows share a transaction; at once if
- * somebody waits to read them. If that fails, it tries again for as long as the process lives.
+ * Applies the journal to the store: a short while after it grew, so that many rows share a transaction; immediately if
+ * a reader waits for them. After a failure it retries for as long as the process lives.
  */
 export interface Projector {
-  /** The journal has become longer. */
+  /** The journal has grown. */
   add(span: JournalSpan): void
-  /** Resolves when the store has everything up to this place. Rejects if the store does not take it now. */
+  /** Resolves when the store has everything up to this position. Rejects if the store does not accept it now. */
   through(position: JournalPosition): Promise<void>
-  /** `isFailing`: the store did not take the last rows that it was given. */
+  /** `isFailing`: the store did not accept the last rows that it was given. */
   status(): { readonly bytes: number; readonly lagMs: number; readonly isFailing: boolean }
-  /** Applies nothing more. */
+  /** Stops applying. */
   close(): void
 }
 
@@ -22,12 +22,15 @@ export interface ProjectorParts {
   apply(spans: readonly JournalSpan[]): Promise<void>
   /** Everything in this segment is in the store, and nothing more will be added to it. */
   done(segment: number): void
-  /** Called when the store stops taking rows, and when it takes them again. */
+  /** Called when the store stops accepting rows, and when it accepts them again. */
   failed(reason: Error): void
   recovered(): void
 }
 
-/** Long enough for hundreds of rows to share a transaction, and short enough for whoever looks at the database itself. */
+/**
+ * Long enough for hundreds of rows to share a transaction, and short enough for someone who queries the database
+ * directly.
+ */
 const PAUSE_MS = 200
 const RETRY_MS = 500
 /** A backlog is applied in pieces of this size, so that readers see progress. */
@@ -95,7 +98,7 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
       const first = spans[0]!
       bytes -= to - from
       first.from = to
-      // The last segment may still grow, and another one may have grown meanwhile.
+      // The last segment may still grow, and another one may have grown in the meantime.
       if (spans.length === 1 || first.from < first.to) break
       spans.shift()
       done(segment)
@@ -107,7 +110,7 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
     }
   }
 
-  /** How far the store is. */
+  /** The position that the store has reached. */
   function end(): JournalPosition {
     const [first] = spans
     return first ? { segment: first.segment, offset: first.from } : { segment: 0, offset: 0 }
@@ -142,7 +145,7 @@ export function createProjector({ clock, apply, done, failed, recovered }: Proje
     status: () => ({ bytes, lagMs: bytes === 0 ? 0 : clock.monotonic() - since, isFailing }),
   }
 
-  /** A segment that was applied while it was the last one is done once another one follows. */
+  /** A segment that was applied while it was the last one is finished once another one follows. */
   function retire(): void {
     const [first] = spans
     if (spans.length < 2 || !first || isApplying || first.from < first.to) return

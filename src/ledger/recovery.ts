@@ -1,9 +1,9 @@
-import { scanFrames } from '../core/journal/frames.ts'
-import { isAfter } from '../core/journal/positions.ts'
-import { recordsIn, type SegmentHead } from '../core/journal/records.ts'
-import { interruptedRow, type Intent } from '../core/money/ledger.ts'
-import type { JournalFiles } from '../ports/journal-files.ts'
-import type { LedgerStore } from '../ports/ledger.ts'
+import { scanFrames } from './journal/frames.ts'
+import { isAfter } from './journal/positions.ts'
+import { recordsIn, type SegmentHead } from './journal/records.ts'
+import { interruptedRow, type Intent } from './rows.ts'
+import type { JournalFiles } from './journal/journal-files.ts'
+import type { LedgerStore } from './ledger.ts'
 import { addRows, decodedFrame, projectFrames, type DecodedFrame, type Projection } from './projection.ts'
 
 export interface RecoveryParts extends Projection {
@@ -11,18 +11,18 @@ export interface RecoveryParts extends Projection {
   readonly store: Pick<LedgerStore, 'addRows' | 'setAside' | 'journalPosition'>
 }
 
-/** What an earlier process left in the journal, whose rows are in the store now. */
+/** What an earlier process left in the journal. Its rows are in the store now. */
 export interface Recovered {
   readonly rows: number
-  /** Noted and never settled. */
+  /** Recorded and never settled. */
   readonly open: readonly Intent[]
-  /** The segments that are not needed any more, except to look for what the disk lost. */
+  /** The segments that are only needed to look for what the disk lost. */
   readonly segments: readonly { readonly segment: number; readonly isDamaged: boolean }[]
   /** The number of the next segment. */
   readonly nextSegment: number
 }
 
-/** Brings the rows of every segment into the store. May be repeated, and cut off at any point. */
+/** Copies the rows of every segment to the store. May be repeated, and interrupted at any point. */
 export async function applyJournal(parts: RecoveryParts): Promise<Recovered> {
   const numbers = await parts.files.list()
   const applied = await parts.store.journalPosition()
@@ -47,7 +47,7 @@ export async function applyJournal(parts: RecoveryParts): Promise<Recovered> {
   return { rows, open: [...open.values()], segments, nextSegment: last + 1 }
 }
 
-/** Settles at nothing what was noted and never settled, and removes the segments. */
+/** Settles at no cost what was recorded and never settled, and removes the segments. */
 export async function closeJournal(parts: RecoveryParts, { open, segments }: Recovered): Promise<void> {
   const at = parts.now()
   await addRows(
@@ -61,12 +61,12 @@ export async function closeJournal(parts: RecoveryParts, { open, segments }: Rec
 }
 
 /**
- * How far each segment counts. After a failed write, the next segment says where the last one ended: what follows was
- * never confirmed, and is written again in the new one. A segment that was left without any durable frame is not
- * named at all. The first segment of a process names none, since everything before it was settled when it started.
+ * How far each segment counts. After a failed write, the next segment records where the last one ended: what follows
+ * was never confirmed, and is written again in the new one. A segment without any durable frame is not mentioned at
+ * all. The first segment of a process refers to none, since everything before it was settled when the process started.
  *
- * Segments before the one that is being applied are over: each segment begins with what was open then. One of them may
- * still be there because it could not be removed.
+ * Segments before the one that is being applied are finished: each segment begins with what was open at that time. Such
+ * a segment may still exist because it could not be removed.
  */
 async function countingParts(
   files: JournalFiles,

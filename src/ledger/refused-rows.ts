@@ -1,11 +1,11 @@
-import { writeInParts } from '../core/refused-write.ts'
-import type { LedgerStore } from '../ports/ledger.ts'
+import { writeInParts } from '../shared/refused-write.ts'
+import type { LedgerStore } from './ledger.ts'
 
-/** A start tries no more than this. The rest stays where it is until the next start. */
+/** How many rows a start retries. The rest is left for the next start. */
 const MAX_ROWS = 10_000
 
 /**
- * Adds the rows that were set aside to the ledger, if the store takes them now: the cause may have been removed, or a
+ * Adds the rows that were set aside to the ledger, if the store accepts them now: the cause may have been removed, or a
  * new version may have fixed it. Returns how many were added, and how many are still refused.
  */
 export async function retryRefusedRows(

@@ -1,15 +1,15 @@
 import { commandForGiven, readRows, type Database, type Row } from './database.ts'
 import type { GivenColumn } from './fragments.ts'
 
-/** Copies every table from one database to another, in slices that can be cut off and continued. */
+/** Copies every table from one database to another, in batches. An interrupted copy can be resumed. */
 
 interface Table {
   readonly name: string
-  /** The primary key. Rows are copied in its order, so the last one that was copied says where to go on. */
+  /** The primary key. Rows are copied in its order, so the last copied row shows where to resume. */
   readonly key: readonly string[]
 }
 
-/** A table comes after those that it refers to. What a journal leaves is settled before, so its tables are empty. */
+/** A table comes after those that it references. The journal's tables are missing: its rows are settled first, so they are empty. */
 const TABLES: readonly Table[] = [
   { name: 'workspaces', key: ['id'] },
   { name: 'api_keys', key: ['id'] },
@@ -30,7 +30,7 @@ const TABLES: readonly Table[] = [
 
 const ROWS_IN_SLICE = 1000
 
-/** How many rows each table has. */
+/** Counts the rows of each table. */
 export async function countRows(database: Database): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {}
   for (const { name } of TABLES) {
@@ -71,7 +71,7 @@ async function copyTable(from: Database, to: Database, { name, key }: Table, cop
   }
 }
 
-/** In SQLite, whose tables say whether a column is of text or of integers. */
+/** Works only on SQLite. */
 async function columnsOf(database: Database, table: string): Promise<readonly GivenColumn[]> {
   const rows = await readRows(database, 'SELECT name, type FROM pragma_table_info(?)', table)
   return rows.map(({ name, type }) => ({ name: String(name), type: type === 'INTEGER' ? 'integer' : 'text' }))

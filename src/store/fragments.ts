@@ -1,6 +1,6 @@
 /**
- * Every piece of SQL that databases word differently. All other SQL has to run on SQLite and on PostgreSQL 15 as
- * it is, which needs some care:
+ * Every piece of SQL that differs between databases. All other SQL must run unchanged on SQLite and on PostgreSQL 15,
+ * which needs some care:
  *
  * - a subquery in FROM has a name, and `ON CONFLICT DO UPDATE` says which columns conflict;
  * - conditions are not numbers: use `CASE` or `FILTER`;
@@ -25,7 +25,7 @@ export interface GivenColumn {
   readonly type: 'text' | 'integer'
 }
 
-// Ten million dollars are more pico-AUD than 64 bits hold, and SQLite knows no larger number.
+// Ten million dollars in pico-AUD do not fit into 64 bits, and SQLite has no larger integers.
 const sumOfAmounts = (column: string): string =>
   `coalesce(sum(${column} / 1000000000), 0) AS amount_high, coalesce(sum(${column} % 1000000000), 0) AS amount_low`
 

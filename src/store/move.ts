@@ -1,7 +1,7 @@
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { withoutPassword } from '../core/address-without-password.ts'
-import type { Store } from '../ports/store.ts'
+import { withoutPassword } from '../shared/address-without-password.ts'
+import type { Store } from './store.ts'
 import { copyTables, countRows } from './copy-tables.ts'
 import { storeOn } from './open.ts'
 import { openPostgres } from './postgres/client.ts'
@@ -10,13 +10,13 @@ import { beginMove, finishMove, stateOfMove } from './postgres/moves.ts'
 import { openSqliteHere } from './sqlite/in-this-thread.ts'
 import { MOVED_DATABASE, refuseMissingDatabase } from './sqlite/open-database.ts'
 
-/** The books of a data directory on their way to PostgreSQL. No service can start on either while it is open. */
+/** Moves the database of a data directory to PostgreSQL. No service can start on either of them while the move is open. */
 export interface Move {
   readonly from: Store
   readonly to: Store
-  /** Copies what is not there yet, and compares the number of rows of every table. Returns it. */
+  /** Copies the missing rows, and compares the number of rows of every table. Returns the numbers. */
   copy(progress: (done: number, total: number) => void): Promise<Readonly<Record<string, number>>>
-  /** Closes both. The directory's database stays, under another name. */
+  /** Closes both databases, and renames the one in the data directory. */
   finish(at: number): Promise<void>
   close(): Promise<void>
 }
@@ -27,14 +27,14 @@ export async function openMove(dataDir: string, databaseUrl: string): Promise<Mo
     refuseMissingDatabase(dataDir)
     throw databaseFailure('ERR_DATA_DIR_EMPTY', `there is no ledger in ${dataDir}; --data DIR names another directory`)
   }
-  // If it cannot begin, this closes what was opened so far.
+  // If the move cannot start, this closes what was opened so far.
   await using opened = new AsyncDisposableStack()
   const sqlite = opened.adopt(openSqliteHere({ dataDir, exclusive: true }), (it) => it.close())
   const postgres = opened.adopt(await openPostgres({ url: databaseUrl, connectionsMax: 2 }), (it) => it.close())
   const { directoryId } = sqlite
   const state = await stateOfMove(postgres, directoryId)
   if (state === 'other') {
-    throw databaseFailure('ERR_DATABASE_USED', `${address} has books already: choose an empty database`)
+    throw databaseFailure('ERR_DATABASE_USED', `${address} already contains a ledger: choose an empty database`)
   }
   if (state === 'new') await beginMove(postgres, directoryId)
   const both = opened.move()
@@ -56,7 +56,7 @@ export async function openMove(dataDir: string, databaseUrl: string): Promise<Mo
     },
     async finish(at) {
       if (state !== 'finished') await finishMove(postgres, directoryId, at)
-      // Closed first, so that nothing is left in its write-ahead log. The service's lock is in another file.
+      // Close the database before renaming it, so that nothing is left in its write-ahead log. The service lock is in another file.
       await both.disposeAsync()
       renameSync(join(dataDir, 'weir.db'), join(dataDir, MOVED_DATABASE))
     },

@@ -1,30 +1,30 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { withoutPassword } from '../core/address-without-password.ts'
-import type { Store } from '../ports/store.ts'
+import { withoutPassword } from '../shared/address-without-password.ts'
+import type { Store } from './store.ts'
 import type { Database, DatabaseEvents } from './database.ts'
 import { openPostgres } from './postgres/client.ts'
 import { refuseUnfinishedMove } from './postgres/moves.ts'
-import { accountQueries } from './queries/accounts.ts'
-import { adjustmentNoteQueries } from './queries/adjustment-notes.ts'
-import { arrivalQueries } from './queries/arrivals.ts'
-import { auditQueries } from './queries/audit.ts'
-import { invoiceQueries } from './queries/invoices.ts'
-import { keyQueries } from './queries/keys.ts'
-import { laneSettingsQueries } from './queries/lane-settings.ts'
-import { linkSecretQueries } from './queries/link-secret.ts'
-import { ledgerQueries } from './queries/ledger.ts'
-import { refusalQueries } from './queries/refusals.ts'
-import { reportQueries } from './queries/reports.ts'
-import { sessionQueries } from './queries/sessions.ts'
-import { usageQueries } from './queries/usage.ts'
+import { accountQueries } from '../workspaces/account-queries.ts'
+import { adjustmentNoteQueries } from '../billing/invoices/queries/adjustment-notes.ts'
+import { arrivalQueries } from '../billing/usage/queries/arrivals.ts'
+import { auditQueries } from '../operate/audit/audit-queries.ts'
+import { invoiceQueries } from '../billing/invoices/queries/invoices.ts'
+import { keyQueries } from '../workspaces/keys/key-queries.ts'
+import { laneSettingsQueries } from '../catalog/lane-settings-queries.ts'
+import { linkSecretQueries } from '../billing/invoices/queries/link-secret.ts'
+import { ledgerQueries } from '../ledger/queries/ledger.ts'
+import { refusalQueries } from '../billing/refused-requests/refusal-queries.ts'
+import { reportQueries } from '../billing/usage/queries/reports.ts'
+import { sessionQueries } from '../workspaces/sessions/session-queries.ts'
+import { usageQueries } from '../billing/usage/queries/usage.ts'
 import { openSqlite } from './sqlite/client.ts'
 import { openSqliteHere } from './sqlite/in-this-thread.ts'
 import { lockForService, requireDatabase } from './sqlite/open-database.ts'
 
 export type { DatabaseEvents }
 
-/** Which database is behind a store: PostgreSQL at an address, or SQLite in the data directory. */
+/** The database of a store: PostgreSQL at an address, or SQLite in the data directory. */
 export interface DatabaseChoice {
   readonly dataDir: string
   /** undefined: SQLite. It may contain a password. */
@@ -33,25 +33,25 @@ export interface DatabaseChoice {
 
 export { requireAnswer } from './postgres/client.ts'
 
-/** Whether there are books already. Opening the store creates what is missing. PostgreSQL is always taken to have them. */
+/** Whether a ledger exists. Opening the store would create one. PostgreSQL is assumed to have one. */
 export function hasLedger({ dataDir, databaseUrl }: DatabaseChoice): boolean {
   return databaseUrl !== undefined || existsSync(join(dataDir, 'weir.db'))
 }
 
-/** For threads of a running service: throws if the data directory was moved away. Opening would create an empty store there. */
+/** For threads of a running service: throws if the data directory was moved away. Opening the store would create an empty one there. */
 export function requireStore({ dataDir, databaseUrl }: DatabaseChoice): void {
   if (databaseUrl === undefined) requireDatabase(dataDir)
 }
 
 export interface StoreOptions extends DatabaseChoice {
-  /** true for the service, of which a data directory has one at a time. Commands and readers share the directory. */
+  /** true for the service: a data directory has one at a time. Commands and readers share the directory. */
   readonly exclusive: boolean
-  /** Whose journal this process writes; by default the data directory's. */
+  /** The owner of the journal that this process writes; by default the data directory. */
   readonly owner?: string | undefined
   readonly events?: DatabaseEvents | undefined
 }
 
-/** Of one store. A service has three: for accounts and documents, for reports, and for the projector. */
+/** For each store. A service has three: for accounts and documents, for reports, and for the projector. */
 const CONNECTIONS_MAX = 4
 
 /** Opens a store. This is the only place that chooses the database behind it. */
@@ -61,21 +61,21 @@ export async function openStore({ dataDir, databaseUrl, exclusive, owner, events
   return storeOn(database, owner ?? database.directoryId)
 }
 
-/** A store for a thread that has nothing else to do: with SQLite, it waits for every transaction. */
+/** A store for a thread that may block: with SQLite, every transaction is synchronous. */
 export async function openStoreHere({ dataDir, databaseUrl, exclusive, owner }: StoreOptions): Promise<Store> {
   if (databaseUrl !== undefined) return openOnPostgres(databaseUrl, { dataDir, exclusive, owner })
   const database = openSqliteHere({ dataDir, exclusive })
   return storeOn(database, owner ?? database.directoryId)
 }
 
-/** The data directory still has the journal, so it belongs to one service here, too. */
+/** The journal is in the data directory, so with PostgreSQL, too, only one service may use it. */
 async function openOnPostgres(
   url: string,
   { dataDir, exclusive, owner, events }: Omit<StoreOptions, 'databaseUrl'>,
 ): Promise<Store> {
   const lock = exclusive ? lockForService(dataDir) : undefined
   try {
-    if (exclusive) refuseOtherBooks(dataDir)
+    if (exclusive) refuseSecondLedger(dataDir)
     const database = await openPostgres({ url, connectionsMax: CONNECTIONS_MAX, events })
     await refuseUnfinishedMove(database, withoutPassword(url)).catch(async (error: unknown) => {
       await database.close()
@@ -95,8 +95,8 @@ async function openOnPostgres(
   }
 }
 
-/** Its rows would silently be in no report and no invoice. */
-function refuseOtherBooks(dataDir: string): void {
+/** Rows in weir.db would be missing from all reports and invoices. */
+function refuseSecondLedger(dataDir: string): void {
   if (!existsSync(join(dataDir, 'weir.db'))) return
   throw Object.assign(
     new Error(
@@ -106,7 +106,7 @@ function refuseOtherBooks(dataDir: string): void {
   )
 }
 
-/** The store on a database that is open. */
+/** The store on an open database. */
 export function storeOn(database: Database & { isUp(): boolean }, owner: string): Store {
   return {
     ...accountQueries(database),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { keptOperatorToken } from '../../src/accounts/operator-token.ts'
+import { keptOperatorToken } from '../../src/workspaces/sessions/operator-token.ts'
 import { assertAccessible, openBrowser, openPage } from '../support/browser.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
-import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
-import type { SpendLimit, Workspace } from '../../src/ports/accounts.ts'
-import type { UsageStore } from '../../src/ports/usage.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
+import type { SpendLimit, Workspace } from '../../src/workspaces/workspace.ts'
+import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { spendingAdapters } from '../support/spending-adapters.ts'
 import { eventually } from '../support/waiting.ts'
 

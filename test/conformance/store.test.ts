@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { documentOf } from '../../src/core/money/invoice-document.ts'
-import { NEWEST_OF_CODE, type Refusal, type RefusedHour } from '../../src/core/refusals.ts'
-import { RefusedWrite } from '../../src/core/refused-write.ts'
-import type { LedgerRow } from '../../src/core/money/ledger.ts'
-import { parseMonth, sydneyDay } from '../../src/core/money/sydney-time.ts'
-import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/ports/invoices.ts'
-import type { KeyQuery } from '../../src/ports/keys.ts'
-import type { Store } from '../../src/ports/store.ts'
-import type { RowPlace, UsageFilter } from '../../src/ports/reports.ts'
-import type { SumsQuery } from '../../src/ports/usage.ts'
+import { documentOf } from '../../src/billing/invoices/invoice-document.ts'
+import { NEWEST_OF_CODE, type Refusal, type RefusedHour } from '../../src/billing/refused-requests/refusals.ts'
+import { RefusedWrite } from '../../src/shared/refused-write.ts'
+import type { LedgerRow, UsageFilter } from '../../src/ledger/rows.ts'
+import { parseMonth, sydneyDay } from '../../src/shared/money/sydney-time.ts'
+import type { IssuedInvoice, Reversal, UnfinishedNote } from '../../src/billing/invoices/invoice-store.ts'
+import type { KeyQuery } from '../../src/workspaces/keys/key-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { RowPlace } from '../../src/billing/usage/report-store.ts'
+import type { SumsQuery } from '../../src/billing/usage/usage-store.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { sampleRefusal } from '../support/refusal-samples.ts'
 import { pooledAdapters, storeAdapters, type TestDatabase } from '../support/store-adapters.ts'
-import type { ApiKey } from '../../src/ports/accounts.ts'
-import type { StoredSession } from '../../src/ports/sessions.ts'
+import type { ApiKey } from '../../src/workspaces/workspace.ts'
+import type { StoredSession } from '../../src/workspaces/sessions/session-store.ts'
 
 /** What every store promises, whatever database is behind it. */
 
@@ -456,6 +456,11 @@ for (const adapter of [...storeAdapters, ...pooledAdapters]) {
         await used('last-used-3', 'key_u1', 7)
         await used('last-used-4', 'key_u2', DAY_MS + 60)
         assert.deepEqual([...(await other.keysLastUsed(['key_u1', 'key_u3', 'key_none']))], [['key_u1', DAY_MS + 90]])
+        // A correction in a later hour is no use of the key.
+        const correction = { of: 'last-used-1', reason: 'It was wrong.', creditNote: '' }
+        const later = { workspaceId, keyId: 'key_u1', settledAt: 9 * DAY_MS }
+        await settle(store, sampleRow('last-used-5', { ...later, amount: -5n, correction }))
+        assert.deepEqual([...(await other.keysLastUsed(['key_u1']))], [['key_u1', DAY_MS + 90]])
         const sums = await other.usageSums({ keyIds: ['key_u2'], ...always, groupBy: 'key', limit: 9 })
         assert.deepEqual(
           sums.map(({ group, requests }) => [group, requests]),

@@ -70,7 +70,13 @@ describe('the default chat model', { timeout: 600_000 }, () => {
   })
 
   it('reports log probabilities', async () => {
-    const { choices } = await chat({ messages: australia, temperature: 0, max_tokens: 3, logprobs: true, top_logprobs: 2 })
+    const { choices } = await chat({
+      messages: australia,
+      temperature: 0,
+      max_tokens: 3,
+      logprobs: true,
+      top_logprobs: 2,
+    })
     const { content } = choices[0].logprobs
     assert.equal(content.map((entry: { token: string }) => entry.token).join(''), choices[0].message.content)
     for (const { logprob, top_logprobs: top } of content) {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { RuntimeName } from '../../src/embedded/manifest/types.ts'
-import { modelFiles } from '../../src/embedded/files/model-files.ts'
+import type { RuntimeName } from '../../packages/local-models/contract.ts'
+import { modelFiles } from '../../src/local-models/files/model-files.ts'
 import { processesNaming } from '../support/processes.ts'
 import { eventually } from '../support/waiting.ts'
 import { unconfiguredWeirProcess, type WeirProcess } from '../support/weir-process.ts'
@@ -38,8 +38,11 @@ export async function startService(...slugs: string[]): Promise<ModelService> {
   for (const slug of slugs) await files.pull(slug)
   const weir = await unconfiguredWeirProcess(modelsDirectory)
 
-  const call = (path: string, init: RequestInit = {}): Promise<Response> =>
-    fetch(weir.base + path, { ...init, headers: { authorization: `Bearer ${weir.key}`, ...init.headers } })
+  const call = (path: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${weir.key}`)
+    return fetch(weir.base + path, { ...init, headers })
+  }
   const json = (body: object): RequestInit => ({
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -105,6 +108,9 @@ async function answerOf(response: Response): Promise<Answer> {
 function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // After the name, which may contain spaces. The kernel counts in hundredths of a second.
-  const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13)
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
   return (Number(user) + Number(system)) / 100
 }

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import sharp from 'sharp'
 import { startService, type ModelService } from './service.ts'
 
-const boxDirectory = join(import.meta.dirname, '../../models')
+const boxDirectory = join(import.meta.dirname, '../../packages/local-models/models')
 
 interface VisionFixture {
   image: string

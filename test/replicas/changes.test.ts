@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { redisChanges } from '../../src/changes/redis/changes.ts'
-import { tellReplicas } from '../../src/changes/redis/visitor.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { redisChanges } from '../../src/cluster/changes/redis/changes.ts'
+import { notifyReplicas } from '../../src/cluster/changes/redis/notify-replicas.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { testReplica } from '../support/redis-replica.ts'
 import { tcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
@@ -78,16 +78,16 @@ describe('a change at one replica', () => {
 
   it('[K3] is told by a command on a machine without a replica, which hears who did not answer', async () => {
     const before = replicas.map(({ reads }) => reads)
-    assert.deepEqual(await tellReplicas(server.url, ['accounts', 'keys'], systemClock), [])
+    assert.deepEqual(await notifyReplicas(server.url, ['accounts', 'keys'], systemClock), [])
     assert.deepEqual(
       replicas.map(({ reads }, index) => reads > before[index]!),
       [true, true, true],
     )
     proxy.blackHole(true)
-    assert.deepEqual(await tellReplicas(server.url, ['accounts', 'keys'], systemClock), [replicas[2]!.name])
+    assert.deepEqual(await notifyReplicas(server.url, ['accounts', 'keys'], systemClock), [replicas[2]!.name])
     proxy.blackHole(false)
     await server.kill()
-    assert.deepEqual(await tellReplicas(server.url, ['accounts'], systemClock), [
+    assert.deepEqual(await notifyReplicas(server.url, ['accounts'], systemClock), [
       'every other replica, because Redis does not answer',
     ])
   })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { keptOperatorToken } from '../../src/accounts/operator-token.ts'
+import { keptOperatorToken } from '../../src/workspaces/sessions/operator-token.ts'
 import { refusalOf, stageConfig } from '../support/chat-stage.ts'
 import { cli, type CliResult } from '../support/cli.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
-import { laneKeys, laneScripts } from '../../src/admission/redis/lane-scripts.ts'
-import type { LaneLimits } from '../../src/core/admission/lane.ts'
-import { luaBeside } from '../../src/redis/script.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { laneKeys, laneScripts } from '../../src/queue/redis/lane-scripts.ts'
+import type { LaneLimits } from '../../src/queue/lane.ts'
+import { luaBeside } from '../../src/cluster/redis/script.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 import { testReplica } from '../support/redis-replica.ts'
 import { eventually } from '../support/waiting.ts'
 
-const source = new URL('../../src/admission/redis/', import.meta.url).href
+const source = new URL('../../src/queue/redis/', import.meta.url).href
 const limits: LaneLimits = { tokenBudget: 1000, maxConcurrentRequests: 4, maxQueueDepth: 100, maxWaitMs: 60_000 }
 
 /** The scripts, but the messages that they send are lost. */

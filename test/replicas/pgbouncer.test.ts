@@ -27,7 +27,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     }
   }
 
-  it('is refused when it does not know the limits of time, with what to write into its settings', async () => {
+  it('is refused when it does not know the time limits, with what to write into its settings', async () => {
     await refused(
       await postgres.createDatabase(),
       { mode: 'transaction', ignored: [] },
@@ -39,7 +39,7 @@ describe('PgBouncer in front of PostgreSQL', { skip: withoutPgBouncer }, () => {
     await refused(
       await postgres.createDatabase(),
       { mode: 'session' },
-      /^postgres:[^ ]+: the pooler .* drops limits of time that Weir needs: run ALTER ROLE weir SET statement_timeout = '60s'; ALTER ROLE weir SET lock_timeout = '4s'; ALTER ROLE weir SET idle_in_transaction_session_timeout = '10s'; then restart the pooler$/,
+      /^postgres:[^ ]+: the pooler .* drops time limits that Weir needs: run ALTER ROLE weir SET statement_timeout = '60s'; ALTER ROLE weir SET lock_timeout = '4s'; ALTER ROLE weir SET idle_in_transaction_session_timeout = '10s'; then restart the pooler$/,
     )
   })
 

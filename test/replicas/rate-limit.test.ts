@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { RateLimiter, RateSubject } from '../../src/ports/rate-limit.ts'
-import { redisRateLimiter } from '../../src/rate-limit/redis.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import type { RateLimiter, RateSubject } from '../../src/workspaces/rate-limits/rate-limit.ts'
+import { redisRateLimiter } from '../../src/workspaces/rate-limits/redis.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { roomInThisMinute } from '../support/minute.ts'
 import { takenByMinute } from '../support/rate-minutes.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
@@ -45,7 +45,7 @@ describe('the rate limit of several replicas', () => {
     for (const { limiter } of replicas) await limiter.take(subject, 10)
     const resetAt = (Math.floor(Date.now() / 60_000) + 1) * 60
     for (const { limiter } of replicas) {
-      const view = await limiter.look(subject, 10)
+      const view = await limiter.peek(subject, 10)
       assert.deepEqual(view.allowance(), { limit: 10, remaining: 6, resetAt })
     }
     const { secondsLeft } = await replicas[0]!.limiter.take(subject, 4)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
-import { laneKeys, laneScripts } from '../../src/admission/redis/lane-scripts.ts'
-import type { RedisLink } from '../../src/redis/link.ts'
-import { luaBeside } from '../../src/redis/script.ts'
-import { replicaList } from '../../src/redis/replica-list.ts'
+import { laneKeys, laneScripts } from '../../src/queue/redis/lane-scripts.ts'
+import type { RedisLink } from '../../src/cluster/redis/link.ts'
+import { luaBeside } from '../../src/cluster/redis/script.ts'
+import { replicaList } from '../../src/cluster/redis/replica-list.ts'
 import { startRedis, type RedisServer } from '../support/redis-server.ts'
 
 const [HASH, LEASES, VERSIONS] = ['weir:{replicas}', 'weir:{replicas}:leases', 'weir:{replicas}:versions']
@@ -31,7 +31,7 @@ describe('the scripts of replicas', () => {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
   const live = (replica: string, runId = 'run', said = '{}') =>
-    redis.eval(lua('redis', 'replicas'), 2, HASH, LEASES, replica, runId, LEASE_US, said) as Promise<
+    redis.eval(lua('cluster/redis', 'replicas'), 2, HASH, LEASES, replica, runId, LEASE_US, said) as Promise<
       [epoch: string, quiet: number, replicas: number, isAskedToDrain: number]
     >
 
@@ -82,7 +82,7 @@ describe('the scripts of replicas', () => {
   it('list those that live with what they said, and ask one of them to drain', async () => {
     const loaded: string[] = []
     const replicas = replicaList(link(({ scripts }) => void loaded.push(...scripts.map((it) => it.lua))))
-    assert.deepEqual(loaded, [lua('redis', 'listed'), lua('redis', 'drain')])
+    assert.deepEqual(loaded, [lua('cluster/redis', 'listed'), lua('cluster/redis', 'drain')])
     await live('one', 'run', '{"inFlight":1}')
     await live('two', 'run', '{"inFlight":2}')
     await live('dead')
@@ -111,24 +111,26 @@ describe('the scripts of replicas', () => {
     const received: string[] = []
     messages.on('message', (_channel: string, message: string) => received.push(message))
     await messages.subscribe('weir:changes')
-    const announce = lua('changes/redis', 'announce')
+    const announce = lua('cluster/changes/redis', 'announce')
     assert.deepEqual(await redis.eval(announce, 2, VERSIONS, LEASES, 'keys', 'one\n1\nkeys'), [1, ['one']])
     assert.deepEqual(await redis.eval(announce, 2, VERSIONS, LEASES, 'keys', 'one\n2\nkeys'), [2, ['one']])
     // An answer on the connection that has subscribed comes behind the messages.
     await messages.ping()
     messages.disconnect()
     assert.deepEqual(received, ['one\n1\nkeys\n1', 'one\n2\nkeys\n2'])
-    const versions = lua('changes/redis', 'versions')
+    const versions = lua('cluster/changes/redis', 'versions')
     assert.deepEqual(await redis.eval(versions, 1, VERSIONS, 'accounts', 'keys'), [null, '2'])
   })
 
   it('[R1] count a rate up to its limit in one minute of Redis’ clock', async () => {
     const take = async (limit: number, requests: 0 | 1) => {
-      const [accepted, count, at] = (await redis.eval(lua('rate-limit', 'take'), 1, 'rate', limit, requests)) as [
-        number,
-        number,
-        string,
-      ]
+      const [accepted, count, at] = (await redis.eval(
+        lua('workspaces/rate-limits', 'take'),
+        1,
+        'rate',
+        limit,
+        requests,
+      )) as [number, number, string]
       return { accepted, count, at: Number(at) }
     }
     let tries: { readonly accepted: number; readonly count: number; readonly at: number }[]

@@ -1,5 +1,5 @@
 import { it } from 'node:test'
-import { openLane } from '../../src/core/admission/lane.ts'
+import { openLane } from '../../src/queue/lane.ts'
 import { simulationSeed } from '../simulation/seed.ts'
 import { simulateLanes } from '../simulation/lane/world.ts'
 

@@ -1,6 +1,6 @@
-import { memoryAdmission } from '../../src/admission/memory.ts'
-import type { Admission } from '../../src/ports/admission.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { memoryAdmission } from '../../src/queue/memory.ts'
+import type { Admission } from '../../src/queue/admission.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { startRedis, type RedisServer } from './redis-server.ts'
 import { settledEpoch, testReplica, type TestReplica } from './redis-replica.ts'
 
@@ -27,7 +27,7 @@ function redis(): AdmissionAdapter {
     name: 'Redis',
     async start() {
       server = await startRedis()
-      // An empty Redis admits nobody for one lease.
+      // An empty Redis admits no requests for one lease.
       first = testReplica(server.url)
       await settledEpoch(first)
     },

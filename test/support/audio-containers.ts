@@ -99,14 +99,17 @@ export function sampleDescription(track: PacketTrack): Buffer {
   return box('stsd', words(0, 1), box(track.entryType, entry, track.entryBoxes))
 }
 
-/** An EBML element, with a size of eight bytes unless it is to be unknown. */
+/** An EBML element, with a size of eight bytes. */
 function element(id: number, ...contents: readonly Buffer[]): Buffer {
-  const content = Buffer.concat(contents)
+  return sizedElement(id, 8, Buffer.concat(contents))
+}
+
+/** An EBML element whose size takes this many bytes. */
+export function sizedElement(id: number, sizeBytes: number, content: Buffer): Buffer {
   const name = Buffer.from(id.toString(16).padStart(Math.ceil(id.toString(16).length / 2) * 2, '0'), 'hex')
   const size = Buffer.alloc(8)
-  size.writeUInt32BE(0x01000000)
-  size.writeUInt32BE(content.length, 4)
-  return Buffer.concat([name, size, content])
+  size.writeBigUInt64BE(2n ** BigInt(7 * sizeBytes) + BigInt(content.length))
+  return Buffer.concat([name, size.subarray(8 - sizeBytes), content])
 }
 
 function float(value: number): Buffer {
@@ -122,6 +125,8 @@ export interface WebmOptions {
   readonly trackElements?: readonly Buffer[]
   readonly segmentElements?: readonly Buffer[]
   readonly clusterElements?: readonly Buffer[]
+  /** More elements for each block, which is then in a group. */
+  readonly blockElements?: readonly Buffer[]
 }
 
 function webmTrack(track: PacketTrack, number = 1, more: readonly Buffer[] = []): Buffer {
@@ -142,7 +147,7 @@ function webmTrack(track: PacketTrack, number = 1, more: readonly Buffer[] = [])
 }
 
 export function webmFile(track: PacketTrack, options: WebmOptions = {}): Buffer {
-  const { lacing, trackElements = [], segmentElements = [], clusterElements = [] } = options
+  const { lacing, trackElements = [], segmentElements = [], clusterElements = [], blockElements } = options
   const blocks: Buffer[] = []
   const perBlock = lacing ? 4 : 1
   for (let index = 0; index < track.packets.length; index += perBlock) {
@@ -151,7 +156,7 @@ export function webmFile(track: PacketTrack, options: WebmOptions = {}): Buffer 
     // Fixed lacing needs packets of one size.
     const canLace = packets.length > 1 && (lacing !== 2 || new Set(packets.map((it) => it.length)).size === 1)
     const groups = lacing && canLace ? [packets] : packets.map((it) => [it])
-    for (const group of groups) blocks.push(webmBlock(group, ms, group.length > 1 ? lacing : undefined))
+    for (const group of groups) blocks.push(webmBlock(group, ms, group.length > 1 ? lacing : undefined, blockElements))
   }
   return Buffer.concat([
     element(0x1a45dfa3, element(0x4282, Buffer.from('matroska'))),
@@ -165,9 +170,16 @@ export function webmFile(track: PacketTrack, options: WebmOptions = {}): Buffer 
   ])
 }
 
-function webmBlock(packets: readonly Buffer[], ms: number, lacing: 1 | 2 | 3 | undefined): Buffer {
+function webmBlock(
+  packets: readonly Buffer[],
+  ms: number,
+  lacing: 1 | 2 | 3 | undefined,
+  more: readonly Buffer[] | undefined,
+): Buffer {
   const head = Buffer.from([0x81, (ms >> 8) & 0xff, ms & 0xff, 0x80 | ((lacing ?? 0) << 1)])
-  if (!lacing) return element(0xa3, head, ...packets)
+  const block = (...contents: readonly Buffer[]): Buffer =>
+    more ? element(0xa0, element(0xa1, head, ...contents), ...more) : element(0xa3, head, ...contents)
+  if (!lacing) return block(...packets)
   const sizes = packets.slice(0, -1).map((packet) => packet.length)
   const table: number[] = [packets.length - 1]
   for (const [index, size] of sizes.entries()) {
@@ -177,7 +189,7 @@ function webmBlock(packets: readonly Buffer[], ms: number, lacing: 1 | 2 | 3 | u
       table.push(0x40 | (value >> 8), value & 0xff)
     }
   }
-  return element(0xa3, head, Buffer.from(table), ...packets)
+  return block(Buffer.from(table), ...packets)
 }
 
 /** The packets of the only stream in an Ogg file, headers included. */

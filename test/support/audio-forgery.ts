@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import decode from 'audio-decode'
-import { formatOf } from '../../src/media/audio-format.ts'
-import { decodedSeconds } from '../../src/media/measuring.ts'
+import { formatOf } from '../../src/inference/audio/measure/audio-format.ts'
+import { decodedSeconds } from '../../src/inference/audio/measure/measuring.ts'
 import {
   box,
   boxIn,

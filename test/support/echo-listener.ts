@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { listen, type Listener, type ListenOptions } from '../../src/http/server.ts'
+import { listen, type Listener, type ListenOptions } from '../../src/server/server.ts'
 import { bodyOf } from './wire-stage.ts'
 
 /** A listener that says what it was asked for, and remembers it. It answers /early before it has read the body. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { byteBudget } from '../../src/core/byte-budget.ts'
-import { Exchange, type ExchangeListener, type ExchangePlace } from '../../src/http/exchange.ts'
-import type { IncomingRequest } from '../../src/http/incoming-request.ts'
+import { byteBudget } from '../../src/shared/byte-budget.ts'
+import { Exchange, type ExchangeListener, type ExchangePlace } from '../../src/server/exchange.ts'
+import type { IncomingRequest } from '../../src/server/incoming-request.ts'
 
 /** What an Exchange needs when a test makes one by itself. */
 export function exchangeListener(changes: Partial<ExchangeListener> = {}): ExchangeListener {

@@ -2,10 +2,10 @@ import fs, { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { scanFrames } from '../../src/core/journal/frames.ts'
-import { recordsIn, type JournalRecord } from '../../src/core/journal/records.ts'
-import type { RequestRow } from '../../src/core/money/ledger.ts'
-import { journalFolder } from '../../src/settled-books.ts'
+import { scanFrames } from '../../src/ledger/journal/frames.ts'
+import { recordsIn, type JournalRecord } from '../../src/ledger/journal/records.ts'
+import type { RequestRow } from '../../src/ledger/rows.ts'
+import { journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 
 /** What the journal of a data directory has on disk at this moment, in order. */
 export function journalRecords(dataDir: string): readonly JournalRecord[] {

@@ -1,4 +1,4 @@
-import { messageTokens, sumOf, textTokens } from '../../src/core/token-estimate.ts'
+import { messageTokens, sumOf, textTokens } from '../../src/shared/tokens/token-estimate.ts'
 import { eventually } from './waiting.ts'
 import type { TestWeir } from './weir.ts'
 

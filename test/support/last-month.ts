@@ -1,4 +1,4 @@
-import { sydneyMonth } from '../../src/core/money/sydney-time.ts'
+import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { TestWeir } from './weir.ts'
 

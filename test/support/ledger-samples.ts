@@ -1,5 +1,5 @@
-import type { Intent, LedgerRow } from '../../src/core/money/ledger.ts'
-import { noUsage } from '../../src/core/money/rating.ts'
+import type { Intent, LedgerRow } from '../../src/ledger/rows.ts'
+import { noUsage } from '../../src/billing/rating/rating.ts'
 
 /** Intents and rows for tests that only care about some of their values. */
 

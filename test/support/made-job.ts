@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import type { Deployment, Model } from '../../src/core/catalog.ts'
-import type { Job } from '../../src/core/job.ts'
-import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/core/json/json-body.ts'
-import type { RequestFacts } from '../../src/endpoints/prepared-request.ts'
-import { jsonEndpoints, type InferenceParts } from '../../src/http/public/json-endpoints.ts'
+import type { Deployment, Model } from '../../src/catalog/model.ts'
+import type { Job } from '../../src/engines/job.ts'
+import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/shared/json/json-body.ts'
+import type { RequestFacts } from '../../src/inference/request/prepared-request.ts'
+import { jsonEndpoints, type InferenceParts } from '../../src/inference/routes/json-endpoints.ts'
 
 /** A body as the endpoints get it. */
 export function parsedBody(text: string): JsonBody {

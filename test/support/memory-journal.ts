@@ -1,7 +1,7 @@
-import { scanFrames } from '../../src/core/journal/frames.ts'
-import { recordsIn } from '../../src/core/journal/records.ts'
-import type { RequestRow } from '../../src/core/money/ledger.ts'
-import type { JournalFiles } from '../../src/ports/journal-files.ts'
+import { scanFrames } from '../../src/ledger/journal/frames.ts'
+import { recordsIn } from '../../src/ledger/journal/records.ts'
+import type { RequestRow } from '../../src/ledger/rows.ts'
+import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 
 /** A journal in memory, whose durable writes fail when the test says so. */
 export interface MemoryJournal {

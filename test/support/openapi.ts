@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { Errors } from 'typebox/schema'
-import { findSchemaProblem } from '../../src/core/json/schema-check.ts'
-import type { AdminRouteParts } from '../../src/http/admin/admin-routes.ts'
-import { adminRoutes } from '../../src/http/admin/admin-routes.ts'
-import { openApiDocument } from '../../src/http/openapi.ts'
-import { publicDescription } from '../../src/http/public/description.ts'
-import { publicRoutes, type PublicRouteParts } from '../../src/http/public/public-routes.ts'
-import type { Route } from '../../src/http/route.ts'
+import { findSchemaProblem } from '../../src/shared/json/schema-check.ts'
+import type { AdminRouteParts } from '../../src/server/api/admin-routes.ts'
+import { adminRoutes } from '../../src/server/api/admin-routes.ts'
+import { openApiDocument } from '../../src/server/openapi.ts'
+import { publicDescription } from '../../src/server/api/public-description.ts'
+import { publicRoutes, type PublicRouteParts } from '../../src/server/api/public-routes.ts'
+import type { Route } from '../../src/server/route.ts'
 
 /** The published OpenAPI documents, and what tests ask of them. */
 

@@ -1,4 +1,4 @@
-import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { openStore } from '../../src/store/open.ts'
 import { sampleRow } from './ledger-samples.ts'
 import type { TestWeir } from './weir.ts'

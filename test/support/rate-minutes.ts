@@ -1,4 +1,4 @@
-import type { RateLimiter, RateSubject } from '../../src/ports/rate-limit.ts'
+import type { RateLimiter, RateSubject } from '../../src/workspaces/rate-limits/rate-limit.ts'
 
 /**
  * Sends requests of one subject to limiters in turn, and counts them by the end of the minute in which they were counted. So it

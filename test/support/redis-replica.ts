@@ -1,19 +1,19 @@
-import { redisAdmission, type RedisAdmission } from '../../src/admission/redis/admission.ts'
-import type { AlarmClock } from '../../src/ports/clock.ts'
-import { openLink, type RedisLink } from '../../src/redis/link.ts'
-import { systemClock } from '../../src/system-clock.ts'
+import { redisAdmission, type RedisAdmission } from '../../src/queue/redis/admission.ts'
+import type { AlarmClock } from '../../src/shared/clock.ts'
+import { openLink, type RedisLink } from '../../src/cluster/redis/link.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
 import { eventually } from './waiting.ts'
 
-/** One replica's side of Redis, without a service around it. */
+/** One replica's link and admission, without a service around them. */
 export interface TestReplica {
   readonly name: string
   readonly link: RedisLink
   readonly admission: RedisAdmission
   /** What happened to its link. */
   readonly log: string[]
-  /** Goes away in order. */
+  /** Leaves its lanes and closes the link. */
   close(): Promise<void>
-  /** Goes away as if it were killed. */
+  /** Disappears as if it were killed. */
   vanish(): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export function testReplica(url: string, options: { leaseMs?: number; clock?: Al
     replica: name,
     clock,
     leaseMs,
-    beatMs: leaseMs / 5,
+    heartbeatMs: leaseMs / 5,
     about: () => ({}),
     events: {
       joined: (epoch) => log.push(`joined ${epoch}`),
@@ -43,14 +43,14 @@ export function testReplica(url: string, options: { leaseMs?: number; clock?: Al
     admission,
     log,
     async close() {
-      await admission.part()
+      await admission.leaveLanes()
       await link.close()
     },
     vanish: () => link.close(),
   }
 }
 
-/** Resolves when Redis admits newcomers. */
+/** Resolves when the quiet period of the epoch is over and Redis admits requests. */
 export async function settledEpoch({ link }: TestReplica): Promise<void> {
   await eventually('the epoch is settled', () => {
     const membership = link.membership()

@@ -1,4 +1,4 @@
-import type { Refusal } from '../../src/core/refusals.ts'
+import type { Refusal } from '../../src/billing/refused-requests/refusals.ts'
 
 let lastId = 0
 

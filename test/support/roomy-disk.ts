@@ -1,4 +1,4 @@
-import { diskRoom, type DiskRoom } from '../../src/core/disk-room.ts'
+import { diskRoom, type DiskRoom } from '../../src/shared/disk-room.ts'
 
 /** A disk that never gets full, for tests of other limits. */
 export function roomyDisk(): DiskRoom {

@@ -1,6 +1,6 @@
-import { recordsIn, type JournalRecord } from '../../src/core/journal/records.ts'
-import { scanFrames } from '../../src/core/journal/frames.ts'
-import type { JournalFiles } from '../../src/ports/journal-files.ts'
+import { recordsIn, type JournalRecord } from '../../src/ledger/journal/records.ts'
+import { scanFrames } from '../../src/ledger/journal/frames.ts'
+import type { JournalFiles } from '../../src/ledger/journal/journal-files.ts'
 
 /** Journal files whose writes succeed or fail one by one, when the test says so. */
 export interface ScriptedJournalFiles {

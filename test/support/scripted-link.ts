@@ -1,5 +1,5 @@
-import type { LinkFollower, Membership, RedisLink } from '../../src/redis/link.ts'
-import type { Script } from '../../src/redis/script.ts'
+import type { LinkFollower, Membership, RedisLink } from '../../src/cluster/redis/link.ts'
+import type { Script } from '../../src/cluster/redis/script.ts'
 
 /** A script that was sent to Redis and not answered yet. */
 export interface SentScript {
@@ -54,8 +54,8 @@ export function scriptedLink({ leaseMs = 1000, replica = 'one' } = {}) {
       state.membership = undefined
       for (const follower of followers) follower.lost()
     },
-    beat: () => followers.forEach((follower) => follower.beat()),
-    hear: (channel: string, message: string) => followers.forEach((follower) => follower.hear(channel, message)),
+    beat: () => followers.forEach((follower) => follower.heartbeat()),
+    hear: (channel: string, message: string) => followers.forEach((follower) => follower.receive(channel, message)),
     /** The oldest script that is not answered, which has to be this one. */
     next(script: Script): SentScript {
       const [first] = sent.splice(0, 1)

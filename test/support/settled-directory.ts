@@ -1,7 +1,6 @@
-import { journalFiles } from '../../src/ledger/journal-files.ts'
+import { journalFiles, journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { openLedger } from '../../src/ledger/open-ledger.ts'
-import type { Store } from '../../src/ports/store.ts'
-import { journalFolder } from '../../src/settled-books.ts'
+import type { Store } from '../../src/store/store.ts'
 
 /**
  * Does what a start does first with a data directory: brings the rows of its journal into the ledger, and settles at

@@ -1,6 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { asRecord } from '../../src/dialects/reading.ts'
+import { asRecord } from '../../src/engines/dialects/reading.ts'
 import type { TestWeir } from './weir.ts'
 
 /** What a caller gets from a chat, as the official SDK of its form reads it. */

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { usageQuery } from '../../src/accounts/views.ts'
-import type { LedgerRow } from '../../src/core/money/ledger.ts'
-import { openSettledStore } from '../../src/settled-books.ts'
+import { usageQuery } from '../../src/billing/usage/views.ts'
+import type { LedgerRow } from '../../src/ledger/rows.ts'
+import { openSettledStore } from '../../src/cli/settled-store.ts'
 import { collect, startCli, startNote } from './cli.ts'
 import { eventually } from './waiting.ts'
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
-import { openSettledStore } from '../../src/settled-books.ts'
-import { usageQuery } from '../../src/accounts/views.ts'
-import type { LedgerRow } from '../../src/core/money/ledger.ts'
+import { openSettledStore } from '../../src/cli/settled-store.ts'
+import { usageQuery } from '../../src/billing/usage/views.ts'
+import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { within } from './waiting.ts'
 
 /** The real service on real sockets and a real data directory, for tests. */

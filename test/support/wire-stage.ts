@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Exchange } from '../../src/http/exchange.ts'
-import { openOwnPort } from '../../src/http/port.ts'
-import { listen, type Listener, type ListenOptions } from '../../src/http/server.ts'
+import type { Exchange } from '../../src/server/exchange.ts'
+import { openOwnPort } from '../../src/cluster/workers/port.ts'
+import { listen, type Listener, type ListenOptions } from '../../src/server/server.ts'
 import { rawClient, type RawClient } from './raw-client.ts'
 import { eventually, within } from './waiting.ts'
 

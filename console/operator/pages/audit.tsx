@@ -2,7 +2,7 @@ import { Paged, usePages } from '../../shared/pages.tsx'
 import { Empty, Moment, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
-/** Who did what, with what it was before and after. */
+/** Who did what, with the state before and after. */
 
 type Entry = Answer<'auditLog'>['data'][number]
 
@@ -43,7 +43,7 @@ const columns = [
   { title: 'Changed', cell: (entry: Entry) => <Changed of={entry} /> },
 ]
 
-/** What did not exist before, such as a new key, is named by what was asked for. An id has its name before it. */
+/** An object that did not exist before, such as a new key, is named by the request. An id is preceded by its name. */
 function subjectOf({ subject, request, before }: Entry): string {
   const namesIn = (json: string | null, fields: readonly string[]): readonly string[] => {
     const found = fieldsOf(json)

@@ -4,7 +4,7 @@ import { useData } from '../../shared/data.ts'
 import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
-/** What the catalog file would change, before it is taken. */
+/** What the catalog file would change, before it is applied. */
 
 type Change = Answer<'previewCatalog'>['changes'][number]
 

@@ -7,7 +7,7 @@ import { Empty, PageHead, Ready, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { lanePath, live } from '../live.ts'
 
-/** The engines, whether they answer, and the models that are not downloaded. */
+/** The engines, whether they are up, and the models that are not downloaded. */
 
 type Engine = Answer<'listEngines'>['data'][number]
 type Address = Engine['addresses'][number]

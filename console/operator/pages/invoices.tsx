@@ -74,7 +74,7 @@ function lastMonth(): string {
   return month === 1 ? `${year - 1}-12` : `${year}-${String(month - 1).padStart(2, '0')}`
 }
 
-/** What was previewed, and for which fields. */
+/** The preview, and the fields that it is for. */
 interface Previewed {
   readonly workspace: string
   readonly period: string
@@ -89,7 +89,7 @@ function Preview({ issued }: { issued: () => void }) {
   const action = useAction()
   const preview = async (): Promise<void> =>
     setPreviewed({ workspace, period, document: await api('previewInvoice', { body: { workspace, period } }) })
-  /** The service refuses it if it is not what the preview shows any more. */
+  /** The service refuses it if it no longer matches the preview. */
   async function issue({ workspace, period, document }: Previewed): Promise<void> {
     const { preview_id } = document
     if (preview_id === null) return

@@ -92,7 +92,7 @@ const limitsWith = <Value,>(pick: (name: LimitName) => Value): Record<LimitName,
   max_wait_ms: pick('max_wait_ms'),
 })
 
-/** The limits in force, and others that are tried before they are set. */
+/** The limits in force, and others that can be simulated before they are set. */
 function Limits({ lane }: { lane: Lane }) {
   const inForce = useData((signal) => api('getLaneLimits', { path: { lane: lane.lane }, signal }), [lane.lane])
   return (

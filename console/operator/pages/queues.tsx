@@ -3,7 +3,7 @@ import { Empty, Loading, Meter, PageHead, Stale, Table } from '../../shared/part
 import type { Lane } from '../api.ts'
 import { lanePath, live } from '../live.ts'
 
-/** Every lane as it is now: what runs, what waits, and how much of its limits is in use. */
+/** The current state of every lane: running and waiting requests, and how much of its limits is in use. */
 export function QueuesPage() {
   const { samples, isStale } = live.use()
   const sample = samples.at(-1)

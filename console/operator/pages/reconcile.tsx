@@ -4,7 +4,7 @@ import { count, picoAud } from '../../shared/format.ts'
 import { Figures, PageHead, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 
-/** Recomputes the books and lists what does not fit. */
+/** Recomputes the ledger and lists what does not match. */
 export function ReconcilePage() {
   const [result, setResult] = useState<Answer<'reconcile'>>()
   const action = useAction()
@@ -19,7 +19,7 @@ export function ReconcilePage() {
       <Problem of={action} />
       <div class="stack" aria-live="polite">
         {result === undefined ? (
-          <p class="soft">With many millions of rows this takes a while. It delays nobody.</p>
+          <p class="soft">With many millions of rows this takes a while. It delays no requests.</p>
         ) : (
           <>
             <State is={result.fits ? 'good' : 'bad'}>

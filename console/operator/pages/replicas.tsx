@@ -2,13 +2,13 @@ import { useState } from 'preact/hooks'
 import { Confirm } from '../../shared/action.tsx'
 import { useData } from '../../shared/data.ts'
 import { lookAgain } from '../../shared/live.ts'
-import { bytesText } from '../../../src/core/bytes-text.ts'
+import { bytesText } from '../../../src/shared/bytes-text.ts'
 import { count, milliseconds } from '../../shared/format.ts'
 import { Moment, PageHead, Ready, Stale, State, Table } from '../../shared/parts.tsx'
 import { api, type Answer } from '../api.ts'
 import { live } from '../live.ts'
 
-/** The processes that make up the service, and how one of them is sent away. */
+/** The processes that make up the service, and how to drain one of them. */
 
 type Replica = Answer<'listReplicas'>['data'][number]
 
@@ -89,7 +89,7 @@ export function ReplicasPage() {
           close={() => setLeaving(undefined)}
         >
           <p>
-            It takes no new work, refuses whoever waits, finishes what runs, and ends. It does not come back by itself,
+            It takes no new work, refuses waiting requests, finishes running ones, and exits. It does not start again,
             unless something restarts it.
           </p>
         </Confirm>

@@ -75,7 +75,7 @@ function ConsoleLink({ workspace }: { workspace: string }) {
 
 type Change = Parameters<typeof api<'changeWorkspace'>>[1]['body']
 
-/** Each field of the form, named after the parameter that it fills in. */
+/** Each field of the form, named after the parameter that it sets. */
 const typedOf = ({ requests_per_minute: rate, spend_limit: limit, spend_limit_kind: kind, buyer }: Workspace) => ({
   requests_per_minute: String(rate),
   spend_limit: limit ?? '',

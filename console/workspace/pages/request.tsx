@@ -9,7 +9,7 @@ import { api, type Answer } from '../api.ts'
 import { modelPath } from '../model-facts.ts'
 import { type RequestRow, RequestSearch } from '../requests.tsx'
 
-/** One request with all it went through. */
+/** One request with everything that happened to it. */
 export function RequestPage() {
   const id = useRoute().params['id'] ?? ''
   const loaded = useData((signal) => find(id, signal), [id])
@@ -68,7 +68,7 @@ function Refused({ request }: { request: Refusal }) {
   )
 }
 
-/** What happened when. The ledger knows when it was admitted, and how long everything took. */
+/** What happened when. The ledger records the time of admission, and how long everything took. */
 export function momentsOf(row: RequestRow): readonly (readonly [title: string, at: number, note: string])[] {
   const admitted = Date.parse(row.started)
   const arrived = admitted - row.queue_wait_ms

@@ -27,7 +27,7 @@ export function UsagePage() {
   const { query, route } = useLocation()
   const days = (periods.some(([it]) => it === query['days']) ? query['days'] : '30') as Days
   const group: Group = query['by'] === 'key' ? 'key' : 'model'
-  /** By model, those of one key may be shown alone; by key, those of one model. */
+  /** By model, a single key can be selected; by key, a single model. */
   const filter: Group = group === 'model' ? 'key' : 'model'
   const only = query[filter] ?? ''
   const shown: RequestFilter = only === '' ? {} : { [filter]: only }
@@ -134,7 +134,7 @@ export function UsagePage() {
   )
 }
 
-/** What the charts are about: all, or one model or key alone. */
+/** The scope of the charts: everything, or one model or key. */
 function Only({
   of,
   value,

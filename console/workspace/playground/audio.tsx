@@ -29,7 +29,7 @@ export function Audio({ model }: { model: Model }) {
 
   const fields: [string, string][] = [
     ['model', model.id],
-    // Only such models say when each part was said.
+    // Only such models report when each part was spoken.
     ...(model.supported_parameters.includes('response_format')
       ? ([['response_format', 'verbose_json']] as [string, string][])
       : []),

@@ -8,7 +8,7 @@ export type ChatBody = Body<'chatCompletions'>
 export interface ChatPiece {
   readonly text?: string
   readonly reasoning?: string
-  /** Calls of tools: the arguments come in pieces. */
+  /** Tool calls: the arguments arrive in pieces. */
   readonly toolCalls?: readonly { readonly index: number; readonly name?: string; readonly arguments?: string }[]
   readonly finishReason?: string
 }

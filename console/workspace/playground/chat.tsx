@@ -78,18 +78,18 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
     if (refusal === undefined) return
     question.isRefused.value = true
     answer.isRefused.value = true
-    // The message goes back to where it was written, unless the next one is being written already.
+    // Put the message back into the input, unless the next one is being written already.
     if (draft.value === '' && images.value.length === 0) {
       draft.value = question.text.value
       images.value = question.images
     }
-    // It is said beside the answer. The form only marks the field that is wrong, if there is one.
+    // The error is shown next to the answer. The form only marks the invalid field, if there is one.
     if (refusal.param !== undefined) throw refusal
   }
 
   const current = (): ChatBody | undefined => {
     try {
-      // Without a draft it is the last request, which did not have its answer yet.
+      // Without a draft, show the last request, before its answer.
       if (draft.value === '') return bodyWith(turns.value.slice(0, -1))
       return bodyWith([...turns.value, turn('user', draft.value, images.value)])
     } catch {
@@ -170,7 +170,7 @@ export function Chat({ model, firstPrompt = '' }: { model: Model; firstPrompt?: 
   )
 }
 
-/** Fills the answer in as it comes. Resolves with the refusal if the service refused the request. */
+/** Fills in the answer as it arrives. Resolves with the refusal if the service refused the request. */
 async function receive(body: ChatBody, answer: Turn, signal: AbortSignal): Promise<Failure | undefined> {
   const started = performance.now()
   let firstTokenMs: number | undefined

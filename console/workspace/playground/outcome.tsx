@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { brief, count, milliseconds, picoAud } from '../../shared/format.ts'
 import { api, type Answer } from '../api.ts'
 
-/** What a request took and cost, as the ledger has it: the same figures that are billed. */
+/** The usage and cost of a request according to the ledger: the same figures that are billed. */
 
 type Row = Answer<'usageRequestId'>
 
@@ -16,7 +16,7 @@ export interface Measured {
 export function Outcome({ of }: { of: Measured }) {
   const [row, setRow] = useState<Row>()
   useEffect(() => {
-    // A request that was stopped is settled a moment after the browser has left.
+    // A request that was stopped is settled a moment after the browser has disconnected.
     let isGone = false
     async function look(attempts: number): Promise<void> {
       const found = await api('usageRequestId', { path: { request_id: of.requestId } }).catch(() => undefined)

@@ -2,7 +2,7 @@ import { Failure } from '../../shared/client.ts'
 import { Field } from '../../shared/form.tsx'
 import type { Model } from '../api.ts'
 
-/** The settings of a chat, as they stand in the form: text, until the request is made. */
+/** The settings of a chat as entered in the form: text, until the request is made. */
 export type Settings = Readonly<Record<string, string>>
 
 interface NumberSetting {
@@ -93,7 +93,7 @@ export function ParameterForm({
   )
 }
 
-/** The fields of the request. Throws with what is wrong about the JSON in the form. */
+/** The fields of the request. Throws a description of the mistake in the form's JSON. */
 export function fieldsOf(settings: Settings): Record<string, unknown> {
   const fields: Record<string, unknown> = {}
   for (const { name } of numbers) if (settings[name]) fields[name] = Number(settings[name])

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { SampleBody } from '../../../src/http/docs/code-samples.ts'
+import type { SampleBody } from '../../../src/server/docs/code-samples.ts'
 import { Problem, useAction } from '../../shared/action.tsx'
 import { send } from '../../shared/client.ts'
 import { Form } from '../../shared/form.tsx'
@@ -8,7 +8,7 @@ import { RequestCode } from '../../shared/request-code.tsx'
 import { Outcome, type Measured } from './outcome.tsx'
 import { Waiting } from './waiting.tsx'
 
-/** A request with one whole answer: what was asked, what came, what it took, and the same as code. */
+/** A request with one whole answer: the request, the answer, its usage, and the same as code. */
 export interface Asked<Result> {
   readonly result: Result
   readonly measured: Measured
@@ -23,7 +23,7 @@ export function useRequest<Result>(path: string) {
   // Leaving the page stops the request.
   useEffect(() => () => controller.current?.abort(), [])
 
-  /** Throws what the form is to say about it. */
+  /** Throws the message for the form. */
   async function ask(body: RequestBody, read: (response: Response) => Promise<Result>): Promise<void> {
     const current = new AbortController()
     controller.current = current

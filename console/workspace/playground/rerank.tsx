@@ -4,7 +4,7 @@ import { Table } from '../../shared/parts.tsx'
 import type { Answer, Model } from '../api.ts'
 import { RequestFrame, useRequest } from './request.tsx'
 
-/** Puts documents in the order of their relevance, with either of the two rerankers' endpoints. */
+/** Sorts documents by relevance, with either of the two endpoints for rerankers. */
 interface Ranked {
   readonly index: number
   readonly score: number

@@ -3,8 +3,8 @@ import { count, milliseconds } from '../../shared/format.ts'
 import { live, type Load } from '../live.ts'
 
 /**
- * What is known about a request that has no answer yet. Nothing is sent on its own connection while it waits, so this is
- * taken from the load of its model.
+ * What is known about a request that has no answer yet. Nothing is sent on its own connection while it is queued, so
+ * this is derived from the load of its model.
  */
 export function Waiting({ model, is }: { model: string; is: boolean }) {
   const { samples } = live.use()
@@ -29,11 +29,11 @@ export function Waiting({ model, is }: { model: string; is: boolean }) {
 }
 
 /**
- * The place in the queue of a request that was sent after the first of these samples, at most; 0 if it seems not to
- * wait. A place only gets better, by every admission, and it is never beyond the end of the queue.
+ * The worst possible place in the queue of a request that was sent after the first of these samples; 0 if it does not
+ * seem to wait. A place only improves, by every admission, and it is never beyond the end of the queue.
  */
 function placeOf(loads: readonly Load[]): number {
-  // If the lane was free when the request was sent, the next sample says where it stands.
+  // If the lane was free when the request was sent, the next sample shows its place.
   const [first, ...later] = loads[0] && isFree(loads[0]) ? loads.slice(1) : loads
   if (!first) return 0
   let place = first === loads[0] ? first.queue_depth + 1 : first.queue_depth

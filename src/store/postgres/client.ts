@@ -1,13 +1,13 @@
 import type { Client } from 'pg'
-import { withoutPassword } from '../../core/address-without-password.ts'
+import { withoutPassword } from '../../shared/address-without-password.ts'
 import type { Database, Lock, Row, Statement, Transaction } from '../database.ts'
 import { postgresDialect } from '../fragments.ts'
 import { openConnections, type ConnectionsOptions } from './connections.ts'
 import { isAway } from './failures.ts'
 import { requireFit } from './fit.ts'
 import { lockCall } from './locks.ts'
-import { migrate } from './migrate.ts'
-import { callsOf, type Call } from './statements.ts'
+import { migratePostgres } from './migrate.ts'
+import { callsOf, type PostgresCall } from './statements.ts'
 
 /** A PostgreSQL that several replicas share. */
 export interface PostgresDatabase extends Database {
@@ -17,7 +17,7 @@ export interface PostgresDatabase extends Database {
 
 /** Opens the database and brings its tables up to date. Rejects when it cannot be reached. */
 export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>): Promise<PostgresDatabase> {
-  const prepare = (client: Client): Promise<void> => migrate(client, withoutPassword(options.url))
+  const prepare = (client: Client): Promise<void> => migratePostgres(client, withoutPassword(options.url))
   const connections = await openConnections({ ...options, prepare })
   return {
     dialect: postgresDialect,
@@ -27,7 +27,7 @@ export async function openPostgres(options: Omit<ConnectionsOptions, 'prepare'>)
   }
 }
 
-/** Rejects when PostgreSQL cannot be reached, or Weir cannot work with it. Changes nothing there. */
+/** Rejects when PostgreSQL cannot be reached or is unsuitable. Changes nothing in it. */
 export async function requireAnswer(url: string): Promise<void> {
   const prepare = (client: Client): Promise<void> => requireFit(client, withoutPassword(url))
   const connections = await openConnections({ url, connectionsMax: 1, prepare })
@@ -36,28 +36,28 @@ export async function requireAnswer(url: string): Promise<void> {
 
 async function run(client: Client, transaction: Transaction): Promise<readonly (readonly Row[])[]> {
   const { access, statements } = transaction
-  // A statement alone is a transaction of its own.
+  // A single statement is its own transaction.
   if (access === 'read' && statements.length === 1) return [await ask(client, callsOf(statements[0]!)[0]!)]
   const calls = statements.map(callsOf)
   try {
-    // A lock may not be had, which leaves a transaction behind, too.
+    // Inside the try block: a lock timeout leaves a transaction open, too.
     await client.query(access === 'read' ? BEGIN_READING : beginWriting(transaction.locks))
     return await finish(client, statements, calls)
   } catch (error) {
-    // On a connection that is of no use any more, PostgreSQL does so by itself.
+    // PostgreSQL rolls back by itself when the connection is lost.
     if (!isAway(error)) await client.query('ROLLBACK')
     throw error
   }
 }
 
-/** Every statement sees the same moment. */
+/** Every statement sees the same snapshot. */
 const BEGIN_READING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 /**
- * One round trip. Every statement sees what was committed before it, so whatever the locks protect is read under them.
- * A journal forgets what is committed, so the commit has to be durable whatever the server's default. And rows are
- * looked up by their indexes also while PostgreSQL knows nothing of the tables yet: a plan that reads the whole ledger for
- * each batch would be a disaster.
+ * One round trip. Every statement sees what was committed before it, so it reads what the locks protect while it holds
+ * them. The journal drops committed rows, so the commit must be durable whatever the server's default. Sequential scans are
+ * off, because PostgreSQL may have no statistics yet, and a plan that reads the whole ledger for each batch would be far
+ * too slow.
  */
 function beginWriting(locks: readonly Lock[]): string {
   return [
@@ -69,13 +69,13 @@ function beginWriting(locks: readonly Lock[]): string {
 }
 
 /**
- * Sends everything at once, and waits once. A transaction is already open, so if a statement fails, PostgreSQL refuses those
- * behind it, and takes the commit for a rollback: the first failure is the cause.
+ * Sends everything at once, and waits once. If a statement fails, PostgreSQL refuses those after it and treats the commit as
+ * a rollback, so the first failure is the cause.
  */
 async function finish(
   client: Client,
   statements: readonly Statement[],
-  calls: readonly (readonly Call[])[],
+  calls: readonly (readonly PostgresCall[])[],
 ): Promise<readonly (readonly Row[])[]> {
   const { stream } = client.connection
   stream.cork()
@@ -89,6 +89,6 @@ async function finish(
   return statements.map(({ returns }, index) => (returns === 'rows' ? (results[index]?.at(-1) ?? []) : []))
 }
 
-async function ask(client: Client, { text, values }: Call): Promise<readonly Row[]> {
+async function ask(client: Client, { text, values }: PostgresCall): Promise<readonly Row[]> {
   return (await client.query<Row>(text, [...values])).rows
 }

@@ -1,12 +1,12 @@
 import { Pool, types, type CustomTypesConfig, type PoolClient } from 'pg'
-import { withoutPassword } from '../../core/address-without-password.ts'
+import { withoutPassword } from '../../shared/address-without-password.ts'
 import type { DatabaseEvents } from '../database.ts'
-import { databaseFailure, explained, isAway } from './failures.ts'
+import { databaseFailure, explainPostgresError, isAway } from './failures.ts'
 import { timeLimits } from './time-limits.ts'
 
 /** A bounded number of connections to one PostgreSQL. */
 export interface Connections {
-  /** Runs `work` on a connection of its own. Rejects at once while PostgreSQL is away. */
+  /** Runs `work` on a connection that it does not share. Rejects at once while PostgreSQL is unreachable. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** False while PostgreSQL does not answer. */
   isUp(): boolean
@@ -21,13 +21,13 @@ export interface ConnectionsOptions {
   prepare(client: PoolClient): Promise<void>
 }
 
-/** How long a new connection may take, and how long somebody waits for a free one. */
+/** How long to wait for a new connection, or for a free one in the pool. */
 const CONNECT_MS = 5000
 const IDLE_MS = 60_000
-/** Longer than PostgreSQL's own limit: then it is the connection that does not answer. */
+/** Longer than PostgreSQL's own limit: after this time, the connection itself does not answer. */
 const ANSWER_MS = timeLimits.statement_timeout + 5000
 const WAITING_MAX = 1000
-const LOOK_MS = 500
+const POLL_MS = 500
 
 /** Integers are bigint, also sums of them, which PostgreSQL makes `numeric`. Everything else is text. */
 const { INT2, INT4, INT8, NUMERIC } = types.builtins
@@ -54,28 +54,28 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
   let isUp = false
   let isClosed = false
   let closed: Promise<void> | undefined
-  let look: NodeJS.Timeout | undefined
-  pool.on('error', noticed)
-  // The pool listens only while a connection is idle; whoever uses one hears of it from the query.
-  pool.on('connect', (client) => client.on('error', noticed))
+  let pollTimer: NodeJS.Timeout | undefined
+  pool.on('error', failed)
+  // The pool handles errors only of idle connections. Errors of a busy connection also reject its query.
+  pool.on('connect', (client) => client.on('error', failed))
 
-  /** Hears of every failure, and finds out when PostgreSQL is back. */
-  function noticed(error: Error): void {
+  /** Called with every failure. Polls until PostgreSQL answers again. */
+  function failed(error: Error): void {
     if (!isUp || isClosed || !isAway(error)) return
     isUp = false
-    events?.ended(explained(error, address))
-    lookAgain()
+    events?.ended(explainPostgresError(error, address))
+    pollAgain()
   }
 
-  function lookAgain(): void {
-    look = setTimeout(() => {
+  function pollAgain(): void {
+    pollTimer = setTimeout(() => {
       pool.query('SELECT 1').then(() => {
         if (isClosed) return
         isUp = true
         events?.replaced()
-      }, lookAgain)
-    }, LOOK_MS)
-    if (isClosed) clearTimeout(look)
+      }, pollAgain)
+    }, POLL_MS)
+    if (isClosed) clearTimeout(pollTimer)
   }
 
   async function connect(): Promise<PoolClient> {
@@ -100,14 +100,14 @@ export async function openConnections(options: ConnectionsOptions): Promise<Conn
       return result
     } catch (error) {
       client?.release(isAway(error))
-      if ((error as NodeJS.ErrnoException).code !== 'ERR_DATABASE_BUSY') noticed(error as Error)
-      throw explained(error, address)
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_DATABASE_BUSY') failed(error as Error)
+      throw explainPostgresError(error, address)
     }
   }
 
   function close(): Promise<void> {
     isClosed = true
-    clearTimeout(look)
+    clearTimeout(pollTimer)
     return (closed ??= pool.end())
   }
 

@@ -1,7 +1,7 @@
-import { RefusedWrite } from '../../core/refused-write.ts'
+import { RefusedWrite } from '../../shared/refused-write.ts'
 import { timeLimitNames } from './time-limits.ts'
 
-/** What an error of PostgreSQL means, by its SQLSTATE; or of the connection to it, which has none. */
+/** Classifies errors of PostgreSQL by their SQLSTATE. Errors of the connection have none. */
 
 const stateOf = (error: unknown): string => {
   const { code } = error as { code?: unknown }
@@ -9,23 +9,23 @@ const stateOf = (error: unknown): string => {
 }
 
 /**
- * Values that will never be taken: data exceptions (22), integrity constraints (23), and statements that PostgreSQL
- * finds too large (54). Everything else may be over by the next try.
+ * Whether the values would be refused again: data exceptions (22), integrity constraints (23), and statements that are too
+ * large for PostgreSQL (54). Any other error may be temporary.
  */
 function refusesValues(error: unknown): boolean {
   return /^(22|23|54)/.test(stateOf(error))
 }
 
 /**
- * Whether nobody answers any more: no SQLSTATE at all, a lost connection (08), a server that starts or
- * stops (57P), or one that ended a transaction which stood still (25P03).
+ * Whether the connection is lost: no SQLSTATE at all, a connection error (08), a server that starts or stops (57P), or
+ * one that ended an idle transaction (25P03).
  */
 export function isAway(error: unknown): boolean {
   return !(error instanceof RefusedWrite) && /^$|^08|^57P|^25P03/.test(stateOf(error))
 }
 
-/** The error to hand on: a refused write, or one line that says what to do. `address` has no password. */
-export function explained(error: unknown, address: string): Error {
+/** Returns a `RefusedWrite`, or an error whose single line tells the operator what to do. `address` must contain no password. */
+export function explainPostgresError(error: unknown, address: string): Error {
   const it = error instanceof Error ? error : new Error(String(error))
   if (it instanceof RefusedWrite) return it
   if (refusesValues(it)) return new RefusedWrite(it.message, { cause: it })
@@ -34,7 +34,7 @@ export function explained(error: unknown, address: string): Error {
   return advice === undefined ? it : databaseFailure(advice.code, `${address}: ${advice.text}`, it)
 }
 
-/** Something an operator can put right: it has a code, so that it is shown without a stack. */
+/** An error that an operator can fix. It has a code, so it is shown without a stack. */
 export function databaseFailure(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code })
 }
@@ -62,7 +62,7 @@ function adviceFor(error: Error): { readonly code: string; readonly text: string
       text: `${error.message}: raise max_connections of PostgreSQL (a service needs up to 12)`,
     }
   }
-  // PgBouncer says everything with this state, also that PostgreSQL is away.
+  // PgBouncer uses this state for every error, also when PostgreSQL is down.
   if (state === '08P01' && error.message.includes('startup parameter')) {
     return {
       code: 'ERR_DATABASE_POOLER',
@@ -92,7 +92,7 @@ function adviceFor(error: Error): { readonly code: string; readonly text: string
   }
 }
 
-/** Several addresses of one name fail with an error that has no message of its own. */
+/** When all addresses of a host fail, the error has no message of its own. */
 function reasonOf(error: Error): string {
   if (error.message !== '') return error.message
   const { code, errors } = error as { code?: string; errors?: readonly Error[] }

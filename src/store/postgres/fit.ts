@@ -8,11 +8,11 @@ interface Server {
   readonly version: string
   readonly encoding: string
   readonly account: string
-  /** The names of the limits of time that are in force. */
+  /** The names of the time limits in force. */
   readonly limits: string | null
 }
 
-/** Throws when Weir cannot work with this PostgreSQL, or with the pooler in front of it. Changes nothing there. */
+/** Throws when this PostgreSQL, or the pooler in front of it, is unsuitable. Changes nothing in it. */
 export async function requireFit(client: ClientBase, address: string): Promise<void> {
   const { rows } = await client.query<Server>(
     `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
@@ -31,12 +31,12 @@ export async function requireFit(client: ClientBase, address: string): Promise<v
     )
   }
   requireLimits(server, address)
-  // A pooler that gives every statement another connection refuses the first, and closes ours.
+  // A pooler in statement mode refuses the BEGIN and closes the connection.
   await client.query('BEGIN READ ONLY')
   await client.query('COMMIT')
 }
 
-/** Without them, a replica that stands still would hold up all others for as long as it does. */
+/** Without these limits, a stalled replica would block all others. */
 function requireLimits({ account, limits }: Server, address: string): void {
   const kept = (limits ?? '').split(',')
   const dropped = Object.entries(timeLimits).filter(([name]) => !kept.includes(name))
@@ -44,6 +44,6 @@ function requireLimits({ account, limits }: Server, address: string): void {
   const changes = dropped.map(([name, ms]) => `ALTER ROLE ${account} SET ${name} = '${ms / 1000}s'`)
   throw databaseFailure(
     'ERR_DATABASE_POOLER',
-    `${address}: the pooler in front of PostgreSQL drops limits of time that Weir needs: run ${changes.join('; ')}; then restart the pooler`,
+    `${address}: the pooler in front of PostgreSQL drops time limits that Weir needs: run ${changes.join('; ')}; then restart the pooler`,
   )
 }

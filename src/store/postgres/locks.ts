@@ -1,6 +1,6 @@
 import type { Lock } from '../database.ts'
 
-/** Locks by name are advisory locks of PostgreSQL, which end with their transaction. Their class keeps them apart from others'. */
+/** Named locks are advisory locks of PostgreSQL, which end with their transaction. The class separates them from those of other programs. */
 const CLASS = 0x57_45_49_52
 const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
   migration: 0,
@@ -11,5 +11,5 @@ const NUMBERS: Readonly<Record<Lock | 'migration', number>> = {
   refusals: 5,
 }
 
-/** Waits until nobody else has the lock. */
+/** Waits for the lock. */
 export const lockCall = (lock: Lock | 'migration'): string => `SELECT pg_advisory_xact_lock(${CLASS}, ${NUMBERS[lock]})`

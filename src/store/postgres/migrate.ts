@@ -5,10 +5,10 @@ import { requireFit } from './fit.ts'
 import { lockCall } from './locks.ts'
 
 /**
- * The steps from an empty database to today's tables; `schema_steps` has those that were taken. A step never changes
- * once it is here, since databases out there have taken it: add a new one at the end.
+ * The migrations from an empty database to the current schema; `schema_steps` records those that were applied. Never change
+ * a released step, because existing databases have applied it: add a new one at the end.
  */
-export const steps = [
+export const postgresSteps = [
   '0001-first-tables.sql',
   '0002-moved-from.sql',
   '0003-invoices-by-time.sql',
@@ -16,20 +16,20 @@ export const steps = [
   '0005-console-sessions.sql',
 ] as const
 
-export const readStep = (step: string): string =>
+export const readPostgresStep = (step: string): string =>
   readFileSync(new URL(`../migrations/postgres/${step}`, import.meta.url), 'utf8')
 
-/** Takes the steps that are missing, in one transaction. Replicas that start at once wait for each other. */
-export async function migrate(client: ClientBase, address: string): Promise<void> {
+/** Applies the missing steps in one transaction. Replicas that start at the same time wait for each other. */
+export async function migratePostgres(client: ClientBase, address: string): Promise<void> {
   await requireFit(client, address)
-  if ((await takenSteps(client, address)) === steps.length) return
+  if ((await takenSteps(client, address)) === postgresSteps.length) return
   await client.query('BEGIN; SET LOCAL lock_timeout = 0')
   try {
     await client.query(lockCall('migration'))
     const taken = await takenSteps(client, address)
     if (taken === 0) await client.query('CREATE TABLE IF NOT EXISTS schema_steps (step BIGINT PRIMARY KEY)')
-    for (const [index, step] of steps.slice(taken).entries()) {
-      await client.query(readStep(step))
+    for (const [index, step] of postgresSteps.slice(taken).entries()) {
+      await client.query(readPostgresStep(step))
       await client.query('INSERT INTO schema_steps VALUES ($1)', [taken + index + 1])
     }
     await client.query('COMMIT')
@@ -39,18 +39,18 @@ export async function migrate(client: ClientBase, address: string): Promise<void
   }
 }
 
-/** How many steps the database has taken. Throws when a newer version of Weir took more. */
+/** How many steps were applied. Throws when a newer version of Weir applied more. */
 async function takenSteps(client: ClientBase, address: string): Promise<number> {
-  // Not to_regclass, which may remember from before the lock that there is no such table.
+  // Not to_regclass: it may have cached, before the lock was taken, that the table does not exist.
   const { rows: found } = await client.query(
     "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_steps'",
   )
   if (found.length === 0) return 0
   const { rows } = await client.query<{ taken: bigint }>('SELECT count(*) AS taken FROM schema_steps')
   const taken = Number(rows[0]?.taken)
-  if (taken <= steps.length) return taken
+  if (taken <= postgresSteps.length) return taken
   throw databaseFailure(
     'ERR_DATABASE_NEWER',
-    `${address} was written by a newer version of Weir (schema ${taken}; this version knows ${steps.length})`,
+    `${address} was written by a newer version of Weir (schema ${taken}; this version knows ${postgresSteps.length})`,
   )
 }

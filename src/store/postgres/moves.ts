@@ -1,9 +1,9 @@
 import { command, query, readRows, type Database } from '../database.ts'
 import { databaseFailure } from './failures.ts'
 
-/** What PostgreSQL knows of books that are moved to it from a data directory. */
+/** The state of a migration from a data directory, as PostgreSQL records it. */
 
-/** 'other': it has books already. */
+/** 'other': the database already contains a ledger. */
 export type MoveState = 'new' | 'begun' | 'finished' | 'other'
 
 export async function stateOfMove(database: Database, directory: string): Promise<MoveState> {
@@ -23,7 +23,7 @@ export async function beginMove(database: Database, directory: string): Promise<
   await database.transact({ access: 'write', locks: [], statements: [command(sql, directory)] })
 }
 
-/** The next rows get positions and ids after those that were moved. */
+/** Sets the sequences, so that new rows get positions and ids after the copied ones. */
 export async function finishMove(database: Database, directory: string, at: number): Promise<void> {
   const counters = [
     ['ledger', 'position'],
@@ -46,12 +46,12 @@ export async function finishMove(database: Database, directory: string, at: numb
   })
 }
 
-/** A part of the books is no books. */
+/** Refuses to start on a partly migrated database. */
 export async function refuseUnfinishedMove(database: Database, address: string): Promise<void> {
   const unfinished = await readRows(database, 'SELECT directory FROM moved_from WHERE finished_at IS NULL')
   if (unfinished.length === 0) return
   throw databaseFailure(
     'ERR_DATABASE_UNFINISHED',
-    `${address}: books are being moved here, or a move was cut off: run weir migrate --to again`,
+    `${address}: a migration to this database is running or was interrupted: run weir migrate --to again`,
   )
 }

@@ -1,27 +1,27 @@
-import { RefusedWrite } from '../../core/refused-write.ts'
+import { RefusedWrite } from '../../shared/refused-write.ts'
 import type { Statement, Values } from '../database.ts'
 
-/** One call to PostgreSQL. */
-export interface Call {
+/** One query that is sent to PostgreSQL. */
+export interface PostgresCall {
   /** With $1, $2 … for the values. */
   readonly text: string
   readonly values: readonly unknown[]
 }
 
 /** The calls of a statement: one for each set of values, or one for all of them as an array for each column. */
-export function callsOf({ sql, runs, isForGiven }: Statement): readonly Call[] {
+export function callsOf({ sql, runs, isForGiven }: Statement): readonly PostgresCall[] {
   const text = numbered(sql)
   if (!isForGiven) return runs.map((values) => ({ text, values: values.map(storable) }))
   return runs.length === 0 ? [] : [{ text, values: columnsOf(runs) }]
 }
 
-/** No statement has a question mark in a text. */
+/** Replaces each ? with a numbered parameter. No statement has a question mark in a literal. */
 function numbered(sql: string): string {
   let last = 0
   return sql.replaceAll('?', () => `$${++last}`)
 }
 
-/** Arrays as PostgreSQL writes them. The client's own way costs several times as much, and rows are many. */
+/** Formats arrays as PostgreSQL literals. The client's own formatting takes several times as long, and there are many rows. */
 function columnsOf(rows: readonly Values[]): readonly string[] {
   return (rows[0] ?? []).map((_, column) => {
     let array = ''
@@ -39,7 +39,7 @@ function element(value: Storable): string {
 const SPECIAL = /["\\]/
 type Storable = Values[number]
 
-/** The client would write anything else down as text. */
+/** The client would convert any other type to text. */
 function storable(value: unknown): Storable {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint')
     return value

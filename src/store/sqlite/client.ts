@@ -4,9 +4,9 @@ import { lockForService, replacedDirectory, requireDatabase } from './open-datab
 import { startThread, type StoreThread } from './thread.ts'
 import type { ConnectionOptions } from './connection.ts'
 
-/** The SQLite database in a data directory, on a thread of its own. A thread that ends is replaced. */
+/** The SQLite database of a data directory, on its own thread. A thread that ends is replaced. */
 export interface SqliteDatabase extends Database {
-  /** The same every time the directory is opened, and different for every directory. */
+  /** Stays the same for a directory, and differs between directories. */
   readonly directoryId: string
   /** False while no thread is running. Every transaction is rejected then. */
   isUp(): boolean
@@ -15,11 +15,11 @@ export interface SqliteDatabase extends Database {
 const ATTEMPTS_MAX = 10
 const FIRST_PAUSE_MS = 100
 const PAUSE_MS_MAX = 5000
-/** Attempts are counted again from the beginning after a thread that lived this long. */
+/** The number of attempts is reset after a thread has run for this long. */
 const LONG_LIFE_MS = 60_000
 
 export async function openSqlite(options: ConnectionOptions, events?: DatabaseEvents): Promise<SqliteDatabase> {
-  // Not in the thread, which may end: whoever has the lock owns the journal, too.
+  // The lock is not held by the thread, which may end: it also protects the journal.
   const lock = options.exclusive ? lockForService(options.dataDir) : undefined
   const first = await startThread(options).catch((error: Error) => {
     lock?.close()
@@ -72,7 +72,7 @@ export async function openSqlite(options: ConnectionOptions, events?: DatabaseEv
   }
 }
 
-/** The directory may have been moved away. Nothing may be created or written in its place. */
+/** The directory may have been moved away. Then nothing may be created or written in its place. */
 async function startAgain(options: ConnectionOptions, directoryId: string): Promise<StoreThread> {
   requireDatabase(options.dataDir)
   const thread = await startThread(options)
@@ -82,7 +82,7 @@ async function startAgain(options: ConnectionOptions, directoryId: string): Prom
   throw replacedDirectory(options.dataDir)
 }
 
-/** The directory is another one by now, for example: trying again is no use. A full disk or a lock may pass. */
+/** Whether a retry is useless, for example because the directory was replaced. A full disk or a lock may be temporary. */
 function isFinal({ code = '' }: NodeJS.ErrnoException): boolean {
   return code.startsWith('ERR_DATA_DIR_') && code !== 'ERR_DATA_DIR_DISK' && code !== 'ERR_DATA_DIR_LOCKED'
 }

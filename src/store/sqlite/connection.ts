@@ -3,11 +3,11 @@ import type { Row, Statement, Transaction } from '../database.ts'
 import { openDatabase } from './open-database.ts'
 import { statementCache } from './statement-cache.ts'
 
-/** A connection to the database of a data directory. Its calls are synchronous, and end in an fsync if they write. */
-export interface Connection {
-  /** The same every time the directory is opened, and different for every directory. */
+/** A connection to the database of a data directory. Its calls are synchronous, and writes end with an fsync. */
+export interface SqliteConnection {
+  /** Stays the same for a directory, and differs between directories. */
   readonly directoryId: string
-  /** Throws when it had no effect. */
+  /** Throws when the transaction had no effect. */
   transact(transaction: Transaction): readonly (readonly Row[])[]
   close(): void
 }
@@ -20,7 +20,7 @@ export interface ConnectionOptions {
 
 const PREPARED_MAX = 200
 
-export function openConnection(options: ConnectionOptions): Connection {
+export function openConnection(options: ConnectionOptions): SqliteConnection {
   const database = openDatabase(options.dataDir, options)
   const prepared = statementCache(PREPARED_MAX, (sql) => database.prepare(sql))
 
@@ -38,7 +38,7 @@ export function openConnection(options: ConnectionOptions): Connection {
     directoryId: idOf(database),
     transact({ access, statements }) {
       try {
-        // A write takes the one place of a writer at once, which covers every lock it names. A read leaves it alone.
+        // A write takes SQLite's single write lock at once, which covers every lock that it names. A read does not need it.
         database.exec(access === 'read' ? 'BEGIN' : 'BEGIN IMMEDIATE')
         const results = statements.map(run)
         database.exec('COMMIT')

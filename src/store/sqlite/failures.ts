@@ -1,4 +1,4 @@
-import { diskFailureOf, explainDiskFailure, type DiskFailure } from '../../core/disk-failure.ts'
+import { diskFailureOf, explainDiskFailure, type DiskFailure } from '../../shared/disk-failure.ts'
 import { refusal } from './migrate.ts'
 
 /** SQLite's primary result codes. */
@@ -14,10 +14,10 @@ export function sqliteCode(error: unknown): number | undefined {
 }
 
 /**
- * The same error, or one in its place that tells an operator in one line what is wrong and what to do. `written` is
- * what was being written, if that is not the data directory.
+ * Returns the same error, or one whose single line tells an operator what is wrong and what to do. `written` is what was
+ * being written, if that is not the data directory.
  */
-export function explained(error: unknown, dataDir: string, written = dataDir): Error {
+export function explainSqliteError(error: unknown, dataDir: string, written = dataDir): Error {
   const it = error instanceof Error ? error : new Error(String(error))
   const code = sqliteCode(it)
   if (code === CORRUPT || code === NOT_A_DATABASE) return damagedDirectory(dataDir, it.message, it)

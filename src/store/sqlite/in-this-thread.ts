@@ -1,15 +1,15 @@
-import { RefusedWrite } from '../../core/refused-write.ts'
+import { RefusedWrite } from '../../shared/refused-write.ts'
 import { sqliteDialect } from '../fragments.ts'
 import type { SqliteDatabase } from './client.ts'
-import { openConnection, type Connection, type ConnectionOptions } from './connection.ts'
-import { explained } from './failures.ts'
+import { openConnection, type SqliteConnection, type ConnectionOptions } from './connection.ts'
+import { explainSqliteError } from './failures.ts'
 import { lockForService } from './open-database.ts'
 import { refusesValues } from './refused-values.ts'
 
-/** The SQLite database of a data directory, for a thread or a command that may wait for it. */
+/** The SQLite database of a data directory, for a thread or a command that may block. */
 export function openSqliteHere(options: ConnectionOptions): SqliteDatabase {
   const lock = options.exclusive ? lockForService(options.dataDir) : undefined
-  let connection: Connection
+  let connection: SqliteConnection
   let isClosed = false
   try {
     connection = openConnection(options)
@@ -26,7 +26,7 @@ export function openSqliteHere(options: ConnectionOptions): SqliteDatabase {
         return connection.transact(transaction)
       } catch (error) {
         if (refusesValues(error)) throw new RefusedWrite((error as Error).message, { cause: error })
-        throw explained(error, options.dataDir)
+        throw explainSqliteError(error, options.dataDir)
       }
     },
     async close() {

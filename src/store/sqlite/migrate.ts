@@ -3,10 +3,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { isServiceRunning } from './service-lock.ts'
 
 /**
- * The steps from an empty database to today's tables; `user_version` says how many were taken. A step never
- * changes once it is here, since databases out there have taken it: add a new one at the end.
+ * The migrations from an empty database to the current schema; `user_version` counts those that were applied. Never change
+ * a released step, because existing databases have applied it: add a new one at the end.
  */
-export const steps = [
+export const sqliteSteps = [
   '0001-first-tables.sql',
   '0002-intents-with-owner.sql',
   '0003-unfinished-notes.sql',
@@ -22,46 +22,46 @@ export const steps = [
   '0013-console-sessions.sql',
 ] as const
 
-export const readStep = (step: string): string =>
+export const readSqliteStep = (step: string): string =>
   readFileSync(new URL(`../migrations/sqlite/${step}`, import.meta.url), 'utf8')
 
-/** Something an operator can put right: it has a code, so that it is shown without a stack. */
+/** An error that an operator can fix. It has a code, so it is shown without a stack. */
 export function refusal(code: string, message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code })
 }
 
 /**
- * Takes the steps that are missing, in one transaction. Several processes may try at once; the first does the
- * work and the others find it done.
+ * Applies the missing steps in one transaction. If several processes try at once, the first does the work and the others
+ * find it done.
  */
-export function migrate(database: DatabaseSync, dataDir: string, { exclusive }: { exclusive: boolean }): void {
-  if (versionOf(database, dataDir) === steps.length) return
+export function migrateSqlite(database: DatabaseSync, dataDir: string, { exclusive }: { exclusive: boolean }): void {
+  if (versionOf(database, dataDir) === sqliteSteps.length) return
   database.exec('BEGIN IMMEDIATE')
   const version = versionOf(database, dataDir)
-  // A running service of an older version does not know the new tables. It took its lock before it looked at the
-  // version, so either it is seen here, or it will see the new version and refuse to start.
-  if (version > 0 && version < steps.length && !exclusive && isServiceRunning(dataDir)) {
+  // A running service of an older version does not know the new tables. It took its lock before it read the version, so
+  // either its lock is seen here, or it will see the new version and refuse to start.
+  if (version > 0 && version < sqliteSteps.length && !exclusive && isServiceRunning(dataDir)) {
     throw refusal(
       'ERR_DATA_DIR_OLDER',
       `an older version of Weir is running on ${dataDir}: restart the service before you use this version's commands`,
     )
   }
-  // A step may have to change a rule of a table in place, which needs write access to the schema.
+  // A step may have to change a constraint of a table in place, which needs write access to the schema.
   database.enableDefensive(false)
   try {
-    for (const step of steps.slice(version)) database.exec(readStep(step))
+    for (const step of sqliteSteps.slice(version)) database.exec(readSqliteStep(step))
   } finally {
     database.enableDefensive(true)
   }
-  database.exec(`PRAGMA user_version = ${steps.length}; COMMIT`)
+  database.exec(`PRAGMA user_version = ${sqliteSteps.length}; COMMIT`)
 }
 
-/** How many steps a database has taken. Throws when a newer version of Weir took more. */
+/** How many steps were applied. Throws when a newer version of Weir applied more. */
 export function versionOf(database: DatabaseSync, dataDir: string): number {
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
-  if (version <= steps.length) return version
+  if (version <= sqliteSteps.length) return version
   throw refusal(
     'ERR_DATA_DIR_NEWER',
-    `${dataDir} was written by a newer version of Weir (schema ${version}; this version knows ${steps.length})`,
+    `${dataDir} was written by a newer version of Weir (schema ${version}; this version knows ${sqliteSteps.length})`,
   )
 }

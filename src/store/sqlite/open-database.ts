@@ -1,26 +1,26 @@
 import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { diskFailureOf, explainDiskFailure } from '../../core/disk-failure.ts'
-import { damagedDirectory, explained, sqliteCode } from './failures.ts'
-import { migrate, refusal } from './migrate.ts'
+import { diskFailureOf, explainDiskFailure } from '../../shared/disk-failure.ts'
+import { damagedDirectory, explainSqliteError, sqliteCode } from './failures.ts'
+import { migrateSqlite, refusal } from './migrate.ts'
 import { takeServiceLock } from './service-lock.ts'
 
-/** How long a write waits for another process. A caller's last byte waits longer than this for the write. */
+/** How long a write waits for another process. It is shorter than a response waits for its row. */
 const BUSY_MS = 4000
 const SQLITE_BUSY = 5
 
-/** What weir migrate leaves of a database whose content is in PostgreSQL. */
+/** The name that weir migrate gives to a database after moving it to PostgreSQL. */
 export const MOVED_DATABASE = 'weir.db.moved'
 
 /** Opens the database of a data directory, and creates both if they do not exist. */
 export function openDatabase(dataDir: string, { exclusive }: { exclusive: boolean }): DatabaseSync {
-  return inPlainWords(dataDir, () => {
+  return withExplainedErrors(dataDir, () => {
     refuseMissingDatabase(dataDir)
     const opened = new DatabaseSync(join(dataDir, 'weir.db'), { timeout: BUSY_MS })
     try {
       opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
-      migrate(opened, dataDir, { exclusive })
+      migrateSqlite(opened, dataDir, { exclusive })
       return opened
     } catch (error) {
       opened.close()
@@ -31,7 +31,7 @@ export function openDatabase(dataDir: string, { exclusive }: { exclusive: boolea
 
 /** Takes the data directory's service lock. Creates the directory if it does not exist. */
 export function lockForService(dataDir: string): { close(): void } {
-  return inPlainWords(dataDir, () => {
+  return withExplainedErrors(dataDir, () => {
     makeDirectory(dataDir)
     try {
       return takeServiceLock(dataDir)
@@ -42,33 +42,36 @@ export function lockForService(dataDir: string): { close(): void } {
   })
 }
 
-/** Whether a name in a data directory is a restore's working folder. It is only there while one runs or if it was cut off. */
+/** Whether a name in a data directory is the working folder of a restore. It exists only while one runs or if one was interrupted. */
 export const isRestoreFolder = (name: string): boolean => name.startsWith('restoring-')
 
 /**
- * SQLite creates a database that does not exist, and deletes a write-ahead log without one. In a directory that has been
- * used, that would turn a lost file into a fresh start without any data.
+ * SQLite creates a missing database, and deletes a write-ahead log that has no database. In a used directory, a lost file
+ * would silently become a fresh start without any data.
  */
 export function refuseMissingDatabase(dataDir: string): void {
   makeDirectory(dataDir)
   if (sizeOf(join(dataDir, 'weir.db')) > 0) return
   const names = readdirSync(dataDir)
   if (names.some(isRestoreFolder)) {
-    throw refusal('ERR_DATA_DIR_RESTORING', `a restore of ${dataDir} was cut off: run weir restore FILE --force again`)
+    throw refusal(
+      'ERR_DATA_DIR_RESTORING',
+      `a restore of ${dataDir} was interrupted: run weir restore FILE --force again`,
+    )
   }
   if (names.includes(MOVED_DATABASE)) {
     throw refusal(
       'ERR_DATA_DIR_MOVED',
-      `the books of ${dataDir} were moved to PostgreSQL: set database in weir.yaml, or WEIR_DATABASE_URL`,
+      `the ledger of ${dataDir} was moved to PostgreSQL: set database in weir.yaml, or WEIR_DATABASE_URL`,
     )
   }
-  // The service makes the folder for uploads once its database is open.
+  // The service creates the folder for uploads only after its database is open.
   if (names.includes('spool') || sizeOf(join(dataDir, 'weir.db-wal')) > 0) {
     throw damagedDirectory(dataDir, 'weir.db is missing or empty')
   }
 }
 
-/** For a service that has opened this database before. Opening it would create an empty one where it is missing. */
+/** For a service that has opened this database before: opening a missing database would create an empty one. */
 export function requireDatabase(dataDir: string): void {
   if (sizeOf(join(dataDir, 'weir.db')) === 0) throw replacedDirectory(dataDir)
 }
@@ -77,7 +80,7 @@ export function replacedDirectory(dataDir: string): Error {
   return refusal('ERR_DATA_DIR_REPLACED', `${dataDir} is not the data directory any more; restart the service`)
 }
 
-/** Not mkdir's own `recursive`, which never returns if a file system such as /proc refuses new names. */
+/** Does not use mkdir's `recursive`, which never returns if a file system such as /proc refuses new names. */
 function makeDirectory(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return
   try {
@@ -86,7 +89,7 @@ function makeDirectory(directory: string): void {
     mkdirSync(directory, { mode: 0o700 })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    // Another process may have made it just now.
+    // Another process may have created it in the meantime.
     if (code === 'EEXIST' && statSync(directory).isDirectory()) return
     if (code === 'ERR_DATA_DIR_DISK') throw error
     const failure = diskFailureOf(code) ?? 'unwritable'
@@ -99,10 +102,10 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-function inPlainWords<Result>(dataDir: string, work: () => Result): Result {
+function withExplainedErrors<Result>(dataDir: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    throw explained(error, dataDir)
+    throw explainSqliteError(error, dataDir)
   }
 }

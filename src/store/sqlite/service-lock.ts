@@ -2,17 +2,17 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 /**
- * Two services on one data directory would settle each other's open requests, so a service holds a lock there.
- * It is a lock of SQLite's: it ends with its process, and other containers on the same volume see it too.
+ * Two services on one data directory would settle each other's open requests, so a service holds a lock in it. SQLite
+ * holds the lock: it ends with the process, and other containers on the same volume see it, too.
  */
 const fileIn = (dataDir: string): string => join(dataDir, 'serve.lock')
 
-/** Somebody who only looks holds the lock for a moment. */
-const LOOK_MS = 500
+/** `isServiceRunning` in another process holds the lock for a moment. */
+const WAIT_MS = 500
 
-/** Throws when another service has it. Closing it gives it back. */
+/** Throws when another service holds the lock. Closing it releases the lock. */
 export function takeServiceLock(dataDir: string): { close(): void } {
-  const file = new DatabaseSync(fileIn(dataDir), { timeout: LOOK_MS })
+  const file = new DatabaseSync(fileIn(dataDir), { timeout: WAIT_MS })
   try {
     file.exec('BEGIN EXCLUSIVE')
   } catch (error) {
@@ -32,7 +32,7 @@ export function isServiceRunning(dataDir: string): boolean {
     }
     return false
   } catch (error) {
-    // 5 is SQLITE_BUSY: it is locked. Any other error, such as a missing file, means that no service has ever been there.
+    // 5 is SQLITE_BUSY: a service holds the lock. Any other error, such as a missing file, means that none has ever run here.
     return (error as { errcode?: number }).errcode === 5
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Keeps what was made for the keys used most recently. Callers choose the shape of some statements (a list may have any
- * length), so only those used least recently may go: the statements of the ledger are needed all the time.
+ * A cache that evicts the least recently used values. Callers determine the shape of some statements (a list may have any
+ * length), but the statements of the ledger are used all the time and must stay.
  */
 export function statementCache<Value>(max: number, make: (key: string) => Value) {
-  // A Map remembers the order of insertion: the first key is the one used least recently.
+  // A Map keeps the order of insertion, so the first key is the least recently used.
   const kept = new Map<string, Value>()
   return {
     get(key: string): Value {

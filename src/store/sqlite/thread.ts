@@ -1,13 +1,13 @@
 import { Worker } from 'node:worker_threads'
-import { RefusedWrite } from '../../core/refused-write.ts'
+import { RefusedWrite } from '../../shared/refused-write.ts'
 import type { Database, Row } from '../database.ts'
 import type { ConnectionOptions } from './connection.ts'
 import type { WorkerReply, WorkerRequest } from './worker.ts'
 
-/** One thread with the database open. */
+/** A thread that has the database open. */
 export interface StoreThread extends Pick<Database, 'transact'> {
   readonly directoryId: string
-  /** Resolves when the thread is over, for whatever reason. Open transactions have been rejected by then. */
+  /** Resolves when the thread has ended, for whatever reason. By then, open transactions have been rejected. */
   readonly ended: Promise<Error>
   close(): void
 }
@@ -52,7 +52,7 @@ export async function startThread(options: ConnectionOptions): Promise<StoreThre
       try {
         worker.postMessage({ id, transaction } satisfies WorkerRequest)
       } catch (cause) {
-        // A value that cannot be sent to another thread cannot be stored either.
+        // A value that cannot be sent to the thread cannot be stored either.
         return Promise.reject(new RefusedWrite((cause as Error).message, { cause }))
       }
       return new Promise((resolve, reject) => calls.set(id, { resolve, reject }))

@@ -1,12 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Row, Transaction } from '../database.ts'
 import { openConnection, type ConnectionOptions } from './connection.ts'
-import { explained } from './failures.ts'
+import { explainSqliteError } from './failures.ts'
 import { refusesValues } from './refused-values.ts'
 
 /**
- * SQLite on its own thread: its calls are synchronous, which would hold up every request on the main thread. It runs
- * transactions and knows nothing of what they mean.
+ * Runs SQLite on its own thread, because its synchronous calls would block every request on the main thread.
  */
 export interface WorkerRequest {
   readonly id: number
@@ -14,12 +13,12 @@ export interface WorkerRequest {
 }
 
 export type WorkerReply =
-  /** The first one: the database is open. */
+  /** The first reply: the database is open. */
   | { readonly id: 0; readonly directoryId: string }
   | { readonly id: number; readonly results: readonly (readonly Row[])[] }
   /**
-   * The code is there if the operator can do something about it; `isRefusal` if the values of the transaction were
-   * refused, as they would be again.
+   * `code` is set if an operator can fix the error. `isRefusal`: the values were refused, so the transaction would fail
+   * again.
    */
   | { readonly id: number; readonly error: string; readonly code: string | undefined; readonly isRefusal: boolean }
 
@@ -40,7 +39,7 @@ function answer({ id, transaction }: WorkerRequest): WorkerReply {
   try {
     return { id, results: connection.transact(transaction) }
   } catch (error) {
-    const { message, code } = explained(error, options.dataDir) as NodeJS.ErrnoException
+    const { message, code } = explainSqliteError(error, options.dataDir) as NodeJS.ErrnoException
     return { id, error: message, code, isRefusal: refusesValues(error) }
   }
 }

@@ -1,18 +1,70 @@
 export default [
   {
-    file: 'src/core/token-estimate.ts',
+    file: 'src/shared/json/json-scan.ts',
+    before: 'let valueStart = -1',
+    after: 'let valueStart = -2',
+    why: 'It only matters whether it is below 0.',
+  },
+  {
+    file: 'src/shared/json/json-scan.ts',
+    before:
+      'if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
+    after:
+      'if (valueStart >= 1) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
+    why: 'A value is never the first byte: its name and a colon are before it.',
+  },
+  {
+    file: 'src/shared/json/json-scan.ts',
+    before:
+      'if (valueStart >= 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
+    after:
+      'if (valueStart > 0) fields.push({ name: decodeName(bytes, nameStart, nameEnd), start: nameStart, valueStart, end })',
+    why: 'A value is never the first byte: its name and a colon are before it.',
+  },
+  {
+    file: 'src/engines/http-client/header-lines.ts',
+    before: "const name = colon < 0 ? '' : head.slice(from, colon).toLowerCase()",
+    after: "const name = colon <= 0 ? '' : head.slice(from, colon).toLowerCase()",
+    why: 'A colon at the very beginning leaves an empty name in any case.',
+  },
+  {
+    file: 'src/engines/http-client/deadlines.ts',
+    before: 'timer = setTimeout(look, Math.ceil(left)).unref()',
+    after: 'timer = setTimeout(look, Math.floor(left)).unref()',
+    why: 'It looks again a fraction of a millisecond later.',
+  },
+  {
+    file: 'src/inference/embeddings/embedding-list.ts',
+    before: 'if (open < format.open.length) return undefined',
+    after: 'if (open <= format.open.length) return undefined',
+    why: 'The brace of an item is before its first field.',
+  },
+  {
+    file: 'src/shared/json/json-strings.ts',
+    before: 'const near = Math.min(bytes.length, next + NEAR_BYTES)',
+    after: 'const near = Math.max(bytes.length, next + NEAR_BYTES)',
+    why: 'The loop finds the same end as the native search, only more slowly.',
+  },
+  {
+    file: 'src/inference/embeddings/embedding-list.ts',
+    before: "for (const character of '+-.0123456789Ee, \\n\\r\\t') numberBytes[character.charCodeAt(0)] = 1",
+    after: "for (const character of '+-.0123456789Ee, \\n\\r\\t') numberBytes[character.charCodeAt(0)] = 2",
+    why: 'It only matters whether it is 0.',
+  },
+  {
+    file: 'src/shared/tokens/token-estimate.ts',
     before: 'for (let start = 0; start < text.length; start += piece.length) {',
     after: 'for (let start = 0; start <= text.length; start += piece.length) {',
     why: 'One more piece, of no characters.',
   },
   {
-    file: 'src/core/token-estimate.ts',
+    file: 'src/shared/tokens/token-estimate.ts',
     before: 'let unit = 0',
     after: 'let unit = 1',
     why: 'The four digits move it out of the 16 bits that count.',
   },
   {
-    file: 'src/core/admission/queue-simulation.ts',
+    file: 'src/queue/queue-simulation.ts',
     before: 'if (atMs <= durationMs) outputTokens += tokens',
     after: 'if (atMs < durationMs) outputTokens += tokens',
     why: 'No answer of a simulation ends in the very moment in which the measurement does.',

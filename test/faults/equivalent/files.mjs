@@ -1,12 +1,12 @@
 export default [
   {
-    file: 'src/files/local.ts',
+    file: 'src/server/files/local.ts',
     before: 'found.push({ name, bytes: size, writtenAt: mtimeMs })',
     after: 'found.unshift({ name, bytes: size, writtenAt: mtimeMs })',
     why: 'They are sorted by time next.',
   },
   {
-    file: 'src/files/file-name.ts',
+    file: 'src/server/files/file-name.ts',
     before:
       "return Object.keys(extensions).find((type) => extensions[type] === extension) ?? 'application/octet-stream'",
     after:

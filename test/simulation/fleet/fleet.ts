@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { simulatedEngine } from './engine.ts'
 import type { Load, LoadRequest, Session } from './loads.ts'
 import { policies, type PolicyName } from './policies.ts'

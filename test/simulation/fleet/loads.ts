@@ -1,5 +1,5 @@
-import { promptHasher, type PromptBlocks } from '../../../src/core/prefix/prompt-blocks.ts'
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import { promptHasher, type PromptBlocks } from '../../../src/engines/prefix/prompt-blocks.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { CHUNK_TOKENS } from './engine.ts'
 
 /** Requests as people and programs send them. All of a load depends on its seed alone. */

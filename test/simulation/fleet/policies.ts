@@ -1,6 +1,6 @@
-import { choose } from '../../../src/core/prefix/choose.ts'
-import { saltedPrompt, sent, warmPrefixes } from '../../../src/core/prefix/warm-prefixes.ts'
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import { choose } from '../../../src/engines/prefix/choose.ts'
+import { saltedPrompt, sent, warmPrefixes } from '../../../src/engines/prefix/warm-prefixes.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { CHUNK_TOKENS, type SimulatedEngine } from './engine.ts'
 import type { LoadRequest } from './loads.ts'
 

@@ -1,6 +1,6 @@
-import { scanFrames } from '../../../src/core/journal/frames.ts'
-import { recordsIn, type JournalRecord } from '../../../src/core/journal/records.ts'
-import type { JournalFiles } from '../../../src/ports/journal-files.ts'
+import { scanFrames } from '../../../src/ledger/journal/frames.ts'
+import { recordsIn, type JournalRecord } from '../../../src/ledger/journal/records.ts'
+import type { JournalFiles } from '../../../src/ledger/journal/journal-files.ts'
 import type { DiskOperation, History } from './history.ts'
 
 /** What is on a disk: the bytes of each segment. */

@@ -1,6 +1,6 @@
-import type { JournalPosition } from '../../../src/core/journal/positions.ts'
-import type { JournalRecord } from '../../../src/core/journal/records.ts'
-import type { LedgerRow } from '../../../src/core/money/ledger.ts'
+import type { JournalPosition } from '../../../src/ledger/journal/positions.ts'
+import type { JournalRecord } from '../../../src/ledger/journal/records.ts'
+import type { LedgerRow } from '../../../src/ledger/rows.ts'
 import { written, type DiskImage } from './disk.ts'
 
 /** Everything that happened, in order. A crash may come after any of it. */

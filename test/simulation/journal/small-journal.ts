@@ -5,14 +5,19 @@ import type { JournalCode } from './world.ts'
 const small: readonly Mutation[] = [
   {
     name: 'small segments',
-    file: 'journal.ts',
+    file: 'journal/journal.ts',
     find: 'SEGMENT_BYTES = 4 * 1024 * 1024',
     replace: 'SEGMENT_BYTES = 900',
   },
-  { name: 'small frames', file: 'journal.ts', find: 'FRAME_ENTRIES_MAX = 2000', replace: 'FRAME_ENTRIES_MAX = 4' },
+  {
+    name: 'small frames',
+    file: 'journal/journal.ts',
+    find: 'FRAME_ENTRIES_MAX = 2000',
+    replace: 'FRAME_ENTRIES_MAX = 4',
+  },
   {
     name: 'few plain entries',
-    file: 'journal.ts',
+    file: 'journal/journal.ts',
     find: 'PLAIN_ENTRIES_MAX = 64',
     replace: 'PLAIN_ENTRIES_MAX = 3',
   },
@@ -33,8 +38,8 @@ export function smallJournal() {
     load: async (...mutations: readonly Mutation[]): Promise<JournalCode> => {
       const code = await mutants.load(...small, ...mutations, {
         name: 'one module has everything',
-        find: "import { openJournal } from './journal.ts'",
-        replace: "export { projectSpans } from './projection.ts'\nimport { openJournal } from './journal.ts'",
+        find: "import { openJournal } from './journal/journal.ts'",
+        replace: "export { projectSpans } from './projection.ts'\nimport { openJournal } from './journal/journal.ts'",
       })
       return code
     },

@@ -1,6 +1,6 @@
-import { RefusedWrite } from '../../../src/core/refused-write.ts'
-import type { LedgerRow } from '../../../src/core/money/ledger.ts'
-import type { LedgerStore } from '../../../src/ports/ledger.ts'
+import { RefusedWrite } from '../../../src/shared/refused-write.ts'
+import type { LedgerRow } from '../../../src/ledger/rows.ts'
+import type { LedgerStore } from '../../../src/ledger/ledger.ts'
 import type { History, StoreState, StoreOperation } from './history.ts'
 import { stored } from './history.ts'
 

@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import type { openLedger } from '../../../src/ledger/open-ledger.ts'
 import type { projectSpans } from '../../../src/ledger/projection.ts'
 import { sampleIntent, sampleRow } from '../../support/ledger-samples.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openLane } from '../../../src/core/admission/lane.ts'
+import { openLane } from '../../../src/queue/lane.ts'
 import { simulationSeed } from '../seed.ts'
 import { simulateLanes } from './world.ts'
 

@@ -9,9 +9,9 @@ import type { OpenLane } from './world.ts'
 const seed = 20_261
 const requests = 200_000
 
-/** Shows that the simulation can fail: it notices each break of the state machine, by the invariant that it breaks. */
+/** Shows that the simulation can fail: it detects each mutation of the state machine by the invariant that it breaks. */
 describe('a broken lane is caught by the simulation', () => {
-  const mutants = mutantsOf<{ openLane: OpenLane }>(new URL('../../../src/core/admission/lane.ts', import.meta.url))
+  const mutants = mutantsOf<{ openLane: OpenLane }>(new URL('../../../src/queue/lane.ts', import.meta.url))
   after(mutants.remove)
 
   it('an unbroken copy passes', async () => {

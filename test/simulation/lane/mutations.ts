@@ -1,10 +1,10 @@
 import type { Mutation } from '../../mutants.ts'
 import type { Invariant } from './witness.ts'
 
-/** Breaks of src/core/admission/lane.ts, each with the invariant that it breaks. */
+/** Mutations of src/queue/lane.ts, each with the invariant that it breaks. */
 export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] = [
   {
-    name: 'barging: a newcomer that fits is admitted past the queue',
+    name: 'barging: an arrival that fits is admitted past the queue',
     find: 'if (head === undefined && fits(place))',
     replace: 'if (fits(place))',
     breaks: 'I3',
@@ -28,7 +28,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I1',
   },
   {
-    name: 'the budget is compared without the cost of the newcomer',
+    name: 'the budget is compared without the cost of the arrival',
     find: 'committedTokens + place.cost <= limits.tokenBudget',
     replace: 'committedTokens < limits.tokenBudget',
     breaks: 'I2',
@@ -124,7 +124,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I5',
   },
   {
-    name: 'somebody waits although waiting is not allowed',
+    name: 'a request waits although waiting is not allowed',
     find: 'if (limits.maxWaitMs === 0) return overloaded\n',
     replace: '',
     breaks: 'I5',
@@ -160,7 +160,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I8',
   },
   {
-    name: 'a closed lane lets newcomers in',
+    name: 'a closed lane accepts arrivals',
     find: 'if (isClosed) return closed\n',
     replace: '',
     breaks: 'I8',
@@ -185,7 +185,7 @@ export const mutations: readonly (Mutation & { readonly breaks: Invariant })[] =
     breaks: 'I12',
   },
   {
-    name: 'a lowered concurrency forgets who is in flight',
+    name: 'a lowered concurrency forgets requests in flight',
     find: 'limits = checked(next)\n',
     replace:
       'limits = checked(next)\n      inFlightRequests = Math.min(inFlightRequests, limits.maxConcurrentRequests)\n',

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import { laneKeys, laneScripts } from '../../../src/admission/redis/lane-scripts.ts'
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
-import { luaBeside } from '../../../src/redis/script.ts'
+import { laneKeys, laneScripts } from '../../../src/queue/redis/lane-scripts.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
+import { luaBeside } from '../../../src/cluster/redis/script.ts'
 import type { Request } from './witness.ts'
 import type { OpenLane, SimulatedLane } from './world.ts'
 
-const source = new URL('../../../src/admission/redis/', import.meta.url).href
+const source = new URL('../../../src/queue/redis/', import.meta.url).href
 
-/** In the place of outside.lua: the simulation's clock, and messages that it can read. */
+/** Replaces outside.lua with the simulation's clock, and with messages that it can read. */
 const simulated = `
 local function clock() return tonumber(redis.call('GET', 'simulated:now')) end
-local function tell(replica, message) redis.call('RPUSH', 'simulated:told', message) end
+local function notify(replica, message) redis.call('RPUSH', 'simulated:messages', message) end
 `
 const FAR = 10 ** 15
 
 /**
- * Lanes in a real Redis for the simulation: the scripts as they are, in virtual time. Two replicas take turns, so that
- * the order holds over their union. `breakLua` gives other texts to a mutant.
+ * Lanes in a real Redis for the simulation: the unchanged scripts, in virtual time. Requests alternate between two replicas,
+ * so that the order holds across both. `breakLua` changes a script for a mutation test.
  */
 export function redisLanes(socket: string, breakLua = (_name: string, lua: string): string => lua) {
   const redis = new Redis({ path: socket, protocol: 2 })
@@ -44,26 +44,26 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
         .evalsha(scripts[name].sha, keys.length, ...keys, replica, 1, ...args)
         .evalsha(scripts.status.sha, keys.length, ...keys, replica, 1)
         .zrangebyscore(keys[2]!, '-inf', FAR - 1, 'WITHSCORES', 'LIMIT', 0, 1)
-        .lrange('simulated:told', 0, -1)
-        .del('simulated:told')
+        .lrange('simulated:messages', 0, -1)
+        .del('simulated:messages')
         .exec()
-      const [, answer, figures, due, told] = answers!.map(([error, value]) => {
+      const [, answer, figures, due, messages] = answers!.map(([error, value]) => {
         if (error) throw error
         return value
       }) as [unknown, unknown, number[], string[], string[]]
-      for (const message of told) hear(message)
-      await acknowledge(told)
+      for (const message of messages) receive(message)
+      await acknowledge(messages)
       const [inFlightRequests = 0, committedTokens = 0, queueDepth = 0] = figures.slice(4).map(Number)
       status = { limits, inFlightRequests, committedTokens, queueDepth }
       nextDeadlineMs = due[1] === undefined ? Infinity : Number(due[1]) / 1000
       return answer
     }
 
-    /** Each replica takes its grants together, and twice, because that must change nothing. */
-    async function acknowledge(told: readonly string[]): Promise<void> {
-      const ids = told.flatMap((message) => {
-        const [, id = '', what = ''] = message.split('\n')
-        return what.startsWith('granted') ? [id] : []
+    /** Each replica acknowledges its grants together, and twice, because the second time must change nothing. */
+    async function acknowledge(messages: readonly string[]): Promise<void> {
+      const ids = messages.flatMap((message) => {
+        const [, id = '', event = ''] = message.split('\n')
+        return event.startsWith('granted') ? [id] : []
       })
       if (ids.length === 0) return
       const { sha } = scripts.acknowledge
@@ -74,11 +74,11 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
       for (const [error, answer] of (await pipeline.exec())!) assert.equal(error ?? answer, 1)
     }
 
-    function hear(message: string): void {
-      const [, id = '', what = ''] = message.split('\n')
+    function receive(message: string): void {
+      const [, id = '', event = ''] = message.split('\n')
       const request = requests.get(id)!
-      const [kind, wait] = what.split(' ')
-      // Those who arrive together get numbers a microsecond apart; the simulation's time has quarters of a millisecond.
+      const [kind, wait] = event.split(' ')
+      // Simultaneous arrivals get numbers a microsecond apart. The simulation's time has quarters of a millisecond.
       if (kind === 'granted') decide(request, { kind: 'admitted', waitMs: Math.round(Number(wait) / 250) / 4 })
       else decide(request, { kind } as LaneDecision)
     }
@@ -106,7 +106,7 @@ export function redisLanes(socket: string, breakLua = (_name: string, lua: strin
         limits = next
         await run('limits', nowMs, 'replica-1', ...values(next))
       },
-      /** Closing is a matter of each replica: it refuses its own callers, and takes them out of the queue. */
+      /** Each replica closes by itself: it refuses its own callers and removes them from the queue. */
       async close(waiting, nowMs) {
         isClosed = true
         for (const request of waiting) {

@@ -6,7 +6,7 @@ import { redisMutations } from './redis-mutations.ts'
 import { Violation } from './witness.ts'
 import { simulateRemoteLanes } from './world.ts'
 
-/** Shows that the simulation notices each break of the scripts, by the invariant that it breaks. */
+/** Shows that the simulation detects each mutation of the scripts by the invariant that it breaks. */
 describe('a broken lane in Redis is caught by the simulation', () => {
   let server: RedisServer
   before(async () => void (server = await startRedis()))

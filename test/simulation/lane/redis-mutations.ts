@@ -1,6 +1,6 @@
 import type { Invariant } from './witness.ts'
 
-/** Breaks of the scripts in src/admission/redis: the same as those of lane.ts, each with the invariant that it breaks. */
+/** Mutations of the scripts in src/queue/redis: the same as those of lane.ts, each with the invariant that it breaks. */
 export const redisMutations: readonly {
   readonly name: string
   readonly script: string
@@ -9,7 +9,7 @@ export const redisMutations: readonly {
   readonly breaks: Invariant
 }[] = [
   {
-    name: 'barging: a newcomer that fits is admitted past the queue',
+    name: 'barging: an arrival that fits is admitted past the queue',
     script: 'enter',
     find: 'local has_room = depth == 0 and',
     replace: 'local has_room =',
@@ -38,7 +38,7 @@ export const redisMutations: readonly {
     breaks: 'I1',
   },
   {
-    name: 'the budget is compared without the cost of the newcomer',
+    name: 'the budget is compared without the cost of the arrival',
     script: 'lane',
     find: 'figures.tokens + cost <= limits.tokens',
     replace: 'figures.tokens < limits.tokens',
@@ -144,7 +144,7 @@ export const redisMutations: readonly {
     breaks: 'I5',
   },
   {
-    name: 'somebody waits although waiting is not allowed',
+    name: 'a request waits although waiting is not allowed',
     script: 'enter',
     find: "if limits.wait == 0 then return { 'overloaded' } end\n",
     replace: '',
@@ -161,7 +161,7 @@ export const redisMutations: readonly {
     name: 'two outcomes for one request',
     script: 'lane',
     find: 'local function refuse(place, kind)\n',
-    replace: "local function refuse(place, kind)\n  tell(place.owner, LANE .. '\\n' .. place.id .. '\\n' .. kind)\n",
+    replace: "local function refuse(place, kind)\n  notify(place.owner, LANE .. '\\n' .. place.id .. '\\n' .. kind)\n",
     breaks: 'I8',
   },
   {
@@ -187,7 +187,7 @@ export const redisMutations: readonly {
     breaks: 'I12',
   },
   {
-    name: 'a lowered concurrency forgets who is in flight',
+    name: 'a lowered concurrency forgets requests in flight',
     script: 'limits',
     find: 'settle()\n',
     replace: 'figures.requests = math.min(figures.requests, limits.requests)\nsettle()\n',

@@ -1,5 +1,5 @@
-import { Place } from '../../../src/core/admission/lane.ts'
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
+import { Place } from '../../../src/queue/lane.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
 
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I12' | 'I13'
 
@@ -12,7 +12,7 @@ export class Violation extends Error {
   }
 }
 
-/** A request as the outside world knows it. Nothing here comes from the lane's own fields. */
+/** A request as seen from outside the lane. Nothing here is read from the lane's own fields. */
 export class Request extends Place {
   readonly number: number
   cameAtMs = 0
@@ -26,8 +26,8 @@ export class Request extends Place {
 }
 
 /**
- * The reference: plain lists of what has happened, summed from scratch every time. It never predicts. It says
- * whether the invariants (src/core/admission/design.md) allow what the lane did, and whether anything is missing.
+ * The reference: plain lists of what has happened, summed from scratch every time. It predicts nothing. It checks
+ * whether the invariants (src/queue/design.md) allow what the lane did, and whether anything is missing.
  */
 export class Witness {
   limits: LaneLimits
@@ -56,8 +56,8 @@ export class Witness {
       this.queue.push(request)
       return
     } else if (decision.kind === 'admitted') {
-      demand(this.queue.length === 0, 'I3', 'nobody is admitted past a queue')
-      demand(decision.waitMs === 0, 'I13', 'who is admitted at once has not waited')
+      demand(this.queue.length === 0, 'I3', 'no request is admitted past a queue')
+      demand(decision.waitMs === 0, 'I13', 'a request that is admitted at once has not waited')
       this.#admit(request)
       return
     } else if (decision.kind === 'overloaded') {
@@ -75,7 +75,7 @@ export class Witness {
     switch (decision.kind) {
       case 'admitted':
         demand(this.queue[0] === request, 'I3', 'only the head of the queue is admitted')
-        demand(nowMs < request.dueAtMs, 'I5', 'nobody is admitted beyond the maximum wait')
+        demand(nowMs < request.dueAtMs, 'I5', 'no request is admitted beyond the maximum wait')
         demand(decision.waitMs === nowMs - request.cameAtMs, 'I13', 'the wait is the time in the queue')
         this.#dequeue(request)
         this.#admit(request)
@@ -91,7 +91,7 @@ export class Witness {
         demand(this.isClosed, 'I12', 'closed by a lane that is open')
         break
       case 'queue_full':
-        throw new Violation('I12', 'queue_full for somebody who has a place in the queue')
+        throw new Violation('I12', 'queue_full for a request that is already queued')
     }
     this.#dequeue(request)
     request.standing = 'gone'
@@ -104,7 +104,7 @@ export class Witness {
   }
 
   /**
-   * Runs after every event: the lane's figures match the books, and nothing that is due was left undone. `graceMs`
+   * Runs after every event: the lane's figures match this record, and everything that is due was done. `graceMs`
    * is how late the timer may be after an event that did not concern the lane.
    */
   inspect(nowMs: number, graceMs: number, status: LaneStatus, nextDeadlineMs: number): void {
@@ -118,10 +118,10 @@ export class Witness {
       'I7',
       'a head that can never fit blocks the lane',
     )
-    demand(!this.isClosed || head === undefined, 'I8', 'somebody waits in a closed lane')
+    demand(!this.isClosed || head === undefined, 'I8', 'a request waits in a closed lane')
     let earliestMs = Infinity
     for (const request of this.queue) earliestMs = Math.min(earliestMs, request.dueAtMs)
-    demand(earliestMs > nowMs - graceMs, 'I5', 'somebody waits beyond the maximum wait')
+    demand(earliestMs > nowMs - graceMs, 'I5', 'a request waits beyond the maximum wait')
     demand(nextDeadlineMs === earliestMs, 'I5', `the timer is set for ${nextDeadlineMs} instead of ${earliestMs}`)
   }
 

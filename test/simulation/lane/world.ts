@@ -1,8 +1,8 @@
-import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/core/admission/lane.ts'
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import type { LaneDecision, LaneLimits, LaneStatus } from '../../../src/queue/lane.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 import { Request, Violation, Witness } from './witness.ts'
 
-/** A lane in memory, or one whose answers take a while. */
+/** A lane in memory, or one with asynchronous answers. */
 export interface SimulatedLane {
   arrive(request: Request, nowMs: number): LaneDecision | undefined | Promise<LaneDecision | undefined>
   leave(request: Request, nowMs: number): void | Promise<void>
@@ -18,7 +18,7 @@ export type OpenLane = (
   decide: (request: Request, decision: LaneDecision) => void,
 ) => SimulatedLane | Promise<SimulatedLane>
 
-/** How often each thing happened: a simulation that never gets into trouble proves nothing. */
+/** How often each event occurred. A simulation in which the rare events never occur proves nothing. */
 export interface Tally {
   requests: number
   steps: number
@@ -38,7 +38,7 @@ const requestsPerEpisode = 1000
 /** I5 allows less than 100 ms. */
 const timerLateMsMax = 99
 
-/** Yields what has to be waited for. A lane in memory never yields, which makes its simulation ten times as fast. */
+/** Yields the promises to await. A lane in memory never yields, which makes its simulation ten times as fast. */
 type Steps<Result = void> = Generator<Promise<unknown>, Result, unknown>
 
 function* answerOf<Answer>(answer: Answer | Promise<Answer>): Steps<Answer> {
@@ -51,11 +51,11 @@ function* answerOf<Answer>(answer: Answer | Promise<Answer>): Steps<Answer> {
  */
 export function simulateLanes(openLane: OpenLane, seed: number, requests: number): Tally {
   const { done, value } = simulation(openLane, seed, requests).next()
-  if (!done) throw new Error('this lane has to be waited for')
+  if (!done) throw new Error('this lane is asynchronous: use simulateRemoteLanes')
   return value
 }
 
-/** The same for lanes whose answers take a while: everything else waits for them. */
+/** The same for lanes with asynchronous answers. Each step waits for the answer to the last one. */
 export async function simulateRemoteLanes(openLane: OpenLane, seed: number, requests: number): Promise<Tally> {
   const steps = simulation(openLane, seed, requests)
   let step = steps.next()
@@ -162,7 +162,7 @@ function* liveEpisode(openLane: OpenLane, random: () => number, tally: Tally): S
     if (decision.kind !== 'admitted') remember(request)
   }
 
-  /** Changes the books first, because the lane may decide for others before it returns. */
+  /** Updates the witness first, because the lane may decide about other requests before it returns. */
   function* leave(request: Request): Steps {
     if (request.standing === 'queue') tally.cancelled += 1
     remember(request)

@@ -1,12 +1,12 @@
-import { memoryAdmission } from '../../../src/admission/memory.ts'
-import type { ErrorCode } from '../../../src/core/errors.ts'
-import type { Admission, Decision, Ticket } from '../../../src/ports/admission.ts'
-import type { AlarmClock } from '../../../src/ports/clock.ts'
+import { memoryAdmission } from '../../../src/queue/memory.ts'
+import type { ErrorCode } from '../../../src/shared/errors.ts'
+import type { Admission, Decision, Ticket } from '../../../src/queue/admission.ts'
+import type { AlarmClock } from '../../../src/shared/clock.ts'
 import type { RequestSeen } from './request-seen.ts'
 import type { Stage } from './stage.ts'
 
 const requestsMax = 8
-/** The cost tells which request it is, because a lane hears nothing else about it. */
+/** The cost identifies the request, because a lane is given nothing else about it. */
 export const costOf = (tokens: number, index: number): number => tokens * requestsMax + index
 
 /** The real in-memory admission. Now and then it says that it cannot be reached. */
@@ -42,7 +42,7 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
             inLane?.leave()
           },
         }
-        const hear = (decision: Decision): void => {
+        const receive = (decision: Decision): void => {
           stage.log(seen, decision.kind)
           stage.count(decision.kind)
           seen.place = decision.kind === 'admitted' ? 'admitted' : 'refused'
@@ -50,11 +50,11 @@ export function fakeAdmission(stage: Stage, clock: AlarmClock): { lanes: Admissi
           else seen.refusal = refusals[decision.kind]
           decided(decision, ticket)
         }
-        if (stage.chance(0.03)) refuseAsUnavailable(seen, hear)
+        if (stage.chance(0.03)) refuseAsUnavailable(seen, receive)
         else
           inLane = lanes.enter(lane, cost, (decision, realTicket) => {
             inLane = realTicket
-            hear(decision)
+            receive(decision)
           })
         return ticket
       },

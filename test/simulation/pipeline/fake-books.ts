@@ -1,7 +1,7 @@
-import { ApiError } from '../../../src/core/errors.ts'
-import type { RequestRow } from '../../../src/core/money/ledger.ts'
-import type { Ledger } from '../../../src/ports/ledger.ts'
-import type { Spending } from '../../../src/ports/spending.ts'
+import { ApiError } from '../../../src/shared/errors.ts'
+import type { RequestRow } from '../../../src/ledger/rows.ts'
+import type { Ledger } from '../../../src/ledger/ledger.ts'
+import type { Spending } from '../../../src/workspaces/spend-limits/spending.ts'
 import type { RequestSeen } from './request-seen.ts'
 import type { Stage } from './stage.ts'
 

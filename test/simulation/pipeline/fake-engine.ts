@@ -1,5 +1,5 @@
-import { ApiError } from '../../../src/core/errors.ts'
-import type { CallEnd, Engine, EngineCall, RunningCall } from '../../../src/ports/engine.ts'
+import { ApiError } from '../../../src/shared/errors.ts'
+import type { CallEnd, Engine, EngineCall, RunningCall } from '../../../src/engines/engine.ts'
 import type { FakeReply } from './fake-reply.ts'
 import type { CallSeen, RequestSeen } from './request-seen.ts'
 import type { Happening, Stage } from './stage.ts'

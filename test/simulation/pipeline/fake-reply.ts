@@ -1,4 +1,4 @@
-import type { Reply } from '../../../src/ports/reply.ts'
+import type { Reply } from '../../../src/server/reply.ts'
 import { usageText } from './job.ts'
 import type { RequestSeen } from './request-seen.ts'
 import type { Stage } from './stage.ts'

@@ -1,4 +1,4 @@
-import type { AlarmClock } from '../../../src/ports/clock.ts'
+import type { AlarmClock } from '../../../src/shared/clock.ts'
 
 interface Alarm {
   readonly atMs: number

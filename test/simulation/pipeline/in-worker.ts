@@ -1,5 +1,5 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { createPipeline } from '../../../src/pipeline/pipeline.ts'
+import { createPipeline } from '../../../src/inference/pipeline/pipeline.ts'
 import { simulatePipeline, type PipelineTally } from './world.ts'
 
 interface Run {

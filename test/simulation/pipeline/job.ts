@@ -1,6 +1,6 @@
-import type { Deployment, Model } from '../../../src/core/catalog.ts'
-import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/core/job.ts'
-import { noUsage, type Usage } from '../../../src/core/money/rating.ts'
+import type { Deployment, Model } from '../../../src/catalog/model.ts'
+import type { EngineRequest, Job, PassThrough, ParsedAnswer, StreamRelay } from '../../../src/engines/job.ts'
+import { noUsage, type Usage } from '../../../src/billing/rating/rating.ts'
 import {
   bodyBytes,
   cachedTokens,

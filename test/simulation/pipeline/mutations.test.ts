@@ -12,7 +12,7 @@ const brokenSchedules = 12_000
 
 /** Shows that the simulation can fail: it notices each break of the pipeline, by the rule that it breaks. */
 describe('a broken pipeline is caught by the simulation', () => {
-  const source = new URL('../../../src/pipeline/pipeline.ts', import.meta.url)
+  const source = new URL('../../../src/inference/pipeline/pipeline.ts', import.meta.url)
   const mutants = mutantsOf<{ createPipeline: CreatePipeline }>(source)
   after(mutants.remove)
 

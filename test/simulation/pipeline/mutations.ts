@@ -8,7 +8,7 @@ interface PipelineMutation extends Mutation {
   readonly alsoBreaks?: PipelineRule
 }
 
-/** Breaks of src/pipeline, each with the rule that it breaks. */
+/** Breaks of src/inference/pipeline, each with the rule that it breaks. */
 export const pipelineMutations: readonly PipelineMutation[] = [
   {
     name: 'capacity is given back at [DONE], while the engine is still busy',

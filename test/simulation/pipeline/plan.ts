@@ -1,4 +1,4 @@
-import type { Usage } from '../../../src/core/money/rating.ts'
+import type { Usage } from '../../../src/billing/rating/rating.ts'
 
 /** What one simulated request asks for, and what its engine would answer if nothing went wrong. */
 export interface RequestPlan {

@@ -1,7 +1,7 @@
-import type { Usage } from '../../../src/core/money/rating.ts'
-import { noUsage } from '../../../src/core/money/rating.ts'
-import type { LedgerRow, Outcome } from '../../../src/core/money/ledger.ts'
-import type { CallEnd } from '../../../src/ports/engine.ts'
+import type { Usage } from '../../../src/billing/rating/rating.ts'
+import { noUsage } from '../../../src/billing/rating/rating.ts'
+import type { LedgerRow, Outcome } from '../../../src/ledger/rows.ts'
+import type { CallEnd } from '../../../src/engines/engine.ts'
 import {
   bodyBytes,
   cachedTokens,

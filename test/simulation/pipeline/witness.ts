@@ -1,6 +1,6 @@
-import { ApiError, CallerLeft } from '../../../src/core/errors.ts'
-import type { LedgerRow } from '../../../src/core/money/ledger.ts'
-import type { Rates, Usage } from '../../../src/core/money/rating.ts'
+import { ApiError, CallerLeft } from '../../../src/shared/errors.ts'
+import type { LedgerRow } from '../../../src/ledger/rows.ts'
+import type { Rates, Usage } from '../../../src/billing/rating/rating.ts'
 import { expectedRow, type RequestSeen } from './request-seen.ts'
 import type { Stage } from './stage.ts'
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
-import { luaBeside, type Script } from '../../../src/redis/script.ts'
+import { luaBeside, type Script } from '../../../src/cluster/redis/script.ts'
 import {
   accountScripts,
   remoteAccount,
-  scripts,
-  type Reservation,
-  type Told,
-} from '../../../src/spending/redis/account-scripts.ts'
+  spendScripts,
+  type AccountReport,
+  type ReserveAnswer,
+} from '../../../src/workspaces/spend-limits/redis/account-scripts.ts'
 import { startRedis, type RedisServer } from '../../support/redis-server.ts'
 
 /**
@@ -24,13 +24,13 @@ interface Story {
 }
 
 interface Account {
-  /** A replica says what it has, and what it wants. Returns the answer; undefined if it is not heard. */
-  say(replica: string, said?: Partial<Said>): Promise<Told | undefined>
-  /** The database's sum is read after an answer, and told. */
-  fold(answer: Told | undefined, base: bigint, month?: number): Promise<void>
+  /** A replica reports its state and asks for a reservation. Returns the answer; undefined if the report is ignored. */
+  report(replica: string, state?: Partial<ReplicaState>): Promise<ReserveAnswer | undefined>
+  /** Stores the database's sum, read after an answer. */
+  checkpoint(answer: ReserveAnswer | undefined, base: bigint, month?: number): Promise<void>
 }
 
-interface Said {
+interface ReplicaState {
   readonly turn: number
   readonly month: number
   readonly held: bigint
@@ -45,7 +45,7 @@ const [MONTH, NEXT_MONTH] = [1_793_500_000_000, 1_796_100_000_000]
 const EPOCH = 'one'
 
 async function openAccount(redis: Redis, breakLua: (name: string, lua: string) => string): Promise<Account> {
-  const source = new URL('../../../src/spending/redis/', import.meta.url).href
+  const source = new URL('../../../src/workspaces/spend-limits/redis/', import.meta.url).href
   const clock = "local function clock() return tonumber(redis.call('GET', 'simulated:now')) end"
   const running = accountScripts((name) => (name === 'outside' ? clock : breakLua(name, luaBeside(source, name))))
   await redis.flushall()
@@ -55,7 +55,7 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
   const account = remoteAccount(
     {
       run(script: Script, keys, values) {
-        const { lua } = script === scripts.fold ? running.fold : running.reserve
+        const { lua } = script === spendScripts.checkpoint ? running.checkpoint : running.reserve
         return redis.eval(lua, keys.length, ...keys, ...values)
       },
     },
@@ -63,11 +63,11 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
   )
   const turns = new Map<string, number>()
   return {
-    say(replica, said = {}) {
-      const turn = said.turn ?? (turns.get(replica) ?? 0) + 1
+    report(replica, state = {}) {
+      const turn = state.turn ?? (turns.get(replica) ?? 0) + 1
       turns.set(replica, Math.max(turn, turns.get(replica) ?? 0))
-      const { month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n, predecessor = '' } = said
-      const reservation: Reservation = {
+      const { month = MONTH, held = 0n, settled = 0n, delivered = 0n, want = 0n, predecessor = '' } = state
+      const report: AccountReport = {
         replica,
         owner: `journal of ${replica}`,
         predecessor,
@@ -76,79 +76,95 @@ async function openAccount(redis: Redis, breakLua: (name: string, lua: string) =
         nextMonth: month === MONTH ? NEXT_MONTH : NEXT_MONTH + 1,
         held,
         counts: new Map([[month, { settled, delivered }]]),
-        wants: want > 0n ? [{ amount: want, limit: LIMIT }] : [],
+        pending: want > 0n ? [{ amount: want, limit: LIMIT }] : [],
         limit: LIMIT,
         known: {},
       }
-      return account.reserve(member, reservation)
+      return account.reserve(member, report)
     },
-    fold: (answer, base, month = MONTH) => account.fold(member, answer as Told, month, base),
+    checkpoint: (answer, base, month = MONTH) => account.checkpoint(member, answer as ReserveAnswer, month, base),
   }
 }
 
-const isHeld = (answer: Told | undefined): boolean | undefined => answer?.decisions?.[0]
+const isHeld = (answer: ReserveAnswer | undefined): boolean | undefined => answer?.decisions?.[0]
 
 const stories: readonly Story[] = [
   {
     name: 'a sum that was read before a replica came back may lack what that one has brought into the database since',
     script: 'reserve',
-    find: "if told[2] ~= '0' then forget_sums() end",
+    find: "if reported[2] ~= '0' then forget_sums() end",
     replace: '',
-    async tell({ say, fold }) {
-      await fold(await say('one'), 0n)
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('one'), 0n)
       // The other one was cut off. It has settled 60, and all of that is in the database by now.
-      await say('other', { settled: 60n, delivered: 60n })
-      const asked = await say('one', { want: 100n })
+      await report('other', { settled: 60n, delivered: 60n })
+      const asked = await report('one', { want: 100n })
       assert.equal(isHeld(asked), undefined, 'the sum is read first')
-      await fold(asked, 60n)
-      assert.equal(isHeld(await say('one', { want: 41n })), false)
-      assert.equal(isHeld(await say('one', { want: 40n })), true)
+      await checkpoint(asked, 60n)
+      assert.equal(isHeld(await report('one', { want: 41n })), false)
+      assert.equal(isHeld(await report('one', { want: 40n })), true)
     },
   },
   {
     name: 'a call that comes late does not take back what was held since',
     script: 'reserve',
-    find: 'if me and me.turn >= said.turn then',
+    find: 'if me and me.turn >= report.turn then',
     replace: 'if false then',
-    async tell({ say, fold }) {
-      await fold(await say('one'), 0n)
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('one'), 0n)
       // Call 2 is on its way for long. The connection was cut, and call 3 came through the next one.
-      assert.equal(isHeld(await say('one', { turn: 3, want: 60n })), true)
-      await say('one', { turn: 2, want: 10n })
-      assert.equal(isHeld(await say('other', { want: 80n })), false)
-      assert.equal(isHeld(await say('other', { want: 40n })), true)
+      assert.equal(isHeld(await report('one', { turn: 3, want: 60n })), true)
+      await report('one', { turn: 2, want: 10n })
+      assert.equal(isHeld(await report('other', { want: 80n })), false)
+      assert.equal(isHeld(await report('other', { want: 40n })), true)
+    },
+  },
+  {
+    name: 'a replica learns what others have that may not be in the database, and nothing of itself or of idle ones',
+    script: 'reserve',
+    find: "if name ~= report.replica and open ~= '0' then",
+    replace: "if name ~= report.replica or open ~= '0' then",
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('one', { held: 7n }), 0n)
+      await report('idle', { settled: 5n, delivered: 5n })
+      await report('holding', { held: 3n })
+      await report('settling', { held: 3n, settled: 9n, delivered: 2n })
+      assert.deepEqual((await report('one', { held: 7n }))?.known, {
+        holding: ['journal of holding', String(MONTH), '3'],
+        settling: ['journal of settling', String(MONTH), '10'],
+      })
     },
   },
   {
     name: 'rows that reach the database after its sum was read are not in that sum',
-    script: 'fold',
+    script: 'checkpoint',
     find: 'if echo then count[2] = echo[2] end',
     replace: 'if echo then count[2] = count[3] end',
-    async tell({ say, fold }) {
-      const asked = await say('one', { settled: 50n })
+    async tell({ report, checkpoint }) {
+      const asked = await report('one', { settled: 50n })
       // The sum is read now: 0. Then the row arrives there, and the replica says so, before the sum is told.
-      await say('one', { settled: 50n, delivered: 50n })
-      await fold(asked, 0n)
-      assert.equal(isHeld(await say('other', { want: 51n })), false)
-      assert.equal(isHeld(await say('other', { want: 50n })), true)
+      await report('one', { settled: 50n, delivered: 50n })
+      await checkpoint(asked, 0n)
+      assert.equal(isHeld(await report('other', { want: 51n })), false)
+      assert.equal(isHeld(await report('other', { want: 50n })), true)
     },
   },
   {
     name: 'a sum that was read before a journal arrived is not taken after it has',
-    script: 'fold',
-    find: 'account.generation ~= said.generation or ',
+    script: 'checkpoint',
+    find: 'account.generation ~= report.generation or ',
     replace: '',
-    async tell({ say, fold }) {
-      await say('dead', { settled: 50n })
-      const asked = await say('one')
+    async tell({ report, checkpoint }) {
+      await report('dead', { settled: 50n })
+      const asked = await report('one')
       // The sum is read now: 0. Then the successor brings the journal into the database, so nobody counts it any more.
-      await say('successor', { predecessor: 'journal of dead' })
-      await fold(asked, 0n)
-      const again = await say('one', { want: 100n })
+      await report('successor', { predecessor: 'journal of dead' })
+      await checkpoint(asked, 0n)
+      const again = await report('one', { want: 100n })
       assert.equal(isHeld(again), undefined, 'the sum is read again')
-      await fold(again, 50n)
-      assert.equal(isHeld(await say('one', { want: 51n })), false)
-      assert.equal(isHeld(await say('one', { want: 50n })), true)
+      await checkpoint(again, 50n)
+      assert.equal(isHeld(await report('one', { want: 51n })), false)
+      assert.equal(isHeld(await report('one', { want: 50n })), true)
     },
   },
   {
@@ -156,29 +172,29 @@ const stories: readonly Story[] = [
     script: 'reserve',
     find: 'if is_counted then forget_sums() end',
     replace: '',
-    async tell({ say, fold }) {
-      await fold(await say('dead', { settled: 50n }), 0n)
-      const asked = await say('successor', { predecessor: 'journal of dead', want: 100n })
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('dead', { settled: 50n }), 0n)
+      const asked = await report('successor', { predecessor: 'journal of dead', want: 100n })
       assert.equal(isHeld(asked), undefined, 'the sum is read again')
-      await fold(asked, 50n)
-      assert.equal(isHeld(await say('successor', { predecessor: 'journal of dead', want: 51n })), false)
-      assert.equal(isHeld(await say('successor', { predecessor: 'journal of dead', want: 50n })), true)
+      await checkpoint(asked, 50n)
+      assert.equal(isHeld(await report('successor', { predecessor: 'journal of dead', want: 51n })), false)
+      assert.equal(isHeld(await report('successor', { predecessor: 'journal of dead', want: 50n })), true)
     },
   },
   {
     name: 'a request must also fit into the next month, if a replica is there already',
     script: 'reserve',
-    find: 'if is_begun[month] and tonumber(month) >= tonumber(said.month) then',
-    replace: 'if month == said.month then',
-    async tell({ say, fold }) {
-      await fold(await say('one'), 0n)
+    find: 'if is_begun[month] and tonumber(month) >= tonumber(report.month) then',
+    replace: 'if month == report.month then',
+    async tell({ report, checkpoint }) {
+      await checkpoint(await report('one'), 0n)
       // The clock of the other one is ahead.
-      await fold(await say('ahead', { month: NEXT_MONTH, settled: 80n }), 0n, NEXT_MONTH)
-      const asked = await say('one', { want: 50n })
+      await checkpoint(await report('ahead', { month: NEXT_MONTH, settled: 80n }), 0n, NEXT_MONTH)
+      const asked = await report('one', { want: 50n })
       // Either month's sum may have to be read again.
-      for (const month of asked?.unread.keys() ?? []) await fold(asked, 0n, month)
-      assert.equal(isHeld(await say('one', { want: 50n })), false)
-      assert.equal(isHeld(await say('one', { want: 20n })), true)
+      for (const month of asked?.unread.keys() ?? []) await checkpoint(asked, 0n, month)
+      assert.equal(isHeld(await report('one', { want: 50n })), false)
+      assert.equal(isHeld(await report('one', { want: 20n })), true)
     },
   },
 ]

@@ -1,18 +1,18 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { ApiError } from '../../../src/core/errors.ts'
-import type { PicoAud } from '../../../src/core/money/money.ts'
-import { sydneyMonth } from '../../../src/core/money/sydney-time.ts'
-import { seededRandom } from '../../../src/core/seeded-random.ts'
-import type { Workspace } from '../../../src/ports/accounts.ts'
-import type { AlarmClock } from '../../../src/ports/clock.ts'
-import type { Spending, SpendingHold, SpendView } from '../../../src/ports/spending.ts'
-import type { UsageStore } from '../../../src/ports/usage.ts'
-import type { LinkFollower, RedisLink } from '../../../src/redis/link.ts'
-import { luaBeside } from '../../../src/redis/script.ts'
-import { memorySpending } from '../../../src/spending/memory.ts'
-import { accountScripts, scripts } from '../../../src/spending/redis/account-scripts.ts'
-import { redisSpending } from '../../../src/spending/redis/spending.ts'
+import { ApiError } from '../../../src/shared/errors.ts'
+import type { PicoAud } from '../../../src/shared/money/money.ts'
+import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
+import type { Workspace } from '../../../src/workspaces/workspace.ts'
+import type { AlarmClock } from '../../../src/shared/clock.ts'
+import type { Spending, SpendingHold, SpendView } from '../../../src/workspaces/spend-limits/spending.ts'
+import type { UsageStore } from '../../../src/billing/usage/usage-store.ts'
+import type { LinkFollower, RedisLink } from '../../../src/cluster/redis/link.ts'
+import { luaBeside } from '../../../src/cluster/redis/script.ts'
+import { memorySpending } from '../../../src/workspaces/spend-limits/memory.ts'
+import { accountScripts, spendScripts } from '../../../src/workspaces/spend-limits/redis/account-scripts.ts'
+import { redisSpending } from '../../../src/workspaces/spend-limits/redis/spending.ts'
 
 const CENT = 10_000_000_000n
 const LIMIT = 1000n * CENT
@@ -83,7 +83,7 @@ export const memoryAdapter: MonthAdapter = {
 
 /** The real scripts in a real Redis, which answers at once; the clock is the simulation's. */
 export function redisAdapter(socket: string): MonthAdapter {
-  const source = new URL('../../../src/spending/redis/', import.meta.url).href
+  const source = new URL('../../../src/workspaces/spend-limits/redis/', import.meta.url).href
   return {
     name: 'Redis',
     async open({ store, clock, workspace: served, delivered }) {
@@ -100,7 +100,7 @@ export function redisAdapter(socket: string): MonthAdapter {
         leaseMs: 5000,
         async run(script, keys, values) {
           underWay += 1
-          const { lua } = script === scripts.fold ? simulated.fold : simulated.reserve
+          const { lua } = script === spendScripts.checkpoint ? simulated.checkpoint : simulated.reserve
           try {
             await redis.set('simulated:now', Math.floor(clock.monotonic()))
             return await redis.eval(lua, keys.length, ...keys, ...values)
@@ -127,7 +127,7 @@ export function redisAdapter(socket: string): MonthAdapter {
       })
       return {
         spending,
-        beat: () => followers.forEach((it) => it.beat()),
+        beat: () => followers.forEach((it) => it.heartbeat()),
         async rest() {
           for (let idle = 0; idle < 2; idle = underWay > 0 ? 0 : idle + 1) await turn()
         },

@@ -1,4 +1,4 @@
-/** Breaks of the scripts in src/spending/redis. Each lets a limit be overdrawn, or leaves less room than there is. */
+/** Breaks of the scripts in src/workspaces/spend-limits/redis. Each lets a limit be overdrawn, or leaves less room than there is. */
 export const mutations: readonly {
   readonly name: string
   readonly script: string
@@ -9,12 +9,12 @@ export const mutations: readonly {
     name: 'what others hold does not count',
     script: 'reserve',
     find: 'for _, member in pairs(account.members) do add(sum, member.held, 1) end\n    add(sum, amount, 1)',
-    replace: 'add(sum, said.held, 1)\n    add(sum, amount, 1)',
+    replace: 'add(sum, report.held, 1)\n    add(sum, amount, 1)',
   },
   {
-    name: 'two wants in one call do not see each other',
+    name: 'two reservations in one call do not see each other',
     script: 'reserve',
-    find: 'account.members[said.replica].held = text_of(held)',
+    find: 'account.members[report.replica].held = text_of(held)',
     replace: '',
   },
   {
@@ -24,20 +24,20 @@ export const mutations: readonly {
     replace: 'local KEPT = 1000',
   },
   {
-    name: 'what was heard of others is not passed on to a new epoch',
+    name: 'what was known of others is not passed on to a new epoch',
     script: 'reserve',
     find: 'elseif not accounted[it[1]] then',
     replace: 'elseif false then',
   },
   {
-    name: 'old data is believed rather than what was heard since',
+    name: 'old data is believed rather than what was learnt since',
     script: 'reserve',
     find: 'if is_at_most(sum, it[3]) then member.held = it[3] end',
     replace: '',
   },
   {
     name: 'a sum never replaces what is counted',
-    script: 'fold',
+    script: 'checkpoint',
     find: 'if echo then count[2] = echo[2] end',
     replace: '',
   },

@@ -1,14 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { ApiError } from '../../../src/core/errors.ts'
-import type { PicoAud } from '../../../src/core/money/money.ts'
-import { sydneyMonth } from '../../../src/core/money/sydney-time.ts'
-import type { Workspace } from '../../../src/ports/accounts.ts'
-import type { AlarmClock } from '../../../src/ports/clock.ts'
-import type { SpendingHold } from '../../../src/ports/spending.ts'
-import type { UsageStore } from '../../../src/ports/usage.ts'
-import type { LinkFollower, Membership, RedisLink } from '../../../src/redis/link.ts'
-import type { Script } from '../../../src/redis/script.ts'
-import { redisSpending, type RedisSpending } from '../../../src/spending/redis/spending.ts'
+import { ApiError } from '../../../src/shared/errors.ts'
+import type { PicoAud } from '../../../src/shared/money/money.ts'
+import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
+import type { Workspace } from '../../../src/workspaces/workspace.ts'
+import type { AlarmClock } from '../../../src/shared/clock.ts'
+import type { SpendingHold } from '../../../src/workspaces/spend-limits/spending.ts'
+import type { UsageStore } from '../../../src/billing/usage/usage-store.ts'
+import type { LinkFollower, Membership, RedisLink } from '../../../src/cluster/redis/link.ts'
+import type { Script } from '../../../src/cluster/redis/script.ts'
+import { redisSpending, type RedisSpending } from '../../../src/workspaces/spend-limits/redis/spending.ts'
 
 /** What all replicas run on. */
 export interface Machine {
@@ -135,7 +135,7 @@ export async function simulatedReplica(owner: string, skewMs: number, machine: M
         if (was && !next) for (const follower of followers) follower.lost()
         if (next) for (const follower of followers) follower.joined(next)
       },
-      beat: () => followers.forEach((follower) => follower.beat()),
+      beat: () => followers.forEach((follower) => follower.heartbeat()),
     }
   }
 

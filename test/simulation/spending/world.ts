@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { seededRandom } from '../../../src/core/seeded-random.ts'
-import type { PicoAud } from '../../../src/core/money/money.ts'
-import { sydneyMonth } from '../../../src/core/money/sydney-time.ts'
-import { luaBeside, type Script } from '../../../src/redis/script.ts'
-import { accountScripts, scripts } from '../../../src/spending/redis/account-scripts.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
+import type { PicoAud } from '../../../src/shared/money/money.ts'
+import { sydneyMonth } from '../../../src/shared/money/sydney-time.ts'
+import { luaBeside, type Script } from '../../../src/cluster/redis/script.ts'
+import { accountScripts, spendScripts } from '../../../src/workspaces/spend-limits/redis/account-scripts.ts'
 import { LIMIT, simulatedReplica, UNIT, type Machine, type SimulatedReplica } from './replica.ts'
 
 /** In the place of outside.lua: the simulation's clock. */
 const simulated = "local function clock() return tonumber(redis.call('GET', 'simulated:now')) end"
-const source = new URL('../../../src/spending/redis/', import.meta.url).href
+const source = new URL('../../../src/workspaces/spend-limits/redis/', import.meta.url).href
 
 const LEASE_MS = 5000
 const KEPT_MS = 3_600_000
@@ -44,8 +44,8 @@ export async function simulateSpending(
   const redis = new Redis({ path: socket, protocol: 2 })
   const broken = accountScripts((name) => (name === 'outside' ? simulated : breakLua(name, luaBeside(source, name))))
   const running = new Map<Script, Script>([
-    [scripts.reserve, broken.reserve],
-    [scripts.fold, broken.fold],
+    [spendScripts.reserve, broken.reserve],
+    [spendScripts.checkpoint, broken.checkpoint],
   ])
   const happenings = { held: 0, refused: 0, unavailable: 0, crashes: 0, losses: 0, cuts: 0, months: 0 }
 

@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../src/core/seeded-random.ts'
+import { seededRandom } from '../../../src/shared/seeded-random.ts'
 
 /** Choices that depend on the seed and the number of the input alone, so that each input can be made again. */
 export interface Chance {

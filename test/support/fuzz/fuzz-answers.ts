@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { engineKinds } from '../../../src/core/catalog.ts'
+import { engineKinds } from '../../../src/catalog/model.ts'
 import { clip } from '../audio-stage.ts'
 import type { Chance } from './chance.ts'
 import { marker, type EngineAnswer } from './fuzz-engine.ts'

@@ -1,0 +1,103 @@
+import { HostError } from './runtime/host-error.ts'
+import type { EngineModel } from './runtime/engine-model.ts'
+import type { ModelPool } from './wire/host-call.ts'
+
+export interface LoadableModel {
+  readonly slug: string
+  readonly expectedBytes: number
+  load(): Promise<EngineModel>
+}
+
+export interface LoadedModelsOptions {
+  /** Throws an HostError if there is no such model, or its files are missing. */
+  find(slug: string): LoadableModel
+  readonly memoryBudgetBytes: number
+  log(message: string): void
+}
+
+export interface LoadedModels extends ModelPool {
+  loadedSlugs(): string[]
+  memoryBytes(): number
+  activeRequests(): number
+  close(): Promise<void>
+}
+
+interface Slot {
+  readonly model: Promise<EngineModel>
+  bytes: number
+  users: number
+  lastUsed: number
+}
+
+/**
+ * The models in memory. A model loads on first use. Over budget, idle models are unloaded, least recently used first. A
+ * model in use stays, so one that is larger than the whole budget still runs, alone.
+ */
+export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptions): LoadedModels {
+  const slots = new Map<string, Slot>()
+  let uses = 0
+
+  const memoryBytes = (): number => slots.values().reduce((sum, slot) => sum + slot.bytes, 0)
+
+  async function makeRoom(): Promise<void> {
+    while (memoryBytes() > memoryBudgetBytes) {
+      const idle = [...slots].filter(([, slot]) => slot.users === 0)
+      const [oldest] = idle.sort(([, one], [, other]) => one.lastUsed - other.lastUsed)
+      if (!oldest) return
+      const [slug, slot] = oldest
+      slots.delete(slug)
+      log(`unloading ${slug} to make room`)
+      await (await slot.model).close()
+    }
+  }
+
+  async function load(wanted: LoadableModel, slot: Slot): Promise<EngineModel> {
+    await makeRoom()
+    const startedAt = performance.now()
+    const model = await wanted.load()
+    slot.bytes = model.memoryBytes
+    log(`loaded ${wanted.slug} in ${Math.round(performance.now() - startedAt)} ms`)
+    return model
+  }
+
+  function slotFor(wanted: LoadableModel): Slot {
+    const present = slots.get(wanted.slug)
+    if (present) {
+      present.users++
+      return present
+    }
+    const busyBytes = slots.values().reduce((sum, slot) => sum + (slot.users > 0 ? slot.bytes : 0), 0)
+    if (busyBytes > 0 && busyBytes + wanted.expectedBytes > memoryBudgetBytes) {
+      throw new HostError('model_overloaded', `The models in use leave no memory for '${wanted.slug}'.`)
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<EngineModel>()
+    const slot: Slot = { model: promise, bytes: wanted.expectedBytes, users: 1, lastUsed: 0 }
+    slots.set(wanted.slug, slot)
+    load(wanted, slot).then(resolve, (error: unknown) => {
+      slots.delete(wanted.slug)
+      reject(error)
+    })
+    return slot
+  }
+
+  return {
+    async use(slug, work) {
+      const slot = slotFor(find(slug))
+      try {
+        return await work(await slot.model)
+      } finally {
+        slot.users--
+        slot.lastUsed = ++uses
+        await makeRoom()
+      }
+    },
+    loadedSlugs: () => [...slots.keys()],
+    memoryBytes,
+    activeRequests: () => slots.values().reduce((sum, slot) => sum + slot.users, 0),
+    async close() {
+      const open = [...slots.values()]
+      slots.clear()
+      await Promise.allSettled(open.map(async (slot) => (await slot.model).close()))
+    },
+  }
+}

@@ -1,0 +1,244 @@
+import { writeFileSync } from 'node:fs'
+import { invoiceHtml } from '../invoice-html.ts'
+import { cellsOf, COLUMNS, fullTitle, type PrintableInvoice } from '../invoice-wording.ts'
+import { invoiceList } from '../invoice-list.ts'
+import { openInvoicing, type Invoicing } from '../invoices.ts'
+import { findLineRows, lineRowView, nextRows, rowsAfter, type LineRow, type LineRows } from '../rows/line-rows.ts'
+import { monthSummary } from '../month-summary.ts'
+import { openRowLinks } from '../rows/row-links.ts'
+import type { InvoiceDocument } from '../invoice-document.ts'
+import type { DocumentLine } from '../invoice-lines.ts'
+import { grouped } from '../../../shared/money/money.ts'
+import { parseMonth, writtenDate, type Month } from '../../../shared/money/sydney-time.ts'
+import type { Workspace } from '../../../workspaces/workspace.ts'
+import { systemClock } from '../../../shared/system-clock.ts'
+import {
+  limitOf,
+  parseFlags,
+  print,
+  requiredText,
+  text,
+  UsageError,
+  withBooks,
+  type Books,
+  type Command,
+  type Flags,
+} from '../../../cli/command.ts'
+import { audText, counted, decimalsOf } from '../../../cli/terminal/amounts.ts'
+import { renderTable, type Column } from '../../../cli/terminal/table.ts'
+import { secondText, ZONE } from '../../../cli/terminal/times.ts'
+import type { View } from '../../../cli/terminal/view.ts'
+
+const LIST_COLUMNS: readonly Column<InvoiceDocument>[] = [
+  { title: 'NUMBER', cell: ({ number }) => number },
+  { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
+  { title: 'PERIOD', cell: ({ period }) => period },
+  { title: 'ISSUED', cell: ({ issued }) => issued },
+  { title: 'REFERS TO', cell: ({ adjusts, replaces }) => adjusts ?? replaces },
+  { title: 'GST', cell: ({ gst }) => grouped(gst), align: 'right' },
+  { title: 'TOTAL', cell: ({ total }) => `A$${grouped(total)}`, align: 'right' },
+]
+const LINE_COLUMNS: readonly Column<DocumentLine>[] = COLUMNS.map((title, index) => ({
+  title: title.toUpperCase(),
+  cell: (line) => cellsOf(line)[index] ?? null,
+  ...(index === 0 ? { mayShrink: true } : { align: 'right' }),
+}))
+
+export const invoice: Command = {
+  summary: 'preview, issue, show and credit tax invoices',
+  help: `weir invoice preview --workspace W --period YYYY-MM
+weir invoice issue   --workspace W --period YYYY-MM
+weir invoice show    --workspace W --period YYYY-MM
+weir invoice show    NUMBER
+weir invoice credit  --workspace W --period YYYY-MM --reason TEXT
+                     (--request ID[,ID…] | --all | --amount AUD)
+weir invoice rows    NUMBER --line N [--limit N] [--after PLACE]
+weir invoice list    [--workspace W] [--limit N] [--before NUMBER]
+weir invoice revoke-links
+
+A period is a calendar month in Sydney. An issued invoice never changes;
+"credit" reverses some or all of it with an adjustment note. A month whose
+invoice is credited with --all can be issued again, under a new number. An
+amount on a month that is not invoiced yet becomes a line of its invoice. Lines
+are exact, the subtotal is rounded once, and GST is 10 % of the subtotal.
+Each line links to its rows; "revoke-links" makes all links so far useless.
+"rows" lists the rows of a line with what each adds to it.
+"list" shows the newest documents first.
+docs/guides/invoices.md explains invoices.
+
+  --workspace W      the workspace that is invoiced
+  --period YYYY-MM   the month, such as 2026-11
+  --request ID,…     the requests to credit
+  --all              credit everything that is left on the invoice
+  --amount AUD       credit a free amount, excluding GST, such as 25.00
+  --reason TEXT      why it is credited, printed on the document
+  --line N           which line, from 1
+  --limit N          how many documents or rows to list, 1 to 10000; by
+                     default 1000
+  --after PLACE      go on behind the last row of the page before
+  --before NUMBER    go on behind the document with this number
+  --pdf FILE         also write the document as a PDF
+  --html FILE        also write the document as HTML`,
+  async run(args) {
+    const flags = parseFlags(
+      args,
+      {
+        workspace: 'string',
+        period: 'string',
+        reason: 'string',
+        request: 'string',
+        all: 'boolean',
+        amount: 'string',
+        line: 'string',
+        after: 'string',
+        limit: 'string',
+        before: 'string',
+        pdf: 'string',
+        html: 'string',
+      },
+      2,
+    )
+    const [action, number] = flags.positionals
+    await withBooks(flags, { changes: false }, async ({ config, accounts, store, record }) => {
+      const invoicing = openInvoicing(store, systemClock, config.seller)
+      const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
+      const links = openRowLinks(store, systemClock, {
+        publicUrl: config.seller?.publicUrl,
+        days: config.invoice.linkDays,
+      })
+      if (action === 'revoke-links') {
+        const action = { action: 'revokeInvoiceLinks', subject: '', body: undefined, state: async () => undefined }
+        await record(action, () => links.revoke())
+        return print(flags, { revoked: true }, () => 'All links on invoices so far are revoked.')
+      }
+      if (action === 'list') {
+        const workspaceId = text(flags, 'workspace') === undefined ? undefined : workspace().id
+        const asked = { workspaceId, before: text(flags, 'before'), limit: limitOf(flags) }
+        const { documents, next } = await invoiceList(store, asked)
+        const data = await Promise.all(documents.map((document) => links.linked(document)))
+        return print(flags, { object: 'list', data, next }, (view) =>
+          [
+            renderTable(data, LIST_COLUMNS, view),
+            ...(next === null ? [] : [`\nThere are more documents: see them with --before ${next}.`]),
+          ].join('\n'),
+        )
+      }
+      if (action === 'rows') {
+        if (number === undefined)
+          throw new UsageError('give the number of a document: weir invoice rows NUMBER --line N')
+        return showRows(flags, await findLineRows(store, number, requiredText(flags, 'line')))
+      }
+      const found =
+        action === 'show' && number !== undefined
+          ? await invoicing.byNumber(number)
+          : await performed(action, { invoicing, record }, workspace(), monthOf(flags), flags)
+      const printable = await links.linked(found)
+      await writeFiles(printable, flags, config.invoice.fonts)
+      for (const warning of printable.warnings) process.stderr.write(`weir: ${warning}\n`)
+      print(flags, printable, (view) => summary(printable, view))
+    })
+  },
+}
+
+async function showRows(flags: Flags, { document, line, page }: LineRows): Promise<void> {
+  const limit = limitOf(flags)
+  const found = await page(rowsAfter(text(flags, 'after')), limit + 1)
+  const rows = found.slice(0, limit)
+  const next = found.length > limit ? nextRows(rows) : null
+  print(flags, { object: 'list', line, data: rows.map(lineRowView), next }, (view) => {
+    const decimals = decimalsOf(rows.map(({ amount }) => amount))
+    const columns: readonly Column<LineRow>[] = [
+      { title: `TIME (${ZONE.toUpperCase()})`, cell: ({ row }) => secondText(row.settledAt) },
+      { title: 'REQUEST', cell: ({ row }) => row.requestId },
+      { title: 'QUANTITY', cell: ({ quantity }) => grouped(quantity.toString()), align: 'right' },
+      { title: 'AMOUNT', cell: ({ amount }) => audText(amount, decimals), align: 'right' },
+    ]
+    return [
+      `${fullTitle(document)}, ${line.description}`,
+      '',
+      renderTable(rows, columns, view),
+      '',
+      `${counted(rows.length, 'row')} of a line of A$${grouped(line.amount)} excluding GST`,
+      ...(next === null ? [] : [`There are more rows: see them with --after ${next}.`]),
+    ].join('\n')
+  })
+}
+
+/** Every action that changes something is recorded in the audit log. */
+function performed(
+  action: string | undefined,
+  { invoicing, record }: { readonly invoicing: Invoicing; readonly record: Books['record'] },
+  workspace: Workspace,
+  month: Month,
+  flags: Flags,
+): Promise<InvoiceDocument> {
+  const perform = (): Promise<InvoiceDocument> => performedNow(action, invoicing, workspace, month, flags)
+  if (action !== 'issue' && action !== 'credit') return perform()
+  const given = ['reason', 'request', 'all', 'amount'].map((name) => [name, flags.values[name]])
+  return record(
+    {
+      action: `${action}Invoice`,
+      subject: '',
+      body: { workspace: workspace.name, period: month.name, ...Object.fromEntries(given) },
+      state: () => monthSummary(invoicing, workspace, month.name),
+    },
+    perform,
+  )
+}
+
+function performedNow(
+  action: string | undefined,
+  invoicing: Invoicing,
+  workspace: Workspace,
+  month: Month,
+  flags: Flags,
+): Promise<InvoiceDocument> {
+  switch (action) {
+    case 'preview':
+      return invoicing.preview(workspace, month)
+    case 'issue':
+      return invoicing.issue(workspace, month)
+    case 'show':
+      return invoicing.ofMonth(workspace, month)
+    case 'credit':
+      return credit(invoicing, workspace, month, flags)
+    default:
+      throw new UsageError('choose an action: preview, issue, list, show, rows, credit or revoke-links')
+  }
+}
+
+function monthOf(flags: Flags): Month {
+  const month = parseMonth(requiredText(flags, 'period'))
+  if (!month) throw new UsageError('--period must be a month such as 2026-11')
+  return month
+}
+
+function credit(invoicing: Invoicing, workspace: Workspace, month: Month, flags: Flags): Promise<InvoiceDocument> {
+  const [ids, amount, reason] = [text(flags, 'request'), text(flags, 'amount'), requiredText(flags, 'reason')]
+  const ways = [ids !== undefined, flags.values['all'] === true, amount !== undefined]
+  if (ways.filter(Boolean).length !== 1) throw new UsageError('give either --request ID or --all or --amount AUD')
+  if (amount !== undefined) return invoicing.creditAmount(workspace, month, amount, reason)
+  return invoicing.credit(workspace, month, ids === undefined ? null : ids.split(','), reason)
+}
+
+async function writeFiles(found: PrintableInvoice, flags: Flags, fonts: readonly string[]): Promise<void> {
+  const html = text(flags, 'html')
+  if (html !== undefined) writeFileSync(html, invoiceHtml(found))
+  const pdf = text(flags, 'pdf')
+  if (pdf === undefined) return
+  // Loaded only when needed, because the PDF library is large.
+  const { invoicePdf } = await import('../pdf/invoice-pdf.ts')
+  writeFileSync(pdf, await invoicePdf(found, fonts))
+}
+
+function summary(found: InvoiceDocument, view: View): string {
+  const { subtotal, gst, total, seller, buyer } = found
+  return [
+    fullTitle(found),
+    `${seller?.name ?? '(no seller in weir.yaml)'} → ${buyer.name}, ${writtenDate(found.period_from)} to ${writtenDate(found.period_to)}`,
+    '',
+    renderTable(found.lines, LINE_COLUMNS, view),
+    '',
+    `subtotal A$${grouped(subtotal)} + GST A$${grouped(gst)} = A$${grouped(total)}`,
+  ].join('\n')
+}

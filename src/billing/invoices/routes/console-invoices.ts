@@ -1,0 +1,55 @@
+import { invoiceList } from '../invoice-list.ts'
+import type { Invoicing } from '../invoices.ts'
+import { ApiError } from '../../../shared/errors.ts'
+import type { InvoiceStore } from '../invoice-store.ts'
+import { pageSchema } from '../../../server/common-schema.ts'
+import { sessionRoute, type SessionRoute } from '../../../server/console/session-route.ts'
+import { invoiceExample, invoicePageQuery, invoiceSchema } from './invoice-schema.ts'
+import { jsonResponse } from '../../../server/route.ts'
+import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts } from './send-invoice.ts'
+
+/** The invoices of a workspace, for its members. */
+
+export interface ConsoleInvoicesParts extends SendInvoiceParts {
+  readonly invoicing: Invoicing
+  readonly books: Pick<InvoiceStore, 'invoices' | 'newestInvoices'>
+}
+
+export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly SessionRoute[] {
+  return [
+    sessionRoute({
+      method: 'GET',
+      path: '/invoices',
+      id: 'invoices',
+      summary: 'List invoices',
+      description: 'The invoices and adjustment notes of the workspace, the newest first, in pages.',
+      query: invoicePageQuery,
+      response: jsonResponse(pageSchema(invoiceSchema), { object: 'list', data: [invoiceExample], next: null }),
+      errors: [],
+      async answer({ exchange, query: { before, limit = 50 }, session: { caller } }) {
+        const asked = { workspaceId: caller.workspace.id, before, limit }
+        const { documents: data, next } = await invoiceList(parts.books, asked)
+        exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
+      },
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/invoices/{number}',
+      id: 'invoice',
+      summary: 'One invoice',
+      description: 'An invoice or adjustment note of the workspace, by its number.',
+      parameters: { number: { description: 'The number of an invoice or adjustment note.', example: 'INV-000001' } },
+      query: invoiceFormatQuery,
+      response: invoiceResponse,
+      errors: ['not_found'],
+      async answer({ exchange, parameters: { number }, query, session: { caller } }) {
+        const document = await parts.invoicing.byNumber(number)
+        // Another workspace's number is treated like one that was never issued.
+        if (document.workspace !== caller.workspace.name) {
+          throw new ApiError('not_found', `There is no invoice "${number.slice(0, 100)}".`, { param: 'number' })
+        }
+        await sendInvoice(exchange, query.format ?? 'json', document, parts)
+      },
+    }),
+  ]
+}

@@ -1,0 +1,167 @@
+import { refusalView, refusedGroupView } from '../../usage/views.ts'
+import { errorTable, statusOf, type ErrorCode } from '../../../shared/errors.ts'
+import { Type, type Static } from 'typebox'
+import { sydneyDate } from '../../../shared/money/sydney-time.ts'
+import type { RefusalReads } from '../refusal-store.ts'
+import { nullable } from '../../../server/common-schema.ts'
+import { reportPeriod, startAmong, timesIn } from '../../usage/routes/report-period.ts'
+import { requestIdDescription } from '../../usage/routes/usage-schema.ts'
+
+/** Requests that were refused before they reached an engine: counts over time, and the newest ones. */
+
+const DAY_MS = 86_400_000
+const DAYS_BY_DEFAULT = 7
+/** The maximum number of groups and requests in a report. */
+const GROUPS_MAX = 200
+const NEWEST_MAX = 1000
+
+const codes = Object.keys(errorTable) as ErrorCode[]
+
+export const refusedQuery = Type.Object({
+  from: Type.Optional(Type.String({ description: 'The first day in Sydney; by default six days ago.' })),
+  to: Type.Optional(Type.String({ description: 'The last day in Sydney; by default today.' })),
+  key: Type.Optional(Type.String({ description: 'Only requests with the key of this id.' })),
+  code: Type.Optional(Type.Enum(codes, { description: 'Only requests that were refused with this error code.' })),
+  request_id: Type.Optional(
+    Type.String({ description: 'Only this request among the newest ones, whenever it came: an X-Request-Id.' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: NEWEST_MAX, description: 'Of the newest ones: 1 to 1000, by default 100.' }),
+  ),
+})
+
+const about = {
+  key_id: nullable(
+    Type.String(),
+    'null if the request had no valid key. In sums of a workspace also: the keys beyond its first hundred in an hour.',
+  ),
+  http_status: nullable(Type.Integer(), 'null if this version of Weir does not know the code.'),
+  error_code: Type.String(),
+}
+
+const workspace = nullable(Type.String(), 'The name of the workspace; null if the request had no valid key.')
+
+/** `withWorkspaces`: for the operator, who sees all of them. */
+export function refusedReportSchema({ withWorkspaces }: { withWorkspaces: boolean }) {
+  const whose = withWorkspaces ? { workspace } : {}
+  return Type.Object({
+    object: Type.Literal('refused.report'),
+    unit: Type.Enum(['hour', 'day'], { description: 'Hours for up to three days, else days.' }),
+    times: Type.Array(Type.Integer(), { description: 'Unix ms of the beginning of every hour or day of the period.' }),
+    total: Type.Integer({ description: 'How many requests were refused. Counts are kept for 31 days.' }),
+    codes: Type.Array(
+      Type.Object({
+        http_status: about.http_status,
+        error_code: about.error_code,
+        requests: Type.Integer(),
+        series: Type.Array(Type.Object({ at: Type.Integer(), requests: Type.Integer() }), {
+          description: 'Times without refused requests are left out.',
+        }),
+      }),
+      { description: 'The most frequent first.' },
+    ),
+    groups: Type.Array(Type.Object({ ...whose, ...about, requests: Type.Integer() }), {
+      description: `By key and code, the largest first, at most ${GROUPS_MAX}.`,
+    }),
+    newest: Type.Array(
+      Type.Object({
+        request_id: Type.String(),
+        at: Type.String(),
+        ...whose,
+        key_id: nullable(Type.String()),
+        endpoint: nullable(Type.String(), 'null if there is no such path.'),
+        model: nullable(Type.String(), 'null unless it is a model of the catalog.'),
+        http_status: Type.Integer(),
+        error_code: about.error_code,
+        param: nullable(Type.String(), 'The field that it is about.'),
+        reason: Type.String({ description: 'Never what the caller sent.' }),
+      }),
+      { description: 'The newest first. Of each error code, the 20 newest of a workspace are kept, for 31 days.' },
+    ),
+  })
+}
+
+const groupExample = { key_id: 'key_7f3a9c21', http_status: 429, error_code: 'rate_limit_exceeded' }
+
+export function refusedReportExample({ withWorkspaces }: { withWorkspaces: boolean }): object {
+  const whose = withWorkspaces ? { workspace: 'acme' } : {}
+  const { http_status, error_code } = groupExample
+  return {
+    object: 'refused.report',
+    unit: 'day',
+    times: [1795000000000],
+    total: 3,
+    codes: [{ http_status, error_code, requests: 3, series: [{ at: 1795000000000, requests: 3 }] }],
+    groups: [{ ...whose, ...groupExample, requests: 3 }],
+    newest: [
+      {
+        request_id: requestIdDescription.example,
+        at: '2026-11-15T22:04:05.000Z',
+        ...whose,
+        key_id: groupExample.key_id,
+        endpoint: '/chat/completions',
+        model: null,
+        http_status,
+        error_code,
+        param: null,
+        reason: 'Too many requests in this minute. Try again in 12 s.',
+      },
+    ],
+  }
+}
+
+/** `nameOf`: names workspaces, for the operator. Others see only their own: `workspaceId`. */
+export async function refusedReport(
+  refusals: RefusalReads,
+  workspaceId: string | undefined,
+  asked: Static<typeof refusedQuery>,
+  now: number,
+  nameOf?: (workspaceId: string) => string | null,
+): Promise<object> {
+  const to = asked.to ?? sydneyDate(now)
+  const from = asked.from ?? sydneyDate(now - (DAYS_BY_DEFAULT - 1) * DAY_MS)
+  const period = reportPeriod({ from, to })
+  const times = timesIn(period)
+  const query = { workspaceId, keyId: asked.key, code: asked.code, from: period.from, to: period.to }
+  const [hours, groups, newest] = await Promise.all([
+    refusals.refusedOverTime(query),
+    refusals.refusedGroups({ ...query, limit: GROUPS_MAX }),
+    asked.request_id === undefined
+      ? refusals.refusedRequests({ ...query, limit: asked.limit ?? 100 })
+      : oneRequest(refusals, workspaceId, asked.request_id),
+  ])
+  return {
+    object: 'refused.report',
+    unit: period.unit,
+    times,
+    total: hours.reduce((sum, { requests }) => sum + requests, 0),
+    codes: byCode(hours, times),
+    groups: groups.map((it) => refusedGroupView(it, nameOf)),
+    newest: newest.map((it) => refusalView(it, nameOf)),
+  }
+}
+
+async function oneRequest(refusals: RefusalReads, workspaceId: string | undefined, requestId: string) {
+  const found = await refusals.refusedRequest(requestId)
+  return found && (workspaceId === undefined || found.workspaceId === workspaceId) ? [found] : []
+}
+
+function byCode(
+  hours: Awaited<ReturnType<RefusalReads['refusedOverTime']>>,
+  times: readonly number[],
+): readonly object[] {
+  const codes = [...Map.groupBy(hours, ({ code }) => code)].map(([code, own]) => {
+    const series = new Map<number, number>()
+    for (const { hour, requests } of own) {
+      const at = startAmong(times, hour)
+      series.set(at, (series.get(at) ?? 0) + requests)
+    }
+    return {
+      http_status: statusOf(code),
+      error_code: code,
+      requests: own.reduce((sum, { requests }) => sum + requests, 0),
+      series: [...series].map(([at, requests]) => ({ at, requests })),
+    }
+  })
+  return codes.toSorted((one, other) => other.requests - one.requests)
+}

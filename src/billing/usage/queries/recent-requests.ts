@@ -1,0 +1,116 @@
+import type { RecentPage, RecentQuery, RowPlace } from '../report-store.ts'
+import { query, readRows, type Database, type Row, type Statement, type Values } from '../../../store/database.ts'
+import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts'
+import { IS_REQUEST, IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
+
+/** Requests of a workspace, the newest first, a page at a time. */
+
+/** How many rows a page may read before it is sent, even if few of them match its filters. */
+const LOOKED_AT_MAX = 5000
+const HOUR_MS = 3_600_000
+const NEWEST_FIRST = 'ORDER BY settled_at DESC, request_id DESC'
+
+export async function recentRequests(database: Database, asked: RecentQuery): Promise<RecentPage> {
+  if (asked.model === undefined && asked.keyId === undefined) return newestOfAll(database, asked)
+  const hours = await hoursOf(database, asked)
+  const [first] = hours
+  if (first === undefined) return { rows: [], next: undefined }
+  return first.rows > LOOKED_AT_MAX
+    ? newestOfAll(database, { ...asked, to: Math.min(asked.to, first.start + HOUR_MS) })
+    : newestIn(database, asked, hours)
+}
+
+/** Reads the newest rows, without a filter. */
+async function newestOfAll(database: Database, asked: RecentQuery): Promise<RecentPage> {
+  const all = rowsBefore(asked)
+  const [last] = await readRows(
+    database,
+    `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${NEWEST_FIRST} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
+    ...all.values,
+  )
+  const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
+  const [found = []] = await database.transact({ access: 'read', statements: [newest(asked, end)] })
+  return pageOf(found, asked.limit, end)
+}
+
+/** Reads only these hours, or as many of them as the limit of rows allows. */
+async function newestIn(database: Database, asked: RecentQuery, hours: readonly Hour[]): Promise<RecentPage> {
+  let rows = 0
+  const enough = hours.filter((hour) => (rows += hour.rows) <= LOOKED_AT_MAX)
+  const found = await database.transact({
+    access: 'read',
+    statements: enough.map(({ start }) =>
+      newest({ ...asked, from: Math.max(asked.from, start), to: Math.min(asked.to, start + HOUR_MS) }),
+    ),
+  })
+  const isAll = enough.length === hours.length && hours.length <= asked.limit
+  return pageOf(found.flat(), asked.limit, isAll ? undefined : { settledAt: enough.at(-1)?.start ?? 0, requestId: '' })
+}
+
+/** An hour, and how many rows the workspace has in it. */
+interface Hour {
+  readonly start: number
+  readonly rows: number
+}
+
+/**
+ * The newest hours in which the model or the key has requests, as many as a page can need. There may be few requests
+ * among millions, and the sums show where they are.
+ */
+async function hoursOf(database: Database, asked: RecentQuery): Promise<readonly Hour[]> {
+  const { workspaceId, from, to, before, limit } = asked
+  const filter = usageFilter(asked)
+  const conditions = ['workspace_id = ?', 'hour >= ?', 'hour < ?', 'requests > 0', ...filter.conditions]
+  // No id sorts before the empty one, so an hour that begins there is finished.
+  const end = before && before.settledAt + (before.requestId === '' ? 0 : 1)
+  const rows = await readRows(
+    database,
+    `SELECT hour, sum(row_count) AS row_count FROM usage_hours WHERE workspace_id = ? AND hour IN (
+       SELECT hour FROM usage_hours WHERE ${conditions.join(' AND ')} GROUP BY hour ORDER BY hour DESC LIMIT ?)
+     GROUP BY hour ORDER BY hour DESC`,
+    workspaceId,
+    workspaceId,
+    from - (from % HOUR_MS),
+    Math.min(to, end ?? to),
+    ...filter.values,
+    limit + 1,
+  )
+  return rows.map((row) => ({ start: Number(row['hour']), rows: Number(row['row_count']) }))
+}
+
+/** One page plus one row. `end`: the last row that it may read. */
+function newest(asked: RecentQuery, end?: RowPlace): Statement {
+  // The index uses a single lower bound. Any other bound would make it scan to the very first row.
+  const { where, values } = rowsBefore(end ? { ...asked, from: end.settledAt } : asked)
+  const filter = usageFilter(asked)
+  const conditions = [
+    where,
+    IS_VISIBLE,
+    IS_REQUEST,
+    ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
+    ...filter.conditions,
+    ...(asked.onlyFailed ? ["outcome <> 'completed'"] : []),
+  ]
+  return query(
+    `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')} ${NEWEST_FIRST} LIMIT ?`,
+    ...values,
+    ...(end === undefined ? [] : [end.settledAt, end.requestId]),
+    ...filter.values,
+    asked.limit + 1,
+  )
+}
+
+/** Every row that a page may read, by the index alone. */
+function rowsBefore({ workspaceId, from, to, before }: RecentQuery): { where: string; values: Values } {
+  const isBefore = before && before.settledAt < to
+  return {
+    where: `workspace_id = ? AND settled_at >= ? AND ${isBefore ? '(settled_at, request_id) < (?, ?)' : 'settled_at < ?'}`,
+    values: [workspaceId, from, ...(isBefore ? [before.settledAt, before.requestId] : [to])],
+  }
+}
+
+/** `end`: where to continue if this was not enough for a page. */
+function pageOf(found: readonly Row[], limit: number, end: RowPlace | undefined): RecentPage {
+  const rows = found.slice(0, limit).map(toLedgerRow)
+  return { rows, next: found.length > limit ? rows.at(-1) : end }
+}

@@ -1,0 +1,89 @@
+import { latencyBuckets, type LatencyBucket } from '../latency-report.ts'
+import type { ReportStore, SampleQuery, TimeSums } from '../report-store.ts'
+import {
+  endOf,
+  filterOf,
+  GROUPS_SHOWN,
+  reportPeriod,
+  startAmong,
+  timesIn,
+  type AskedFilter,
+  type AskedPeriod,
+  type Period,
+} from './report-period.ts'
+
+/**
+ * How long requests took and how many failed, over time and by model or key. The sums do not include durations, so this
+ * is computed from rows: from a sample spread over the whole period, small enough to be quick. If a model or key has
+ * few rows, the sums show in which hours they are.
+ */
+
+const ROWS_MAX = 5000
+/** If requests are few, this many hours are read. */
+const HOURS_MAX = 400
+/** A day is sampled at several times of day, if the period is short enough. */
+const SPANS = 100
+
+export async function latencyOverview(
+  store: ReportStore,
+  workspaceId: string,
+  asked: AskedPeriod & AskedFilter,
+  groupBy: 'model' | 'key',
+  now: number,
+): Promise<object> {
+  const period = reportPeriod(asked)
+  const times = timesIn(period)
+  const query = { workspaceId, ...filterOf(asked) }
+  const sums = (unit: Period['unit']) => store.usageOverTime({ ...query, ...period, groupBy, unit })
+  const all = (await sums(period.unit)).reduce((total, { requests }) => total + requests, 0)
+  const areFew = all <= ROWS_MAX && (query.model !== undefined || query.keyId !== undefined)
+  const spans = areFew ? hoursAmong(await sums('hour')) : spansOf(times, period.unit, now)
+  const [largest, sampled] = await Promise.all([
+    store.largestGroups({ ...query, ...period, groupBy, limit: GROUPS_SHOWN }),
+    store.sampledRequests({ ...query, spans, rowsOfEach: Math.floor(ROWS_MAX / Math.max(1, spans.length)) }),
+  ])
+  const members = Map.groupBy(sampled, ({ model, keyId }) => (groupBy === 'model' ? model : keyId))
+  const bucketsOf = (requests: typeof sampled) =>
+    latencyBuckets(requests, (at) => startAmong(times, at)).map(bucketView)
+  return {
+    object: 'latency.report',
+    unit: period.unit,
+    requests: sampled.length,
+    of_requests: all,
+    is_complete: sampled.length >= all,
+    buckets: bucketsOf(sampled),
+    groups: largest.map((group) => {
+      const own = members.get(group) ?? []
+      return { group, requests: own.length, buckets: bucketsOf(own) }
+    }),
+  }
+}
+
+/** Parts of the hours or days that have begun, equally long within each. */
+function spansOf(times: readonly number[], unit: Period['unit'], now: number): SampleQuery['spans'] {
+  const begun = times.filter((at) => at <= now)
+  const parts = Math.max(1, Math.floor(SPANS / begun.length))
+  return begun.flatMap((at) => {
+    const length = (endOf(at, unit) - at) / parts
+    const edge = (index: number): number => Math.round(at + index * length)
+    return Array.from({ length: parts }, (_, index) => ({ from: edge(index), to: edge(index + 1) }))
+  })
+}
+
+/** Hours with requests: all of them, or some from all over the period. */
+function hoursAmong(sums: readonly TimeSums[]): SampleQuery['spans'] {
+  const used = sums.filter(({ requests }) => requests > 0)
+  const step = Math.max(1, used.length / HOURS_MAX)
+  return used
+    .filter((_, index) => Math.floor(index / step) > Math.floor((index - 1) / step))
+    .map(({ at }) => ({ from: at, to: endOf(at, 'hour') }))
+}
+
+const bucketView = ({ at, requests, failed, queueWaitMs, firstTokenMs, durationMs }: LatencyBucket) => ({
+  at,
+  requests,
+  failed,
+  queue_wait_ms: queueWaitMs,
+  first_token_ms: firstTokenMs,
+  duration_ms: durationMs,
+})

@@ -1,0 +1,164 @@
+import { listPrices } from '../list-prices.ts'
+import { bytesText } from '../../shared/bytes-text.ts'
+import { endpointsOf, modesOf, type EngineDescription, type Model } from '../model.ts'
+import { bothStates, modelFiles, type FilesState, type ModelFiles } from '../../local-models/files/model-files.ts'
+import { runtimeFiles, type RuntimeFiles } from '../../local-models/files/runtime-files.ts'
+import { isDumbTerminal } from '../../config.ts'
+import { hasLedger } from '../../store/open.ts'
+import { findModel, modelBytes, whyUnknown } from '../../local-models/installed.ts'
+import type { ModelPrices } from '../../billing/rating/image-prices.ts'
+import {
+  CommandFailed,
+  configOf,
+  parseFlags,
+  print,
+  refuseMore,
+  UsageError,
+  withBooks,
+  type Command,
+  type Flags,
+} from '../../cli/command.ts'
+import { progressBar, type Progress } from '../../cli/terminal/progress.ts'
+import { openScreen } from '../../cli/terminal/screen.ts'
+import { renderTable, type Column } from '../../cli/terminal/table.ts'
+import type { View } from '../../cli/terminal/view.ts'
+
+export const models: Command = {
+  summary: 'list models; download or remove those that Weir runs itself',
+  help: `weir models list
+weir models pull SLUG
+weir models remove SLUG
+
+"list" shows the models of the catalog, with list prices in AUD excluding GST,
+and whether the models that Weir runs itself are downloaded. "pull" downloads
+and verifies a model, and what models need to run if it is not there yet. It
+resumes after an interruption, and a running service uses the model as soon as
+it is complete. "remove" deletes its files.`,
+  async run(args) {
+    const flags = parseFlags(args, {}, 2)
+    const [action, slug] = flags.positionals
+    const config = configOf(flags)
+    const files = modelFiles(config.modelsDir, { environment: config.environment })
+    const runtime = runtimeFiles({ environment: config.environment })
+    if (action === 'list') {
+      refuseMore(flags, 1)
+      const data = config.catalog.read().map((model) => viewOf(model, files, runtime.stateOf()))
+      return print(flags, { object: 'list', data }, (shown) => modelsText(data, shown))
+    }
+    if (action !== 'pull' && action !== 'remove') throw new UsageError('choose an action: list, pull or remove')
+    if (!slug) throw new UsageError(`give the slug of a model: weir models ${action} SLUG`)
+    const known = findModel(slug) ?? listedLocal(config.catalog.read(), slug)
+    if (!known) throw new UsageError(whyUnknown(slug))
+    const id = known.catalog.id
+    const act = (): Promise<void> => (action === 'pull' ? pull(flags, files, runtime, id) : remove(flags, files, id))
+    // Models may be downloaded before the first start creates a ledger.
+    if (!hasLedger(config)) return act()
+    const state = async (): Promise<object> => ({ is_downloaded: files.isPresent(id) })
+    return withBooks(flags, { changes: false }, ({ record }) =>
+      record({ action: `${action}Model`, subject: id, body: undefined, state }, act),
+    )
+  },
+}
+
+/** Every failure with files has a remedy: no space, no network, a corrupt file. */
+function explainFailure(error: unknown): never {
+  throw new CommandFailed((error as Error).message, { cause: error })
+}
+
+async function pull(flags: Flags, files: ModelFiles, runtime: RuntimeFiles, slug: string): Promise<void> {
+  const { stderr } = process
+  const screen = stderr.isTTY ? openScreen(stderr, { hasBlock: !isDumbTerminal() }) : undefined
+  const onProgress = (progress: Progress): void => screen?.setBlock([progressBar(progress, stderr.columns)])
+  await runtime
+    .pull({ onProgress })
+    .then(() => files.pull(slug, { onProgress }))
+    .catch(explainFailure)
+    .finally(() => screen?.close())
+  print(flags, { model: slug, state: 'ready' }, () => `${slug} is ready.`)
+}
+
+async function remove(flags: Flags, files: ModelFiles, slug: string): Promise<void> {
+  const { removed, alsoGone } = await files.remove(slug).catch(explainFailure)
+  const others = alsoGone.length > 0 ? ` That also removed ${alsoGone.join(', ')}, which shared its files.` : ''
+  print(flags, { model: slug, removed, also_gone: alsoGone }, () => `${slug} has been removed.${others}`)
+}
+
+interface ModelView {
+  readonly id: string
+  readonly name: string
+  readonly aliases: readonly string[]
+  readonly categories: readonly string[]
+  readonly modes: readonly string[]
+  readonly endpoints: readonly string[]
+  readonly context_length: number
+  readonly pricing: ModelPrices
+  readonly engine: string | null
+  readonly state: 'ready' | 'downloading' | 'not downloaded' | 'remote' | 'no engine'
+  readonly size_mb: number | null
+}
+
+const engineOf = (model: Model): EngineDescription | undefined => model.serverless?.engine ?? model.dedicated[0]?.engine
+
+function localOf(model: Model): ReturnType<typeof findModel> {
+  const engine = engineOf(model)
+  return engine?.kind === 'embedded' ? findModel(engine.model) : undefined
+}
+
+/** The catalog may offer a local model under another name, and lists it by that. */
+function listedLocal(models: readonly Model[], slug: string): ReturnType<typeof findModel> {
+  const listed = models.find(({ id, aliases }) => id === slug || aliases.includes(slug))
+  return listed && localOf(listed)
+}
+
+function viewOf(model: Model, files: ModelFiles, runtime: FilesState): ModelView {
+  const [engine, local] = [engineOf(model), localOf(model)]
+  return {
+    id: model.id,
+    name: model.name,
+    aliases: model.aliases,
+    categories: model.categories,
+    modes: modesOf(model),
+    endpoints: endpointsOf(model),
+    context_length: model.contextLength,
+    pricing: listPrices(model),
+    engine: engine?.kind ?? null,
+    state: local ? LOCAL_STATES[bothStates(files.stateOf(local.catalog.id), runtime)] : engine ? 'remote' : 'no engine',
+    size_mb: local ? Math.round(modelBytes(local) / 1_000_000) : null,
+  }
+}
+
+const LOCAL_STATES = { present: 'ready', arriving: 'downloading', missing: 'not downloaded' } as const
+const TONES = {
+  ready: 'green',
+  downloading: 'yellow',
+  'not downloaded': 'yellow',
+  remote: undefined,
+  'no engine': 'red',
+} as const
+
+const COLUMNS: readonly Column<ModelView>[] = [
+  { title: 'MODEL', cell: ({ id }) => id },
+  { title: 'KIND', cell: ({ categories }) => categories.join(', ') },
+  { title: 'STATE', cell: ({ state }) => state, tone: ({ state }) => TONES[state] },
+  { title: 'SIZE', cell: ({ size_mb: size }) => (size === null ? null : bytesText(size * 1_000_000)), align: 'right' },
+  { title: 'A$ PER 1M', cell: ({ pricing }) => shortPrices(pricing) },
+]
+
+export function modelsText(data: readonly ModelView[], view: View): string {
+  const missing = data.find(({ state }) => state === 'not downloaded')
+  return [
+    renderTable(data, COLUMNS, view),
+    '',
+    'Prices exclude GST: input / output per 1M tokens, or the unit that is named.',
+    ...(missing ? [`Download a model with: weir models pull ${missing.id}`] : []),
+  ].join('\n')
+}
+
+/** Without the price of cached input and the prices by image size, which weir models list --json has. */
+function shortPrices(pricing: ModelPrices): string {
+  const { input_per_million: input = '0.00', output_per_million: output = '0.00' } = pricing
+  if (pricing.per_image !== undefined) return `${pricing.per_image}/image`
+  if (pricing.per_audio_minute !== undefined) return `${pricing.per_audio_minute}/min`
+  if (/[1-9]/.test(output)) return `${input} / ${output}`
+  return /[1-9]/.test(input) ? input : 'free'
+}

@@ -1,0 +1,8 @@
+import type { ModelPrices } from '../billing/rating/image-prices.ts'
+import { formatPriceList } from '../billing/rating/rating.ts'
+import type { Model } from './model.ts'
+
+/** The catalog's prices for a model, as an operator would write them. */
+export function listPrices({ rates, imagePrices }: Model): ModelPrices {
+  return { ...formatPriceList(rates), ...(imagePrices.length === 0 ? {} : { image_prices: imagePrices }) }
+}

@@ -1,0 +1,84 @@
+import { Type } from 'typebox'
+import { catalogDiff } from '../catalog-diff.ts'
+import type { Catalog } from '../catalog.ts'
+import type { CatalogSource } from '../file.ts'
+import { lossesIn } from '../lost-prices.ts'
+import { ConfigError } from '../../shared/checked-yaml.ts'
+import type { PendingSetting } from '../../shared/settings.ts'
+import { nullable } from '../../server/common-schema.ts'
+import { jsonResponse } from '../../server/route.ts'
+import { needsRestartSchema, pendingView } from '../../server/needs-restart.ts'
+import { operatorRoute, type OperatorRoute } from '../../server/operator-route.ts'
+
+/** The catalog in force, and what the file would change. */
+
+export interface CatalogParts {
+  readonly catalog: Catalog
+  readonly catalogSource: CatalogSource
+  /** Throws on a mistake in the file. */
+  needRestart(): readonly PendingSetting[]
+}
+
+const previewSchema = Type.Object({
+  file: nullable(Type.String(), 'null: the catalog is built in.'),
+  mistakes: Type.Array(Type.String(), {
+    description: 'With their lines. With any of them, the catalog is not applied.',
+  }),
+  needs_restart: needsRestartSchema,
+  losses: Type.Array(Type.String(), { description: 'What would be lost. With any of them, a reload needs force.' }),
+  changes: Type.Array(
+    Type.Object({
+      model: Type.String(),
+      change: Type.Enum(['added', 'removed', 'changed']),
+      fields: Type.Array(
+        Type.Object({ field: Type.String(), before: nullable(Type.String()), after: nullable(Type.String()) }),
+      ),
+    }),
+  ),
+})
+
+export function catalogRoutes(parts: CatalogParts): readonly OperatorRoute[] {
+  return [
+    operatorRoute({
+      method: 'POST',
+      path: '/admin/v1/catalog/preview',
+      changesNothing: true,
+      id: 'previewCatalog',
+      summary: 'Preview the catalog',
+      description: 'Reads the catalog file and reports what a reload would change. Nothing is applied.',
+      response: jsonResponse(previewSchema, {
+        file: '/srv/weir/weir.yaml',
+        mistakes: [],
+        needs_restart: [],
+        losses: [],
+        changes: [
+          {
+            model: 'huggingfacetb/smollm2-135m-instruct',
+            change: 'changed',
+            fields: [{ field: 'pricing.input_per_million', before: '0.10', after: '0.12' }],
+          },
+        ],
+      }),
+      errors: [],
+      async answer({ exchange }) {
+        exchange.sendJson(JSON.stringify({ file: parts.catalogSource.file ?? null, ...previewOf(parts) }))
+      },
+    }),
+  ]
+}
+
+function previewOf({ catalog, catalogSource, needRestart }: CatalogParts): object {
+  const current = catalog.models()
+  try {
+    const next = catalogSource.read()
+    return {
+      mistakes: [],
+      needs_restart: needRestart().map(pendingView),
+      losses: lossesIn(current, next),
+      changes: catalogDiff(current, next),
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return { mistakes: error.mistakes, needs_restart: [], losses: [], changes: [] }
+  }
+}

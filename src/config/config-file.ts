@@ -1,0 +1,211 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { Type, type Static, type TInteger, type TString } from 'typebox'
+import { modelsSchema } from '../catalog/file.ts'
+import { parseCheckedYaml, type CheckedYaml } from '../shared/checked-yaml.ts'
+import { memoryToParse } from '../shared/json/json-body.ts'
+import { parseAbn } from '../shared/money/abn.ts'
+
+/** The schema of weir.yaml, and the rules that a schema cannot express. */
+
+const closed = { additionalProperties: false } as const
+export const MAX_UPLOAD_BYTES = 25 * 2 ** 20
+export const MAX_SPOOL_BYTES = 8 * 2 ** 30
+/** About a million and a half rows. */
+export const MAX_JOURNAL_BYTES = 512 * 2 ** 20
+export const MAX_BODY_BYTES = 20 * 2 ** 20
+const port = (): TInteger => Type.Integer({ minimum: 0, maximum: 65_535 })
+
+/** Fits into an Authorization header and is hard to guess. */
+export const TOKEN = /^[!-~]{16,}$/
+export const TOKEN_RULE = 'at least 16 letters, digits and punctuation marks, without spaces'
+
+/** The database. */
+export const DATABASE = /^(sqlite|postgres(ql)?:\/\/[^\s#]+)$/
+export const DATABASE_RULE = 'sqlite, or the address of a PostgreSQL, such as postgres://weir@host:5432/weir'
+
+/** The coordination of replicas. */
+export const COORDINATION = /^(memory|rediss?:\/\/[^\s/?#]+(\/\d+)?)$/
+export const COORDINATION_RULE = 'memory, or the address of a Redis, such as redis://host:6379'
+
+const webAddress = (): TString =>
+  Type.String({ pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$', expected: 'an http:// or https:// address' })
+
+const files = Type.Union([
+  Type.Object(
+    {
+      kind: Type.Literal('local'),
+      public_url: Type.Optional(webAddress()),
+      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 31_536_000 })),
+      max_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: Number.MAX_SAFE_INTEGER })),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      kind: Type.Literal('s3'),
+      endpoint: webAddress(),
+      bucket: Type.String({
+        pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+        expected: 'a name of 3 to 63 lowercase letters, digits, "." and "-"',
+      }),
+      region: Type.String({ pattern: '^[a-zA-Z0-9-]{1,64}$', expected: 'a region, such as ap-southeast-2' }),
+      access_key_env: Type.String({ minLength: 1, maxLength: 128 }),
+      secret_key_env: Type.String({ minLength: 1, maxLength: 128 }),
+      prefix: Type.Optional(
+        Type.String({
+          pattern: '^[a-zA-Z0-9._-][a-zA-Z0-9._/-]{0,199}$',
+          expected: 'a prefix for file names, such as images/',
+        }),
+      ),
+      public_url: Type.Optional(webAddress()),
+      // S3 signatures (version 4) are valid for a week at most.
+      link_ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
+    },
+    closed,
+  ),
+])
+
+export const configSchema = Type.Object(
+  {
+    server: Type.Optional(
+      Type.Object(
+        {
+          host: Type.Optional(Type.String({ minLength: 1 })),
+          port: Type.Optional(port()),
+          admin_host: Type.Optional(Type.String({ minLength: 1 })),
+          admin_port: Type.Optional(port()),
+          tls: Type.Optional(
+            Type.Object({ cert: Type.String({ minLength: 1 }), key: Type.String({ minLength: 1 }) }, closed),
+          ),
+          drain_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
+          max_body_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_request_memory_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+        },
+        closed,
+      ),
+    ),
+    data_dir: Type.Optional(Type.String({ minLength: 1 })),
+    database: Type.Optional(Type.String({ pattern: DATABASE.source, expected: DATABASE_RULE })),
+    ledger: Type.Optional(
+      Type.Object(
+        {
+          max_journal_bytes: Type.Optional(Type.Integer({ minimum: 1_048_576, maximum: 1_099_511_627_776 })),
+          wait_for: Type.Optional(Type.Enum(['journal', 'database'])),
+        },
+        closed,
+      ),
+    ),
+    coordination: Type.Optional(Type.String({ pattern: COORDINATION.source, expected: COORDINATION_RULE })),
+    operator_token: Type.Optional(Type.String({ pattern: TOKEN.source, expected: TOKEN_RULE })),
+    seller: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String({ minLength: 1 }),
+          abn: Type.String(),
+          address: Type.Optional(Type.String()),
+          payment_terms_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 365 })),
+          payment_details: Type.Optional(Type.String({ maxLength: 1000 })),
+          public_url: Type.Optional(webAddress()),
+        },
+        closed,
+      ),
+    ),
+    invoice: Type.Optional(
+      Type.Object(
+        {
+          fonts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 20 })),
+          link_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
+        },
+        closed,
+      ),
+    ),
+    rate_limit: Type.Optional(
+      Type.Object(
+        {
+          requests_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+          unauthenticated_per_minute: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+        },
+        closed,
+      ),
+    ),
+    images: Type.Optional(
+      Type.Object(
+        {
+          allowed_hosts: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 1000 })),
+          max_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_side_px: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+        },
+        closed,
+      ),
+    ),
+    prompts: Type.Optional(
+      Type.Object(
+        {
+          changing_lines: Type.Optional(Type.Array(Type.String({ minLength: 4, maxLength: 200 }), { maxItems: 20 })),
+        },
+        closed,
+      ),
+    ),
+    files: Type.Optional(files),
+    audio: Type.Optional(
+      Type.Object(
+        {
+          max_upload_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_073_741_824 })),
+          max_spool_bytes: Type.Optional(Type.Integer({ minimum: 1024, maximum: 1_099_511_627_776 })),
+        },
+        closed,
+      ),
+    ),
+    console: Type.Optional(Type.Object({ models: Type.Optional(Type.Enum(['members', 'public'])) }, closed)),
+    log: Type.Optional(
+      Type.Object({ level: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error', 'silent'])) }, closed),
+    ),
+    models: Type.Optional(modelsSchema),
+    catalog: Type.Optional(Type.String({ minLength: 1 })),
+  },
+  closed,
+)
+
+export type FileContent = Static<typeof configSchema>
+
+/** Collects mistakes; call `requireCorrect` before you rely on the data. */
+export function readConfigFile(file: string, text = readFileSync(file, 'utf8')): CheckedYaml<FileContent> {
+  const yaml = parseCheckedYaml(text, file, configSchema)
+  const { models, catalog, seller, invoice, audio = {}, server = {} } = yaml.data
+  if (seller && !yaml.isBroken(['seller']) && parseAbn(seller.abn) === undefined) {
+    yaml.mistake(['seller', 'abn'], `must be an 11-digit ABN with correct check digits, but is "${seller.abn}"`)
+  }
+  if (models && catalog) yaml.mistake(['catalog'], 'give either models or catalog, not both')
+  const { max_upload_bytes: upload = MAX_UPLOAD_BYTES, max_spool_bytes: spool = MAX_SPOOL_BYTES } = audio
+  if (!yaml.isBroken(['audio']) && spool < 2 * upload) {
+    yaml.mistake(
+      ['audio', 'max_spool_bytes'],
+      `must be at least ${2 * upload}, so that a workspace can send an upload of max_upload_bytes (${upload}) with its half`,
+    )
+  }
+  const { max_body_bytes: body = MAX_BODY_BYTES, max_request_memory_bytes: memory = Infinity } = server
+  if (!yaml.isBroken(['server']) && memory < leastRequestMemory(body)) {
+    yaml.mistake(
+      ['server', 'max_request_memory_bytes'],
+      `must be at least ${leastRequestMemory(body)}, so that a workspace can send a body of max_body_bytes (${body})`,
+    )
+  }
+  for (const [name, path] of Object.entries(yaml.isBroken(['server']) ? {} : (server.tls ?? {}))) {
+    const tlsFile = resolve(dirname(file), path)
+    if (!existsSync(tlsFile)) yaml.mistake(['server', 'tls', name], `${tlsFile} does not exist`)
+  }
+  for (const [index, font] of (yaml.isBroken(['invoice']) ? [] : (invoice?.fonts ?? [])).entries()) {
+    // What follows a # names one font of a collection.
+    const fontFile = resolve(dirname(file), font.split('#', 1)[0] ?? '')
+    if (!existsSync(fontFile)) yaml.mistake(['invoice', 'fonts', index], `${fontFile} does not exist`)
+  }
+  const catalogFile = typeof catalog === 'string' ? resolve(dirname(file), catalog) : undefined
+  if (catalogFile && !existsSync(catalogFile)) yaml.mistake(['catalog'], `${catalogFile} does not exist`)
+  return yaml
+}
+
+/** Enough for the largest body, which one workspace must be able to send with its half. */
+export function leastRequestMemory(maxBodyBytes: number): number {
+  return 2 * memoryToParse(maxBodyBytes)
+}

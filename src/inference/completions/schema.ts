@@ -1,0 +1,73 @@
+import { Type, type Static } from 'typebox'
+import { generationParameters as shared, generationUsageSchema, modelParameter } from '../request/shared-schema.ts'
+
+/** The wire shapes of the legacy /completions. */
+
+export const completionsRequestSchema = Type.Object({
+  model: modelParameter,
+  prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 128 })]),
+  max_tokens: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'The most tokens to generate for each choice. 16 by default.' }),
+  ),
+  suffix: Type.Optional(Type.String()),
+  echo: Type.Optional(Type.Boolean()),
+  best_of: Type.Optional(Type.Integer({ minimum: 1, maximum: 20 })),
+  logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 5 })),
+  stream: shared.stream,
+  stream_options: shared.stream_options,
+  temperature: shared.temperature,
+  top_p: shared.top_p,
+  frequency_penalty: shared.frequency_penalty,
+  presence_penalty: shared.presence_penalty,
+  seed: shared.seed,
+  n: shared.n,
+  stop: shared.stop,
+  logit_bias: shared.logit_bias,
+  top_k: shared.top_k,
+  min_p: shared.min_p,
+  repetition_penalty: shared.repetition_penalty,
+  user: shared.user,
+})
+
+export type CompletionsRequest = Static<typeof completionsRequestSchema>
+
+export const completionsResponseSchema = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('text_completion'),
+  created: Type.Integer(),
+  model: Type.String(),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      text: Type.String(),
+      logprobs: Type.Union([Type.Object({}), Type.Null()]),
+      finish_reason: Type.Enum(['stop', 'length', 'content_filter']),
+    }),
+  ),
+  usage: generationUsageSchema,
+})
+
+export const completionsExample = {
+  request: { model: 'huggingfacetb/smollm2-135m-instruct', prompt: 'A weir is', max_tokens: 20 },
+  answer: {
+    id: 'cmpl-01k3zq8v6t',
+    object: 'text_completion',
+    created: 1795000000,
+    model: 'huggingfacetb/smollm2-135m-instruct',
+    choices: [{ index: 0, text: ' a low dam across a river.', logprobs: null, finish_reason: 'stop' }],
+    usage: {
+      prompt_tokens: 4,
+      completion_tokens: 7,
+      total_tokens: 11,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    },
+  },
+  stream: `data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":" a low dam","logprobs":null,"finish_reason":null}]}
+
+data: {"id":"cmpl-01k3zq8v6t","object":"text_completion","created":1795000000,"model":"huggingfacetb/smollm2-135m-instruct","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`,
+}

@@ -1,0 +1,49 @@
+import type { Deployment, Model } from '../../catalog/model.ts'
+import type { Job } from '../../engines/job.ts'
+import type { JsonBody } from '../../shared/json/json-body.ts'
+import { madeBody } from '../request/made-body.ts'
+import { requireValid } from '../../shared/parameter-errors.ts'
+import { chatInputTokens, chatJob, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
+import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { AnswerNeeds } from './answer.ts'
+import { messagesForm, messagesNames } from './form.ts'
+import { toChat } from './request.ts'
+import {
+  countTokensRequestSchema,
+  messagesRequestSchema,
+  type CountTokensRequest,
+  type MessagesRequest,
+} from './schema.ts'
+
+type MessagesPlan = ChatPlan & { readonly needs: AnswerNeeds }
+
+/** POST /messages: converts the request to a chat. */
+export function prepareMessages(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  facts: RequestFacts,
+): PreparedRequest<MessagesPlan> | Wanted {
+  requireValid(messagesRequestSchema, body.value)
+  const { chat, warnings, ...needs } = toChat(body.value as MessagesRequest, model, deployment)
+  const prepared = prepareChat(madeBody(chat), model, deployment, facts, messagesNames)
+  if ('wanted' in prepared) return prepared
+  return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
+}
+
+/** The answer of the chat is converted to the format of /messages. */
+export function messagesJob(prepared: PreparedRequest<MessagesPlan>, model: Model, deployment: Deployment): Job {
+  return chatJob(prepared, model, deployment, messagesForm(prepared.plan.needs))
+}
+
+/** POST /messages/count_tokens: the tokens of the same input, as far as they can be counted without the engine. */
+export function countTokens(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  facts: RequestFacts,
+): InputTokens | Wanted {
+  requireValid(countTokensRequestSchema, body.value)
+  const { chat } = toChat(body.value as CountTokensRequest, model, deployment)
+  return chatInputTokens(madeBody(chat), model, deployment, facts)
+}

@@ -1,0 +1,70 @@
+import type { Prompt } from '../../engines/prefix/warm-prefixes.ts'
+import type { AlarmClock } from '../../shared/clock.ts'
+import type { CallEnd, Engine, EngineCall, Placement, RunningCall } from '../../engines/engine.ts'
+import type { Reply } from '../../server/reply.ts'
+
+/** The engine calls of one request, one after the other. A call is aborted when the caller disconnects. */
+export interface EngineCalls {
+  /** Resolves when the call has ended. Starts nothing once the caller has disconnected. */
+  run(call: EngineCall): Promise<CallEnd>
+  /** Calls back once no call is running: immediately if none is. */
+  whenIdle(react: () => void): void
+  /** Aborts the call that is running. */
+  abort(): void
+  /** Aborts the call that is still running after `ms`. */
+  abortAfter(ms: number, clock: AlarmClock): void
+  /** Stops reading from the engine until the caller has received what was sent. */
+  pauseUntilDrained(): void
+  /** Whether the latest call was sent to an engine that has not refused it. */
+  isWithEngine(): boolean
+  /** The bytes of all bodies sent so far. Input that is sent again counts once. */
+  sentBytes(): number
+  /** Records how many tokens the engine had in its cache. Returns the expected number, if there is one. */
+  learn(cachedTokens: number): Placement | undefined
+}
+
+export function engineCalls(engine: Engine, reply: Reply, prompt: Prompt | undefined): EngineCalls {
+  let latest: RunningCall | undefined
+  let isRunning = false
+  let isCallerBehind = false
+  let sentBytes = 0
+
+  function whenIdle(react: () => void): void {
+    if (latest && isRunning) void latest.ended.then(react)
+    else react()
+  }
+
+  return {
+    async run(call) {
+      if (reply.isGone) return { kind: 'aborted' }
+      const running = engine.run({ ...call, prompt })
+      latest = running
+      isRunning = true
+      if (isCallerBehind) running.pause()
+      if (!call.repeatsInput) sentBytes += call.body.length
+      const stopWatching = reply.onGone(() => running.abort())
+      const end = await running.ended
+      isRunning = false
+      stopWatching()
+      return end
+    },
+    whenIdle,
+    abort() {
+      if (isRunning) latest?.abort()
+    },
+    abortAfter(ms, clock) {
+      if (isRunning) whenIdle(clock.after(ms, () => latest?.abort()))
+    },
+    pauseUntilDrained() {
+      isCallerBehind = true
+      latest?.pause()
+      reply.onDrain(() => {
+        isCallerBehind = false
+        latest?.resume()
+      })
+    },
+    isWithEngine: () => latest?.isWithEngine() ?? false,
+    sentBytes: () => sentBytes,
+    learn: (cachedTokens) => latest?.learn(cachedTokens),
+  }
+}

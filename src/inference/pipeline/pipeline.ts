@@ -1,0 +1,102 @@
+import { ApiError } from '../../shared/errors.ts'
+import type { Job, Price } from '../../engines/job.ts'
+import type { Intent, RequestRow } from '../../ledger/rows.ts'
+import { maximumCharge } from '../metering/maximum-charge.ts'
+import { saltedPrompt, type Prompt } from '../../engines/prefix/warm-prefixes.ts'
+import { withoutUsableEngine } from '../../catalog/unavailable-model.ts'
+import type { Caller } from '../../workspaces/workspace.ts'
+import type { Engine } from '../../engines/engine.ts'
+import type { Reply } from '../../server/reply.ts'
+import type { SpendingHold } from '../../workspaces/spend-limits/spending.ts'
+import { admit } from './admit.ts'
+import type { AdmittedRequest, AnswerPath } from './admitted-request.ts'
+import { engineCalls } from './engine-calls.ts'
+import type { PipelineParts } from './parts.ts'
+import { streamedAnswer } from './streamed-answer.ts'
+import { wholeAnswer } from './whole-answer.ts'
+
+export type Pipeline = (job: Job, caller: Caller, reply: Reply) => Promise<RequestRow>
+
+/**
+ * The life of one request, from a valid job to a settled row:
+ * usable engine → hold spending → admit → note intent → engine → release → settle → reply.
+ */
+export function createPipeline(parts: PipelineParts): Pipeline {
+  // One function on purpose: every async function that is suspended takes memory for every request in the queue.
+  return async (job, caller, reply) => {
+    const engine = usableEngine(job)
+    const letGo = engine.retain()
+    let hold: SpendingHold | undefined
+    try {
+      const quoted = parts.priceOf(job, caller)
+      hold = await parts.spending.hold(caller.workspace, maximumCharge(job, quoted))
+      const { ticket, waitMs } = await admit(parts, job, reply)
+      parts.admitted(job, waitMs)
+      const calls = engineCalls(engine, reply, promptOf(job, caller))
+      let answer: AnswerPath
+      try {
+        // Read again, because it may have changed while the request waited.
+        const price = parts.priceOf(job, caller)
+        if (price.version !== quoted.version) await hold.raise(maximumCharge(job, price))
+        const intent = noteIntent(job, caller, reply, price)
+        const admittedAt = parts.clock.monotonic()
+        answer = answerPath({ job, reply, calls, intent, price, hold, waitMs, admittedAt })
+        await answer.takeFromEngine()
+      } finally {
+        // The only place that releases the lane's capacity: as soon as the engine is done with the request.
+        calls.whenIdle(() => ticket.leave())
+      }
+      const row = await answer.giveToCaller()
+      // The engine counts every call separately, and an estimate tells nothing about its cache.
+      const placement = job.calls.length > 1 || row.estimated ? undefined : calls.learn(row.cachedInputTokens)
+      parts.cacheUsed(row, job.prompt, placement)
+      return row
+    } finally {
+      // Releases the hold of a request that produced no row.
+      hold?.settle(0n)
+      letGo()
+    }
+  }
+
+  function usableEngine(job: Job): Engine {
+    const engine = parts.engineOf(job.deployment)
+    if (engine?.usable()) return engine
+    throw withoutUsableEngine(job.model, job.deployment, engine?.missingFiles?.()).error
+  }
+
+  function noteIntent(job: Job, caller: Caller, reply: Reply, price: Price): Intent {
+    const intent = {
+      requestId: reply.requestId,
+      workspaceId: caller.workspace.id,
+      keyId: caller.keyId,
+      model: job.model.id,
+      lane: job.deployment.lane,
+      endpoint: job.endpoint,
+      priceVersion: price.version,
+      maxTokens: job.maxTokens,
+      startedAt: parts.clock.now(),
+    }
+    try {
+      parts.ledger.note(intent)
+    } catch (cause) {
+      throw new ApiError('service_unavailable', 'Usage cannot be recorded now, so nothing is served. Try again.', {
+        cause,
+      })
+    }
+    reply.isOnRecord = true
+    return intent
+  }
+
+  function answerPath(request: AdmittedRequest): AnswerPath {
+    const { answer } = request.job
+    return answer.kind === 'streamed' ? streamedAnswer(parts, request, answer) : wholeAnswer(parts, request, answer)
+  }
+}
+
+/**
+ * The same prompt has different keys in different workspaces, unless the operator allows sharing: response times and
+ * cached token counts would reveal to one workspace what another has asked.
+ */
+function promptOf({ prompt, deployment }: Job, { workspace }: Caller): Prompt | undefined {
+  return prompt && saltedPrompt(prompt, deployment.engine?.sharePrefixes ? '' : workspace.id)
+}

@@ -1,0 +1,15 @@
+import type { ChatForm } from '../chat/form.ts'
+import { wholeResponse, type AnswerNeeds } from './answer.ts'
+import { responsesEvents } from './stream.ts'
+
+export const responsesNames: ChatForm['names'] = { input: 'input', limit: 'max_output_tokens' }
+
+/** The format of /responses for a chat. */
+export function responsesForm(needs: AnswerNeeds): ChatForm {
+  return {
+    endpoint: '/responses',
+    names: responsesNames,
+    whole: (head, result) => wholeResponse(head, result, needs),
+    stream: (head) => responsesEvents(head, needs),
+  }
+}

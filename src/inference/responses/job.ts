@@ -1,0 +1,32 @@
+import type { Deployment, Model } from '../../catalog/model.ts'
+import type { Job } from '../../engines/job.ts'
+import type { JsonBody } from '../../shared/json/json-body.ts'
+import { madeBody } from '../request/made-body.ts'
+import { requireValid } from '../../shared/parameter-errors.ts'
+import { chatJob, prepareChat, type ChatPlan } from '../chat/job.ts'
+import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { AnswerNeeds } from './answer.ts'
+import { responsesForm, responsesNames } from './form.ts'
+import { toChat } from './request.ts'
+import { responsesRequestSchema, type ResponsesRequest } from './schema.ts'
+
+type ResponsesPlan = ChatPlan & { readonly needs: AnswerNeeds }
+
+/** POST /responses: converts the request to a chat. */
+export function prepareResponses(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  facts: RequestFacts,
+): PreparedRequest<ResponsesPlan> | Wanted {
+  requireValid(responsesRequestSchema, body.value)
+  const { chat, warnings, ...needs } = toChat(body.value as ResponsesRequest, model, deployment)
+  const prepared = prepareChat(madeBody(chat), model, deployment, facts, responsesNames)
+  if ('wanted' in prepared) return prepared
+  return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
+}
+
+/** The answer of the chat is converted to the format of /responses. */
+export function responsesJob(prepared: PreparedRequest<ResponsesPlan>, model: Model, deployment: Deployment): Job {
+  return chatJob(prepared, model, deployment, responsesForm(prepared.plan.needs))
+}

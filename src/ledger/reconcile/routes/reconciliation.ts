@@ -1,0 +1,48 @@
+import { Type } from 'typebox'
+import { reconcileBooks } from '../reconcile.ts'
+import { reconciliationView } from '../reconciliation-view.ts'
+import type { Store } from '../../../store/store.ts'
+import { nullable } from '../../../server/common-schema.ts'
+import { jsonResponse } from '../../../server/route.ts'
+import { operatorRoute, type OperatorRoute } from '../../../server/operator-route.ts'
+
+const reconciliationSchema = Type.Object({
+  object: Type.Literal('reconciliation'),
+  fits: Type.Boolean({ description: 'True if everything adds up.' }),
+  workspaces: Type.Integer(),
+  rows: Type.Integer(),
+  invoices: Type.Integer(),
+  amount_pico_aud: Type.String({ description: 'The sum of all rows, in units of 10⁻¹² AUD.' }),
+  problems: Type.Array(
+    Type.Object({
+      check: Type.Enum(['amount', 'price_version', 'correction', 'sums', 'invoice', 'number', 'refused']),
+      workspace: nullable(Type.String()),
+      subject: Type.String({ description: 'The row or the invoice that is wrong.' }),
+      message: Type.String(),
+    }),
+  ),
+})
+
+export function reconciliationRoute({ store }: { readonly store: Store }): OperatorRoute {
+  return operatorRoute({
+    method: 'GET',
+    path: '/admin/v1/reconcile',
+    id: 'reconcile',
+    summary: 'Reconcile the ledger',
+    description:
+      'Recomputes every amount, sum and invoice from the rows of the ledger, and lists what does not fit, including rows that the database refused.',
+    response: jsonResponse(reconciliationSchema, {
+      object: 'reconciliation',
+      fits: true,
+      workspaces: 2,
+      rows: 1043,
+      invoices: 3,
+      amount_pico_aud: '12500000000000',
+      problems: [],
+    }),
+    errors: [],
+    async answer({ exchange }) {
+      exchange.sendJson(JSON.stringify(reconciliationView(await reconcileBooks(store))))
+    },
+  })
+}

@@ -1,0 +1,174 @@
+import type { EngineKind } from '../../catalog/model.ts'
+import type { EngineClient } from './doctor-engine-client.ts'
+import type { ProbeAnswer } from './doctor-engine-recognition.ts'
+
+/** The result of one question. */
+export interface Finding {
+  readonly question: QuestionName
+  readonly state: 'yes' | 'no'
+  readonly detail: string
+}
+
+export type QuestionName =
+  | 'chat'
+  | 'stream'
+  | 'abort'
+  | 'n'
+  | 'logprobs'
+  | 'tools'
+  | 'json schema'
+  | 'embeddings'
+  | 'rerank'
+
+interface Asked {
+  readonly client: EngineClient
+  readonly kind: EngineKind
+  readonly model: string
+}
+
+type Question = (asked: Asked) => Promise<Omit<Finding, 'question'>>
+
+// oxlint-disable-next-line typescript/no-explicit-any -- whatever an unknown server sends
+type Json = any
+
+const yes = (detail: string): Omit<Finding, 'question'> => ({ state: 'yes', detail })
+const no = (detail: string): Omit<Finding, 'question'> => ({ state: 'no', detail })
+
+const CHAT = '/chat/completions'
+const short = { messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 8, temperature: 0 }
+const long = {
+  messages: [{ role: 'user', content: 'Count from 1 to 1000 in words.' }],
+  max_tokens: 300,
+  temperature: 0,
+}
+const counted = { stream_options: { include_usage: true } }
+const TOKENS_BEFORE_LEAVING = 3
+
+/** In the order they are asked. All are harmless: a few tokens, one text, two documents. */
+export const questions: Readonly<Record<QuestionName, Question>> = {
+  async chat({ client, model }) {
+    const answer = await client.post(CHAT, { model, ...short })
+    if (!choicesOf(answer)) return refused(answer)
+    return yes(usageText(field(answer.json, 'usage')))
+  },
+  async stream({ client, model }) {
+    const { status, events, isDone, text } = await client.stream(CHAT, { model, ...short, ...counted })
+    if (events.length === 0) return no(text ? refusalText(status, text) : `status ${status} and no events`)
+    const usage = events.map((event) => field(event, 'usage')).findLast(Boolean)
+    return yes(`${events.length} events, ${usageText(usage)}${isDone ? '' : ', without [DONE]'}`)
+  },
+  async abort({ client, model }) {
+    const enough = (events: readonly unknown[]): boolean => events.length > TOKENS_BEFORE_LEAVING
+    const { events } = await client.stream(CHAT, { model, ...long, ...counted }, enough)
+    if (events.length === 0) return no('there is no stream to leave')
+    const left = performance.now()
+    const next = await client.post(CHAT, { model, ...short, max_tokens: 1 })
+    const ms = Math.round(performance.now() - left)
+    return choicesOf(next) ? yes(`the next call was answered ${ms} ms after a caller left`) : refused(next)
+  },
+  async n({ client, model }) {
+    const answer = await client.post(CHAT, { model, ...short, n: 2 })
+    const choices = choicesOf(answer)
+    if (!choices) return refused(answer)
+    return choices.length === 2 ? yes('two choices') : no(`${choices.length} choice for n: 2`)
+  },
+  async logprobs({ client, model }) {
+    const answer = await client.post(CHAT, { model, ...short, max_tokens: 2, logprobs: true, top_logprobs: 2 })
+    const [choice] = choicesOf(answer) ?? []
+    if (!choice) return refused(answer)
+    const content = choice.logprobs?.content
+    return Array.isArray(content) && content.length > 0 ? yes(`for ${content.length} tokens`) : no('none came')
+  },
+  async tools({ client, model }) {
+    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+    const tool = { type: 'function', function: { name: 'get_weather', description: 'Get the weather', parameters } }
+    const messages = [{ role: 'user', content: 'What is the weather in Paris? Use the tool.' }]
+    const answer = await client.post(CHAT, { model, messages, max_tokens: 64, temperature: 0, tools: [tool] })
+    const [choice] = choicesOf(answer) ?? []
+    if (!choice) return refused(answer)
+    const called = choice.message?.tool_calls?.[0]?.function?.name === 'get_weather'
+    return called ? yes('the model called the tool') : no('accepted, but the model did not call the tool')
+  },
+  async 'json schema'({ client, model }) {
+    const properties = { city: { type: 'string', maxLength: 20 } }
+    const schema = { type: 'object', properties, required: ['city'], additionalProperties: false }
+    const messages = [{ role: 'user', content: 'Name the capital of France.' }]
+    const format = { type: 'json_schema', json_schema: { name: 'city', strict: true, schema } }
+    const answer = await client.post(CHAT, { model, messages, max_tokens: 64, temperature: 0, response_format: format })
+    const [choice] = choicesOf(answer) ?? []
+    if (!choice) return refused(answer)
+    return isCity(choice.message?.content) ? yes('the answer follows it') : no('the answer does not follow it')
+  },
+  async embeddings({ client, kind, model }) {
+    const input = ['A weir holds water.']
+    const answer = await (kind === 'tei'
+      ? client.post('//embed', { inputs: input })
+      : client.post('/embeddings', { model, input }))
+    const json = answer.json as Json
+    const vector = kind === 'tei' ? json?.[0] : json?.data?.[0]?.embedding
+    if (!Array.isArray(vector)) return refused(answer)
+    return yes(`${vector.length} numbers, ${kind === 'tei' ? 'usage in a header' : usageText(json.usage)}`)
+  },
+  async rerank({ client, kind, model }) {
+    const query = 'What is a weir?'
+    const documents = ['A weir is a barrier across a river.', 'Bread is baked.']
+    const answer = await (kind === 'tei'
+      ? client.post('//rerank', { query, texts: documents, raw_scores: true })
+      : client.post('/rerank', { model, query, documents }))
+    const json = answer.json as Json
+    const results = kind === 'tei' ? json : (json?.results ?? json?.data)
+    if (!Array.isArray(results) || results.length === 0) return refused(answer)
+    const scores = results.map((it) => Number(it.relevance_score ?? it.score))
+    return yes(`scores ${scores.map((score) => score.toFixed(3)).join(' and ')}`)
+  },
+}
+
+/** The kinds of servers that offer chats; the others only embed, rank, or process images or audio. */
+const withoutChat: ReadonlySet<EngineKind> = new Set<EngineKind>([
+  'tei',
+  'infinity',
+  'cohere',
+  'jina',
+  'sdcpp',
+  'speaches',
+  'whispercpp',
+])
+const withoutVectors: ReadonlySet<EngineKind> = new Set<EngineKind>(['sdcpp', 'speaches', 'whispercpp'])
+const aboutVectors: ReadonlySet<QuestionName> = new Set<QuestionName>(['embeddings', 'rerank'])
+
+export function questionsFor(kind: EngineKind): readonly QuestionName[] {
+  return (Object.keys(questions) as QuestionName[]).filter((name) =>
+    aboutVectors.has(name) ? !withoutVectors.has(kind) : !withoutChat.has(kind),
+  )
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+}
+
+function choicesOf({ json }: ProbeAnswer): readonly Json[] | undefined {
+  const choices = field(json, 'choices')
+  return Array.isArray(choices) && choices.length > 0 ? choices : undefined
+}
+
+function isCity(content: unknown): boolean {
+  try {
+    return Object.keys(JSON.parse(String(content)) as object).join() === 'city'
+  } catch {
+    return false
+  }
+}
+
+function usageText(usage: unknown): string {
+  const [input, output] = ['prompt_tokens', 'completion_tokens'].map((name) => field(usage, name))
+  if (typeof input !== 'number') return 'no usage'
+  return typeof output === 'number' ? `usage ${input} + ${output} tokens` : `usage ${input} tokens`
+}
+
+function refused({ status, text }: ProbeAnswer): Omit<Finding, 'question'> {
+  return no(refusalText(status, text))
+}
+
+function refusalText(status: number, text: string): string {
+  return `status ${status}: ${text.replaceAll(/\s+/g, ' ').slice(0, 120)}`
+}

@@ -1,0 +1,222 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { pino, type Logger } from 'pino'
+import type { LaneStatus } from '../../queue/lane.ts'
+import type { Job } from '../../engines/job.ts'
+import type { ByteBudget } from '../../shared/byte-budget.ts'
+import type { LedgerRow } from '../../ledger/rows.ts'
+import type { PromptBlocks } from '../../engines/prefix/prompt-blocks.ts'
+import type { CacheUse } from '../../engines/cache-use.ts'
+import type { ContradictedCounts } from '../../engines/contradicted-counts.ts'
+import { cacheUseRecord } from './cache-use.ts'
+import { doubtfulCounts } from './doubtful-counts.ts'
+import { requestText, type RequestLine, type RequestNotes } from '../../server/request-line.ts'
+import { logDestination, type LogDestination } from './log-destination.ts'
+import type { MetricOf } from './metric-table.ts'
+import { createMetrics, labels, type Metrics } from './metrics.ts'
+import type { Admission } from '../../queue/admission.ts'
+import type { Coordination } from '../../cluster/coordination.ts'
+import type { EngineAddressState, Placement } from '../../engines/engine.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+
+/** Logs and metrics. Neither ever contains a prompt, an answer or a key. */
+export interface Telemetry {
+  readonly log: Logger
+  /** Adds the gauges of these parts to the metrics. */
+  measure(parts: {
+    readonly admission: Admission
+    readonly coordination: Coordination
+    readonly ledger: Ledger
+    readonly memory: ByteBudget
+    /** The addresses of all engines, by lane. */
+    engineAddresses(): Iterable<readonly [lane: string, address: EngineAddressState]>
+  }): void
+  requestOver(line: RequestLine, notes: RequestNotes, failure: unknown): void
+  settled(row: LedgerRow): void
+  /** An engine generated more than a request allowed, or reported more than is possible. */
+  pastLimit(row: LedgerRow): void
+  /** An engine's count of the input contradicts the estimate. */
+  contradicted(job: Job, count: number): void
+  /** The deployments whose counts contradicted the estimate since the start. */
+  contradictedCounts(): readonly ContradictedCounts[]
+  /** The caller got an answer. Includes how much of its prompt should have been cached, if that is known. */
+  cacheUsed(row: LedgerRow, prompt: PromptBlocks | undefined, placement: Placement | undefined): void
+  readonly cacheUse: CacheUse
+  /** A workspace has reached its soft or hard spend limit. */
+  spendLimitReached(workspace: string): void
+  /** Counts ledger rows that are set aside. */
+  rowsSetAside(count: number): void
+  /** All metrics in the Prometheus text format. */
+  metrics(): Promise<string>
+  close(): Promise<void>
+}
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
+
+/** Log lines are written to stderr unless `lines` is given. */
+export function createTelemetry(level: string, version: string, lines: LogDestination = logDestination(2)): Telemetry {
+  const log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
+  const metrics = createMetrics()
+  const requests = metrics.counter('weir_requests_total')
+  const rejections = metrics.counter('weir_rejections_total')
+  const spendLimits = metrics.counter('weir_spend_limits_reached_total')
+  const breaches = metrics.counter('weir_engine_breaches_total')
+  const contradictions = metrics.counter('weir_contradicted_counts_total')
+  const doubtful = doubtfulCounts()
+  const cacheUse = cacheUseRecord()
+  const misses = metrics.counter('weir_cache_misses_total')
+  metrics.reading('weir_cache_tokens_total', () => cacheTokens(cacheUse))
+  const settled = settlementMetrics(metrics)
+  let setAside = 0
+  metrics.reading('weir_ledger_refused_rows', () => [['', setAside]])
+  metrics.reading('weir_build_info', () => [[labels({ version, node: process.versions.node }), 1]])
+  let lanes: ReadonlyMap<string, LaneStatus> = new Map()
+  /** Reads the lanes once, for all of their gauges. */
+  let readLanes = async (): Promise<void> => {}
+  const delay = processGauges(metrics)
+  const byStatus = memo((status: number) => labels({ status }))
+  const byCode = memo((code: string) => labels({ code }))
+
+  return {
+    log,
+    requestOver(line, notes, failure) {
+      requests.add(byStatus(line.status))
+      if (notes.code !== undefined) rejections.add(byCode(notes.code))
+      if (failure !== undefined) log.error({ ...line, ...notes, err: failure }, 'request failed')
+      // Written without pino, which would take ten times as long, because every request logs this line.
+      else if (log.isLevelEnabled('info')) lines.write(requestText(line, notes, Date.now()))
+    },
+    measure({ admission, coordination, ledger, memory, engineAddresses }) {
+      readLanes = async () => void (lanes = await admission.status())
+      laneGauges(metrics, () => lanes)
+      replicaGauges(metrics, admission, coordination)
+      ledgerGauges(metrics, ledger)
+      metrics.reading('weir_held_bytes', () => [['', memory.held()]])
+      metrics.reading('weir_engine_up', () =>
+        [...engineAddresses()].map(([lane, { url, isUp }]) => [labels({ lane, address: url }), isUp ? 1 : 0]),
+      )
+    },
+    settled,
+    cacheUsed(row, prompt, placement) {
+      const cause = cacheUse.add(row, prompt, placement)
+      if (cause) misses.add(labels({ model: row.model, lane: row.lane, cause }))
+    },
+    cacheUse,
+    pastLimit({ requestId, model, lane, maxTokens }) {
+      breaches.add(labels({ model }))
+      const line = { request_id: requestId, model, lane, max_tokens: maxTokens }
+      log.warn(line, 'engine went past the limits of a request; the answer and its bill were cut')
+    },
+    contradicted(job, count) {
+      const { model, deployment } = job
+      contradictions.add(labels({ model: model.id }))
+      if (!doubtful.add(job, count)) return
+      const { engine, lane } = deployment
+      const { least, most } = job.expectedInput ?? {}
+      const line = { model: model.id, lane, kind: engine?.kind, urls: engine?.urls, counted: count, least, most }
+      log.warn(
+        line,
+        'the token counts of an engine contradict the text, and are billed; if it does not count tokens, set usage: estimated for it',
+      )
+    },
+    contradictedCounts: doubtful.list,
+    rowsSetAside: (count) => void (setAside += count),
+    spendLimitReached: (workspace) => spendLimits.add(labels({ workspace })),
+    async metrics() {
+      await readLanes()
+      return metrics.text()
+    },
+    async close() {
+      delay.disable()
+      await lines.flush()
+    },
+  }
+}
+
+function settlementMetrics(metrics: Metrics): (row: LedgerRow) => void {
+  const outcomes = metrics.counter('weir_outcomes_total')
+  const tokens = metrics.counter('weir_tokens_total')
+  const queueWait = metrics.histogram('weir_queue_wait_seconds', SECONDS)
+  const firstToken = metrics.histogram('weir_first_token_seconds', SECONDS)
+  const duration = metrics.histogram('weir_engine_seconds', SECONDS)
+  const labelsOf = memo((model: string) =>
+    memo((lane: string) => ({
+      place: labels({ model, lane }),
+      input: labels({ model, lane, kind: 'input' }),
+      cachedInput: labels({ model, lane, kind: 'cached_input' }),
+      output: labels({ model, lane, kind: 'output' }),
+      outcome: memo((outcome: string) => labels({ model, lane, outcome })),
+    })),
+  )
+  return (row) => {
+    const known = labelsOf(row.model)(row.lane)
+    outcomes.add(known.outcome(row.outcome))
+    tokens.add(known.input, row.inputTokens)
+    tokens.add(known.cachedInput, row.cachedInputTokens)
+    tokens.add(known.output, row.outputTokens)
+    queueWait.observe(known.place, row.queueWaitMs / 1000)
+    if (row.firstTokenMs !== null) firstToken.observe(known.place, row.firstTokenMs / 1000)
+    duration.observe(known.place, row.durationMs / 1000)
+  }
+}
+
+function* cacheTokens(cacheUse: CacheUse): Iterable<readonly [string, number]> {
+  for (const { workspaceId, keyId, model, inputTokens, cachedInputTokens } of cacheUse.entries(undefined)) {
+    const place = { workspace: workspaceId, key: keyId, model }
+    yield [labels({ ...place, kind: 'input' }), inputTokens]
+    yield [labels({ ...place, kind: 'cached_input' }), cachedInputTokens]
+  }
+}
+
+function laneGauges(metrics: Metrics, lanes: () => ReadonlyMap<string, LaneStatus>): void {
+  const gauge = (name: MetricOf<'gauge'>, read: (lane: LaneStatus) => number): void =>
+    metrics.reading(name, () => [...lanes()].map(([lane, status]) => [labels({ lane }), read(status)]))
+  gauge('weir_in_flight_requests', (lane) => lane.inFlightRequests)
+  gauge('weir_committed_tokens', (lane) => lane.committedTokens)
+  gauge('weir_queue_depth', (lane) => lane.queueDepth)
+  gauge('weir_lane_max_concurrent_requests', ({ limits }) => limits.maxConcurrentRequests)
+  gauge('weir_lane_token_budget', ({ limits }) => limits.tokenBudget)
+  gauge('weir_lane_max_queue_depth', ({ limits }) => limits.maxQueueDepth)
+  gauge('weir_lane_max_wait_seconds', ({ limits }) => limits.maxWaitMs / 1000)
+}
+
+function replicaGauges(metrics: Metrics, admission: Admission, coordination: Coordination): void {
+  const gauge = (name: MetricOf<'gauge'>, read: (lane: LaneStatus) => number): void =>
+    metrics.reading(name, () => [...admission.ownStatus()].map(([lane, own]) => [labels({ lane }), read(own)]))
+  gauge('weir_replica_in_flight_requests', (lane) => lane.inFlightRequests)
+  gauge('weir_replica_queue_depth', (lane) => lane.queueDepth)
+  metrics.reading('weir_coordinated', () => [['', ['alone', 'joined'].includes(coordination.state()) ? 1 : 0]])
+  metrics.reading('weir_replicas', () => [['', coordination.replicas()]])
+}
+
+function ledgerGauges(metrics: Metrics, ledger: Ledger): void {
+  metrics.reading('weir_ledger_lag_seconds', () => [['', ledger.status().lagMs / 1000]])
+  metrics.reading('weir_journal_bytes', () => [['', ledger.status().journalBytes]])
+  metrics.reading('weir_journal_lag_seconds', () => [['', ledger.status().journalLagMs / 1000]])
+  metrics.reading('weir_ledger_healthy', () => [['', ledger.status().healthy ? 1 : 0]])
+}
+
+function processGauges(metrics: Metrics): ReturnType<typeof monitorEventLoopDelay> {
+  const delay = monitorEventLoopDelay({ resolution: 20 })
+  delay.enable()
+  metrics.reading('weir_event_loop_delay_seconds', () => {
+    const seconds = delay.percentile(99) / 1e9
+    delay.reset()
+    return [['', seconds]]
+  })
+  metrics.reading('process_resident_memory_bytes', () => [['', process.memoryUsage.rss()]])
+  metrics.reading('process_cpu_seconds_total', () => {
+    const { user, system } = process.cpuUsage()
+    return [['', (user + system) / 1e6]]
+  })
+  return delay
+}
+
+/** Caches formatted labels, which are few and used constantly: the catalog and the error table bound their number. */
+function memo<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const cache = new Map<Key, Value>()
+  return (key) => {
+    let value = cache.get(key)
+    if (value === undefined) cache.set(key, (value = make(key)))
+    return value
+  }
+}

@@ -1,0 +1,90 @@
+import { Place } from './lane.ts'
+import type { Decision, Ticket } from './admission.ts'
+
+/** How many callers of a lane are notified in one turn of the event loop. */
+const callersPerTurn = 32
+
+export type Decided = (decision: Decision, ticket: Ticket) => void
+
+/** One entry into a lane: its place, its ticket, and the callback for the decision. */
+export class Entry extends Place implements Ticket {
+  decided: Decided | undefined
+  decision: Decision | undefined = undefined
+  nextInOutbox: Entry | undefined = undefined
+  readonly #leave: (entry: Entry) => void
+
+  constructor(cost: number, decided: Decided, leave: (entry: Entry) => void) {
+    super(cost)
+    this.decided = decided
+    this.#leave = leave
+  }
+
+  /** Notifies the caller at most once. If the callback throws, the place is freed, because the caller may never leave. */
+  notify(decision: Decision): void {
+    const { decided } = this
+    this.decided = undefined
+    try {
+      decided?.(decision, this)
+    } catch (error) {
+      this.leave()
+      throw error
+    }
+  }
+
+  leave(): void {
+    this.#leave(this)
+  }
+}
+
+/**
+ * Callers whose wait is over, in order. The lane decides for all of them at once, but only a few are notified per turn of
+ * the event loop: what each does next (an engine call, a reply) costs a thousand times as much as the decision.
+ */
+export function openOutbox() {
+  let first: Entry | undefined
+  let last: Entry | undefined
+  let isBusy = false
+
+  function add(entry: Entry, decision: Decision): void {
+    entry.decision = decision
+    if (last === undefined) first = entry
+    else last.nextInOutbox = entry
+    last = entry
+  }
+
+  function take(): Entry | undefined {
+    const entry = first
+    if (entry === undefined) return undefined
+    first = entry.nextInOutbox
+    if (first === undefined) last = undefined
+    // Otherwise a long stream would keep every entry admitted after it in memory.
+    entry.nextInOutbox = undefined
+    return entry
+  }
+
+  /** A callback may leave or enter a lane, and so add to the outbox. The turn under way delivers those additions too. */
+  function deliver(): void {
+    if (isBusy || first === undefined) return
+    isBusy = true
+    deliverTurn()
+  }
+
+  function deliverTurn(): void {
+    for (let notified = 0; notified < callersPerTurn; notified += 1) {
+      const entry = take()
+      if (entry?.decision === undefined) break
+      try {
+        entry.notify(entry.decision)
+      } catch (error) {
+        // The event that made room did not cause the error, so it is rethrown as an uncaught exception.
+        queueMicrotask(() => {
+          throw error
+        })
+      }
+    }
+    if (first === undefined) isBusy = false
+    else setImmediate(deliverTurn)
+  }
+
+  return { add, deliver, isEmpty: () => first === undefined }
+}

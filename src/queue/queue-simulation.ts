@@ -1,0 +1,249 @@
+import { openLane, Place } from './lane.ts'
+import type { LaneDecision, LaneLimits } from './lane.ts'
+
+/** One request of a synthetic or recorded load. */
+export interface Arrival {
+  /** Since the beginning of the load. */
+  readonly atMs: number
+  readonly inputTokens: number
+  readonly maxTokens: number
+  /** What the engine actually generates; at most maxTokens. */
+  readonly outputTokens: number
+}
+
+export interface EngineSpeed {
+  /** The speed of a single stream with no other requests on the engine. */
+  readonly tokensPerSecond: number
+  readonly prefillTokensPerSecond: number
+  /** How much each additional request slows down all of them: 0.02 means half speed at 51 requests. */
+  readonly slowdown: number
+}
+
+interface QueueLoad {
+  readonly limits: LaneLimits
+  readonly engine: EngineSpeed
+  /** In order of time. */
+  readonly arrivals: Iterable<Arrival>
+  /** The period over which utilisation is measured. Every request that arrives in it is simulated to its end. */
+  readonly durationMs: number
+}
+
+export interface Spread {
+  readonly mean: number
+  readonly p50: number
+  readonly p90: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Averages over one part of the period. */
+export interface Moment {
+  readonly inFlightRequests: number
+  readonly committedTokens: number
+  readonly queueDepth: number
+}
+
+export interface QueueReport {
+  readonly limits: LaneLimits
+  readonly requests: number
+  readonly admittedAtOnce: number
+  readonly admittedAfterWait: number
+  readonly queueFull: number
+  readonly overloaded: number
+  readonly tooLarge: number
+  /** Milliseconds before admission, of all admitted requests; null if there were none. */
+  readonly waitMs: Spread | null
+  /** Milliseconds from arrival to the last token. More concurrency shortens waits but may slow down each answer. */
+  readonly answerMs: Spread | null
+  /** How much of the limits was in use over the period, from 0 to 1. */
+  readonly concurrencyUse: number
+  readonly budgetUse: number
+  /** The fraction of the period in which the queue was not empty, by the limit that held back its head. */
+  readonly heldByConcurrency: number
+  readonly heldByBudget: number
+  readonly queueDepthMax: number
+  readonly outputTokensPerSecond: number
+  readonly moments: readonly Moment[]
+}
+
+const momentCount = 60
+
+/** Runs the real state machine in virtual time, in front of an engine that is modelled only by its speed. */
+export function simulateQueue({ limits, engine, arrivals, durationMs }: QueueLoad): QueueReport {
+  const lane = openLane<SimulatedRequest>(limits, decided)
+  const waits: number[] = []
+  const answers: number[] = []
+  const counts = { requests: 0, admittedAtOnce: 0, admittedAfterWait: 0, queueFull: 0, overloaded: 0, tooLarge: 0 }
+  const use = measureUse(durationMs, limits)
+  const inEngine: SimulatedRequest[] = []
+  let nowMs = 0
+  /** Work done so far by a request that has been in the engine from the start, in milliseconds at full speed. */
+  let progressMs = 0
+
+  const slowness = (): number => 1 + engine.slowdown * Math.max(0, inEngine.length - 1)
+
+  function nextFinishMs(): number {
+    const next = inEngine.at(-1)
+    return next === undefined ? Infinity : nowMs + (next.finishesAtMs - progressMs) * slowness()
+  }
+
+  function advance(toMs: number): void {
+    use.measure(nowMs, toMs, lane.status())
+    progressMs += (toMs - nowMs) / slowness()
+    nowMs = toMs
+  }
+
+  function decided(request: SimulatedRequest, decision: LaneDecision): void {
+    switch (decision.kind) {
+      case 'admitted':
+        waits.push(decision.waitMs)
+        request.finishesAtMs = progressMs + workMs(request, engine)
+        insertLatestFirst(inEngine, request)
+        break
+      case 'queue_full':
+        counts.queueFull += 1
+        break
+      case 'overloaded':
+        counts.overloaded += 1
+        break
+      case 'too_large':
+        counts.tooLarge += 1
+        break
+      case 'closed':
+        throw new Error('a simulated lane is never closed')
+    }
+  }
+
+  function arrive(arrival: Arrival): void {
+    counts.requests += 1
+    const request = new SimulatedRequest(arrival)
+    const decision = lane.arrive(request, nowMs)
+    if (decision === undefined) return
+    if (decision.kind === 'admitted') counts.admittedAtOnce += 1
+    decided(request, decision)
+  }
+
+  function finish(request: SimulatedRequest): void {
+    progressMs = request.finishesAtMs
+    answers.push(nowMs - request.arrivedAtMs)
+    use.produced(nowMs, request.outputTokens)
+    lane.leave(request, nowMs)
+  }
+
+  const upcoming = arrivals[Symbol.iterator]()
+  for (let next = upcoming.next(); ;) {
+    const arrivalMs = next.done === true ? Infinity : next.value.atMs
+    const finishMs = nextFinishMs()
+    const deadlineMs = lane.nextDeadlineMs()
+    const nextMs = Math.min(arrivalMs, finishMs, deadlineMs)
+    if (nextMs === Infinity) break
+    advance(nextMs)
+    if (nextMs === finishMs) {
+      const request = inEngine.pop()
+      if (request !== undefined) finish(request)
+    } else if (nextMs === deadlineMs) {
+      lane.expire(nowMs)
+    } else if (next.done !== true) {
+      arrive(next.value)
+      next = upcoming.next()
+    }
+  }
+  counts.admittedAfterWait = waits.length - counts.admittedAtOnce
+  return { limits, ...counts, waitMs: spread(waits), answerMs: spread(answers), ...use.report() }
+}
+
+class SimulatedRequest extends Place {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  finishesAtMs = 0
+
+  constructor(arrival: Arrival) {
+    super(arrival.inputTokens + arrival.maxTokens)
+    this.inputTokens = arrival.inputTokens
+    this.outputTokens = Math.min(arrival.outputTokens, arrival.maxTokens)
+  }
+}
+
+function workMs({ inputTokens, outputTokens }: SimulatedRequest, engine: EngineSpeed): number {
+  return (inputTokens / engine.prefillTokensPerSecond + outputTokens / engine.tokensPerSecond) * 1000
+}
+
+/** Keeps the next request to finish at the end of the list. */
+function insertLatestFirst(list: SimulatedRequest[], request: SimulatedRequest): void {
+  let low = 0
+  let high = list.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (list[middle]!.finishesAtMs > request.finishesAtMs) low = middle + 1
+    else high = middle
+  }
+  list.splice(low, 0, request)
+}
+
+function spread(values: number[]): Spread | null {
+  if (values.length === 0) return null
+  const sorted = Float64Array.from(values).sort()
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
+  const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length
+  return { mean, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), max: at(1) }
+}
+
+/** Measures the utilisation of a lane over time. */
+function measureUse(durationMs: number, limits: LaneLimits) {
+  const momentMs = durationMs / momentCount
+  const sums = Array.from({ length: momentCount }, () => ({ inFlightRequests: 0, committedTokens: 0, queueDepth: 0 }))
+  let heldByConcurrencyMs = 0
+  let heldByBudgetMs = 0
+  let queueDepthMax = 0
+  let outputTokens = 0
+
+  function measure(fromMs: number, toMs: number, status: Moment): void {
+    queueDepthMax = Math.max(queueDepthMax, status.queueDepth)
+    const untilMs = Math.min(toMs, durationMs)
+    if (untilMs <= fromMs) return
+    if (status.queueDepth > 0) {
+      if (status.inFlightRequests >= limits.maxConcurrentRequests) heldByConcurrencyMs += untilMs - fromMs
+      else heldByBudgetMs += untilMs - fromMs
+    }
+    const first = Math.floor(fromMs / momentMs)
+    const last = Math.min(Math.floor(untilMs / momentMs), momentCount - 1)
+    for (let index = first; index <= last; index += 1) {
+      const sum = sums[index]!
+      const sharedMs = Math.min(untilMs, (index + 1) * momentMs) - Math.max(fromMs, index * momentMs)
+      sum.inFlightRequests += status.inFlightRequests * sharedMs
+      sum.committedTokens += status.committedTokens * sharedMs
+      sum.queueDepth += status.queueDepth * sharedMs
+    }
+  }
+
+  function report() {
+    const moments = sums.map((sum) => ({
+      inFlightRequests: sum.inFlightRequests / momentMs,
+      committedTokens: sum.committedTokens / momentMs,
+      queueDepth: sum.queueDepth / momentMs,
+    }))
+    const mean = (key: keyof Moment): number => moments.reduce((sum, moment) => sum + moment[key], 0) / momentCount
+    return {
+      concurrencyUse: share(mean('inFlightRequests'), limits.maxConcurrentRequests),
+      budgetUse: share(mean('committedTokens'), limits.tokenBudget),
+      heldByConcurrency: heldByConcurrencyMs / durationMs,
+      heldByBudget: heldByBudgetMs / durationMs,
+      queueDepthMax,
+      outputTokensPerSecond: (outputTokens / durationMs) * 1000,
+      moments,
+    }
+  }
+
+  return {
+    measure,
+    produced(atMs: number, tokens: number): void {
+      if (atMs <= durationMs) outputTokens += tokens
+    },
+    report,
+  }
+}
+
+function share(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole
+}

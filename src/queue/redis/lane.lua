@@ -1,0 +1,223 @@
+-- The rules of one lane across all replicas, as queue/lane.ts has them for one process. Every script starts with this
+-- file. design.md explains the rules.
+--
+-- KEYS, all with the lane's hash tag:
+--   1 hash:       limits, figures, and the incarnation and promise of each member
+--   2 sorted set: queued requests by number. A number is the time of arrival, and every number is unique
+--   3 sorted set: deadlines: 'wait ID' is a maximum wait, 'lease REPLICA' a lease
+--   4 sorted set: unacknowledged grants, by the time at which they must be acknowledged
+--   5 hash:       every place: 'STATE REPLICA COST NUMBER', where STATE is queued, granted or in_flight
+-- ARGV: 1 the replica, 2 its incarnation, then the script's own arguments. Times are in microseconds.
+
+local LANE, QUEUE, DUE, GRANTS, PLACES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local replica, incarnation = ARGV[1], ARGV[2]
+local ACKNOWLEDGE_WITHIN = 2500000
+local RECALL_AGAIN = 100000
+local now = clock()
+
+-- By default Lua formats large numbers as 1.7e+15.
+local function text(number)
+  return string.format('%d', number)
+end
+
+-- All limits are one field and all figures another, because Redis searches the fields of a small hash linearly.
+local read = redis.call('HMGET', LANE, 'limits', 'figures', 'member ' .. replica, 'promise ' .. replica)
+local LIMITS = { 'tokens', 'requests', 'depth', 'wait' }
+local FIGURES = {
+  'requests', 'tokens', 'promised_requests', 'promised_tokens', 'quiet_until', 'last_number', 'recalled_at',
+}
+
+local function unpacked(names, stored)
+  local values, index = {}, 0
+  for value in string.gmatch(stored, '%S+') do
+    index = index + 1
+    values[names[index]] = tonumber(value)
+  end
+  return values
+end
+
+local function packed(names, values)
+  local texts = {}
+  for index, name in ipairs(names) do texts[index] = text(values[name]) end
+  return table.concat(texts, ' ')
+end
+
+local limits = unpacked(LIMITS, read[1] or '')
+local figures = unpacked(FIGURES, read[2] or '0 0 0 0 0 0 0')
+-- Fencing: scripts ignore a replica that was removed and every incarnation but the newest.
+local is_member = read[3] == incarnation
+
+-- Every script that changes something ends with this.
+local function save()
+  redis.call('HSET', LANE, 'figures', packed(FIGURES, figures))
+end
+
+-- Reads the four limits from ARGV, starting at this index.
+local function set_limits(first)
+  for index, name in ipairs(LIMITS) do limits[name] = tonumber(ARGV[first + index - 1]) end
+  redis.call('HSET', LANE, 'limits', packed(LIMITS, limits))
+end
+
+local function place_of(id)
+  local stored = redis.call('HGET', PLACES, id)
+  if not stored then return nil end
+  local state, owner, cost, number = string.match(stored, '^(%S+) (%S+) (%S+) (%S+)$')
+  return { id = id, state = state, owner = owner, cost = tonumber(cost), number = tonumber(number) }
+end
+
+local function store(place)
+  redis.call('HSET', PLACES, place.id,
+    place.state .. ' ' .. place.owner .. ' ' .. text(place.cost) .. ' ' .. text(place.number))
+end
+
+-- Cache of the promises that this script has read or set.
+local promises = { [replica] = read[4] or '0 0' }
+
+local function promise_of(owner)
+  promises[owner] = promises[owner] or redis.call('HGET', LANE, 'promise ' .. owner) or '0 0'
+  local requests, tokens = string.match(promises[owner], '^(%S+) (%S+)$')
+  return tonumber(requests), tonumber(tokens)
+end
+
+-- A promise is what a replica may serve without Redis, in addition to what it has in flight.
+local function set_promise(owner, requests, tokens)
+  local had_requests, had_tokens = promise_of(owner)
+  figures.promised_requests = figures.promised_requests - had_requests + requests
+  figures.promised_tokens = figures.promised_tokens - had_tokens + tokens
+  if requests == had_requests and tokens == had_tokens then return end
+  promises[owner] = text(requests) .. ' ' .. text(tokens)
+  if requests == 0 and tokens == 0 then redis.call('HDEL', LANE, 'promise ' .. owner)
+  else redis.call('HSET', LANE, 'promise ' .. owner, promises[owner]) end
+end
+
+local function charge(place, state)
+  place.state = state
+  figures.requests = figures.requests + 1
+  figures.tokens = figures.tokens + place.cost
+  store(place)
+end
+
+local function release(place)
+  figures.requests = figures.requests - 1
+  figures.tokens = figures.tokens - place.cost
+  redis.call('ZREM', GRANTS, place.id)
+  redis.call('HDEL', PLACES, place.id)
+end
+
+local function enqueue(place, due_at)
+  place.state = 'queued'
+  redis.call('ZADD', QUEUE, text(place.number), place.id)
+  redis.call('ZADD', DUE, text(due_at), 'wait ' .. place.id)
+  store(place)
+end
+
+local function dequeue(place)
+  redis.call('ZREM', QUEUE, place.id)
+  redis.call('ZREM', DUE, 'wait ' .. place.id)
+  redis.call('HDEL', PLACES, place.id)
+end
+
+local function refuse(place, kind)
+  dequeue(place)
+  notify(place.owner, LANE .. '\n' .. place.id .. '\n' .. kind)
+end
+
+local function fits(cost)
+  return figures.requests < limits.requests and figures.tokens + cost <= limits.tokens
+end
+
+-- Whether a request fits next to what was promised to other replicas. Its cost is deducted from its own replica's promise.
+local function fits_beside_promises(owner, cost)
+  if figures.promised_requests == 0 and figures.promised_tokens == 0 then return true end
+  local requests, tokens = promise_of(owner)
+  local free_requests = limits.requests - figures.requests - (figures.promised_requests - requests)
+  local free_tokens = limits.tokens - figures.tokens - (figures.promised_tokens - tokens)
+  if free_requests < 1 or free_tokens < cost then return false end
+  set_promise(owner, math.min(requests, free_requests - 1), math.min(tokens, free_tokens - cost))
+  return true
+end
+
+-- Asks every replica to return its promise, because a request needs the capacity. Replicas answer with a heartbeat.
+local function recall()
+  if now < figures.recalled_at + RECALL_AGAIN then return end
+  figures.recalled_at = now
+  local fields = redis.call('HKEYS', LANE)
+  for _, field in ipairs(fields) do
+    local owner = string.match(field, '^promise (.+)$')
+    if owner then notify(owner, LANE .. '\n\nrecall') end
+  end
+end
+
+local function is_quiet()
+  return now < figures.quiet_until
+end
+
+-- Admits strictly from the head: a head that does not fit holds back everyone behind it.
+local function pump()
+  if is_quiet() then return end
+  local head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
+  while head do
+    local place = place_of(head)
+    if place.cost > limits.tokens then
+      refuse(place, 'too_large')
+    elseif not fits(place.cost) then
+      return
+    elseif not fits_beside_promises(place.owner, place.cost) then
+      return recall()
+    else
+      dequeue(place)
+      charge(place, 'granted')
+      redis.call('ZADD', GRANTS, text(now + ACKNOWLEDGE_WITHIN), place.id)
+      notify(place.owner, LANE .. '\n' .. place.id .. '\ngranted ' .. text(now - place.number))
+    end
+    head = redis.call('ZRANGE', QUEUE, 0, 0)[1]
+  end
+end
+
+-- Removes a replica's queued places and unacknowledged grants. What it has in flight still counts, because the replica may
+-- only be slow. Scripts ignore the replica until it joins again and sends all that it has.
+local function fence(owner)
+  local stored = redis.call('HGETALL', PLACES)
+  for index = 1, #stored, 2 do
+    local place = place_of(stored[index])
+    if place.owner == owner and place.state == 'queued' then dequeue(place) end
+    if place.owner == owner and place.state == 'granted' then release(place) end
+  end
+  redis.call('HDEL', LANE, 'member ' .. owner)
+end
+
+-- Removes a replica and everything that it has.
+local function remove_replica(owner)
+  fence(owner)
+  local stored = redis.call('HGETALL', PLACES)
+  for index = 1, #stored, 2 do
+    local place = place_of(stored[index])
+    if place.owner == owner then release(place) end
+  end
+  set_promise(owner, 0, 0)
+  redis.call('ZREM', DUE, 'lease ' .. owner)
+end
+
+local function expire(due)
+  local what, id = string.match(due, '^(%S+) (.+)$')
+  if what == 'lease' then remove_replica(id) else refuse(place_of(id), 'overloaded') end
+end
+
+local function first_of(set)
+  return redis.call('ZRANGEBYSCORE', set, '-inf', text(now), 'LIMIT', 0, 1)[1]
+end
+
+-- Expires first, so that capacity freed too late does not admit a request that has waited beyond the maximum.
+local function settle()
+  local due = first_of(DUE)
+  while due do
+    expire(due)
+    due = first_of(DUE)
+  end
+  local unacknowledged = first_of(GRANTS)
+  while unacknowledged do
+    fence(place_of(unacknowledged).owner)
+    unacknowledged = first_of(GRANTS)
+  end
+  pump()
+end

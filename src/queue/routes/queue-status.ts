@@ -1,0 +1,82 @@
+import { Type } from 'typebox'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { deploymentFor, isVisible } from '../../catalog/model.ts'
+import type { Workspace } from '../../workspaces/workspace.ts'
+import type { Admission } from '../admission.ts'
+import { listSchema } from '../../server/common-schema.ts'
+import { jsonResponse } from '../../server/route.ts'
+import { keyRoute, type KeyRoute } from '../../server/key-route.ts'
+import { limitsExample, limitsSchema, modelEntryExample } from '../../catalog/routes/model-schema.ts'
+
+export interface QueueStatusParts {
+  readonly catalog: Catalog
+  readonly admission: Admission
+}
+
+const queueStatusSchema = listSchema(
+  Type.Object({
+    object: Type.Literal('queue.status'),
+    model: Type.String(),
+    in_flight_requests: Type.Integer(),
+    committed_tokens: Type.Integer(),
+    available_budget: Type.Integer(),
+    queue_depth: Type.Integer(),
+    limits: limitsSchema,
+  }),
+)
+
+const queueStatusExample = {
+  object: 'list',
+  data: [
+    {
+      object: 'queue.status',
+      model: modelEntryExample.id,
+      in_flight_requests: 2,
+      committed_tokens: 4384,
+      available_budget: 12000,
+      queue_depth: 0,
+      limits: limitsExample,
+    },
+  ],
+}
+
+export function queueStatusRoute({ catalog, admission }: QueueStatusParts): KeyRoute {
+  return keyRoute({
+    method: 'GET',
+    path: '/queue/status',
+    id: 'queueStatus',
+    summary: 'Queue status',
+    description: 'The load of the models that this key can call. This request itself is never queued.',
+    response: jsonResponse(queueStatusSchema, queueStatusExample),
+    errors: [],
+    answer: async ({ exchange, caller }) =>
+      exchange.sendJson(JSON.stringify(await queueStatus(catalog, admission, caller.workspace))),
+  })
+}
+
+/** The lanes that serve this workspace. */
+async function queueStatus(catalog: Catalog, admission: Admission, workspace: Workspace): Promise<object> {
+  const lanes = await admission.status()
+  const data = catalog.models().flatMap((model) => {
+    const deployment = isVisible(model, workspace.name) ? deploymentFor(model, workspace.name) : undefined
+    const lane = deployment && lanes.get(deployment.lane)
+    if (!lane) return []
+    return [
+      {
+        object: 'queue.status',
+        model: model.id,
+        in_flight_requests: lane.inFlightRequests,
+        committed_tokens: lane.committedTokens,
+        available_budget: lane.limits.tokenBudget - lane.committedTokens,
+        queue_depth: lane.queueDepth,
+        limits: {
+          max_concurrent_requests: lane.limits.maxConcurrentRequests,
+          token_budget: lane.limits.tokenBudget,
+          max_queue_depth: lane.limits.maxQueueDepth,
+          max_wait_ms: lane.limits.maxWaitMs,
+        },
+      },
+    ]
+  })
+  return { object: 'list', data }
+}

@@ -1,0 +1,77 @@
+import type { Store } from '../../store/store.ts'
+import type { Telemetry } from '../../operate/telemetry/telemetry.ts'
+import { consolePageRoutes } from '../console/console-page.ts'
+import { documentationRoutes } from '../docs/documentation.ts'
+import { healthRoutes, type Readiness } from '../../operate/routes/health.ts'
+import type { OpenRoute } from '../route.ts'
+import { auditRoutes, type AuditParts } from '../../operate/audit/routes/audit.ts'
+import { catalogRoutes, type CatalogParts } from '../../catalog/routes/catalog.ts'
+import { adminDescription } from './admin-description.ts'
+import { engineRoutes, type EnginesParts } from '../../engines/routes/engines.ts'
+import { invoiceRoutes, type InvoicesParts } from '../../billing/invoices/routes/invoices.ts'
+import { keyRoutes } from '../../workspaces/keys/routes/keys.ts'
+import { laneLimitsRoutes } from '../../queue/routes/lane-limits.ts'
+import { metricsRoute } from '../../operate/routes/metrics.ts'
+import { operatorLiveRoute } from '../../queue/routes/operator-live.ts'
+import { operatorSessionRoutes, type OperatorSessionParts } from '../../workspaces/sessions/routes/operator-session.ts'
+import type { OperatorRoute } from '../operator-route.ts'
+import { priceRoutes, type PricesParts } from '../../billing/prices/routes/prices.ts'
+import { queueRoutes, type QueuesParts } from '../../queue/routes/queues.ts'
+import { replicaRoutes, type ReplicasParts } from '../../cluster/routes/replicas.ts'
+import { reconciliationRoute } from '../../ledger/reconcile/routes/reconciliation.ts'
+import { reportRoutes } from '../../billing/usage/routes/operator-reports.ts'
+import { reloadRoutes, type ReloadParts } from '../../operate/routes/reload.ts'
+import { usageRoutes, type UsageParts } from '../../billing/usage/routes/operator-usage.ts'
+import { workspaceRoutes, type WorkspacesParts } from '../../workspaces/routes/workspaces.ts'
+
+export interface AdminRouteParts
+  extends
+    WorkspacesParts,
+    PricesParts,
+    InvoicesParts,
+    ReloadParts,
+    AuditParts,
+    CatalogParts,
+    EnginesParts,
+    QueuesParts,
+    ReplicasParts,
+    Pick<UsageParts, 'refusals'>,
+    OperatorSessionParts {
+  /** A reader with a connection of its own, so that no report delays the ledger. */
+  readonly store: Store
+  readonly telemetry: Telemetry
+  readiness(): Readiness
+}
+
+/** Everything that the operator's listener serves. */
+export function adminRoutes(parts: AdminRouteParts): readonly (OpenRoute | OperatorRoute)[] {
+  const changing = [
+    ...workspaceRoutes(parts),
+    ...keyRoutes(parts),
+    ...priceRoutes(parts),
+    ...usageRoutes(parts),
+    ...invoiceRoutes(parts),
+    reconciliationRoute(parts),
+    ...reloadRoutes(parts),
+    ...catalogRoutes(parts),
+    ...engineRoutes(parts),
+    ...queueRoutes(parts),
+    ...replicaRoutes(parts),
+    ...laneLimitsRoutes(parts),
+    ...reportRoutes(parts),
+  ]
+  const api = [
+    ...changing,
+    ...auditRoutes(parts, changing),
+    metricsRoute(parts),
+    ...healthRoutes(() => parts.readiness()),
+  ]
+  // The documentation needs no token: a browser could not send one, and it contains nothing that is not in the source.
+  return [
+    ...documentationRoutes(adminDescription, api),
+    ...consolePageRoutes('operator', 'Weir operator'),
+    ...operatorSessionRoutes(parts),
+    operatorLiveRoute(parts),
+    ...api,
+  ]
+}

@@ -1,0 +1,40 @@
+import { consolePageRoutes } from '../console/console-page.ts'
+import type { SessionRoute } from '../console/session-route.ts'
+import { openApiDocument } from '../openapi.ts'
+import { openRoute, type OpenRoute } from '../route.ts'
+import { consoleDescription } from './console-description.ts'
+import { consoleInvoiceRoutes, type ConsoleInvoicesParts } from '../../billing/invoices/routes/console-invoices.ts'
+import { consoleKeyRoutes, type ConsoleKeysParts } from '../../workspaces/keys/routes/console-keys.ts'
+import { consoleLiveRoutes, type ConsoleLiveParts } from '../../queue/routes/console-live.ts'
+import { publicModelsRoute, type PublicModelsParts } from '../../catalog/routes/console-models.ts'
+import { consoleReportRoutes, type ConsoleReportsParts } from '../../billing/usage/routes/console-reports.ts'
+import { sessionRoutes, type ConsoleSessionParts } from '../../workspaces/sessions/routes/console-session.ts'
+
+export interface ConsoleParts
+  extends
+    ConsoleSessionParts,
+    ConsoleKeysParts,
+    ConsoleReportsParts,
+    ConsoleInvoicesParts,
+    ConsoleLiveParts,
+    PublicModelsParts {
+  readonly books: ConsoleKeysParts['books'] & ConsoleReportsParts['books'] & ConsoleInvoicesParts['books']
+}
+
+/** The console of a workspace: its page, and what it needs besides the public API. */
+export function consoleRoutes(parts: ConsoleParts): readonly (OpenRoute | SessionRoute)[] {
+  const api = [
+    ...sessionRoutes(parts),
+    ...consoleKeyRoutes(parts),
+    ...consoleReportRoutes(parts),
+    ...consoleInvoiceRoutes(parts),
+    ...consoleLiveRoutes(parts),
+    publicModelsRoute(parts),
+  ]
+  const document = JSON.stringify(openApiDocument(consoleDescription, api))
+  return [
+    ...consolePageRoutes('workspace', 'Weir'),
+    openRoute(consoleDescription.documentPath, async (exchange) => exchange.sendJson(document)),
+    ...api,
+  ]
+}

@@ -1,0 +1,38 @@
+import type { ErrorCode } from './errors.ts'
+
+/** What each code means, in words that fit every case. docs/reference/errors.md includes them. */
+export const errorCauses: Readonly<Record<ErrorCode, string>> = {
+  invalid_json: 'The body is not JSON, is nested too deeply or has too many parts.',
+  missing_required_parameter: 'A field that the endpoint needs is missing.',
+  invalid_type: 'A field has the wrong type.',
+  invalid_value: 'A field has a value that is not allowed.',
+  unsupported_parameter: 'The model, or the engine behind it, does not take this parameter.',
+  unsupported_value: 'The model takes the parameter, but not this value.',
+  unsupported_content: 'A part of the input cannot be read: an image or a recording in an unknown format.',
+  wrong_endpoint: 'The model does not serve this endpoint.',
+  context_length_exceeded: "The input and max_tokens do not fit into the model's context.",
+  token_budget_exceeded: 'The request alone is larger than the whole token budget of the model.',
+  missing_api_key: 'There is no Authorization: Bearer header.',
+  invalid_api_key: 'The key is unknown, revoked or expired.',
+  spend_limit_exceeded: 'The hard spend limit of the workspace would be passed.',
+  model_access_denied: 'The model runs only on capacity that is reserved for other workspaces.',
+  model_not_found: 'There is no such model, or your workspace cannot see it.',
+  not_found: 'The thing that the path names does not exist.',
+  unknown_url: 'There is no such path.',
+  method_not_allowed: 'The path exists, but not with this method.',
+  request_timeout: 'The body did not arrive in time.',
+  conflict: 'The request contradicts what is there, such as a name that is taken.',
+  request_too_large: 'The body is larger than the limit.',
+  unsupported_media_type: 'The Content-Type is not the one that the endpoint reads.',
+  headers_too_large: 'The headers are larger than 16 KiB, or there are more than 200 of them.',
+  rate_limit_exceeded: 'The workspace sent more requests in a minute than it may.',
+  queue_full: 'Too many requests wait for the model already.',
+  internal_error: 'A mistake in Weir.',
+  upstream_error: 'The engine failed, refused the request without a reason we know, or broke off its answer.',
+  model_overloaded: 'The request waited as long as it may and was not admitted.',
+  model_not_configured: 'The model has no engine, is not downloaded, or is being downloaded; the message says which.',
+  model_unavailable: 'Every engine of the model is down.',
+  service_unavailable:
+    'The service is shutting down, is out of memory for requests or of disk space for uploads, or cannot record usage.',
+  upstream_timeout: 'The engine did not answer in time, or fell silent.',
+}

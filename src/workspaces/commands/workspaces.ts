@@ -1,0 +1,168 @@
+import { workspaceView } from '../views.ts'
+import { changeWorkspace, type WorkspaceChange } from '../workspace-change.ts'
+import { formatAbn } from '../../shared/money/abn.ts'
+import {
+  parseFlags,
+  print,
+  refuseMore,
+  text,
+  UsageError,
+  withBooks,
+  type Command,
+  type Flags,
+} from '../../cli/command.ts'
+import { count } from '../../cli/terminal/amounts.ts'
+import { renderFields, renderTable, type Column } from '../../cli/terminal/table.ts'
+import { dayText, minuteText, ZONE } from '../../cli/terminal/times.ts'
+import type { View } from '../../cli/terminal/view.ts'
+
+type WorkspaceView = ReturnType<typeof workspaceView>
+
+export const workspaces: Command = {
+  summary: 'create, list, show and change workspaces',
+  help: `weir workspaces create NAME
+weir workspaces list
+weir workspaces show NAME
+weir workspaces set NAME [--requests-per-minute N|default]
+                         [--spend-limit AUD|none] [--soft|--hard]
+                         [--buyer-name TEXT] [--buyer-abn ABN]
+                         [--buyer-address TEXT] [--purchase-order TEXT]
+
+A workspace is a customer: its keys share one rate limit and one bill.
+
+  --requests-per-minute N   rate limit of all the workspace's keys together;
+                            "default" restores the default of the service
+  --spend-limit AUD         limit per calendar month in Sydney, excluding GST;
+                            "none" removes the limit
+  --hard                    refuse requests that could exceed the spend limit,
+                            with status 402; a new limit is hard
+  --soft                    serve requests above the spend limit, and report it
+                            in the log, in /metrics and in a response header
+  --buyer-name TEXT         name of the buyer on invoices
+  --buyer-abn ABN           ABN of the buyer on invoices
+  --buyer-address TEXT      address of the buyer on invoices
+  --purchase-order TEXT     the buyer's own order number, printed on invoices`,
+  async run(args) {
+    const flags = parseFlags(args, changes, 2)
+    const [action, name] = flags.positionals
+    switch (action) {
+      case 'list':
+        refuseMore(flags, 1)
+        return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
+          const data = accounts.workspaces().map((it) => workspaceView(it, config.requestsPerMinute))
+          print(flags, { object: 'list', data }, (view) => renderTable(data, COLUMNS, view))
+        })
+      case 'show':
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces show NAME')
+        return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
+          const shown = workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          print(flags, shown, (view) => workspaceText(shown, view))
+        })
+      case 'create':
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
+        return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
+          const state = async (): Promise<WorkspaceView> =>
+            workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          await record({ action: 'createWorkspace', subject: '', body: { name }, state }, () =>
+            accounts.createWorkspace(name),
+          )
+          const created = await state()
+          const next = `Create a key for it with: weir keys create --workspace ${quoted(created.name)}`
+          print(flags, created, (view) => `${workspaceText(created, view)}\n\n${next}`)
+        })
+      case 'set': {
+        if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
+        const change = changeIn(flags)
+        return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
+          const state = async (): Promise<WorkspaceView> =>
+            workspaceView(accounts.workspace(name), config.requestsPerMinute)
+          await record({ action: 'changeWorkspace', subject: name, body: change, state }, () =>
+            changeWorkspace(accounts, name, change),
+          )
+          const changed = await state()
+          print(flags, changed, (view) => workspaceText(changed, view))
+        })
+      }
+      default:
+        throw new UsageError('choose an action: create, list, show or set')
+    }
+  },
+}
+
+const changes = {
+  'requests-per-minute': 'string',
+  'spend-limit': 'string',
+  soft: 'boolean',
+  hard: 'boolean',
+  'buyer-name': 'string',
+  'buyer-abn': 'string',
+  'buyer-address': 'string',
+  'purchase-order': 'string',
+} as const
+
+const COLUMNS: readonly Column<WorkspaceView>[] = [
+  { title: 'NAME', cell: ({ name }) => name, mayShrink: true },
+  { title: 'PER MINUTE', cell: ({ requests_per_minute: limit }) => count(limit), align: 'right' },
+  { title: 'SPEND LIMIT', cell: spendLimitText, align: 'right' },
+  { title: 'BUYER', cell: ({ buyer }) => buyer.name, mayShrink: true },
+  { title: 'CREATED', cell: ({ created }) => dayText(created) },
+]
+
+export function workspaceText(shown: WorkspaceView, view: View): string {
+  const { name, id, requests_per_minute: limit, buyer, created } = shown
+  return renderFields(
+    [
+      ['name', view.paint('bold', name)],
+      ['id', id],
+      ['rate limit', `${count(limit)} requests per minute`],
+      ['spend limit', spendLimitText(shown) ?? 'none'],
+      ['buyer', buyer.name],
+      ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],
+      ['address', buyer.address],
+      ['order', buyer.purchase_order],
+      ['created', `${minuteText(created)} (${ZONE})`],
+    ],
+    view,
+  )
+}
+
+function spendLimitText({ spend_limit: limit, spend_limit_kind: kind }: WorkspaceView): string | null {
+  return limit === null ? null : `A$${limit} a month, ${kind}`
+}
+
+/** As a shell takes it. */
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `"${name}"`
+}
+
+const BUYER_FLAGS = [
+  ['name', 'buyer-name'],
+  ['abn', 'buyer-abn'],
+  ['address', 'buyer-address'],
+  ['purchase_order', 'purchase-order'],
+] as const
+
+function changeIn(flags: Flags): WorkspaceChange {
+  const perMinute = text(flags, 'requests-per-minute')
+  const spend = text(flags, 'spend-limit')
+  const buyer = Object.fromEntries(
+    BUYER_FLAGS.flatMap(([part, flag]) => {
+      const value = text(flags, flag)
+      return value === undefined ? [] : [[part, value] as const]
+    }),
+  )
+  const change = {
+    ...(perMinute === undefined ? {} : { requests_per_minute: perMinute === 'default' ? null : Number(perMinute) }),
+    ...(spend === undefined ? {} : { spend_limit: spend === 'none' ? null : spend }),
+    ...kindIn(flags),
+    ...(Object.keys(buyer).length === 0 ? {} : { buyer }),
+  }
+  if (Object.keys(change).length === 0)
+    throw new UsageError('give something to change, such as --requests-per-minute N')
+  return change
+}
+
+function kindIn({ values: { soft, hard } }: Flags): Pick<WorkspaceChange, 'spend_limit_kind'> {
+  if (soft && hard) throw new UsageError('give either --soft or --hard')
+  return soft ? { spend_limit_kind: 'soft' } : hard ? { spend_limit_kind: 'hard' } : {}
+}

@@ -1,0 +1,148 @@
+import { keyList, oneKey, type KeyList, type KeyView } from '../key-list.ts'
+import { endOf } from '../../../shared/period.ts'
+import { systemClock } from '../../../shared/system-clock.ts'
+import {
+  limitOf,
+  parseFlags,
+  print,
+  refuseMore,
+  requiredText,
+  text,
+  UsageError,
+  withBooks,
+  type Command,
+} from '../../../cli/command.ts'
+import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
+import { dayText, minuteText, ZONE } from '../../../cli/terminal/times.ts'
+import type { View } from '../../../cli/terminal/view.ts'
+
+export const keys: Command = {
+  summary: 'create, list and revoke API keys',
+  help: `weir keys create --workspace W [--name TEXT] [--expires DATE]
+weir keys list [--workspace W] [--all] [--limit N] [--before ID]
+weir keys revoke ID
+
+"create" shows the key once; Weir stores only its hash. "list" shows the keys
+that work, the newest first, and when each was last used for a request that
+reached an engine.
+"revoke" takes effect immediately, also in a running service.
+
+  --workspace W    the workspace that the key belongs to
+  --name TEXT      what the key is for, such as "website"
+  --expires DATE   the last day in Sydney on which the key works, such as
+                   2027-06-30, or an exact time such as 2027-06-30T09:00:00Z
+  --all            also list keys that are revoked or have expired; --json
+                   always lists them
+  --limit N        how many keys to list, 1 to 10000; by default 1000
+  --before ID      continue after the key with this id`,
+  async run(args) {
+    const flags = parseFlags(
+      args,
+      { workspace: 'string', name: 'string', expires: 'string', all: 'boolean', limit: 'string', before: 'string' },
+      2,
+    )
+    const [action, id] = flags.positionals
+    if (action !== 'revoke') refuseMore(flags, 1)
+    switch (action) {
+      case 'create': {
+        const workspace = requiredText(flags, 'workspace')
+        const expires = text(flags, 'expires')
+        const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
+        return withBooks(flags, { changes: true }, async ({ accounts, record }) => {
+          const name = text(flags, 'name')
+          const created = await record(
+            {
+              action: 'createKey',
+              subject: '',
+              body: { workspace, name, expires_at: expires },
+              state: async () => undefined,
+            },
+            () => accounts.createKey(workspace, { name, expiresAt }),
+          )
+          print(
+            flags,
+            created,
+            ({ paint }) =>
+              `${paint('bold', created.key)}\n\nStore it safely: it is not shown again. Its id is ${created.id}.`,
+          )
+        })
+      }
+      case 'list':
+        return withBooks(flags, { changes: false }, async ({ accounts, store }) => {
+          const named = text(flags, 'workspace')
+          const isAll = flags.values['all'] === true
+          const list = await keyList(
+            { accounts, store },
+            {
+              workspaceId: named === undefined ? undefined : accounts.workspace(named).id,
+              validAt: isAll || flags.values['json'] ? undefined : systemClock.now(),
+              before: text(flags, 'before'),
+              limit: limitOf(flags),
+            },
+          )
+          print(flags, list, (view) => keysText(list, { isAll, now: systemClock.now() }, view))
+        })
+      case 'revoke':
+        if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
+        return withBooks(flags, { changes: true }, async ({ accounts, store, record }) => {
+          const state = async (): Promise<KeyView | undefined> => {
+            const key = await accounts.key(id)
+            return key && oneKey({ accounts, store }, key)
+          }
+          const revoked = await record({ action: 'revokeKey', subject: id, body: undefined, state }, async () =>
+            oneKey({ accounts, store }, (await accounts.revokeKey(id)).key),
+          )
+          print(flags, revoked, (view) => keyText(revoked, view))
+        })
+      default:
+        throw new UsageError('choose an action: create, list or revoke')
+    }
+  },
+}
+
+export function keysText(
+  { data, next }: KeyList,
+  { isAll, now }: { readonly isAll: boolean; readonly now: number },
+  view: View,
+): string {
+  const columns: readonly Column<KeyView>[] = [
+    { title: 'ID', cell: ({ id }) => id },
+    { title: 'WORKSPACE', cell: ({ workspace }) => workspace, mayShrink: true },
+    { title: 'NAME', cell: ({ name }) => name, mayShrink: true },
+    { title: 'LAST USED', cell: ({ last_used_at: at }) => (at === null ? 'never' : dayText(at)) },
+    { title: 'EXPIRES', cell: ({ expires_at: expires }) => lastDay(expires) },
+    { title: 'STATE', cell: (key) => (isAll ? (stateOf(key, now) ?? 'works') : null) },
+  ]
+  const notes = [
+    ...(next === null ? [] : [`There are more keys: see them with --before ${next}.`]),
+    ...(isAll ? [] : ['Keys that are revoked or have expired are not shown: see them with --all.']),
+  ]
+  return [renderTable(data, columns, view), ...(notes.length === 0 ? [] : [notes.join('\n')])].join('\n\n')
+}
+
+/** A key that expires at midnight works until the end of the day before. */
+function lastDay(expires: string | null): string | null {
+  return expires === null ? null : dayText(Date.parse(expires) - 1)
+}
+
+/** Why the key does not work; undefined while it does. */
+function stateOf({ revoked, expires_at: expires }: KeyView, now: number): 'revoked' | 'expired' | undefined {
+  if (revoked !== null) return 'revoked'
+  return expires !== null && Date.parse(expires) <= now ? 'expired' : undefined
+}
+
+function keyText(key: KeyView, view: View): string {
+  const time = (at: string | null): string | null => (at === null ? null : `${minuteText(at)} (${ZONE})`)
+  return renderFields(
+    [
+      ['id', key.id],
+      ['workspace', key.workspace],
+      ['name', key.name],
+      ['created', time(key.created)],
+      ['expires', time(key.expires_at)],
+      ['last used', time(key.last_used_at) ?? 'never'],
+      ['revoked', time(key.revoked)],
+    ],
+    view,
+  )
+}

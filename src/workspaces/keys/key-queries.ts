@@ -1,0 +1,113 @@
+import type { ApiKey } from '../workspace.ts'
+import type { KeyQuery, KeyStore } from './key-store.ts'
+import { command, readRows, type Database, type Row, type Statement, type Values } from '../../store/database.ts'
+import { IS_REQUEST } from '../../ledger/queries/usage-sums.ts'
+
+const NEXT_CHANGE = '(SELECT coalesce(max(change), 0) + 1 FROM api_keys)'
+
+/**
+ * Requests do not record when a key was used. Instead, the hourly sums show in which hour a key was last used, and only the
+ * rows of that hour are read.
+ */
+const lastUsed = (ids: string): string => `SELECT key_id, (
+    SELECT settled_at FROM ledger
+    WHERE ledger.workspace_id = hours.workspace_id AND settled_at >= hours.hour AND ledger.key_id = hours.key_id
+      AND ${IS_REQUEST}
+    ORDER BY settled_at DESC LIMIT 1
+  ) AS at
+  FROM (
+    SELECT id AS key_id, workspace_id, (
+      SELECT hour FROM usage_hours WHERE usage_hours.key_id = api_keys.id AND requests > 0 ORDER BY hour DESC LIMIT 1
+    ) AS hour
+    FROM api_keys WHERE id IN (${ids})
+  ) AS hours WHERE hour IS NOT NULL`
+
+export function keyQueries(database: Database): KeyStore {
+  const among = database.dialect.selectTexts('?')
+
+  /** The lock makes changes visible in the order of their numbers. */
+  async function change(...statements: readonly Statement[]): Promise<void> {
+    await database.transact({ access: 'write', locks: ['keys'], statements })
+  }
+
+  return {
+    createKey: (it) =>
+      change(
+        command(
+          `INSERT INTO api_keys (id, workspace_id, hash, name, created_at, expires_at, change)
+           VALUES (?, ?, ?, ?, ?, ?, ${NEXT_CHANGE})`,
+          it.id,
+          it.workspaceId,
+          it.hash,
+          it.name,
+          it.createdAt,
+          it.expiresAt,
+        ),
+      ),
+    revokeKey: (id, at) =>
+      change(
+        command(
+          `UPDATE api_keys SET revoked_at = ?, change = ${NEXT_CHANGE} WHERE id = ? AND revoked_at IS NULL`,
+          at,
+          id,
+        ),
+        command('DELETE FROM console_sessions WHERE key_hash = (SELECT hash FROM api_keys WHERE id = ?)', id),
+      ),
+    async key(id) {
+      const [row] = await readRows(database, 'SELECT * FROM api_keys WHERE id = ?', id)
+      return row && toKey(row)
+    },
+    async keysByHash(hashes) {
+      const sql = `SELECT * FROM api_keys WHERE hash IN (${among})`
+      return (await readRows(database, sql, JSON.stringify(hashes))).map(toKey)
+    },
+    async keys(asked) {
+      const { where, values } = conditionsOf(asked)
+      const sql = `SELECT * FROM api_keys ${where} ORDER BY created_at DESC, id DESC LIMIT ?`
+      return (await readRows(database, sql, ...values, asked.limit)).map(toKey)
+    },
+    async keysLastUsed(ids) {
+      const rows = await readRows(database, lastUsed(among), JSON.stringify(ids))
+      return new Map(rows.flatMap((row) => (row['at'] === null ? [] : [[String(row['key_id']), Number(row['at'])]])))
+    },
+    async lastKeyChange() {
+      const [row] = await readRows(database, 'SELECT coalesce(max(change), 0) AS last FROM api_keys')
+      return Number(row?.['last'])
+    },
+    async keyChanges(after, limit) {
+      const sql = 'SELECT change, hash FROM api_keys WHERE change > ? ORDER BY change LIMIT ?'
+      const rows = await readRows(database, sql, after, limit)
+      return rows.map((row) => ({ number: Number(row['change']), hash: String(row['hash']) }))
+    },
+  }
+}
+
+function conditionsOf({ workspaceId, validAt, before }: KeyQuery): { where: string; values: Values } {
+  const conditions: string[] = []
+  const values: (string | number)[] = []
+  if (workspaceId !== undefined) {
+    conditions.push('workspace_id = ?')
+    values.push(workspaceId)
+  }
+  if (validAt !== undefined) {
+    conditions.push('revoked_at IS NULL', '(expires_at IS NULL OR expires_at > ?)')
+    values.push(validAt)
+  }
+  if (before) {
+    conditions.push('(created_at, id) < (?, ?)')
+    values.push(before.createdAt, before.id)
+  }
+  return { where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`, values }
+}
+
+function toKey(row: Row): ApiKey {
+  return {
+    id: String(row['id']),
+    workspaceId: String(row['workspace_id']),
+    hash: String(row['hash']),
+    name: row['name'] === null ? null : (row['name'] as string),
+    createdAt: Number(row['created_at']),
+    expiresAt: row['expires_at'] === null ? null : Number(row['expires_at']),
+    revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
+  }
+}

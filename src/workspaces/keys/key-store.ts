@@ -1,0 +1,36 @@
+import type { ApiKey } from '../workspace.ts'
+
+/** API keys. There may be a million, so they are never read all at once, but looked up or listed in pages. */
+export interface KeyStore {
+  createKey(key: ApiKey): Promise<void>
+  /** A key that is revoked already keeps the time of its first revocation. */
+  revokeKey(id: string, at: number): Promise<void>
+  key(id: string): Promise<ApiKey | undefined>
+  /** The keys among these hashes, also revoked ones. */
+  keysByHash(hashes: readonly string[]): Promise<readonly ApiKey[]>
+  /** A page of keys, the newest first. */
+  keys(query: KeyQuery): Promise<readonly ApiKey[]>
+  /** When each of these keys was last used for a request that reached an engine. Keys that were never used are left out. */
+  keysLastUsed(ids: readonly string[]): Promise<ReadonlyMap<string, number>>
+  /** Every creation and revocation has a number, and becomes visible in the order of these numbers. */
+  lastKeyChange(): Promise<number>
+  /** The keys that changed after the change with this number, in order. */
+  keyChanges(after: number, limit: number): Promise<readonly KeyChange[]>
+}
+
+export interface KeyQuery {
+  /** Of all workspaces, unless it is given. */
+  readonly workspaceId?: string | undefined
+  /** Only keys that are neither revoked nor expired at this time. */
+  readonly validAt?: number | undefined
+  /** The last key of the page before. */
+  readonly before?: KeyPosition | undefined
+  readonly limit: number
+}
+
+export type KeyPosition = Pick<ApiKey, 'createdAt' | 'id'>
+
+export interface KeyChange {
+  readonly number: number
+  readonly hash: string
+}

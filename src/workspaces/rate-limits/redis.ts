@@ -1,0 +1,60 @@
+import { allowance, secondsLeft, windowAt } from './rate-window.ts'
+import type { Clock } from '../../shared/clock.ts'
+import type { RateDecision, RateLimiter, RateSubject } from './rate-limit.ts'
+import type { RedisLink } from '../../cluster/redis/link.ts'
+import { luaBeside, script } from '../../cluster/redis/script.ts'
+import { knownAddresses, memoryRateLimiter } from './memory.ts'
+
+const takeScript = script(luaBeside(import.meta.url, 'take'))
+
+/**
+ * Counts over all replicas, in minutes of Redis' clock, with one round trip. While Redis is unreachable, each replica accepts
+ * its part of the limit, so together they never accept more than the whole limit in a minute.
+ */
+export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
+  let aheadMs = 0
+  const sharedClock: Clock = { now: () => clock.now() + aheadMs, monotonic: () => clock.monotonic() }
+  const own = memoryRateLimiter(sharedClock)
+  const addresses = knownAddresses()
+  link.follow({ scripts: [takeScript], channels: [], joined() {}, lost() {}, heartbeat() {}, receive() {} })
+
+  async function ask(subject: RateSubject, limit: number, requests: 0 | 1): Promise<RateDecision> {
+    const id = subject.kind === 'address' ? addresses.place(subject.id, windowAt(sharedClock.now())) : subject.id
+    const key = `weir:{rate ${subject.kind} ${id}}`
+    const [accepted, count, time] = (await link.run(takeScript, [key], [limit, requests])) as [number, number, string]
+    const nowMs = Number(time)
+    aheadMs = nowMs - clock.now()
+    const held = { window: windowAt(nowMs), count }
+    return {
+      accepted: accepted === 1,
+      secondsLeft: secondsLeft(nowMs),
+      allowance: () => allowance(held, limit, nowMs),
+    }
+  }
+
+  return {
+    async take(subject, limit) {
+      if (link.membership()) {
+        try {
+          const decision = await ask(subject, limit, 1)
+          // Also count locally, in case Redis becomes unreachable within this minute.
+          if (decision.accepted) await own.take(subject, Infinity)
+          return decision
+        } catch {
+          // Redis has just become unreachable.
+        }
+      }
+      return own.take(subject, Math.floor(limit / link.replicas()))
+    },
+    async peek(subject, limit) {
+      if (link.membership()) {
+        try {
+          return await ask(subject, limit, 0)
+        } catch {
+          // Redis has just become unreachable.
+        }
+      }
+      return own.peek(subject, Math.floor(limit / link.replicas()))
+    },
+  }
+}

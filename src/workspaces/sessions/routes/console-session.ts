@@ -1,0 +1,151 @@
+import type { SpendView } from '../../spend-limits/spending.ts'
+import { Type } from 'typebox'
+import type { SignedIn, WorkspaceSessions } from '../workspace-sessions.ts'
+import { ApiError } from '../../../shared/errors.ts'
+import { formatAud } from '../../../shared/money/money.ts'
+import type { Accounts } from '../../accounts.ts'
+import { nullable } from '../../../server/common-schema.ts'
+import { cookieHeaders, isOwnPage, sessionToken } from '../../../server/console/session-cookie.ts'
+import {
+  bodyErrors,
+  CONSOLE_BASE,
+  readSmallBody,
+  sessionRoute,
+  type SessionRoute,
+} from '../../../server/console/session-route.ts'
+import { jsonResponse, type OpenRoute } from '../../../server/route.ts'
+
+/** Signing in to the console of a workspace, and out of it. */
+
+export interface ConsoleSessionParts {
+  readonly accounts: Accounts
+  readonly sessions: WorkspaceSessions
+  readonly spending: SpendView
+  readonly limits: { readonly requestsPerMinute: number }
+}
+
+const sessionSchema = Type.Object({
+  object: Type.Literal('session'),
+  workspace: Type.String(),
+  key_id: nullable(Type.String(), 'The key that signed in; null after a link.'),
+  key_name: nullable(Type.String()),
+  expires_at: Type.String(),
+  requests_per_minute: Type.Integer(),
+  spend_limit: nullable(Type.String(), 'AUD per month in Sydney, excluding GST.'),
+  spend_limit_kind: nullable(Type.Enum(['soft', 'hard'])),
+  spent: Type.String({ description: 'AUD in this month, excluding GST.' }),
+})
+
+const sessionExample = {
+  object: 'session',
+  workspace: 'acme',
+  key_id: 'key_7f3a9c21',
+  key_name: 'website',
+  expires_at: '2026-11-16T10:04:05.000Z',
+  requests_per_minute: 600,
+  spend_limit: '250.00',
+  spend_limit_kind: 'hard',
+  spent: '12.50',
+}
+
+const signInSchema = Type.Object(
+  {
+    key: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'An API key of the workspace.' })),
+    link: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 200, description: 'The secret of a one-time link. Send this or key.' }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export function sessionRoutes(parts: ConsoleSessionParts): readonly (OpenRoute | SessionRoute)[] {
+  return [
+    signInRoute(parts),
+    sessionRoute({
+      method: 'GET',
+      path: '/session',
+      id: 'getSession',
+      summary: 'The session',
+      description: 'Who is signed in, and what the workspace may spend.',
+      response: jsonResponse(sessionSchema, sessionExample),
+      errors: [],
+      answer: async ({ exchange, session }) => exchange.sendJson(await sessionJson(parts, session)),
+    }),
+    sessionRoute({
+      method: 'DELETE',
+      path: '/session',
+      id: 'signOut',
+      summary: 'Sign out',
+      description: 'Ends the session.',
+      response: jsonResponse(Type.Object({ signed_out: Type.Literal(true) }), { signed_out: true }),
+      errors: [],
+      async answer({ exchange }) {
+        await parts.sessions.end(sessionToken(exchange, 'weir_session') ?? '')
+        const headers = cookieHeaders(exchange, 'weir_session', undefined)
+        exchange.send(200, 'application/json', '{"signed_out":true}', headers)
+      },
+    }),
+  ]
+}
+
+/** Counted like any request without a key, so that secrets cannot be guessed by brute force. */
+function signInRoute(parts: ConsoleSessionParts): OpenRoute {
+  const { sessions } = parts
+  return {
+    method: 'POST',
+    path: `${CONSOLE_BASE}/session`,
+    access: 'open',
+    isCounted: true,
+    operation: {
+      id: 'signIn',
+      summary: 'Sign in',
+      description: 'With an API key or the secret of a one-time link. Sets the cookie of the session.',
+      request: { contentType: 'application/json', schema: signInSchema, example: { key: 'weir_…' } },
+      response: jsonResponse(sessionSchema, sessionExample),
+      errors: [...bodyErrors, 'missing_api_key', 'invalid_api_key', 'rate_limit_exceeded'],
+    },
+    async answer(exchange) {
+      if (!isOwnPage(exchange))
+        throw new ApiError('missing_api_key', 'Sign in from the console: send X-Weir-Console: 1.')
+      const { key, link } = await readSmallBody(exchange, signInSchema)
+      if ((key === undefined) === (link === undefined)) {
+        throw new ApiError('missing_required_parameter', "Send either 'key' or 'link'.", { param: 'key' })
+      }
+      const opened = await (key === undefined
+        ? sessions.signInWithLink(link ?? '')
+        : sessions.signInWithKey(key.trim()))
+      const session = opened && (await sessions.find(opened.token))
+      if (!session) throw refusal(key !== undefined)
+      const headers = cookieHeaders(exchange, 'weir_session', opened.token)
+      exchange.send(200, 'application/json', await sessionJson(parts, session), headers)
+    },
+  }
+}
+
+function refusal(isKey: boolean): ApiError {
+  return new ApiError(
+    'invalid_api_key',
+    isKey
+      ? 'The API key is not valid. It may be mistyped, revoked, or expired.'
+      : 'This link has been used or has expired. Ask the operator for a new one (weir console --workspace NAME), or sign in with an API key.',
+  )
+}
+
+async function sessionJson(
+  { accounts, spending, limits }: ConsoleSessionParts,
+  { caller, hasKey, expiresAt }: SignedIn,
+): Promise<string> {
+  const { workspace, keyId } = caller
+  const key = hasKey ? await accounts.key(keyId) : undefined
+  return JSON.stringify({
+    object: 'session',
+    workspace: workspace.name,
+    key_id: key?.id ?? null,
+    key_name: key?.name ?? null,
+    expires_at: new Date(expiresAt).toISOString(),
+    requests_per_minute: workspace.requestsPerMinute ?? limits.requestsPerMinute,
+    spend_limit: workspace.spendLimit && formatAud(workspace.spendLimit.amount),
+    spend_limit_kind: workspace.spendLimit && (workspace.spendLimit.isSoft ? 'soft' : 'hard'),
+    spent: formatAud(await spending.spent(workspace.id)),
+  })
+}

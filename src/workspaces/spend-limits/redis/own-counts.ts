@@ -1,0 +1,43 @@
+import type { PicoAud } from '../../../shared/money/money.ts'
+
+interface Count {
+  settled: PicoAud
+  /** How much of it is certainly in the database. */
+  delivered: PicoAud
+}
+
+/** What this replica has settled for one workspace, by month. */
+export function ownCounts() {
+  const months = new Map<number, Count>()
+  let settledEver = 0n
+
+  function countOf(month: number): Count {
+    let count = months.get(month)
+    if (!count) months.set(month, (count = { settled: 0n, delivered: 0n }))
+    return count
+  }
+
+  return {
+    /** In all months. */
+    ever: (): PicoAud => settledEver,
+    settledIn: (month: number): PicoAud => countOf(month).settled,
+    settle(month: number, amount: PicoAud): void {
+      settledEver += amount
+      countOf(month).settled += amount
+    },
+    /** This month, and earlier months that are not completely in the database yet. */
+    toReport(month: number): ReadonlyMap<number, Readonly<Count>> {
+      const earlier = [...months].filter(([it, count]) => it !== month && count.settled !== count.delivered)
+      return new Map([...earlier, [month, { ...countOf(month) }]])
+    },
+    /** Call the returned function when the database has everything settled so far; undefined if it already has. */
+    deliver(): (() => void) | undefined {
+      const marks = [...months].filter(([, it]) => it.settled !== it.delivered)
+      if (marks.length === 0) return undefined
+      const reached = marks.map(([month, it]) => [month, it.settled] as const)
+      return () => {
+        for (const [month, amount] of reached) countOf(month).delivered = amount
+      }
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type { PicoAud } from '../shared/money/money.ts'
+import type { PriceList } from '../billing/rating/rating.ts'
+
+export interface Workspace {
+  readonly id: string
+  readonly name: string
+  /** null: the service's default applies. */
+  readonly requestsPerMinute: number | null
+  readonly createdAt: number
+  readonly spendLimit: SpendLimit | null
+  readonly buyer: Buyer
+}
+
+/** What a workspace may spend in a month in Sydney, excluding GST. */
+export interface SpendLimit {
+  readonly amount: PicoAud
+  /** A soft limit is only reported; a hard one refuses requests. */
+  readonly isSoft: boolean
+}
+
+/** The addressee of invoices. A null name means the workspace's name; other null fields are left out. */
+export interface Buyer {
+  readonly name: string | null
+  readonly abn: string | null
+  readonly address: string | null
+  /** The buyer's own number for the order, printed on its invoices. */
+  readonly purchaseOrder: string | null
+}
+
+export interface ApiKey {
+  readonly id: string
+  readonly workspaceId: string
+  /** SHA-256 of the key. The key itself is shown once and never stored. */
+  readonly hash: string
+  /** What the key is for, in its owner's words. */
+  readonly name: string | null
+  readonly createdAt: number
+  /** The key is refused from this time on; null: never. */
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+}
+
+/** A price that applies from a point in time on, for all workspaces or for one. Never rewritten. */
+export interface PriceVersion {
+  readonly id: number
+  readonly model: string
+  readonly workspaceId: string | null
+  /** null: the workspace's own price ended. */
+  readonly prices: PriceList | null
+  readonly effectiveFrom: number
+}
+
+/** The sender of a request. */
+export interface Caller {
+  readonly workspace: Workspace
+  readonly keyId: string
+}

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { before, describe, it, mock } from 'node:test'
+import PDFDocument from 'pdfkit'
+import { invoicePdf } from '../../src/billing/invoices/pdf/invoice-pdf.ts'
+import { cellsOf, noticesOf, totalsOf } from '../../src/billing/invoices/invoice-wording.ts'
+import { documentOf, type InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
+import type { InvoiceLine } from '../../src/billing/invoices/invoice.ts'
+import { parseMonth } from '../../src/shared/money/sydney-time.ts'
+import { seller } from '../support/books.ts'
+
+/** A piece of text as it was put on a page. `y` is its baseline, `height` about that of its letters above it. */
+interface Placed {
+  readonly page: number
+  readonly text: string
+  readonly left: number
+  readonly right: number
+  readonly y: number
+  readonly height: number
+}
+
+type Pdf = InstanceType<typeof PDFDocument>
+
+const LEFT = 50
+const RIGHT = 545
+/** Right edges of quantity, rate and amount. */
+const COLUMN_ENDS = [348, 452, 545]
+
+function invoiceOf(lineCount: number): InvoiceDocument {
+  const lines = Array.from({ length: lineCount }, (_, index): InvoiceLine => ({
+    // Some names need a second line, and some are a word that is wider than the column.
+    model: `meta/model-${index}${index % 5 === 4 ? `-with-a-name.that/has_no:place${'x'.repeat(30)}` : ''}`,
+    unit: 'input_tokens',
+    imageKind: '',
+    reason: '',
+    quantity: 42_500_123n,
+    rate: 600_000n,
+    amount: 25_500_073_800_000n,
+    priceVersions: [1],
+  }))
+  return documentOf({
+    kind: 'tax_invoice',
+    number: 'INV-000001',
+    workspace: 'acme',
+    month: parseMonth('2026-10')!,
+    issuedAt: Date.UTC(2026, 10, 5),
+    seller,
+    buyer: { name: 'Acme', abn: '83 914 571 673', address: 'Level 1\nSydney' },
+    purchaseOrder: null,
+    lines,
+    counts: { requests: 1, estimatedRequests: 1, rows: 1 },
+    warnings: [],
+  })
+}
+
+/** What is on the pages, and how many lines are drawn across them. */
+async function placedOn(
+  invoice: InvoiceDocument,
+): Promise<{ readonly placed: readonly Placed[]; readonly rules: number }> {
+  const all: Placed[] = []
+  let rules = 0
+  let [page, pages] = [0, 0]
+  const proto = PDFDocument.prototype
+  const [addPage, switchToPage, text] = [proto.addPage, proto.switchToPage, proto.text]
+  const [moveTo, lineTo] = [proto.moveTo, proto.lineTo]
+  let from = { x: 0, y: 0 }
+  mock.method(proto, 'moveTo', function (this: Pdf, x: number, y: number) {
+    from = { x, y }
+    return moveTo.call(this, x, y)
+  })
+  mock.method(proto, 'lineTo', function (this: Pdf, x: number, y: number) {
+    if (from.x === LEFT && from.y === y && Math.abs(x - RIGHT) < 0.01) rules += 1
+    return lineTo.call(this, x, y)
+  })
+  mock.method(proto, 'addPage', function (this: Pdf, ...rest: Parameters<typeof addPage>) {
+    page = pages++
+    return addPage.apply(this, rest)
+  })
+  mock.method(proto, 'switchToPage', function (this: Pdf, to: number) {
+    page = to
+    return switchToPage.call(this, to)
+  })
+  mock.method(proto, 'text', function (this: Pdf, words: string, x: number, y: number, options: object) {
+    const right = x + this.widthOfString(words)
+    if (words.trim() !== '') all.push({ page, text: words, left: x, right, y, height: this.currentLineHeight() / 2 })
+    return text.call(this, words, x, y, options)
+  })
+  try {
+    await invoicePdf(invoice)
+  } finally {
+    mock.restoreAll()
+  }
+  return { placed: all, rules }
+}
+
+const packed = (text: string): string => text.replaceAll(/\s/gu, '')
+const isFooter = ({ y }: Placed): boolean => y > 800
+
+function overlap(one: Placed, other: Placed): boolean {
+  if (one.page !== other.page) return false
+  const isBeside = one.right <= other.left + 0.01 || other.right <= one.left + 0.01
+  return !isBeside && one.y > other.y - other.height && other.y > one.y - one.height
+}
+
+describe('the layout of an invoice in the PDF, wherever its pages end', () => {
+  /** The totals and the notices meet the end of the page at some of these. */
+  const layouts: { readonly invoice: InvoiceDocument; readonly placed: readonly Placed[]; readonly rules: number }[] =
+    []
+
+  before(async () => {
+    for (const count of [1, 18, 19, 22, 23, 25, 26, 40]) {
+      const invoice = invoiceOf(count)
+      layouts.push({ invoice, ...(await placedOn(invoice)) })
+    }
+  })
+
+  it('has every word once, in order, from the top to the bottom', () => {
+    for (const { invoice, placed } of layouts) {
+      const printed = packed(
+        placed
+          .filter((it) => !isFooter(it))
+          .map(({ text }) => text)
+          .join(''),
+      )
+      const parts = [...invoice.lines.flatMap(cellsOf), ...totalsOf(invoice).flat(), ...noticesOf(invoice)]
+      const table = printed.slice(printed.indexOf('Description'))
+      assert.equal(table.replaceAll('DescriptionQuantityRate(AUD)Amount(AUD)', ''), packed(parts.join('')))
+      const body = placed.filter((it) => !isFooter(it) && it.left < LEFT + 1)
+      const tableLines = body.slice(body.findIndex(({ text }) => text === 'Description'))
+      for (const [index, { page, y }] of tableLines.entries()) {
+        const next = tableLines[index + 1]
+        if (next) assert.ok(next.page > page || (next.page === page && next.y > y), next.text)
+      }
+    }
+  })
+
+  it('keeps inside the margins, and nothing covers anything else', () => {
+    for (const { placed } of layouts) {
+      for (const it of placed) {
+        assert.ok(it.left >= LEFT - 0.01 && it.right <= RIGHT + 0.01, it.text)
+        assert.ok(it.y > 50 && it.y < (isFooter(it) ? 815 : 785), `${it.text} at ${it.y}`)
+      }
+      for (const [index, one] of placed.entries()) {
+        const hidden = placed.slice(index + 1).find((other) => overlap(one, other))
+        assert.equal(hidden, undefined, one.text)
+      }
+    }
+  })
+
+  it('puts figures under each other, at the right of their columns', () => {
+    for (const { invoice, placed } of layouts) {
+      const figures = new Set(invoice.lines.flatMap((line) => cellsOf(line).slice(1)))
+      // With one line, its amount is a total as well.
+      const found = placed.filter(({ text }) => figures.has(text)).slice(0, invoice.lines.length * 3)
+      assert.equal(found.length, invoice.lines.length * 3)
+      for (const [index, { right }] of found.entries()) {
+        assert.ok(Math.abs(right - (COLUMN_ENDS[index % 3] ?? 0)) < 0.01, String(right))
+      }
+      const ofTotals = placed.filter(({ text }) => totalsOf(invoice).some(([, amount]) => amount === text))
+      assert.ok(ofTotals.slice(-4).every(({ right }) => Math.abs(right - RIGHT) < 0.01))
+    }
+  })
+
+  it('repeats the head of the table, keeps the totals together, and numbers the pages', () => {
+    const breaks = new Set<string>()
+    for (const { invoice, placed, rules } of layouts) {
+      const pages = Math.max(...placed.map(({ page }) => page)) + 1
+      const pageOf = (wanted: string): number => placed.findLast(({ text }) => text.startsWith(wanted))?.page ?? -1
+      const heads = placed.filter(({ text }) => text === 'Description').map(({ page }) => page)
+      assert.equal(rules, invoice.lines.length + heads.length, 'a line below each row')
+      const amount = cellsOf(invoice.lines[0] ?? assert.fail())[3]
+      const tablePages = new Set(placed.filter(({ text }) => text === amount).map(({ page }) => page))
+      assert.ok(tablePages.isSubsetOf(new Set(heads)) && heads.length === new Set(heads).size)
+      const totals = totalsOf(invoice).map(([name]) => pageOf(name))
+      assert.equal(new Set(totals).size, 1)
+      if (!tablePages.has(totals[0] ?? 0)) breaks.add('totals')
+      const notice = pageOf((noticesOf(invoice)[0] ?? '').slice(0, 12))
+      if (notice !== totals[0]) breaks.add('notices')
+      const footers = placed.filter(isFooter)
+      assert.deepEqual(
+        footers.map(({ page, text }) => [page, text]),
+        Array.from({ length: pages }, (_, page) => [page, `Tax invoice INV-000001 · page ${page + 1} of ${pages}`]),
+      )
+      for (const { left, right } of footers) assert.ok(Math.abs(left + right - LEFT - RIGHT) < 0.01)
+    }
+    assert.deepEqual([...breaks].sort(), ['notices', 'totals'])
+  })
+})

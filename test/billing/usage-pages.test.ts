@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Database, Row, Statement } from '../../src/store/database.ts'
+import { usageRows } from '../../src/billing/usage/queries/usage-rows.ts'
+
+const HOUR_MS = 3_600_000
+
+/** The periods that are searched for a page, when the sums say how many rows each hour has. */
+async function searched(
+  hours: readonly (readonly [hour: number, rows: number])[],
+  asked: {
+    readonly from?: number
+    readonly to?: number
+    readonly limit?: number
+    readonly afterMs?: number
+    readonly of?: { readonly model?: string; readonly keyId?: string }
+  } = {},
+): Promise<readonly (readonly [from: number, to: number])[]> {
+  const read: Statement[] = []
+  const sums: Row[] = hours.map(([hour, rows]) => ({ hour: hour * HOUR_MS, row_count: BigInt(rows) }))
+  const database = {
+    async transact({ statements }: { readonly statements: readonly Statement[] }) {
+      if (statements[0]?.sql.includes('usage_hours')) return [sums]
+      read.push(...statements)
+      return []
+    },
+  } as unknown as Database
+  await usageRows(database, {
+    workspaceId: 'ws',
+    from: (asked.from ?? 0) * HOUR_MS,
+    to: (asked.to ?? 1000) * HOUR_MS,
+    limit: asked.limit ?? 10,
+    ...(asked.of ?? { model: 'a/b' }),
+    after: asked.afterMs === undefined ? undefined : { settledAt: asked.afterMs, requestId: 'r' },
+  })
+  return read.map(({ runs: [values] }) => [Number(values?.[2]) / HOUR_MS, Number(values?.[1]) / HOUR_MS] as const)
+}
+
+describe('the rows of one model', () => {
+  it('are searched in the hours that have some, and hours that follow each other are one search', async () => {
+    assert.deepEqual(
+      await searched([
+        [5, 1],
+        [6, 1],
+        [9, 1],
+      ]),
+      [
+        [5, 7],
+        [9, 10],
+      ],
+    )
+    assert.deepEqual(await searched([]), [])
+  })
+
+  it('are searched in no more hours than a page needs, and the first hour may have none for it', async () => {
+    const hours = [
+      [5, 10],
+      [7, 9],
+      [9, 1],
+      [11, 1],
+    ] as const
+    assert.deepEqual(await searched(hours), [[5, 6]])
+    assert.deepEqual(await searched(hours, { from: 5 }), [
+      [5, 6],
+      [7, 8],
+      [9, 10],
+    ])
+    assert.deepEqual(await searched(hours, { from: 5, limit: 9 }), [
+      [5, 6],
+      [7, 8],
+    ])
+  })
+
+  it('are searched like those of one key; all rows of a workspace are one search', async () => {
+    const hours = [
+      [5, 1],
+      [9, 1],
+    ] as const
+    assert.equal((await searched(hours, { of: { keyId: 'key_1' } })).length, 2)
+    assert.deepEqual(await searched(hours, { of: {} }), [[0, 1000]])
+  })
+
+  it('are searched between the times that were asked for, and no further back than the page before', async () => {
+    const hours = [
+      [5, 1],
+      [6, 1],
+    ] as const
+    assert.deepEqual(await searched(hours, { from: 5.25, to: 6.5 }), [[5.25, 6.5]])
+    assert.deepEqual(await searched([[6, 1]], { afterMs: 6.5 * HOUR_MS }), [[6.5, 7]])
+  })
+})

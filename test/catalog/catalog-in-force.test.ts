@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { memoryChanges } from '../../src/cluster/changes/memory.ts'
+import { openCatalogInForce, type CatalogParts } from '../../src/catalog/catalog-in-force.ts'
+import type { Model } from '../../src/catalog/model.ts'
+
+const catalogOf = (maxWaitMs: number, concurrent = 4): readonly Model[] =>
+  parseCatalog(
+    JSON.stringify({
+      models: [
+        {
+          id: 'meta/a',
+          categories: ['llm'],
+          context_length: 1000,
+          serverless: {
+            engine: { kind: 'vllm', urls: ['http://127.0.0.1:1'] },
+            limits: { max_wait_ms: maxWaitMs, max_concurrent_requests: concurrent },
+          },
+        },
+      ],
+    }),
+    'catalog.yaml',
+    () => undefined,
+  )
+
+describe('a catalog that comes into force', () => {
+  async function stage(maxWaitMs: number) {
+    const happened: string[] = []
+    const changes = memoryChanges()
+    let concurrent = 4
+    const parts = {
+      source: { file: undefined, read: () => catalogOf(maxWaitMs) },
+      lanes: {
+        dropReplaced: async () => ['meta/a'],
+        reload: async () => void happened.push('lanes read'),
+        applied: () => catalogOf(maxWaitMs, concurrent),
+      },
+      prices: { syncListPrices: async () => void happened.push('prices stored') },
+      engines: { update: (deployments: readonly unknown[]) => happened.push(`engines of ${deployments.length}`) },
+      admission: {
+        setLanes: (lanes: ReadonlyMap<string, { maxConcurrentRequests: number }>) =>
+          happened.push(...[...lanes].map(([lane, it]) => `${lane} has ${it.maxConcurrentRequests}`)),
+      },
+      local: { knows: () => true },
+      changes,
+      workspaceNames: () => [],
+      log: {
+        info: ({ lane }: { lane: string }, message: string) => happened.push(`${lane}: ${message.slice(0, 31)}`),
+        warn: (about: { max_wait_ms?: number } | string) =>
+          typeof about === 'object' && about.max_wait_ms && happened.push(`warned of ${about.max_wait_ms}`),
+      },
+    }
+    await openCatalogInForce(parts as unknown as CatalogParts)
+    return { happened, changes, setLimit: (next: number) => void (concurrent = next) }
+  }
+
+  it('stores its prices before engines and queues follow it', async () => {
+    const { happened } = await stage(240_000)
+    assert.deepEqual(happened, [
+      'prices stored',
+      'meta/a: the limits in the file have cha',
+      'engines of 1',
+      'meta/a has 4',
+    ])
+  })
+
+  it('warns of a wait that is longer than clients wait', async () => {
+    const { happened } = await stage(240_001)
+    assert.equal(happened.at(-1), 'warned of 240001')
+  })
+
+  it('takes the limits that an operator sets, here or at another replica', async () => {
+    const { happened, changes, setLimit } = await stage(1000)
+    happened.length = 0
+    setLimit(9)
+    await changes.announce('lanes')
+    assert.equal(happened[0], 'lanes read')
+    assert.equal(happened.at(-1), 'meta/a has 9')
+  })
+})

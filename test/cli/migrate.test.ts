@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { parseMonth } from '../../src/shared/money/sydney-time.ts'
+import { journalFiles, journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
+import { openJournal } from '../../src/ledger/journal/journal.ts'
+import type { Store } from '../../src/store/store.ts'
+import { deliverOrphanedJournals } from '../../src/ledger/commands/orphaned-journals.ts'
+import { openMove } from '../../src/store/move.ts'
+import { openStore } from '../../src/store/open.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
+import { workerDirectory } from '../../src/cluster/workers/directories.ts'
+import { testBooks } from '../support/books.ts'
+import { cli } from '../support/cli.ts'
+import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+
+const september = parseMonth('2026-09')!
+const october = parseMonth('2026-10')!
+const always = { from: 0, to: Number.MAX_SAFE_INTEGER }
+
+describe('weir migrate and weir journal ship', () => {
+  let server: PostgresServer
+  const folder = mkdtempSync(join(tmpdir(), 'weir-migrate-'))
+
+  before(async () => (server = await startPostgres()))
+  after(async () => {
+    await server.remove()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** What a service leaves that is killed. */
+  async function leaveJournal(dataDir: string, rows: readonly string[], open: readonly string[] = []): Promise<void> {
+    mkdirSync(dataDir, { recursive: true })
+    const files = journalFiles(journalFolder(dataDir))
+    const journal = openJournal({ files, firstSegment: 1, clock: systemClock, grew() {} })
+    await journal.prepare()
+    for (const id of open) journal.note(sampleIntent(id))
+    await Promise.all(rows.map((id) => journal.settle(sampleRow(id))))
+    await journal.flush()
+    journal.close()
+  }
+
+  /** Books with everything in them: rows of two months, an invoice, a note, an operator's entries. */
+  async function filledBooks() {
+    const books = await testBooks(september.from)
+    const workspace = await books.workspace('acme')
+    const price = await books.price('meta/x', { input_per_million: '0.20' }, september.from)
+    const rows = await Promise.all(
+      Array.from({ length: 2500 }, (_, index) => {
+        const at = (index % 2 ? september : october).from + 1000 * index
+        return books.row(workspace, 'meta/x', price, at, { inputTokens: 1000 + index })
+      }),
+    )
+    await books.settle(rows)
+    books.now = october.to
+    await books.invoicing.issue(workspace, september)
+    await books.invoicing.credit(workspace, september, null, 'a mistake')
+    await books.store.createKey({
+      id: 'key_1',
+      workspaceId: workspace.id,
+      hash: 'h',
+      name: 'Schlüssel',
+      createdAt: 5,
+      expiresAt: null,
+      revokedAt: null,
+    })
+    const entry = { at: 1, actor: 'token', requestId: 'r', action: 'x', subject: 's', request: null, before: null }
+    await books.store.endAudit(await books.store.beginAudit(entry), 'done', null)
+    await books.store.addLinkSecret('secret')
+    await books.store.setAside(sampleRow('refused'), 'no such month', 7)
+    return { books, workspace }
+  }
+
+  /** Everything that the store tells, to be compared. */
+  async function contentOf(store: Store, workspaceId: string): Promise<object> {
+    return {
+      workspaces: await store.workspaces(),
+      prices: await store.priceVersions(),
+      keys: await store.keys({ limit: 100 }),
+      rows: await store.usage({ workspaceId, ...always, limit: 100_000 }),
+      sums: await store.usageSums({ workspaceId, ...always, groupBy: 'day', limit: 1000 }),
+      invoices: await store.invoices(),
+      audit: await store.auditLog({ limit: 100 }),
+      refused: await store.refusedRows(100),
+      secret: await store.linkSecret(),
+      position: await store.lastSettledAt(),
+    }
+  }
+
+  it('moves everything, goes on after it was cut off, and leaves the old books aside', async () => {
+    const { books, workspace } = await filledBooks()
+    const { dataDir } = books
+    try {
+      const expected = await contentOf(books.store, workspace.id)
+      await books.store.close()
+      const databaseUrl = await server.createDatabase()
+      const environment = { WEIR_DATABASE_URL: databaseUrl }
+
+      // Cut off in the middle of the ledger.
+      const move = await openMove(dataDir, databaseUrl)
+      const cut = move.copy((done) => {
+        if (done > 1500) throw new Error('cut off')
+      })
+      await assert.rejects(cut, /cut off/)
+      await move.close()
+      const early = await cli(['usage', '--workspace', 'acme', '--data', join(folder, 'elsewhere')], { environment })
+      assert.match(
+        early.stderr,
+        /a migration to this database is running or was interrupted: run weir migrate --to again\n$/,
+      )
+
+      const moved = await cli(['migrate', '--to', databaseUrl, '--data', dataDir, '--json'])
+      const { rows, problems, database } = moved.json<{
+        rows: Record<string, number>
+        problems: number
+        database: string
+      }>()
+      assert.equal(rows['ledger'], 3750)
+      assert.equal(problems, 1, 'the row that was set aside')
+      assert.ok(!database.includes('never-shown'))
+      assert.ok(existsSync(join(dataDir, 'weir.db.moved')) && !existsSync(join(dataDir, 'weir.db')))
+
+      const store = await openStore({ dataDir, databaseUrl, exclusive: false })
+      try {
+        assert.deepEqual(await contentOf(store, workspace.id), expected)
+        await store.addRows([
+          sampleRow('later', { workspaceId: workspace.id, settledAt: october.to + 1, priceVersion: 1, amount: 0n }),
+        ])
+        assert.equal((await store.usageRow('later'))?.requestId, 'later')
+        assert.deepEqual((await reconcileBooks(store)).problems.map(({ check }) => check).toSorted(), [
+          'price_version',
+          'refused',
+        ])
+      } finally {
+        await store.close()
+      }
+
+      const again = await cli(['workspaces', 'list', '--data', dataDir])
+      assert.match(again.stderr, /was moved to PostgreSQL: set database in weir\.yaml, or WEIR_DATABASE_URL\n$/)
+      const nothing = await cli(['migrate', '--to', databaseUrl, '--data', dataDir])
+      assert.match(nothing.stderr, /was moved to PostgreSQL/)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+
+  it('refuses a database with other books, a directory in use, and one without books', async () => {
+    const { books } = await filledBooks()
+    try {
+      const used = await server.createDatabase()
+      const other = await openStore({ dataDir: folder, databaseUrl: used, exclusive: false })
+      await other.createWorkspace({ id: 'ws_other', name: 'other', requestsPerMinute: null, createdAt: 1 })
+      await other.close()
+      const migrate = (...args: string[]) => cli(['migrate', ...args])
+      const refused = await migrate('--to', used, '--data', books.dataDir)
+      assert.match(refused.stderr, /^weir: postgres:\S+ already contains a ledger: choose an empty database\n$/)
+      const lock = takeServiceLock(books.dataDir)
+      try {
+        assert.match((await migrate('--to', used, '--data', books.dataDir)).stderr, /another service is running/)
+      } finally {
+        lock.close()
+      }
+      assert.match((await migrate('--to', used, '--data', join(folder, 'none'))).stderr, /there is no ledger in/)
+      assert.match((await migrate('--data', books.dataDir)).stderr, /give the database to move to/)
+      assert.match(
+        (await migrate('--to', 'mysql://x', '--data', books.dataDir)).stderr,
+        /^weir: --to: must be sqlite, or/,
+      )
+    } finally {
+      await books.close()
+    }
+  })
+
+  it('is not needed for workers that there are no more: a start delivers what they left, unless they run', async () => {
+    const databaseUrl = await server.createDatabase()
+    const dataDir = join(folder, 'fewer')
+    for (const number of [1, 2, 3, 4]) {
+      await leaveJournal(workerDirectory(dataDir, number), [`of ${number}`, `more of ${number}`], [`open of ${number}`])
+    }
+    await leaveJournal(dataDir, ['of a service without workers'])
+    const lock = takeServiceLock(workerDirectory(dataDir, 4))
+    try {
+      const delivered = await deliverOrphanedJournals(dataDir, databaseUrl, 1)
+      const [alone, second, third, fourth] = delivered
+      assert.deepEqual(alone, { directory: dataDir, rows: 1, interrupted: 0, damaged: 0 })
+      const found = { rows: 2, interrupted: 1, damaged: 0 }
+      assert.deepEqual(second, { directory: workerDirectory(dataDir, 2), ...found })
+      assert.deepEqual(third, { directory: workerDirectory(dataDir, 3), ...found })
+      assert.match(fourth && 'failure' in fourth ? fourth.failure : '', /another service is running on \S+worker-4/)
+      assert.equal(delivered.length, 4, 'the first one is for the worker that runs there')
+    } finally {
+      lock.close()
+    }
+    const again = await deliverOrphanedJournals(dataDir, databaseUrl, 1)
+    assert.deepEqual(
+      again.map(({ directory }) => directory),
+      [workerDirectory(dataDir, 4)],
+    )
+    const store = await openStore({ dataDir, databaseUrl, exclusive: false })
+    const rows = await store.usage({ workspaceId: 'ws_1', ...always, limit: 100 })
+    await store.close()
+    assert.equal(rows.length, 10, 'three of each worker, and one')
+  })
+
+  it('ships the journal of a service that will not start again, once, and settles what was open at nothing', async () => {
+    const databaseUrl = await server.createDatabase()
+    const environment = { WEIR_DATABASE_URL: databaseUrl }
+    const dataDir = join(folder, 'dead')
+    await leaveJournal(dataDir, ['a', 'b'], ['open'])
+
+    const ship = () => cli(['journal', 'ship', dataDir, '--json'], { environment })
+    const lock = takeServiceLock(dataDir)
+    try {
+      assert.match((await ship()).stderr, /another service is running on \S+dead: stop it first\n$/)
+    } finally {
+      lock.close()
+    }
+    const found = { data_dir: dataDir, rows: 2, interrupted: 1, damaged_segments: 0 }
+    assert.deepEqual((await ship()).json(), found)
+    assert.deepEqual((await ship()).json(), { ...found, rows: 0, interrupted: 0 })
+    assert.deepEqual(readdirSync(journalFolder(dataDir)), ['owner'])
+    const store = await openStore({ dataDir, databaseUrl, exclusive: false })
+    try {
+      const rows = await store.usage({ workspaceId: 'ws_1', ...always, limit: 10 })
+      assert.deepEqual(rows.map(({ requestId, outcome }) => `${requestId} ${outcome}`).toSorted(), [
+        'a completed',
+        'b completed',
+        'open interrupted',
+      ])
+    } finally {
+      await store.close()
+    }
+    assert.match((await cli(['journal', 'ship', dataDir])).stderr, /the configuration has no PostgreSQL/)
+    assert.match((await cli(['journal', 'ship', folder], { environment })).stderr, /has no journal\n$/)
+    assert.match((await cli(['journal'], { environment })).stderr, /weir journal ship DIR/)
+  })
+})

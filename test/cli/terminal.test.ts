@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { audText, durationText, pricesText, usageText } from '../../src/cli/terminal/amounts.ts'
+import { progressBar } from '../../src/cli/terminal/progress.ts'
+import { bytesText } from '../../src/shared/bytes-text.ts'
+import { openScreen } from '../../src/cli/terminal/screen.ts'
+import { renderTable, type Column } from '../../src/cli/terminal/table.ts'
+import { dayText, minuteText } from '../../src/cli/terminal/times.ts'
+import { plainView } from '../../src/cli/terminal/view.ts'
+import { noUsage } from '../../src/billing/rating/rating.ts'
+
+interface Fruit {
+  readonly name: string
+  readonly weight: string
+  readonly origin: string | null
+}
+
+const columns: readonly Column<Fruit>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'WEIGHT', cell: ({ weight }) => weight, align: 'right' },
+  { title: 'ORIGIN', cell: ({ origin }) => origin, mayShrink: true },
+]
+const fruits: readonly Fruit[] = [
+  { name: 'apple', weight: '180', origin: 'Tasmania, in the valley of the Huon' },
+  { name: 'watermelon', weight: '9000', origin: null },
+]
+
+describe('a table', () => {
+  it('aligns its columns, marks what is missing, and ends no line with spaces', () => {
+    assert.equal(
+      renderTable(fruits, columns, plainView(80)),
+      [
+        'NAME        WEIGHT  ORIGIN',
+        'apple          180  Tasmania, in the valley of the Huon',
+        'watermelon    9000  -',
+      ].join('\n'),
+    )
+  })
+
+  it('leaves out columns that are empty, and says when there is nothing', () => {
+    assert.equal(renderTable(fruits.slice(1), columns, plainView(80)), 'NAME        WEIGHT\nwatermelon    9000')
+    assert.equal(renderTable([], columns, plainView(80)), '(none)')
+  })
+
+  it('cuts off only what may be cut off on a narrow terminal', () => {
+    assert.equal(
+      renderTable(fruits, columns, plainView(40)),
+      ['NAME        WEIGHT  ORIGIN', 'apple          180  Tasmania, in the va…', 'watermelon    9000  -'].join('\n'),
+    )
+  })
+
+  it('never cuts off what the next command needs, however wide it is', () => {
+    const key = { name: 'key_c0c12074def1425f90928138', weight: '1', origin: 'made for the website' }
+    assert.equal(
+      renderTable([key], columns, plainView(48)),
+      'NAME                          WEIGHT  ORIGIN\nkey_c0c12074def1425f90928138       1  made for …',
+    )
+  })
+
+  it('gives the first column a line of its own when the rest does not fit beside it', () => {
+    assert.equal(
+      renderTable(fruits, columns, plainView(24)),
+      ['NAME', '  WEIGHT  ORIGIN', 'apple', '     180  Tasmania, in …', 'watermelon', '    9000  -'].join('\n'),
+    )
+  })
+})
+
+describe('amounts', () => {
+  it('are exact, in A$, with thousands apart', () => {
+    assert.equal(audText(1_234_567_500_000_000_000n), 'A$1,234,567.50')
+    assert.equal(audText(150_000n), 'A$0.00000015')
+    assert.equal(audText(-20_000_000_000n), '-A$0.02')
+  })
+
+  it('of prices have the unit that they are charged in', () => {
+    const chat = { input_per_million: '0.20', output_per_million: '0.60', cached_input_per_million: '0.05' }
+    assert.equal(pricesText(chat), 'A$0.20 in, A$0.05 cached, A$0.60 out per 1M')
+    const images = { input_per_million: '0.00', output_per_million: '0.00', per_image: '0.04' }
+    assert.equal(pricesText(images), 'A$0.04 per image')
+    const sizes = { ...images, image_prices: [{ size: '1024x1792', quality: 'hd', per_image: '0.12' }] }
+    assert.equal(pricesText(sizes), 'A$0.04 per image; A$0.12 per 1024x1792 hd image')
+    assert.equal(pricesText({ per_audio_minute: '0.006' }), 'A$0.006 per minute')
+    assert.equal(pricesText({ input_per_million: '0.00', output_per_million: '0.00' }), 'free')
+  })
+
+  it('of usage have the unit that they are billed in', () => {
+    const tokens = { ...noUsage, inputTokens: 12_500, cachedInputTokens: 4, outputTokens: 3 }
+    assert.equal(usageText(tokens), '12,500 (4 cached) in, 3 out')
+    assert.equal(usageText({ ...noUsage, images: 1 }), '1 image')
+    assert.equal(usageText({ ...noUsage, audioMs: 63_200 }), '63.2 s')
+    assert.equal(usageText({ ...noUsage, capacityMs: 2_678_400_000 }), '744 h reserved')
+    assert.equal(usageText(noUsage), 'nothing')
+  })
+
+  it('of time and memory have the unit that reads best', () => {
+    assert.deepEqual([12, 63_200, 750_000, 90_000_000].map(durationText), ['12 ms', '63.2 s', '12.5 min', '25 h'])
+    assert.deepEqual([900, 1_300_000, 637_000_000, 5_030_000_000].map(bytesText), [
+      '1 KB',
+      '1.3 MB',
+      '637 MB',
+      '5.0 GB',
+    ])
+  })
+})
+
+describe('times', () => {
+  it('are those of the books, in Sydney', () => {
+    // 10 hours ahead of UTC in winter, 11 in summer.
+    assert.equal(minuteText('2026-07-01T15:30:59.999Z'), '2026-07-02 01:30')
+    assert.equal(minuteText(Date.UTC(2026, 11, 31, 13, 30)), '2027-01-01 00:30')
+    assert.deepEqual([dayText('2026-12-31T13:00:00Z'), dayText(null)], ['2027-01-01', null])
+  })
+})
+
+describe('a progress bar', () => {
+  it('shows how much of a model is here, and gets shorter on a narrow terminal', () => {
+    const progress = { slug: 'openai/whisper-tiny', receivedBytes: 11_000_000, totalBytes: 44_000_000 }
+    assert.equal(progressBar(progress), 'openai/whisper-tiny  █████░░░░░░░░░░░░░░░  11 of 44 MB')
+    assert.equal(progressBar(progress, 42), 'openai/whisper-tiny  ██░░░░░░  11 of 44 MB')
+    assert.equal(progressBar(progress, 30), 'openai/whisper-tiny  11 of 44 MB')
+  })
+})
+
+describe('a screen', () => {
+  /** A terminal that keeps its rows as a person sees them, and wraps long lines. */
+  function emulator(columns: number) {
+    let rows: string[] = ['']
+    const listeners = new Set<() => void>()
+    return {
+      columns,
+      on: (_event: 'resize', listener: () => void) => listeners.add(listener),
+      off: (_event: 'resize', listener: () => void) => listeners.delete(listener),
+      write(text: string) {
+        // oxlint-disable-next-line no-control-regex
+        for (const [token] of text.matchAll(/\u001B\[(\d+)A|\u001B\[0J|\r|\n|[^\u001B\r\n]+/g)) {
+          const up = token.endsWith('A') && token.startsWith('\u001B') ? token.slice(2, -1) : undefined
+          // Everything below the cursor is cleared right after it moves up, so that the rows may go at once.
+          if (up !== undefined) rows = [...rows.slice(0, -1 - Number(up)), '']
+          else if (token === '\n') rows.push('')
+          else if (token !== '\r' && token !== '\u001B[0J') rows[rows.length - 1] += token
+        }
+      },
+      rows: () => rows,
+      resize(this: { columns: number }, to: number) {
+        this.columns = to
+        rows = rows.flatMap((row) => row.match(new RegExp(`.{1,${to}}`, 'g')) ?? [''])
+        for (const listener of listeners) listener()
+      },
+    }
+  }
+
+  it('keeps its block whole at the bottom while lines come', () => {
+    const terminal = emulator(80)
+    const screen = openScreen(terminal, { hasBlock: true })
+    screen.setBlock(['fetching 10 %'])
+    screen.write('first line\n')
+    screen.setBlock(['fetching 20 %'])
+    screen.write('second line\nthird line\n')
+    assert.deepEqual(terminal.rows(), ['first line', 'second line', 'third line', 'fetching 20 %', ''])
+    screen.close()
+    assert.deepEqual(terminal.rows(), ['first line', 'second line', 'third line', ''])
+  })
+
+  it('leaves nothing of a block behind that wraps because the terminal became narrower', () => {
+    const terminal = emulator(40)
+    const screen = openScreen(terminal, { hasBlock: true })
+    screen.write('a line\n')
+    screen.setBlock(['a block that is thirty-odd long', 'and its second line'])
+    terminal.resize(20)
+    assert.deepEqual(terminal.rows(), ['a line', 'a block that is th…', 'and its second line', ''])
+  })
+
+  it('shows no block on a terminal that cannot move its cursor', () => {
+    const terminal = emulator(80)
+    const screen = openScreen(terminal, { hasBlock: false })
+    screen.setBlock(['fetching 10 %'])
+    screen.write('a line\n')
+    assert.deepEqual(terminal.rows(), ['a line', ''])
+  })
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import { announceScript } from '../../src/cluster/changes/redis/announcement.ts'
+import { redisChanges } from '../../src/cluster/changes/redis/changes.ts'
+import { luaBeside, script } from '../../src/cluster/redis/script.ts'
+import { scriptedLink } from '../support/scripted-link.ts'
+import { handClock, turn } from '../support/hand-clock.ts'
+
+const versionsScript = script(luaBeside(new URL('../../src/cluster/changes/redis/', import.meta.url).href, 'versions'))
+/** Those that this replica follows. */
+const CHANGES = ['accounts', 'keys', 'prices', 'catalog', 'lanes'] as const
+type Versions = Partial<Record<(typeof CHANGES)[number], string>>
+
+function stage(t: TestContext) {
+  const clock = handClock(t.mock.timers)
+  const scripted = scriptedLink()
+  const unreached: string[] = []
+  const changes = redisChanges(scripted.link, clock, {
+    unreached: (change, replicas) => void unreached.push(`${change} ${replicas.join()}`),
+  })
+  const taken: string[] = []
+  const state = { fails: false }
+  for (const change of CHANGES) {
+    changes.subscribe(change, async () => {
+      taken.push(change)
+      if (state.fails) throw new Error('it cannot be read')
+    })
+  }
+  return {
+    ...scripted,
+    clock,
+    changes,
+    unreached,
+    taken,
+    state,
+    /** The versions are compared, as once a second. */
+    async compare(versions: Versions, isBeat = true): Promise<string[]> {
+      if (isBeat) scripted.beat()
+      const call = scripted.next(versionsScript)
+      assert.deepEqual(call.keys, ['weir:{replicas}:versions'])
+      call.answer(call.values.map((change) => versions[change as keyof Versions] ?? null))
+      for (let turns = 0; turns < 3; turns += 1) await turn()
+      return taken.splice(0)
+    },
+  }
+}
+describe('changes over a scripted Redis', () => {
+  it('are read once when a replica joins, but for the catalog, which is a file', async (t) => {
+    const { join, compare } = stage(t)
+    join()
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
+    assert.deepEqual(await compare({}), [])
+    assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), ['accounts', 'catalog'])
+    assert.deepEqual(await compare({ accounts: '1', catalog: '4' }), [])
+  })
+
+  it('are read again after the connection was gone', async (t) => {
+    const { join, lose, compare, beat, sent } = stage(t)
+    join()
+    await compare({}, false)
+    lose()
+    beat()
+    assert.deepEqual(sent, [], 'Redis is not asked without a connection')
+    join()
+    assert.deepEqual(await compare({}, false), ['accounts', 'keys', 'prices', 'lanes'])
+  })
+
+  it('are tried again with the next comparison if they could not be read', async (t) => {
+    const { join, compare, state } = stage(t)
+    join()
+    await compare({}, false)
+    state.fails = true
+    assert.deepEqual(await compare({ accounts: '1' }), ['accounts'])
+    state.fails = false
+    assert.deepEqual(await compare({ accounts: '1' }), ['accounts'])
+    assert.deepEqual(await compare({ accounts: '1' }), [])
+  })
+
+  it('are taken in and answered when a message names them, and not read again by the comparison', async (t) => {
+    const { join, compare, hear, published, taken } = stage(t)
+    join()
+    await compare({}, false)
+    hear('weir:changes', 'other\nother.1\nkeys\n1')
+    await turn()
+    assert.deepEqual(taken.splice(0), ['keys'])
+    assert.deepEqual(published, [['weir:changes:other', 'one\nother.1']])
+    assert.deepEqual(await compare({ keys: '1' }), [])
+    hear('weir:changes', 'other\nother.3\nkeys\n3')
+    await turn()
+    taken.length = 0
+    assert.deepEqual(await compare({ keys: '3' }), ['keys'], 'version 2 was missed')
+    hear('weir:changes', 'one\none.1\nkeys\n4')
+    await turn()
+    assert.deepEqual(taken, [], 'its own message')
+  })
+
+  it('are not answered if they could not be taken in, and tried again', async (t) => {
+    const { join, compare, hear, published, taken, state } = stage(t)
+    join()
+    await compare({}, false)
+    state.fails = true
+    hear('weir:changes', 'other\nother.1\nkeys\n1')
+    await turn()
+    taken.length = 0
+    assert.deepEqual(published, [])
+    state.fails = false
+    assert.deepEqual(await compare({ keys: '1' }), ['keys'])
+  })
+
+  it('are announced with a number, and wait for every other replica that lives', async (t) => {
+    const { join, compare, changes, next, hear, taken, unreached } = stage(t)
+    join()
+    await compare({}, false)
+    let result: readonly string[] | undefined
+    const announced = changes.announce('prices').then((it) => (result = it))
+    await turn()
+    assert.deepEqual(taken.splice(0), ['prices'], 'first here')
+    const call = next(announceScript)
+    assert.deepEqual(call.keys, ['weir:{replicas}:versions', 'weir:{replicas}:leases'])
+    assert.deepEqual(call.values, ['prices', 'one\none.1\nprices'])
+    hear('weir:changes:one', 'two\none.1')
+    call.answer([1, ['one', 'two', 'three']])
+    await turn()
+    assert.equal(result, undefined)
+    hear('weir:changes:one', 'three\none.2')
+    await turn()
+    assert.equal(result, undefined, 'an answer to another announcement')
+    hear('weir:changes:one', 'three\none.1')
+    await announced
+    assert.deepEqual([result, unreached], [[], []])
+    assert.deepEqual(await compare({ prices: '1' }), [], 'its own change is not read again')
+  })
+
+  it('name the replicas that did not answer within a second', async (t) => {
+    const { join, compare, changes, next, hear, unreached, clock } = stage(t)
+    join()
+    await compare({}, false)
+    let result: readonly string[] | undefined
+    void changes.announce('keys').then((it) => (result = it))
+    await turn()
+    next(announceScript).answer([1, ['one', 'two', 'three']])
+    await turn()
+    hear('weir:changes:one', 'two\none.1')
+    clock.advance(999)
+    await turn()
+    assert.equal(result, undefined)
+    clock.advance(1)
+    await turn()
+    assert.deepEqual([result, unreached], [['three'], ['keys three']])
+  })
+
+  it('are done at once without other replicas, and if all have answered before Redis names them', async (t) => {
+    const { join, compare, changes, next, hear } = stage(t)
+    join()
+    await compare({}, false)
+    const alone = changes.announce('keys')
+    await turn()
+    next(announceScript).answer([1, ['one']])
+    assert.deepEqual(await alone, [])
+    const early = changes.announce('keys')
+    await turn()
+    hear('weir:changes:one', 'two\none.2')
+    next(announceScript).answer([2, ['one', 'two']])
+    assert.deepEqual(await early, [])
+  })
+
+  it('load their scripts with the link', (t) => {
+    const { followers } = stage(t)
+    assert.deepEqual(
+      followers.flatMap(({ scripts }) => scripts.map(({ sha }) => sha)),
+      [announceScript.sha, versionsScript.sha],
+    )
+    assert.deepEqual(
+      followers.flatMap(({ channels }) => channels),
+      ['weir:changes', 'weir:changes:one'],
+    )
+  })
+
+  it('say so if Redis does not answer', async (t) => {
+    const { join, compare, changes, next, unreached } = stage(t)
+    join()
+    await compare({}, false)
+    const announced = changes.announce('keys')
+    await turn()
+    next(announceScript).fail()
+    assert.deepEqual(await announced, ['every other replica, because Redis does not answer'])
+    assert.equal(unreached.length, 1)
+  })
+
+  it('end for those who have unsubscribed', async (t) => {
+    const { changes, join, compare } = stage(t)
+    let calls = 0
+    const end = changes.subscribe('keys', async () => void (calls += 1))
+    join()
+    await compare({}, false)
+    end()
+    await compare({ keys: '1' })
+    assert.equal(calls, 1)
+  })
+})

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { startWorkers, type Workers } from '../../src/cluster/workers/supervise.ts'
+import { eventually } from '../support/waiting.ts'
+
+const BUSY_MACHINE_MS = 120_000
+
+interface Ended {
+  readonly worker: number
+  readonly how: string
+  readonly againInMs: number
+}
+
+/** Workers whose program is this text. Each start adds a line to a file: its place and its own process id. */
+function stage(t: TestContext, count: number, program: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-supervise-'))
+  const file = join(folder, 'program.mjs')
+  const starts = join(folder, 'starts')
+  writeFileSync(starts, '')
+  writeFileSync(
+    file,
+    `import { appendFileSync } from 'node:fs'
+    const place = process.argv.at(-1)
+    const number = Number(place.split('/')[0])
+    appendFileSync(${JSON.stringify(starts)}, place + ' ' + process.pid + ' ' + process.argv.slice(2, -2).join() + ' ' + Date.now() + '\\n')
+    const run = () => process.send({ say: 'running' })
+    const live = () => setInterval(() => {}, 1000)
+    ${program}`,
+  )
+  const ended: Ended[] = []
+  const workers: Workers = startWorkers({
+    count,
+    program: file,
+    args: ['serve', '--port', '0'],
+    events: { ended: (worker, how, againInMs) => void ended.push({ worker, how, againInMs }) },
+  })
+  workers.started.catch(() => {})
+  t.after(async () => {
+    await workers.stop('SIGKILL')
+    rmSync(folder, { recursive: true })
+  })
+  const started = (): string[][] =>
+    readFileSync(starts, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => line.split(' '))
+  return {
+    workers,
+    ended,
+    started,
+    places: () => started().map(([place = '']) => place),
+    hasStarted: (number: number) => eventually('they start', () => started().length >= number, BUSY_MACHINE_MS),
+    hasEnded: (number: number) => eventually('they end', () => ended.length >= number, BUSY_MACHINE_MS),
+  }
+}
+
+describe('workers', () => {
+  it('start when the first one runs, each with its place and the arguments of all', async (t) => {
+    const { workers, started, hasStarted } = stage(t, 3, 'run(); live()')
+    await workers.started
+    await hasStarted(3)
+    assert.deepEqual(
+      started()
+        .map(([place = '']) => place)
+        .toSorted(),
+      ['1/3', '2/3', '3/3'],
+    )
+    assert.equal(started()[0]?.[0], '1/3')
+    assert.ok(started().every(([, , args]) => args === 'serve,--port,0'))
+  })
+
+  it('do not start if the first one ends before it runs, and none takes its place', async (t) => {
+    const { workers, places, ended } = stage(t, 2, 'process.exit(3)')
+    await assert.rejects(workers.started, /the first worker ended with status 3 before it could serve/)
+    await workers.stop('SIGTERM')
+    assert.deepEqual([places(), ended], [['1/2'], []])
+  })
+
+  it('are replaced when they fail, after a pause that doubles', async (t) => {
+    const { started, ended, hasEnded } = stage(t, 2, 'run(); if (number === 2) process.exit(7); live()')
+    await hasEnded(3)
+    const times = started().flatMap(([place, , , at]) => (place === '2/2' ? [Number(at)] : []))
+    assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 490, 'it waits before it starts the next one')
+    assert.ok((times[2] ?? 0) - (times[1] ?? 0) >= 990)
+    assert.deepEqual(
+      ended.slice(0, 3).map(({ worker, how, againInMs }) => [worker, how, againInMs]),
+      [500, 1000, 2000].map((ms) => [2, 'ended with status 7', ms]),
+    )
+  })
+
+  it('are replaced at once when they were asked to leave, and after a pause when they fail then', async (t) => {
+    const { ended, hasEnded, places } = stage(
+      t,
+      1,
+      `run()
+      import { readFileSync } from 'node:fs'
+      const before = readFileSync(process.argv[1].replace('program.mjs', 'starts'), 'utf8').split('\\n').length - 2
+      if (before >= 3) live()
+      else setTimeout(() => process.exit(before < 2 ? 0 : 5), 50)`,
+    )
+    await hasEnded(3)
+    assert.deepEqual(
+      ended.map(({ how, againInMs }) => [how, againInMs]),
+      [
+        ['ended with status 0', 0],
+        ['ended with status 0', 0],
+        ['ended with status 5', 500],
+      ],
+    )
+    assert.ok(places().length >= 3)
+  })
+
+  it('are replaced when a signal ended them, also the first one', async (t) => {
+    const { workers, started, ended, hasEnded, hasStarted } = stage(t, 1, 'run(); live()')
+    await workers.started
+    await hasStarted(1)
+    process.kill(Number(started()[0]?.[1]), 'SIGKILL')
+    await hasEnded(1)
+    assert.deepEqual(ended, [{ worker: 1, how: 'was ended by SIGKILL', againInMs: 500 }])
+    await hasStarted(2)
+  })
+
+  it('all get a signal, and only the first one is told to reload', async (t) => {
+    const { workers, hasStarted, places } = stage(
+      t,
+      2,
+      `run()
+      for (const name of ['SIGHUP', 'SIGWINCH']) {
+        process.on(name, () => appendFileSync(process.argv[1].replace('program.mjs', 'starts'), name + number + '\\n'))
+      }
+      appendFileSync(process.argv[1].replace('program.mjs', 'starts'), 'listens\\n')
+      live()`,
+    )
+    await workers.started
+    await hasStarted(4)
+    workers.reload()
+    await hasStarted(5)
+    workers.signal('SIGWINCH')
+    await hasStarted(7)
+    assert.deepEqual(places().slice(4, 5), ['SIGHUP1'])
+    assert.deepEqual(places().slice(5).toSorted(), ['SIGWINCH1', 'SIGWINCH2'])
+  })
+
+  it('stop when all have ended, and none is replaced, not even one that waits for its turn', async (t) => {
+    const { workers, hasEnded, places, started } = stage(
+      t,
+      3,
+      `process.on('SIGTERM', () => setTimeout(() => process.exit(0), 200))
+      run()
+      if (number === 2) process.exit(1)
+      live()`,
+    )
+    await workers.started
+    await hasEnded(3)
+    // The next pause is four seconds: it must not hold up the stop.
+    const before = places().length
+    await workers.stop('SIGTERM')
+    for (const [, pid] of started()) assert.throws(() => process.kill(Number(pid), 0), { code: 'ESRCH' })
+    assert.equal(places().length, before)
+  })
+})

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { connect, createServer, Socket, type AddressInfo } from 'node:net'
+import { describe, it, type TestContext } from 'node:test'
+import { portOf } from '../../src/cluster/workers/worker-port.ts'
+import type { FromWorker, ToWorker } from '../../src/cluster/workers/messages.ts'
+import { sharedPort, type SharedPort } from '../../src/cluster/workers/shared-port.ts'
+import { eventually } from '../support/waiting.ts'
+import { turn } from '../support/hand-clock.ts'
+
+/** A worker as the process that started it sees it. */
+class TestWorker extends EventEmitter {
+  connected = true
+  readonly told: ToWorker[] = []
+  readonly offers: { readonly offer: number; readonly socket: Socket }[] = []
+
+  send(message: ToWorker, socket: Socket | undefined): boolean {
+    this.told.push(message)
+    if (message.tell === 'offer' && socket) this.offers.push({ offer: message.offer, socket })
+    return true
+  }
+
+  say(message: FromWorker): void {
+    this.emit('message', message)
+  }
+}
+
+function served(port: SharedPort): TestWorker {
+  const worker = new TestWorker()
+  port.serve(worker as unknown as ChildProcess)
+  return worker
+}
+
+async function listening(worker: TestWorker, port = 0): Promise<number> {
+  worker.say({ say: 'listen', host: '127.0.0.1', port, backlog: 64 })
+  await eventually('it has an answer', () => worker.told.length > 0)
+  const [message] = worker.told
+  return message?.tell === 'listening' ? message.port : 0
+}
+
+async function stage(t: TestContext) {
+  const port = sharedPort(1_000_000)
+  t.after(() => port.close())
+  const [one, two] = [served(port), served(port)]
+  const address = await listening(one)
+  assert.equal(await listening(two, address), address)
+  const call = (): Socket => {
+    const client = connect(address, '127.0.0.1')
+    client.on('error', () => {})
+    t.after(() => client.destroy())
+    return client
+  }
+  const arrived = (worker: TestWorker, count: number) =>
+    eventually('a connection is offered', () => worker.offers.length === count)
+  return { port, one, two, address, call, arrived }
+}
+
+describe('the port of all workers', () => {
+  it('offers each connection to one worker, reads nothing of it, and keeps it until it is taken', async (t) => {
+    const { one, two, call, arrived } = await stage(t)
+    const client = call()
+    client.write('hello')
+    await arrived(one, 1)
+    const [{ offer, socket }] = one.offers as [{ offer: number; socket: Socket }]
+    for (let turns = 0; turns < 20; turns++) await turn()
+    assert.deepEqual([socket.bytesRead, socket.destroyed, two.offers.length], [0, false, 0])
+    one.say({ say: 'taken', offer, open: 1 })
+    assert.ok(socket.destroyed, 'the worker has its own end of it')
+  })
+
+  it('goes by how many connections each worker has, and passes on what one refuses', async (t) => {
+    const { one, two, call, arrived } = await stage(t)
+    one.say({ say: 'open', open: 5 })
+    call()
+    await arrived(two, 1)
+    two.say({ say: 'refused', offer: two.offers[0]?.offer ?? 0 })
+    await eventually('it is offered again', () => one.offers.length + two.offers.length === 2)
+    const last = two.offers[1] ?? one.offers[0]
+    assert.equal(last?.socket, two.offers[0]?.socket)
+  })
+
+  it('offers nothing to a worker that leaves, and what one had not taken at its end goes to another', async (t) => {
+    const { one, two, call, arrived } = await stage(t)
+    call()
+    await arrived(one, 1)
+    one.emit('close')
+    await arrived(two, 1)
+    assert.equal(two.offers[0]?.socket, one.offers[0]?.socket)
+    two.say({ say: 'taken', offer: two.offers[0]?.offer ?? 0, open: 1 })
+    two.say({ say: 'leaving' })
+    call()
+    for (let turns = 0; turns < 20; turns++) await turn()
+    assert.deepEqual([one.offers.length, two.offers.length], [1, 1])
+  })
+
+  it('does not join a worker that has ended meanwhile', async (t) => {
+    const { port, call, arrived, one, two, address } = await stage(t)
+    const late = served(port)
+    late.connected = false
+    await listening(late, address)
+    for (let count = 1; count <= 4; count++) {
+      call()
+      await eventually('it is offered', () => one.offers.length + two.offers.length === count)
+      for (const worker of [one, two]) {
+        const offer = worker.offers.at(-1)?.offer
+        if (offer !== undefined) worker.say({ say: 'taken', offer, open: worker.offers.length })
+      }
+    }
+    await arrived(late, 0)
+  })
+
+  it('says why it cannot be opened, and can be asked again', async (t) => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port: number } = taken.address() as AddressInfo
+    const port = sharedPort(1_000_000)
+    t.after(() => port.close())
+    const worker = served(port)
+    await listening(worker, number)
+    const [message] = worker.told
+    assert.ok(message?.tell === 'not listening')
+    assert.deepEqual(message.cause, { code: 'EADDRINUSE', syscall: 'listen', address: '127.0.0.1', port: number })
+    assert.match(message.message, /EADDRINUSE/)
+    taken.close()
+    await once(taken, 'close')
+    assert.equal(await listening(served(port), number), number)
+  })
+
+  it('accepts nothing after the end', async () => {
+    const port = sharedPort(1_000_000)
+    const address = await listening(served(port))
+    port.close()
+    await eventually('it is closed', async () => {
+      const client = connect(address, '127.0.0.1')
+      const [error] = (await Promise.race([once(client, 'connect'), once(client, 'error')]).catch((it: unknown) => [
+        it,
+      ])) as [NodeJS.ErrnoException | undefined]
+      client.destroy()
+      return error?.code === 'ECONNREFUSED'
+    })
+  })
+})
+
+describe('a port that is handed to a worker', () => {
+  /** This process, as a worker. */
+  async function workerStage(t: TestContext) {
+    const said: FromWorker[] = []
+    const { send } = process
+    process.send = (message: unknown) => said.push(message as FromWorker) > 0
+    const before = new Set(process.listeners('message'))
+    t.after(() => {
+      if (send) process.send = send
+      else delete process.send
+      for (const listener of process.listeners('message')) {
+        if (!before.has(listener)) process.removeListener('message', listener)
+      }
+    })
+    const tell = (message: ToWorker, socket?: Socket) => process.emit('message', message, socket)
+    const taken: Socket[] = []
+    const opening = portOf(2)((socket) => taken.push(socket), '127.0.0.1', 8080)
+    return { said, tell, taken, opening, last: () => said.splice(0) }
+  }
+
+  it('is open when the process that started it says so, or says why not', async (t) => {
+    const { tell, opening, last } = await workerStage(t)
+    assert.deepEqual(last(), [{ say: 'listen', host: '127.0.0.1', port: 8080, backlog: 4096 }])
+    tell({ tell: 'listening', port: 81 })
+    assert.equal((await opening).port, 81)
+    const failed = portOf(2)(() => {}, '127.0.0.1', 8080)
+    const cause = { code: 'EADDRINUSE', syscall: 'listen', address: '127.0.0.1', port: 8080 }
+    tell({ tell: 'not listening', message: 'it is in use', cause })
+    await assert.rejects(failed, { message: 'it is in use', ...cause })
+  })
+
+  it('counts the connections that it takes, and says once in a turn that some have ended', async (t) => {
+    const { tell, taken, opening, last } = await workerStage(t)
+    tell({ tell: 'listening', port: 81 })
+    await opening
+    last()
+    const sockets = [new Socket(), new Socket(), new Socket()]
+    for (const [index, socket] of sockets.entries()) tell({ tell: 'offer', offer: index + 1 }, socket)
+    assert.deepEqual(
+      last(),
+      [1, 2, 3].map((number) => ({ say: 'taken', offer: number, open: number })),
+    )
+    assert.deepEqual(taken, sockets)
+    const again = new Socket()
+    tell({ tell: 'offer', offer: 3 }, again)
+    assert.deepEqual([last(), again.destroyed, taken.length], [[], true, 3], 'the same offer is taken once')
+    tell({ tell: 'offer', offer: 4 })
+    assert.deepEqual([last(), taken.length], [[{ say: 'taken', offer: 4, open: 3 }], 3], 'it was closed on its way')
+    sockets[0]?.emit('close')
+    sockets[1]?.emit('close')
+    await turn()
+    assert.deepEqual(last(), [{ say: 'open', open: 1 }])
+    sockets[2]?.emit('close')
+    await turn()
+    assert.deepEqual(last(), [{ say: 'open', open: 0 }])
+  })
+
+  it('refuses what it is offered after it has left, and says nothing of what ends then', async (t) => {
+    const { tell, taken, opening, last } = await workerStage(t)
+    tell({ tell: 'listening', port: 81 })
+    const { close } = await opening
+    const running = new Socket()
+    tell({ tell: 'offer', offer: 1 }, running)
+    last()
+    close()
+    close()
+    assert.deepEqual(last(), [{ say: 'leaving' }])
+    const socket = new Socket()
+    tell({ tell: 'offer', offer: 2 }, socket)
+    assert.deepEqual([last(), socket.destroyed, taken.length], [[{ say: 'refused', offer: 2 }], true, 1])
+    running.emit('close')
+    await turn()
+    assert.deepEqual(last(), [])
+  })
+})

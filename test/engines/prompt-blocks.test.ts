@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { promptHasher, type PromptBlocks } from '../../src/engines/prefix/prompt-blocks.ts'
+import { chatPrompt } from '../../src/inference/chat/prompt.ts'
+import type { Deployment } from '../../src/catalog/model.ts'
+import { HEADROOM, parseJsonObject, scanJson, type JsonBody } from '../../src/shared/json/json-body.ts'
+
+const deployment = { engine: { balance: 'prefix' } } as Deployment
+const jsonBody = (value: object): JsonBody => {
+  const bytes = Buffer.from(' '.repeat(HEADROOM) + JSON.stringify(value))
+  return parseJsonObject(bytes, scanJson(bytes))
+}
+const prose = (length: number, seed = 1): string => {
+  let text = ''
+  for (let state = seed; text.length < length; state = (state * 48_271) % 2_147_483_647)
+    text += `${state.toString(36)} `
+  return text.slice(0, length)
+}
+const chat = (messages: object[], more: object = {}): PromptBlocks | undefined =>
+  chatPrompt(jsonBody({ ...more, messages }), deployment)
+const hashes = (prompt: PromptBlocks | undefined): number[] => prompt!.blocks.map(({ first }) => first)
+
+const system = { role: 'system', content: prose(5000) }
+const question = { role: 'user', content: 'What is this?' }
+
+describe('the blocks of a prompt', () => {
+  it('of one turn are the first blocks of the next', () => {
+    const turns: object[] = [system, question]
+    let before: PromptBlocks | undefined
+    for (let turn = 1; turn <= 30; turn++) {
+      const now = chat(turns)!
+      if (before) {
+        assert.deepEqual(hashes(now).slice(0, now.previous), hashes(before).slice(0, now.previous))
+        assert.ok(before.blocks.length - now.previous <= 1, 'at most the end of a block is lost')
+        assert.equal(now.opening, chat([system, question])!.opening)
+      }
+      before = now
+      turns.push(
+        { role: 'assistant', content: prose(300 * turn, turn) },
+        { role: 'user', content: prose(77 * turn, turn) },
+      )
+    }
+  })
+
+  it('differ from the first change on, and not before', () => {
+    const changed = { ...system, content: `${system.content.slice(0, 3000)}X${system.content.slice(3001)}` }
+    const one = chat([system, question])!
+    const other = chat([changed, question])!
+    const first = one.blocks.findIndex((block, index) => block.first !== other.blocks[index]!.first)
+    assert.ok(one.blocks[first - 1]!.end <= 3000 + 'system'.length && one.blocks[first]!.end > 3000)
+    assert.ok(one.blocks.slice(first).every((block, index) => block.first !== other.blocks[first + index]!.first))
+    const own = one.blocks.filter((block, index) => block.own !== other.blocks[index]!.own)
+    assert.equal(own.length, 1, 'by itself, only the block with the change differs')
+  })
+
+  it('cover tools, roles, calls and images', () => {
+    const image = (url: string): object => ({ role: 'user', content: [{ type: 'image_url', image_url: { url } }] })
+    const call = (name: string): object => ({
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: '1', type: 'function', function: { name, arguments: `{"text":"${prose(300)}"}` } }],
+    })
+    const variants = [
+      chat([system, question]),
+      chat([system, question], { tools: [{ type: 'function', function: { name: 'a' } }] }),
+      chat([{ ...system, role: 'user' }, question]),
+      chat([system, question, call('one')]),
+      chat([system, question, call('two')]),
+      chat([system, image('data:image/png;base64,AAAA')]),
+      chat([system, image('data:image/png;base64,AAAB')]),
+      chat([system, { role: 'user', content: [{ type: 'text', text: 'Another' }] }]),
+    ].map((prompt) => hashes(prompt).join())
+    assert.equal(new Set(variants).size, variants.length)
+  })
+
+  it('are few, however long the prompt and however many its messages', () => {
+    const hasher = promptHasher()
+    for (let piece = 0; piece < 2560; piece++) hasher.text(prose(8192, piece + 1))
+    const long = hasher.result()
+    assert.equal(long.characters, 2560 * 8192)
+    assert.ok(long.blocks.length < 1000, String(long.blocks.length))
+    const messages = Array.from({ length: 10_000 }, (_, index) => ({
+      role: index % 2 ? 'assistant' : 'user',
+      content: 'ok',
+    }))
+    assert.ok(chat(messages)!.blocks.length < 2000)
+  })
+
+  it('are not made where they would not pay', () => {
+    assert.equal(chat([question]), undefined)
+    const body = jsonBody({ messages: [system, question] })
+    assert.equal(chatPrompt(body, { engine: { balance: 'least_busy' } } as Deployment), undefined)
+  })
+})

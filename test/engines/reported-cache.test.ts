@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it, type TestContext } from 'node:test'
+import type { EngineDescription, EngineKind } from '../../src/catalog/model.ts'
+import { cacheSizeQuestion } from '../../src/engines/dialects/cache-size.ts'
+import type { EngineAddress } from '../../src/engines/address.ts'
+import { watchCacheSize } from '../../src/engines/reported-cache.ts'
+import { noActivity } from '../../src/engines/server-activity.ts'
+import type { Client } from '../../src/engines/http-client/index.ts'
+import { gate } from '../support/waiting.ts'
+import { turn } from '../support/hand-clock.ts'
+
+const fixture = (name: string): string =>
+  readFileSync(new URL(`../fixtures/cache-size/${name}`, import.meta.url), 'utf8')
+
+const engineOf = (kind: EngineKind, more: Partial<EngineDescription> = {}): EngineDescription =>
+  ({ kind, balance: 'prefix', cacheTokens: undefined, ...more }) as EngineDescription
+
+const tokensIn = (kind: EngineKind, answer: string): number | undefined =>
+  cacheSizeQuestion(engineOf(kind))?.read(answer)
+
+describe('what a server says about the size of its cache', () => {
+  it('is read from vLLM’s metrics: blocks × tokens of a block, of all its engines', () => {
+    assert.equal(tokensIn('vllm', fixture('vllm.txt')), 27_842 * 16)
+    assert.equal(tokensIn('vllm', fixture('vllm-data-parallel.txt')), 2010 * 16)
+    assert.equal(tokensIn('vllm', fixture('vllm-unknown.txt')), undefined)
+    assert.equal(tokensIn('vllm', '<html>not metrics</html>'), undefined)
+  })
+
+  it('is read from SGLang’s server info', () => {
+    assert.equal(tokensIn('sglang', fixture('sglang.json')), 414_382)
+    assert.equal(tokensIn('sglang', '{"max_total_num_tokens":null}'), undefined)
+  })
+
+  it('is read from llama.cpp’s properties: the context of a slot × the slots', () => {
+    assert.equal(tokensIn('llamacpp', fixture('llamacpp.json')), 32_768)
+    assert.equal(tokensIn('llamacpp', '{"default_generation_settings":{"n_ctx":4096}}'), 4096)
+    for (const answer of ['', 'null', '[]', '{"default_generation_settings":7}', '{"total_slots":4}', '{']) {
+      assert.equal(tokensIn('llamacpp', answer), undefined, answer)
+    }
+  })
+
+  it('is not asked for where it is configured, where it does not matter, or where the server would not know', () => {
+    assert.equal(cacheSizeQuestion(engineOf('vllm', { cacheTokens: 1000 })), undefined)
+    assert.equal(cacheSizeQuestion(engineOf('vllm', { balance: 'least_busy' })), undefined)
+    assert.equal(cacheSizeQuestion(engineOf('openai')), undefined)
+  })
+})
+
+/** An address that gives the answer that is set. */
+function stage(t: TestContext, isHeld = false) {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const server: { answer: { status: number; body: string; isWhole?: boolean } | 'refused' } = { answer: 'refused' }
+  const asked: { path: string; lines: string }[] = []
+  const given: Parameters<EngineAddress['ask']>[2][] = []
+  const held = gate()
+  if (!isHeld) held.open()
+  const address: EngineAddress = {
+    url: 'http://engine/v1',
+    prefix: '/v1',
+    client: undefined as unknown as Client,
+    async ask(path, lines, limits) {
+      asked.push({ path, lines })
+      given.push(limits)
+      await held.opened
+      if (server.answer === 'refused') throw new Error('nothing listens')
+      return { isWhole: true, ...server.answer }
+    },
+    inFlight: 0,
+    healthy: true,
+    isDrained: () => false,
+    activity: noActivity(),
+    close: () => Promise.resolve(),
+  }
+  const reported: number[] = []
+  const lines = 'authorization: Bearer engine-key\r\n'
+  const question = cacheSizeQuestion(engineOf('llamacpp'))!
+  const watch = watchCacheSize(address, question, lines, (tokens) => reported.push(tokens))
+  t.after(watch.stop)
+  const pass = async (ms: number): Promise<void> => {
+    t.mock.timers.tick(ms)
+    for (let round = 0; round < 5; round++) await turn()
+  }
+  return { server, asked, given, held, reported, watch, pass }
+}
+
+describe('the question how large a cache is', () => {
+  it('is asked, with the key of the engine, until there is an answer, and then no more', async (t) => {
+    const { server, asked, reported, pass } = stage(t)
+    await pass(0)
+    await pass(29_999)
+    assert.deepEqual(asked, [{ path: '//props', lines: 'authorization: Bearer engine-key\r\n' }])
+    server.answer = { status: 503, body: '{"error":{"message":"Loading model"}}' }
+    await pass(1)
+    assert.deepEqual([asked.length, reported], [2, []])
+    server.answer = { status: 200, body: fixture('llamacpp.json') }
+    await pass(30_000)
+    assert.deepEqual([asked.length, reported], [3, [32_768]])
+    await pass(600_000)
+    assert.equal(asked.length, 3)
+  })
+
+  it('is asked again when the server has been away, once, however often it was', async (t) => {
+    const { server, asked, reported, watch, pass } = stage(t)
+    await pass(0)
+    server.answer = { status: 200, body: fixture('llamacpp.json') }
+    await pass(30_000)
+    for (let times = 0; times < 5; times++) watch.askAgain()
+    server.answer = { status: 200, body: '{"default_generation_settings":{"n_ctx":4096},"total_slots":1}' }
+    await pass(30_000)
+    assert.deepEqual([asked.length, reported], [3, [32_768, 4096]])
+  })
+
+  it('is not asked any more when the engine is closed', async (t) => {
+    const { asked, watch, pass } = stage(t)
+    await pass(0)
+    watch.stop()
+    await pass(600_000)
+    assert.equal(asked.length, 1)
+  })
+
+  it('is given up when the engine is closed, and its answer does not count any more', async (t) => {
+    const { server, asked, given, held, reported, watch, pass } = stage(t, true)
+    server.answer = { status: 200, body: fixture('llamacpp.json') }
+    await pass(0)
+    assert.equal(given[0]?.signal?.aborted, false)
+    watch.stop()
+    assert.equal(given[0]?.signal?.aborted, true)
+    held.open()
+    await pass(600_000)
+    assert.deepEqual([asked.length, reported], [1, []])
+  })
+
+  it('waits 5 s for an answer of at most 4 MiB', async (t) => {
+    const { given, pass } = stage(t)
+    await pass(0)
+    const { timeoutMs, maxBytes } = given[0]!
+    assert.deepEqual([timeoutMs, maxBytes], [5000, 4_194_304])
+  })
+
+  it('takes no answer that is too long', async (t) => {
+    const { server, asked, reported, pass } = stage(t)
+    await pass(0)
+    server.answer = { status: 200, body: fixture('llamacpp.json'), isWhole: false }
+    await pass(30_000)
+    assert.deepEqual([asked.length, reported], [2, []])
+  })
+})

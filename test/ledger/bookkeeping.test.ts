@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { openBookkeeping } from '../../src/bookkeeping.ts'
+import { frameOf } from '../../src/ledger/journal/frames.ts'
+import { headText, intentText, rowText } from '../../src/ledger/journal/records.ts'
+import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
+import { openSettledStore, settleOrphanedJournal } from '../../src/cli/settled-store.ts'
+import { openStore, openStoreHere } from '../../src/store/open.ts'
+import { isServiceRunning } from '../../src/store/sqlite/service-lock.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
+import { createTelemetry } from '../../src/operate/telemetry/telemetry.ts'
+import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { within } from '../support/waiting.ts'
+
+function emptyFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-bookkeeping-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+function open(dataDir: string) {
+  const written: string[] = []
+  const telemetry = createTelemetry('info', '1', { write: (line) => void written.push(line), flush: async () => {} })
+  const config = { dataDir, databaseUrl: undefined, maxJournalBytes: 2 ** 20, waitFor: 'journal' } as const
+  return { opening: openBookkeeping(config, systemClock, telemetry, () => {}), written }
+}
+
+describe('the books of a service', () => {
+  it('are ready, belong to it alone, and have every row when they are closed', async (t) => {
+    const dataDir = emptyFolder(t)
+    const { opening } = open(dataDir)
+    const books = await opening
+    assert.deepEqual(books.readiness(), { isReady: true, isDatabaseUp: true })
+    assert.equal(books.journal, undefined)
+    assert.equal(isServiceRunning(dataDir), true)
+    await assert.rejects(open(dataDir).opening, { code: 'ERR_DATA_DIR_TAKEN' })
+    books.ledger.note(sampleIntent('a', { startedAt: Date.now() }))
+    await books.ledger.settle(sampleRow('a', { settledAt: Date.now() }))
+    const found = await books.readStore.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
+    assert.deepEqual(
+      found.map(({ requestId }) => requestId),
+      ['a'],
+      'a reader waits for what is durable',
+    )
+    await books.ledger.settle(sampleRow('b', { settledAt: Date.now() }))
+    await within(20_000, 'they are closed', books.close())
+    assert.equal(isServiceRunning(dataDir), false)
+    assert.equal(books.readiness().isDatabaseUp, false)
+    const store = await openStoreHere({ dataDir, exclusive: true })
+    t.after(() => store.close())
+    const rows = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
+    assert.equal(rows.length, 2)
+  })
+
+  it('warn of a clock that is behind the last row', async (t) => {
+    const dataDir = emptyFolder(t)
+    const store = await openStore({ dataDir, exclusive: false })
+    await store.addRows([sampleRow('later', { settledAt: Date.now() + 10 * 86_400_000 })])
+    await store.close()
+    const { opening, written } = open(dataDir)
+    await (await opening).close()
+    assert.match(written.join(''), /"level":40.*"now":"20/)
+  })
+})
+
+describe('a command on the books of a service that was killed', () => {
+  /** Leaves a journal with one row and one request under way, as a killed process does. */
+  async function killed(t: TestContext): Promise<string> {
+    const dataDir = emptyFolder(t)
+    await (await open(dataDir).opening).close()
+    const number = 1000
+    const writer = await journalFiles(join(dataDir, 'journal')).create(number)
+    const text = [
+      headText({ format: 1, previous: null }),
+      intentText(sampleIntent('under way')),
+      rowText(sampleRow('done')),
+    ].join('\n')
+    await new Promise<void>((resolve) => writer.write(frameOf(text, number, 0), 0, false, () => resolve()))
+    writer.close()
+    return dataDir
+  }
+
+  it('sees every row that is durable, and leaves what was under way to the next start', async (t) => {
+    const dataDir = await killed(t)
+    const store = await openSettledStore({ dataDir })
+    const rows = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
+    assert.deepEqual(
+      rows.map(({ requestId }) => requestId),
+      ['done'],
+    )
+    await store.close()
+    assert.equal(isServiceRunning(dataDir), false)
+  })
+
+  it('can settle all of it, what was under way at nothing, and leaves no journal', async (t) => {
+    const dataDir = await killed(t)
+    const store = await openStoreHere({ dataDir, exclusive: true })
+    t.after(() => store.close())
+    assert.deepEqual(await settleOrphanedJournal(store, dataDir), { rows: 1, interrupted: 1, damaged: 0 })
+    const rows = await store.usage({ workspaceId: 'ws_1', from: 0, to: 1e13, limit: 10 })
+    assert.deepEqual(rows.map(({ requestId, outcome }) => `${requestId}: ${outcome}`).toSorted(), [
+      'done: completed',
+      'under way: interrupted',
+    ])
+    const left = existsSync(join(dataDir, 'journal')) ? readdirSync(join(dataDir, 'journal')) : []
+    assert.deepEqual(
+      left.filter((name) => name.endsWith('.journal')),
+      [],
+    )
+    assert.equal(await store.journalPosition(), undefined)
+  })
+})

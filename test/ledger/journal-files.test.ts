@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import fs, { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fsPromises from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { journalFiles } from '../../src/ledger/journal/journal-files-on-disk.ts'
+import type { SegmentWriter } from '../../src/ledger/journal/journal-files.ts'
+import { eventually } from '../support/waiting.ts'
+import type { JournalReport } from '../support/journal-program.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'weir-journal-'))
+after(() => rmSync(root, { recursive: true }))
+
+let folders = 0
+const newFolder = (): string => join(root, String(folders++), 'journal')
+
+const write = (writer: SegmentWriter, text: string, offset: number, isDurable: boolean): Promise<void> =>
+  new Promise((resolve, reject) => {
+    writer.write(Buffer.from(text), offset, isDurable, (error) => (error ? reject(error) : resolve()))
+  })
+
+/** Modules that import a function of Node by its name have the original again. */
+function restoreBuiltins(t: TestContext): void {
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+}
+
+const program = fileURLToPath(new URL('../support/journal-program.ts', import.meta.url))
+
+/** Runs the program in a shell, after other commands. */
+function reportOf(shell: readonly string[], commands: string, ...args: string[]): JournalReport {
+  const [name = '', ...options] = [...shell, '-c', `${commands} exec "$@"`, 'sh', process.execPath, program, ...args]
+  const { status, stdout, stderr } = spawnSync(name, options, { encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
+  return JSON.parse(stdout) as JournalReport
+}
+
+describe('journal files on a real disk', () => {
+  it('are read as they were written, durable or not, wherever the write begins', async () => {
+    const files = journalFiles(newFolder())
+    const writer = await files.create(3)
+    await write(writer, 'intents', 0, false)
+    assert.equal(String(await files.read(3)), 'intents')
+    await write(writer, 'intents and rows', 0, true)
+    await write(writer, ', more', 16, true)
+    writer.close()
+    assert.equal(String(await files.read(3)), 'intents and rows, more')
+    assert.equal(String(await files.read(3, 8, 11)), 'and')
+    assert.equal(String(await files.read(3, 18)), 'more')
+    assert.equal(String(await files.read(3, 18, 1000)), 'more')
+    assert.equal((await files.read(3, 1000)).length, 0)
+  })
+
+  it('are listed in the order of their numbers, and nothing else is', async () => {
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    for (const segment of [10, 9, 1_000_000_000]) (await files.create(segment)).close()
+    writeFileSync(join(folder, 'notes.txt'), '')
+    assert.deepEqual(await files.list(), [9, 10, 1_000_000_000])
+    await files.remove(9)
+    await files.putAway(10)
+    assert.deepEqual(await files.list(), [1_000_000_000])
+    assert.ok(readdirSync(folder).includes('0000000010.journal.damaged'))
+    await assert.rejects(files.remove(9), { code: 'ENOENT' })
+  })
+
+  it('wait for the disk when a write is to be durable, and only then', async (t) => {
+    const files = journalFiles(newFolder())
+    const used: boolean[] = []
+    const original = fs.write
+    t.mock.method(fs, 'write', (...args: Parameters<typeof fs.write>) => {
+      const [, flags] = /^flags:\s*(\d+)$/m.exec(fs.readFileSync(`/proc/self/fdinfo/${args[0]}`, 'utf8')) ?? []
+      used.push((Number.parseInt(flags ?? '', 8) & fs.constants.O_DSYNC) === fs.constants.O_DSYNC)
+      original(...args)
+    })
+    // Modules that import a function by its name get the replacement too.
+    syncBuiltinESMExports()
+    t.after(() => restoreBuiltins(t))
+    const writer = await files.create(1)
+    t.after(() => writer.close())
+    await write(writer, 'intent', 0, false)
+    await write(writer, 'row', 6, true)
+    assert.deepEqual(used, [false, true])
+  })
+
+  it('are not written over: a segment that exists is not created again', async () => {
+    const files = journalFiles(newFolder())
+    const writer = await files.create(1)
+    await write(writer, 'here', 0, true)
+    await assert.rejects(files.create(1), { code: 'EEXIST' })
+    assert.equal(String(await files.read(1)), 'here')
+    writer.close()
+  })
+
+  it('say what to do when their folder cannot be made, or is gone', async () => {
+    const file = join(root, 'file')
+    writeFileSync(file, '')
+    assert.throws(() => journalFiles(join(file, 'journal')), {
+      code: 'ERR_DATA_DIR_DISK',
+      message: /journal cannot be written/,
+    })
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    rmSync(folder, { recursive: true })
+    await assert.rejects(files.create(1), { code: 'ENOENT' })
+    writeFileSync(folder, '')
+    await assert.rejects(files.create(1), { code: 'ERR_DATA_DIR_DISK', message: /journal cannot be written/ })
+  })
+
+  it('leave nothing open when they are closed, or cannot be created', async (t) => {
+    const descriptors = (): number => readdirSync('/proc/self/fd').length
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    await files.list()
+    const before = descriptors()
+    const writer = await files.create(1)
+    assert.equal(descriptors(), before + 2)
+    await files.read(1)
+    assert.equal(descriptors(), before + 2)
+    writer.close()
+    await eventually('both are closed', () => descriptors() === before)
+    // The second descriptor cannot be had.
+    const opened = fsPromises.open
+    t.mock.method(fsPromises, 'open', (...args: Parameters<typeof fsPromises.open>) =>
+      args[1] === fs.constants.O_WRONLY
+        ? Promise.reject(Object.assign(new Error('too many'), { code: 'EIO' }))
+        : opened(...args),
+    )
+    syncBuiltinESMExports()
+    t.after(() => restoreBuiltins(t))
+    await assert.rejects(files.create(2), { code: 'ERR_DATA_DIR_DISK' })
+    await eventually('all are closed', () => descriptors() === before)
+    assert.deepEqual(await files.list(), [1])
+  })
+
+  it('can be read by their owner alone', async () => {
+    const folder = newFolder()
+    const files = journalFiles(folder)
+    ;(await files.create(1)).close()
+    assert.equal(statSync(folder).mode & 0o777, 0o700)
+    assert.equal(statSync(join(folder, '0000000001.journal')).mode & 0o777, 0o600)
+  })
+
+  it('that reach a limit of their size are cut in the middle of a write, and nothing is lost', () => {
+    const report = reportOf(['sh'], 'ulimit -f 16;', newFolder())
+    assert.deepEqual(report.failures, ['EFBIG'])
+    assert.ok(report.segments > 1)
+    assert.equal(report.told.length, 150)
+    assert.deepEqual(report.found.toSorted(), report.told.toSorted())
+  })
+
+  it('on a disk that is full refuse new requests, and nothing is lost once there is room', (t) => {
+    const disk = newFolder()
+    // Only root may mount; others may where they are root of a namespace of their own.
+    const mount = `mkdir -p '${disk}' && mount -t tmpfs -o size=64k none '${disk}' || exit 77;`
+    const how = ['-m', '-rm'].find((it) => spawnSync('unshare', [it, 'sh', '-c', mount]).status === 0)
+    if (how === undefined) return t.skip('no small disk can be mounted here: only the limit of a file was tested')
+    const report = reportOf(['unshare', how, 'sh'], mount, disk, 'full')
+    assert.deepEqual(report.failures, ['ENOSPC'])
+    assert.equal(report.told.length, 150)
+    assert.deepEqual(report.found.toSorted(), report.told.toSorted())
+  })
+})

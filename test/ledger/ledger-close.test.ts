@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openLedger } from '../../src/ledger/open-ledger.ts'
+import { projectSpans } from '../../src/ledger/projection.ts'
+import { simulatedDisk, type SimulatedDisk } from '../simulation/journal/disk.ts'
+import type { History } from '../simulation/journal/history.ts'
+import { simulatedStore } from '../simulation/journal/store.ts'
+import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
+import { handClock, turn, type HandClock } from '../support/hand-clock.ts'
+
+interface Bench {
+  readonly disk: SimulatedDisk
+  readonly ledger: Awaited<ReturnType<typeof openLedger>>
+  applications(): number
+}
+
+async function bench(clock: HandClock, isFailing: () => boolean = () => false): Promise<Bench> {
+  const history: History = []
+  const disk = simulatedDisk(new Map(), history, () => ({ error: undefined, part: 1 }), false)
+  const store = simulatedStore({ rows: new Map(), aside: new Map(), position: undefined }, history, isFailing)
+  let applications = 0
+  const ledger = await openLedger({
+    files: disk,
+    store,
+    clock,
+    maxJournalBytes: Infinity,
+    begin: async () => {},
+    waitFor: 'journal',
+    apply(spans) {
+      applications++
+      return projectSpans({ files: disk, store, now: clock.now, setAside() {} }, spans)
+    },
+    events: {
+      interrupted() {},
+      damaged() {},
+      refusedRowsAdded() {},
+      stillRefused() {},
+      setAside() {},
+      storeFailed() {},
+      storeRecovered() {},
+    },
+  })
+  return { disk, ledger, applications: () => applications }
+}
+
+describe('a ledger that is closed', () => {
+  it('brings every row into the store, and leaves no segment', async (t) => {
+    const { disk, ledger } = await bench(handClock(t.mock.timers))
+    ledger.note(sampleIntent('a'))
+    await ledger.settle(sampleRow('a'))
+    await ledger.close()
+    assert.deepEqual(await disk.list(), [])
+  })
+
+  it('leaves the segments if something is still open', async (t) => {
+    const { disk, ledger } = await bench(handClock(t.mock.timers))
+    ledger.note(sampleIntent('a'))
+    await ledger.close()
+    assert.deepEqual(await disk.list(), [1])
+  })
+
+  it('leaves the segments if the store does not take their rows, and does not try for ever', async (t) => {
+    const clock = handClock(t.mock.timers)
+    const { disk, ledger, applications } = await bench(clock, () => true)
+    await ledger.settle(sampleRow('a'))
+    await ledger.close()
+    assert.deepEqual(await disk.list(), [1])
+    const tried = applications()
+    clock.advance(10_000)
+    await turn()
+    assert.equal(applications(), tried)
+  })
+
+  it('closes also if a segment is gone by the time it removes it', async (t) => {
+    const { disk, ledger } = await bench(handClock(t.mock.timers))
+    await ledger.settle(sampleRow('a'))
+    const list = disk.list.bind(disk)
+    disk.list = async () => [...(await list()), 99]
+    await ledger.close()
+    assert.deepEqual(await list(), [])
+  })
+})

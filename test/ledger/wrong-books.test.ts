@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, it } from 'node:test'
+import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { testBooks } from '../support/books.ts'
+
+describe('a sum that somebody has changed', () => {
+  for (const table of ['usage_hours', 'usage_days']) {
+    it(`is found in ${table}`, async (t) => {
+      const books = await testBooks(Date.UTC(2026, 6, 15))
+      t.after(() => books.close())
+      const workspace = await books.workspace('w')
+      const version = await books.price('m', { input_per_million: '1' }, 0)
+      await books.settle([await books.row(workspace, 'm', version, books.now, { inputTokens: 100 })])
+      assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+
+      const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
+      database.exec(`UPDATE ${table} SET input_tokens = input_tokens + 1`)
+      database.close()
+      const { problems } = await reconcileBooks(books.store)
+      assert.deepEqual(
+        problems.map(({ check, subject }) => [check, subject.split(' ', 1)[0]]),
+        [['sums', table]],
+      )
+    })
+  }
+})
+
+describe('a row at a price that does not apply to it', () => {
+  it('is found: of another workspace, of another model, or not in effect yet', async (t) => {
+    const books = await testBooks(Date.UTC(2026, 6, 15))
+    t.after(() => books.close())
+    const [one, two] = [await books.workspace('one'), await books.workspace('two')]
+    const prices = { input_per_million: '1' }
+    const right = await books.price('m', prices, 0)
+    const ofTwo = await books.price('m', prices, 0, two.id)
+    const ofOther = await books.price('other', prices, 0)
+    const later = await books.price('m', prices, books.now + 1)
+    const rows = []
+    for (const version of [right, ofTwo, ofOther, later]) {
+      rows.push(await books.row(one, 'm', version, books.now, { inputTokens: 100 }))
+    }
+    rows.push(await books.row(two, 'm', ofTwo, books.now, { inputTokens: 100 }))
+    await books.settle(rows)
+    const { problems } = await reconcileBooks(books.store)
+    assert.deepEqual(
+      problems.map(({ check, subject }) => [check, subject]),
+      rows.slice(1, 4).map(({ requestId }) => ['price_version', requestId]),
+    )
+  })
+})

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { healthRoutes, type Readiness } from '../../src/operate/routes/health.ts'
+import { looseExchange } from '../support/exchange-listener.ts'
+
+const ready: Readiness = {
+  isReady: true,
+  engines: { up: 3, down: 2 },
+  coordination: 'alone',
+  isDatabaseUp: true,
+  isDraining: false,
+}
+
+async function ask(path: string, changes: Partial<Readiness> = {}): Promise<object> {
+  const route = healthRoutes(() => ({ ...ready, ...changes })).find((it) => it.path === path)
+  let body = ''
+  await route?.answer(looseExchange('GET', { end: (text) => void (body += String(text)) }), {})
+  return JSON.parse(body) as object
+}
+
+describe('health checks', () => {
+  it('say alive whatever is wrong', async () => {
+    assert.deepEqual(await ask('/healthz', { isReady: false, isDraining: true, coordination: 'stopped' }), {
+      status: 'alive',
+    })
+  })
+
+  it('say ready, with the engines and what the service relies on', async () => {
+    const said = { status: 'ready', engines: { up: 3, down: 2 }, coordination: 'alone', database: 'up' }
+    assert.deepEqual(await ask('/readyz'), said)
+    assert.deepEqual(await ask('/readyz', { isDatabaseUp: false }), { ...said, database: 'away' })
+    for (const coordination of ['joined', 'apart'] as const) {
+      assert.deepEqual(await ask('/readyz', { coordination }), { ...said, coordination })
+    }
+  })
+
+  it('refuse while it drains, without Redis, and while nothing can be recorded', async () => {
+    for (const [changes, message] of [
+      [{ isDraining: true }, /draining/],
+      [{ coordination: 'stopped' }, /Redis does not answer/],
+      [{ isReady: false }, /^The service is not ready\.$/],
+    ] as const) {
+      await assert.rejects(ask('/readyz', changes), { code: 'service_unavailable', retryAfter: 2, message })
+    }
+  })
+})

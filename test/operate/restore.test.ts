@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
+import { openStoreHere } from '../../src/store/open.ts'
+import { takeBackup } from '../../src/operate/backup/backup.ts'
+import { restoreBackup } from '../../src/operate/backup/restore.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+
+const NOW = Date.UTC(2026, 10, 17, 1, 2, 3, 4)
+/** More than one piece of a copy, and none of them alike. */
+const segments = new Map([
+  [7, Buffer.from('seven')],
+  [12, Buffer.from(Uint32Array.from({ length: 700_000 }, (_, index) => index).buffer)],
+  [13, Buffer.alloc(0)],
+])
+
+function folder(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'weir-restore-'))
+  t.after(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A backup of a directory with one row, a journal, and a token. */
+async function backupOf(t: TestContext) {
+  const dataDir = folder(t)
+  const store = await openStoreHere({ dataDir, exclusive: false })
+  await store.createWorkspace({ id: 'ws_1', name: 'acme', requestsPerMinute: null, createdAt: 1 })
+  await store.addRows([sampleRow('a', { settledAt: 300 })])
+  await store.close()
+  writeFileSync(join(dataDir, 'operator-token'), 'token')
+  mkdirSync(join(dataDir, JOURNAL_FOLDER))
+  for (const [segment, bytes] of segments) writeFileSync(join(dataDir, JOURNAL_FOLDER, segmentName(segment)), bytes)
+  const file = join(folder(t), 'books.backup')
+  const made = await takeBackup({ dataDir, file, force: false, now: NOW, progress() {} })
+  return { file, made }
+}
+
+const restore = (file: string, dataDir: string, force = false) =>
+  restoreBackup({ file, dataDir, force, now: NOW, actor: 'root' })
+
+describe('a backup that is restored', () => {
+  it('has the database, every segment of the journal and the token, for its owner alone', async (t) => {
+    const { file, made } = await backupOf(t)
+    const dataDir = folder(t)
+    const { description, replaced } = restore(file, dataDir)
+    assert.deepEqual([description, replaced], [made.description, undefined])
+    const journal = join(dataDir, JOURNAL_FOLDER)
+    assert.deepEqual(readdirSync(journal).toSorted(), [...segments.keys()].map(segmentName).toSorted())
+    for (const [segment, bytes] of segments) {
+      assert.ok(readFileSync(join(journal, segmentName(segment))).equals(bytes), `segment ${segment}`)
+    }
+    assert.equal(readFileSync(join(dataDir, 'operator-token'), 'utf8'), 'token')
+    for (const name of ['operator-token', 'weir.db', join(JOURNAL_FOLDER, segmentName(7))]) {
+      assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
+    }
+    assert.deepEqual(
+      readdirSync(dataDir).filter((name) => name.startsWith('restoring-')),
+      [],
+    )
+    const store = await openStoreHere({ dataDir, exclusive: false })
+    t.after(() => store.close())
+    assert.equal(await store.lastSettledAt(), 300)
+  })
+
+  it('takes the place of what is there only by force, and moves that aside', async (t) => {
+    const { file } = await backupOf(t)
+    const dataDir = folder(t)
+    writeFileSync(join(dataDir, 'weir.db'), 'other books')
+    mkdirSync(join(dataDir, 'models'))
+    assert.throws(() => restore(file, dataDir), { code: 'ERR_DATA_DIR_USED' })
+    assert.equal(readFileSync(join(dataDir, 'weir.db'), 'utf8'), 'other books')
+    const { replaced } = restore(file, dataDir, true)
+    assert.equal(replaced, join(dataDir, 'before-restore-2026-11-17T01-02-03-004Z'))
+    assert.equal(readFileSync(join(replaced, 'weir.db'), 'utf8'), 'other books')
+    assert.ok(readdirSync(dataDir).includes('models'), 'models stay')
+    assert.notEqual(readFileSync(join(dataDir, 'weir.db'), 'latin1'), 'other books')
+  })
+
+  it('leaves the directory as it was if it is damaged', async (t) => {
+    const { file } = await backupOf(t)
+    const dataDir = folder(t)
+    const bytes = readFileSync(file)
+    bytes[5000] = (bytes[5000] ?? 0) ^ 1
+    writeFileSync(file, bytes)
+    assert.throws(() => restore(file, dataDir))
+    assert.deepEqual(readdirSync(dataDir), [])
+  })
+})

@@ -1,0 +1,429 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'undici'
+import { keptOperatorToken } from '../../src/workspaces/sessions/operator-token.ts'
+import type { Reloads } from '../../src/cluster/changes/change-feed.ts'
+import {
+  askForMetrics,
+  askService,
+  borrowKey,
+  cacheUseOf,
+  consoleLinkOf,
+  drainReplica,
+  findService,
+  publishService,
+  refreshService,
+  replicasOf,
+  settleRunningService,
+  settingsInForce,
+  withdrawService,
+} from '../../src/operate/running-service.ts'
+import { listenForCommands } from '../../src/operate/command-socket.ts'
+import { workerDirectory } from '../../src/cluster/workers/directories.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { cli } from '../support/cli.ts'
+import { eventually } from '../support/waiting.ts'
+
+function emptyFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-note-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const modeOf = (file: string): number => statSync(file).mode & 0o777
+
+interface Running {
+  readonly dataDir: string
+  readonly socket: string
+  /** What it was asked to do. */
+  readonly asked: string[]
+  /** Leaves its note, as a service does when everything else is open. */
+  publish(): void
+  stop(): Promise<void>
+}
+
+const settings = {
+  file: null,
+  settings: [{ key: 'server.port', value: 8080, source: 'default' }],
+  pending: [],
+  problem: null,
+}
+
+/** Runs a service on the directory, as far as commands can see. */
+async function run(t: TestContext, dataDir: string, changes: Partial<Reloads> = {}): Promise<Running> {
+  const lock = takeServiceLock(dataDir)
+  const asked: string[] = []
+  const reloads: Reloads = {
+    async accounts() {
+      asked.push('accounts')
+      return []
+    },
+    async catalog({ force }) {
+      asked.push(force ? 'catalog by force' : 'catalog')
+      return { models: 7, unreached: [], needsRestart: [] }
+    },
+    ...changes,
+  }
+  const { socket, close } = await listenForCommands(dataDir, {
+    reloads,
+    contradictedCounts: () => [],
+    cacheUse: () => [],
+    metrics: async () => 'weir_build_info 1\n',
+    replicas: {
+      list: async () => ({ coordination: 'alone', data: [] }),
+      async drain(name, actor) {
+        if (name !== 'one') throw new Error(`There is no replica "${name}".`)
+        asked.push(`drain ${name}, ${actor}`)
+      },
+    },
+    settled: async () => void asked.push('settled'),
+    settings: () => settings,
+    async consoleLink(workspace) {
+      if (workspace === 'nobody') throw new Error('There is no workspace "nobody".')
+      return `http://127.0.0.1/console#link=${workspace ?? 'operator'}`
+    },
+    lendKey(workspace, key) {
+      if (workspace !== 'acme') throw new Error(`There is no workspace "${workspace}".`)
+      asked.push(key === undefined ? 'lend' : `lend ${key}`)
+      return { key: 'weir_lent', end: () => void asked.push('end') }
+    },
+  })
+  let stopped: Promise<void> | undefined
+  const stop = (): Promise<void> =>
+    (stopped ??= close().then(() => {
+      withdrawService(dataDir)
+      lock.close()
+    }))
+  t.after(stop)
+  const url = 'http://127.0.0.1:9'
+  return {
+    dataDir,
+    socket,
+    asked,
+    publish: () => publishService(dataDir, { url, adminUrl: url, socket, pid: process.pid }),
+    stop,
+  }
+}
+
+async function runPublished(t: TestContext, dataDir: string, changes?: Partial<Reloads>): Promise<Running> {
+  const service = await run(t, dataDir, changes)
+  service.publish()
+  return service
+}
+
+/** Leaves the file of a socket, but nobody who listens, as a process that is killed does. */
+async function leaveSocket(path: string): Promise<void> {
+  const server = createServer().listen(`${path}.listening`)
+  await once(server, 'listening')
+  renameSync(`${path}.listening`, path)
+  server.close()
+  await once(server, 'close')
+  assert.ok(statSync(path).isSocket())
+}
+
+describe('the note of a running service', () => {
+  it('has no secret, and is only for its owner all the same', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t))
+    const file = join(dataDir, 'service.json')
+    assert.equal(modeOf(file), 0o600)
+    const note = JSON.parse(readFileSync(file, 'utf8')) as object
+    assert.deepEqual(Object.keys(note), ['url', 'adminUrl', 'socket', 'pid'])
+  })
+
+  it('counts only while the service holds its lock, and until it is withdrawn', async (t) => {
+    const service = await runPublished(t, emptyFolder(t))
+    const { dataDir } = service
+    assert.equal(findService(dataDir)?.socket, service.socket)
+    const note = readFileSync(join(dataDir, 'service.json'))
+    await service.stop()
+    assert.equal(findService(dataDir), undefined)
+    writeFileSync(join(dataDir, 'service.json'), note)
+    assert.equal(findService(dataDir), undefined, 'a service that was killed leaves its note behind')
+    withdrawService(dataDir)
+    assert.ok(!existsSync(join(dataDir, 'service.json')))
+  })
+})
+
+describe('the socket for commands', () => {
+  it('is in the data directory, only for its owner, even if others can enter the directory', async (t) => {
+    const dataDir = emptyFolder(t)
+    chmodSync(dataDir, 0o755)
+    const { socket } = await run(t, dataDir)
+    assert.equal(socket, join(dataDir, 'weir.sock'))
+    assert.ok(statSync(socket).isSocket())
+    assert.equal(modeOf(socket), 0o600)
+  })
+
+  it('is in a private directory of its own when the path would be too long, and leaves nothing behind', async (t) => {
+    const dataDir = join(emptyFolder(t), 'x'.repeat(150))
+    mkdirSync(dataDir)
+    const service = await runPublished(t, dataDir)
+    assert.notEqual(dirname(service.socket), dataDir)
+    assert.deepEqual([modeOf(dirname(service.socket)), modeOf(service.socket)], [0o700, 0o600])
+    await refreshService(dataDir)
+    assert.deepEqual(service.asked, ['accounts'])
+    await service.stop()
+    assert.ok(!existsSync(dirname(service.socket)))
+  })
+
+  it('replaces the socket that a killed service left behind, wherever it was', async (t) => {
+    const dataDir = emptyFolder(t)
+    const elsewhere = mkdtempSync(join(tmpdir(), 'weir-'))
+    for (const stale of [join(dataDir, 'weir.sock'), join(elsewhere, 'weir.sock')]) {
+      await leaveSocket(stale)
+      const note = { url: '', adminUrl: '', socket: stale, pid: 1 }
+      writeFileSync(join(dataDir, 'service.json'), JSON.stringify(note))
+      withdrawService(dataDir)
+      const service = await runPublished(t, dataDir)
+      await refreshService(dataDir)
+      assert.deepEqual(service.asked, ['accounts'])
+      await service.stop()
+    }
+    assert.ok(!existsSync(elsewhere))
+  })
+
+  it('removes nothing but the socket if the note of a killed service names a place with other files', (t) => {
+    const [dataDir, other] = [emptyFolder(t), emptyFolder(t)]
+    writeFileSync(join(other, 'precious'), '')
+    writeFileSync(join(dataDir, 'service.json'), JSON.stringify({ socket: join(other, 'weir.sock') }))
+    withdrawService(dataDir)
+    assert.ok(existsSync(join(other, 'precious')))
+  })
+
+  it('takes nothing but what commands ask', async (t) => {
+    const { socket, asked } = await run(t, emptyFolder(t))
+    const client = new Client('http://weir', { connect: { socketPath: socket } })
+    t.after(() => client.close())
+    for (const [method, path] of [
+      ['GET', '/accounts'],
+      ['POST', '/'],
+      ['POST', '/catalog?force=false'],
+      ['POST', '/admin/v1/keys'],
+      ['GET', '/admin/v1/workspaces'],
+      ['POST', '/metrics'],
+    ] as const) {
+      const { statusCode, body } = await client.request({ method, path })
+      await body.dump()
+      assert.equal(statusCode, 404, `${method} ${path}`)
+    }
+    assert.deepEqual(asked, [])
+  })
+})
+
+describe('a command', () => {
+  it('tells the running service about a change, waits until it has taken it in, and hears which replica has not', async (t) => {
+    const events: string[] = []
+    const { dataDir } = await runPublished(t, emptyFolder(t), {
+      async accounts() {
+        await sleep(200)
+        events.push('taken in')
+        return ['replica-2']
+      },
+    })
+    assert.deepEqual(await refreshService(dataDir), ['replica-2'])
+    events.push('the command ends')
+    assert.deepEqual(events, ['taken in', 'the command ends'])
+  })
+
+  it('names the replicas where the change may not be in force yet', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t), { accounts: async () => ['replica-2', 'replica-3'] })
+    const { code, stderr } = await cli(['workspaces', 'create', 'acme', '--data', dataDir])
+    assert.deepEqual([code, stderr.match(/replica-\d/g)], [0, ['replica-2', 'replica-3']])
+    assert.match(stderr, /did not answer, and takes the change in when it can/)
+  })
+
+  it('gets a link to a console, or why there is none', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await consoleLinkOf(dataDir, undefined), { url: 'http://127.0.0.1/console#link=operator' })
+    assert.deepEqual(await consoleLinkOf(dataDir, 'a&b'), { url: 'http://127.0.0.1/console#link=a&b' })
+    assert.deepEqual(await consoleLinkOf(dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+    assert.equal(await consoleLinkOf(emptyFolder(t), undefined), undefined)
+  })
+
+  it('gets the metrics of the service on its own directory', async (t) => {
+    const { dataDir, stop } = await runPublished(t, emptyFolder(t))
+    assert.equal(await askForMetrics(dataDir), 'weir_build_info 1\n')
+    await stop()
+    assert.equal(await askForMetrics(dataDir), undefined)
+  })
+
+  it('drains a replica, or says why it cannot', async (t) => {
+    const { dataDir, asked } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await drainReplica(dataDir, { name: 'one', actor: 'command by me' }), { asked: true })
+    assert.deepEqual(await drainReplica(dataDir, { name: 'a&b?', actor: 'command by me' }), {
+      error: 'There is no replica "a&b?".',
+    })
+    assert.deepEqual(asked, ['drain one, command by me'])
+    assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
+    assert.equal(await replicasOf(emptyFolder(t)), undefined)
+  })
+
+  it('is answered by any of its workers, whichever is being replaced', async (t) => {
+    const dataDir = emptyFolder(t)
+    const [first, second] = [workerDirectory(dataDir, 1), workerDirectory(dataDir, 2)]
+    for (const directory of [first, second]) mkdirSync(directory)
+    // The successor of the first holds its lock, and has not replaced its note yet.
+    const killed = await runPublished(t, first)
+    const note = readFileSync(join(first, 'service.json'))
+    await killed.stop()
+    writeFileSync(join(first, 'service.json'), note)
+    const lock = takeServiceLock(first)
+    t.after(() => lock.close())
+    const { asked } = await runPublished(t, second)
+    assert.deepEqual(await replicasOf(dataDir), { coordination: 'alone', data: [] })
+    assert.deepEqual(await drainReplica(dataDir, { name: 'one', actor: 'command by me' }), { asked: true })
+    assert.deepEqual(await settingsInForce(dataDir), settings)
+    assert.deepEqual(await cacheUseOf(dataDir), [])
+    assert.deepEqual(asked, ['drain one, command by me'])
+  })
+
+  it('is given up when it takes a question and says nothing', async (t) => {
+    const dataDir = emptyFolder(t)
+    const socket = join(dataDir, 'weir.sock')
+    const silent = createServer((connection) => connection.resume()).listen(socket)
+    await once(silent, 'listening')
+    const lock = takeServiceLock(dataDir)
+    t.after(() => {
+      lock.close()
+      silent.close()
+    })
+    publishService(dataDir, { url: '', adminUrl: '', socket, pid: process.pid })
+    assert.equal(await askForMetrics(dataDir), undefined)
+    const connections = await new Promise((resolve) => silent.getConnections((_error, count) => resolve(count)))
+    assert.equal(connections, 0, 'the connection is closed')
+  })
+
+  it('makes it read the catalog again, by force only if asked to', async (t) => {
+    const { dataDir, asked } = await runPublished(t, emptyFolder(t))
+    assert.deepEqual(await askService(dataDir, 'catalog'), {
+      reloaded: true,
+      models: 7,
+      unreached: [],
+      needs_restart: [],
+    })
+    assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), {
+      reloaded: true,
+      models: 7,
+      unreached: [],
+      needs_restart: [],
+    })
+    assert.deepEqual(asked, ['catalog', 'catalog by force'])
+  })
+
+  it('fails if the service cannot take the change in', async (t) => {
+    const { dataDir } = await runPublished(t, emptyFolder(t), {
+      accounts: () => Promise.reject(new Error('the disk is broken')),
+    })
+    await assert.rejects(refreshService(dataDir), /did not take the change \(the disk is broken\); restart it/)
+  })
+
+  it('does not wait when no service is running', async (t) => {
+    const dataDir = emptyFolder(t)
+    await refreshService(dataDir)
+    const service = await runPublished(t, dataDir)
+    const note = readFileSync(join(dataDir, 'service.json'))
+    await service.stop()
+    writeFileSync(join(dataDir, 'service.json'), note)
+    await refreshService(dataDir)
+    assert.deepEqual(service.asked, [])
+  })
+
+  it('waits for a service that is starting, since it may have read the old state', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    let isOver = false
+    const told = refreshService(service.dataDir).then(() => (isOver = true))
+    await sleep(300)
+    assert.equal(isOver, false)
+    service.publish()
+    await told
+    assert.deepEqual(service.asked, ['accounts'])
+  })
+
+  it('waits for a service that is stopping, and then has nobody to tell', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    const told = refreshService(service.dataDir)
+    await sleep(100)
+    await service.stop()
+    await told
+    assert.deepEqual(service.asked, [])
+  })
+})
+
+describe('the lock of a service', () => {
+  it('is for one service at a time, and free again when it is given back', (t) => {
+    const dataDir = emptyFolder(t)
+    const lock = takeServiceLock(dataDir)
+    assert.throws(() => takeServiceLock(dataDir), /locked/)
+    lock.close()
+    takeServiceLock(dataDir).close()
+  })
+})
+
+describe('an operator token that nobody configured', () => {
+  it('is made once, hard to guess, in a file that only its owner can read', (t) => {
+    const dataDir = emptyFolder(t)
+    const token = keptOperatorToken(dataDir)
+    assert.match(token, /^weir_operator_[0-9a-f]{64}$/)
+    assert.equal(keptOperatorToken(dataDir), token)
+    assert.equal(modeOf(join(dataDir, 'operator-token')), 0o600)
+  })
+})
+
+describe('a key that a service lends', () => {
+  it('ends with the command that has it, however that ends', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    service.publish()
+    const lent = await borrowKey(service.dataDir, 'acme')
+    assert.ok(lent && 'key' in lent)
+    assert.deepEqual([lent.key, service.asked], ['weir_lent', ['lend']])
+    // All that a process leaves behind when it is killed: a closed connection.
+    await lent.end()
+    await eventually('the key ends', () => service.asked.at(-1) === 'end')
+    assert.deepEqual(await borrowKey(service.dataDir, 'nobody'), { error: 'There is no workspace "nobody".' })
+  })
+})
+
+describe('the workers of a service', () => {
+  it('all lend the same key, and all are asked to settle', async (t) => {
+    const dataDir = emptyFolder(t)
+    const workers = await Promise.all(
+      [1, 2].map(async (number) => {
+        mkdirSync(workerDirectory(dataDir, number))
+        return runPublished(t, workerDirectory(dataDir, number))
+      }),
+    )
+    const lent = await borrowKey(dataDir, 'acme')
+    assert.ok(lent && 'key' in lent)
+    assert.equal(await settleRunningService(dataDir), true)
+    await lent.end()
+    for (const { asked } of workers) {
+      await eventually('the key ends', () => asked.at(-1) === 'end')
+      assert.deepEqual(asked, [asked === workers[0]?.asked ? 'lend' : 'lend weir_lent', 'settled', 'end'])
+    }
+  })
+})
+
+describe('the settings in force', () => {
+  it('come from the running service, and from nowhere else', async (t) => {
+    const service = await run(t, emptyFolder(t))
+    assert.equal(await settingsInForce(service.dataDir), undefined)
+    service.publish()
+    assert.deepEqual(await settingsInForce(service.dataDir), settings)
+  })
+})

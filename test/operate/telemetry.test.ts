@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { describe, it, type TestContext } from 'node:test'
+import type { LaneStatus } from '../../src/queue/lane.ts'
+import type { Job } from '../../src/engines/job.ts'
+import type { EngineAddressState } from '../../src/engines/engine.ts'
+import { metricTable } from '../../src/operate/telemetry/metric-table.ts'
+import { createTelemetry, type Telemetry } from '../../src/operate/telemetry/telemetry.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+
+type Parts = Parameters<Telemetry['measure']>[0]
+
+const lane = (changes: Partial<LaneStatus>): LaneStatus => ({
+  limits: { tokenBudget: 100, maxConcurrentRequests: 2, maxQueueDepth: 3, maxWaitMs: 4500 },
+  inFlightRequests: 0,
+  committedTokens: 0,
+  queueDepth: 0,
+  ...changes,
+})
+
+function stage(t: TestContext, level = 'silent') {
+  const written: string[] = []
+  const telemetry = createTelemetry(level, '1.2.3', { write: (line) => void written.push(line), flush: async () => {} })
+  t.after(() => telemetry.close())
+  const state = { coordination: 'joined', healthy: true }
+  const ledger = { lagMs: 1500, journalBytes: 77, journalLagMs: 2500 }
+  telemetry.measure({
+    admission: {
+      status: async () => new Map([['m', lane({ inFlightRequests: 5, committedTokens: 60, queueDepth: 7 })]]),
+      ownStatus: () => new Map([['m', lane({ inFlightRequests: 3, queueDepth: 4 })]]),
+    },
+    coordination: { state: () => state.coordination, replicas: () => 6 },
+    ledger: { status: () => ({ ...ledger, healthy: state.healthy }) },
+    memory: { held: () => 88 },
+    engineAddresses: () => [
+      ['m', { url: 'http://a', isUp: true } as EngineAddressState],
+      ['m', { url: 'http://b', isUp: false } as EngineAddressState],
+    ],
+  } as unknown as Parts)
+  const scrape = async (): Promise<readonly string[]> =>
+    (await telemetry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return { telemetry, written, state, scrape }
+}
+
+const row = sampleRow('r', {
+  model: 'm',
+  lane: 'm',
+  inputTokens: 10,
+  cachedInputTokens: 4,
+  outputTokens: 6,
+  queueWaitMs: 250,
+  firstTokenMs: 500,
+  durationMs: 2000,
+})
+
+const job = {
+  model: { id: 'm' },
+  deployment: { lane: 'm', engine: { kind: 'vllm', urls: ['http://a'] } },
+  expectedInput: { least: 10, most: 20 },
+} as unknown as Job
+
+function useAll(telemetry: Telemetry): void {
+  telemetry.requestOver({ status: 200 }, {}, undefined)
+  telemetry.requestOver({ status: 200 }, {}, undefined)
+  telemetry.requestOver({ status: 429 }, { code: 'rate_limit_exceeded' }, undefined)
+  telemetry.settled(row)
+  telemetry.pastLimit(row)
+  telemetry.contradicted(job, 99)
+  telemetry.contradicted(job, 98)
+  telemetry.spendLimitReached('acme')
+  telemetry.rowsSetAside(2)
+  telemetry.rowsSetAside(1)
+  const blocks = [{ own: 1, chain: 1, characters: 10 }]
+  telemetry.cacheUsed({ ...row, cachedInputTokens: 0 }, { blocks } as never, { here: 0, anywhere: 0 } as never)
+  telemetry.cacheUsed(row, undefined, undefined)
+}
+
+describe('the metrics of a service', () => {
+  it('show what has happened, and how its parts are', async (t) => {
+    const { telemetry, scrape } = stage(t)
+    useAll(telemetry)
+    const lines = (await scrape()).filter((line) => !/^process_|_bucket|event_loop/.test(line))
+    assert.deepEqual(lines.toSorted(), [
+      `weir_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
+      'weir_cache_misses_total{model="m",lane="m",cause="first_use"} 1',
+      'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="cached_input"} 4',
+      'weir_cache_tokens_total{workspace="ws_1",key="key_1",model="m",kind="input"} 20',
+      'weir_committed_tokens{lane="m"} 60',
+      'weir_contradicted_counts_total{model="m"} 2',
+      'weir_coordinated 1',
+      'weir_engine_breaches_total{model="m"} 1',
+      'weir_engine_seconds_count{model="m",lane="m"} 1',
+      'weir_engine_seconds_sum{model="m",lane="m"} 2',
+      'weir_engine_up{lane="m",address="http://a"} 1',
+      'weir_engine_up{lane="m",address="http://b"} 0',
+      'weir_first_token_seconds_count{model="m",lane="m"} 1',
+      'weir_first_token_seconds_sum{model="m",lane="m"} 0.5',
+      'weir_held_bytes 88',
+      'weir_in_flight_requests{lane="m"} 5',
+      'weir_journal_bytes 77',
+      'weir_journal_lag_seconds 2.5',
+      'weir_lane_max_concurrent_requests{lane="m"} 2',
+      'weir_lane_max_queue_depth{lane="m"} 3',
+      'weir_lane_max_wait_seconds{lane="m"} 4.5',
+      'weir_lane_token_budget{lane="m"} 100',
+      'weir_ledger_healthy 1',
+      'weir_ledger_lag_seconds 1.5',
+      'weir_ledger_refused_rows 3',
+      'weir_outcomes_total{model="m",lane="m",outcome="completed"} 1',
+      'weir_queue_depth{lane="m"} 7',
+      'weir_queue_wait_seconds_count{model="m",lane="m"} 1',
+      'weir_queue_wait_seconds_sum{model="m",lane="m"} 0.25',
+      'weir_rejections_total{code="rate_limit_exceeded"} 1',
+      'weir_replica_in_flight_requests{lane="m"} 3',
+      'weir_replica_queue_depth{lane="m"} 4',
+      'weir_replicas 6',
+      'weir_requests_total{status="200"} 2',
+      'weir_requests_total{status="429"} 1',
+      'weir_spend_limits_reached_total{workspace="acme"} 1',
+      'weir_tokens_total{model="m",lane="m",kind="cached_input"} 4',
+      'weir_tokens_total{model="m",lane="m",kind="input"} 10',
+      'weir_tokens_total{model="m",lane="m",kind="output"} 6',
+    ])
+  })
+
+  it('are those of the table, each with its labels, its type and its help', async (t) => {
+    const { telemetry, scrape } = stage(t)
+    useAll(telemetry)
+    const seen = new Map<string, readonly string[]>()
+    for (const line of await scrape()) {
+      const [, name = '', inner = ''] = /^(\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? /.exec(line) ?? []
+      const labels = [...inner.matchAll(/(\w+)=/g)].map(([, label]) => label ?? '').filter((label) => label !== 'le')
+      seen.set(name, labels)
+    }
+    const table = Object.entries(metricTable).map(([name, { labels }]) => [name, labels] as const)
+    assert.deepEqual(Object.fromEntries(seen), Object.fromEntries(table))
+    const text = await telemetry.metrics()
+    for (const [name, { help, type }] of Object.entries(metricTable)) {
+      assert.ok(text.includes(`# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`), name)
+    }
+  })
+
+  it('say when the replica is without the others, and when usage cannot be recorded', async (t) => {
+    const { state, scrape } = stage(t)
+    for (const [coordination, value] of [
+      ['alone', 1],
+      ['joined', 1],
+      ['apart', 0],
+    ] as const) {
+      state.coordination = coordination
+      assert.ok((await scrape()).includes(`weir_coordinated ${value}`), coordination)
+    }
+    state.healthy = false
+    assert.ok((await scrape()).includes('weir_ledger_healthy 0'))
+  })
+})
+
+describe('the log of a service', () => {
+  it('has a line for each request, and for what is wrong with an engine, each deployment once', (t) => {
+    const { telemetry, written } = stage(t, 'info')
+    useAll(telemetry)
+    const lines = written.map((line) => JSON.parse(line) as Record<string, unknown>)
+    assert.deepEqual(
+      lines.map(({ time: _time, level, msg, ...rest }) => [level, String(msg).slice(0, 21), rest]),
+      [
+        [30, 'request', { status: 200 }],
+        [30, 'request', { status: 200 }],
+        [30, 'request', { status: 429, code: 'rate_limit_exceeded' }],
+        [40, 'engine went past the ', { request_id: 'r', model: 'm', lane: 'm', max_tokens: 10 }],
+        [
+          40,
+          'the token counts of a',
+          { model: 'm', lane: 'm', kind: 'vllm', urls: ['http://a'], counted: 99, least: 10, most: 20 },
+        ],
+      ],
+    )
+    assert.deepEqual(telemetry.contradictedCounts(), [
+      { lane: 'm', kind: 'vllm', answers: 2, counted: 98, least: 10, most: 20 },
+    ])
+    telemetry.requestOver({ status: 500 }, {}, new Error('it broke'))
+    assert.match(written.at(-1) ?? '', /"level":50.*"err":.*it broke.*"request failed"/)
+  })
+
+  it('has no requests if it is for warnings', (t) => {
+    const { telemetry, written } = stage(t, 'warn')
+    telemetry.requestOver({ status: 200 }, {}, undefined)
+    assert.deepEqual(written, [])
+  })
+})

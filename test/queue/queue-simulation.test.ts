@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { LaneLimits } from '../../src/queue/lane.ts'
+import { syntheticArrivals, parseSizes } from '../../src/queue/synthetic-load.ts'
+import type { SyntheticLoad } from '../../src/queue/synthetic-load.ts'
+import { simulateQueue } from '../../src/queue/queue-simulation.ts'
+import type { Arrival, EngineSpeed } from '../../src/queue/queue-simulation.ts'
+import { seededRandom } from '../../src/shared/seeded-random.ts'
+
+const limits: LaneLimits = { tokenBudget: 10_000, maxConcurrentRequests: 1, maxQueueDepth: 10, maxWaitMs: 60_000 }
+const engine: EngineSpeed = { tokensPerSecond: 100, prefillTokensPerSecond: 1000, slowdown: 0 }
+
+/** A request that takes one second of engine time: 100 ms for the input, 900 ms for the output. */
+const second = (atMs: number): Arrival => ({ atMs, inputTokens: 100, maxTokens: 200, outputTokens: 90 })
+
+function run(arrivals: Iterable<Arrival>, changes: Partial<LaneLimits & EngineSpeed> = {}, durationMs = 4000) {
+  return simulateQueue({ limits: { ...limits, ...changes }, engine: { ...engine, ...changes }, arrivals, durationMs })
+}
+
+function near(actual: number, expected: number, distance = 1e-9): void {
+  assert.ok(Math.abs(actual - expected) <= distance, `${actual} is not near ${expected}`)
+}
+
+describe('a simulated queue', () => {
+  it('[Q5] makes requests wait while the engine is busy, and measures utilisation', () => {
+    const report = run([second(0), second(0), second(500)])
+    assert.equal(report.admittedAtOnce, 1)
+    assert.equal(report.admittedAfterWait, 2)
+    assert.equal(report.waitMs?.max, 1500)
+    assert.equal(report.answerMs?.max, 2500)
+    near(report.concurrencyUse, 0.75)
+    near(report.budgetUse, (0.75 * 300) / 10_000)
+    near(report.heldByConcurrency, 0.5)
+    assert.equal(report.heldByBudget, 0)
+    assert.equal(report.queueDepthMax, 2)
+    near(report.outputTokensPerSecond, 270 / 4)
+    assert.equal(report.moments.length, 60)
+    near(report.moments[0]!.queueDepth, 1)
+  })
+
+  it('[Q7] reports when the token budget holds the first request back', () => {
+    const report = run([second(0), second(0)], { maxConcurrentRequests: 5, tokenBudget: 599 })
+    assert.equal(report.heldByBudget, 0.25)
+    assert.equal(report.heldByConcurrency, 0)
+  })
+
+  it('[Q4][Q6][Q7] counts every kind of refusal', () => {
+    const large: Arrival = { atMs: 0, inputTokens: 10_000, maxTokens: 1, outputTokens: 1 }
+    const report = run([second(0), second(0), second(0), large], { maxQueueDepth: 1, maxWaitMs: 300 })
+    const { requests, admittedAtOnce, overloaded, queueFull, tooLarge } = report
+    assert.deepEqual(
+      { requests, admittedAtOnce, overloaded, queueFull, tooLarge },
+      {
+        requests: 4,
+        admittedAtOnce: 1,
+        overloaded: 1,
+        queueFull: 1,
+        tooLarge: 1,
+      },
+    )
+  })
+
+  it('[Q5] slows all requests down as more run, and speeds up as they end', () => {
+    const short: Arrival = { atMs: 0, inputTokens: 0, maxTokens: 50, outputTokens: 50 }
+    const report = run([second(0), short], { maxConcurrentRequests: 2, slowdown: 1 })
+    // Both run at half speed until the short one ends at 1000 ms; then the long one finishes at full speed.
+    assert.equal(report.answerMs?.max, 1500)
+    assert.equal(report.answerMs?.mean, 1250)
+  })
+
+  it('[Q5] cuts an answer off at its max_tokens', () => {
+    const report = run([{ atMs: 0, inputTokens: 0, maxTokens: 100, outputTokens: 500 }])
+    assert.equal(report.answerMs?.max, 1000)
+  })
+
+  it('[Q5] agrees with queueing theory for an M/D/1 queue', () => {
+    const load: SyntheticLoad = { ...baseLoad, requestsPerSecond: 0.8, durationMs: 200_000_000 }
+    const arrivals = syntheticArrivals(load, seededRandom(7))
+    const report = run(arrivals, { maxQueueDepth: 1_000_000, maxWaitMs: 1_000_000_000 }, load.durationMs)
+    // Pollaczek–Khinchine: at 80 % utilisation and one second each, the mean wait is 0.8 / (2 × 0.2) seconds.
+    near(report.waitMs?.mean ?? 0, 2000, 60)
+    near(report.concurrencyUse, 0.8, 0.01)
+  })
+
+  it('reports no waits when there are no requests', () => {
+    const report = run([])
+    assert.equal(report.waitMs, null)
+    assert.equal(report.concurrencyUse, 0)
+  })
+})
+
+const baseLoad: SyntheticLoad = {
+  process: 'poisson',
+  requestsPerSecond: 10,
+  burstSize: 5,
+  durationMs: 10_000_000,
+  inputTokens: { kind: 'fixed', tokens: 100 },
+  maxTokens: { kind: 'fixed', tokens: 200 },
+  outputTokens: { kind: 'fixed', tokens: 90 },
+}
+
+function load(changes: Partial<SyntheticLoad>, seed = 3): Arrival[] {
+  return [...syntheticArrivals({ ...baseLoad, ...changes }, seededRandom(seed))]
+}
+
+function times(process: SyntheticLoad['process']): number[] {
+  return load({ process, durationMs: 1001 }).map(({ atMs }) => atMs)
+}
+
+describe('a synthetic load', () => {
+  it('has the requested rate, whatever the arrival process', () => {
+    for (const process of ['poisson', 'constant', 'bursts'] as const) {
+      near(load({ process }).length, 100_000, 1500)
+    }
+  })
+
+  it('arrives evenly or in bursts', () => {
+    assert.deepEqual(times('constant').slice(0, 3), [100, 200, 300])
+    assert.deepEqual(times('bursts'), [500, 500, 500, 500, 500, 1000, 1000, 1000, 1000, 1000])
+  })
+
+  it('has the requested sizes, and no answer above its max_tokens', () => {
+    const arrivals = load({
+      inputTokens: { kind: 'long_tail', median: 400, p95: 3000 },
+      maxTokens: { kind: 'between', low: 100, high: 300 },
+      outputTokens: { kind: 'fixed', tokens: 200 },
+    })
+    const inputs = arrivals.map(({ inputTokens }) => inputTokens).sort((one, other) => one - other)
+    near(inputs[Math.floor(inputs.length * 0.5)]!, 400, 20)
+    near(inputs[Math.floor(inputs.length * 0.95)]!, 3000, 200)
+    const allowed = arrivals.map(({ maxTokens }) => maxTokens)
+    assert.deepEqual([allowed.reduce((a, b) => Math.min(a, b)), allowed.reduce((a, b) => Math.max(a, b))], [100, 300])
+    assert.ok(arrivals.every(({ outputTokens, maxTokens }) => outputTokens <= maxTokens))
+  })
+
+  it('is the same every time for the same seed', () => {
+    assert.deepEqual(load({ durationMs: 5000 }, 1), load({ durationMs: 5000 }, 1))
+    assert.notDeepEqual(load({ durationMs: 5000 }, 1), load({ durationMs: 5000 }, 2))
+  })
+
+  it('takes sizes as a number, a range, or a median and a 95th percentile', () => {
+    assert.deepEqual(parseSizes('800'), { kind: 'fixed', tokens: 800 })
+    assert.deepEqual(parseSizes('200-4000'), { kind: 'between', low: 200, high: 4000 })
+    assert.deepEqual(parseSizes('400/3000'), { kind: 'long_tail', median: 400, p95: 3000 })
+    for (const wrong of ['', 'many', '1.5', '-1', '4000-200', '0/10', '3/2', '1-2-3']) {
+      assert.equal(parseSizes(wrong), undefined, wrong)
+    }
+  })
+})

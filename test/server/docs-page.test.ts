@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { Type } from 'typebox'
+import { docsPage } from '../../src/server/docs/docs-page.ts'
+import { originOf } from '../../src/server/docs/origin.ts'
+import type { ApiDescription } from '../../src/server/openapi.ts'
+import type { Operation, Route } from '../../src/server/route.ts'
+
+const api: ApiDescription = {
+  title: '<b>title</b>',
+  description: '',
+  base: '',
+  documentPath: '/openapi.json',
+  credentials: { name: 'key', description: '', label: 'API key', variable: 'KEY' },
+  headers: {},
+  errors: [],
+  introduction: '',
+}
+
+const assets = { style: '/docs/docs.css?v=1', script: '/docs/docs.js?v=1' }
+const origin = 'http://weir.test:8080'
+
+function pageOf(path: string, changes: Partial<Operation>, access: Route['access'] = 'key'): string {
+  const response = { status: 200 as const, content: { 'application/json': { schema: Type.Object({}), example: {} } } }
+  const operation = { id: 'x', summary: 'X', description: 'X', response, errors: [], ...changes }
+  return docsPage(api, [{ method: 'POST', path, access, operation }], assets)(origin)
+}
+
+describe('the docs page', () => {
+  it('shows what routes say about themselves as text, never as HTML', () => {
+    const evil = '<script>alert("&")</script>'
+    const fields = Type.Object({ [evil]: Type.String({ description: evil, example: evil }) })
+    const content = { schema: fields, example: { [evil]: evil } }
+    const page = pageOf(`/x/${evil}/{id}`, {
+      id: 'x',
+      summary: evil,
+      description: evil,
+      parameters: { id: { description: evil, example: evil } },
+      query: fields,
+      request: { contentType: evil, ...content },
+      response: { status: 200, content: { [evil]: content, 'text/plain': { schema: Type.String(), example: evil } } },
+    })
+    assert.ok(page.includes('&#60;script&#62;'))
+    assert.deepEqual(page.match(/<script[^>]*>/g), [`<script src="${assets.script}" defer>`])
+    assert.doesNotMatch(page, /<b>title|"&"/)
+  })
+
+  it('shows the origin as text', () => {
+    const render = docsPage(api, [], assets)
+    assert.ok(render('http://<script>').includes('<span class="origin">http://&#60;script&#62;</span>'))
+  })
+
+  it('lists nested fields, also those in arrays and in each alternative of a union', () => {
+    const part = (type: string, field: string) => Type.Object({ type: Type.Literal(type), [field]: Type.String() })
+    const schema = Type.Object({
+      content: Type.Union([Type.String(), Type.Array(Type.Union([part('text', 'text'), part('image', 'url')]))]),
+      outer: Type.Object({ middle: Type.Optional(Type.Object({ inner: Type.Integer({ minimum: 1 }) })) }),
+    })
+    const page = pageOf('/x', { request: { contentType: 'application/json', schema, example: {} } })
+    const names = [...page.matchAll(/<dt><code>([^<]+)<\/code>/g)].map((match) => match[1])
+    assert.deepEqual(names, [
+      'content',
+      'content[].type',
+      'content[].text',
+      'content[].url',
+      'outer',
+      'outer.middle',
+      'outer.middle.inner',
+    ])
+    const depths = [...page.matchAll(/<div class="depth-(-?\d)"><dt>/g)].map((match) => Number(match[1]))
+    assert.deepEqual(depths, [0, 1, 1, 1, 0, 1, 2])
+    assert.ok(page.includes('An integer of at least 1.'))
+    assert.match(page, /content\[\].type<\/code> <em>required/)
+    assert.doesNotMatch(page, /content\[\].text<\/code> <em>required/, 'one alternative needs it, not both')
+    assert.ok(page.includes('&#34;text&#34;, or &#34;image&#34;'), 'the type of a field in both alternatives')
+  })
+
+  it('fills the address, the parameters and the example into the code samples', () => {
+    const page = pageOf('/models/{slug}', {
+      parameters: { slug: { description: 'Which.', example: 'meta/x y' } },
+      query: Type.Object({ day: Type.String({ example: '1&2' }), other: Type.Optional(Type.String()) }),
+      request: { contentType: 'application/json', schema: Type.Object({}), example: { text: "it's" } },
+    })
+    const url = `<span class="origin">${origin}</span>/models/meta/x%20y?day=1%262`
+    assert.equal(page.split(url).length - 1, 3, 'in each language')
+  })
+
+  it('has a form for the key unless none is needed, and shows no form without the script', () => {
+    assert.match(
+      pageOf('/x', {}),
+      /<details class="try" hidden>.*<input type="password" name="key" autocomplete="off"/s,
+    )
+    assert.doesNotMatch(pageOf('/x', {}, 'open'), /type="password"/)
+  })
+})
+
+describe('the script of the docs page', () => {
+  const script = readFileSync(new URL('../../src/server/docs/docs.js', import.meta.url), 'utf8')
+
+  it('keeps the key in memory, and sends it to its own origin alone', () => {
+    assert.doesNotMatch(script, /localStorage|sessionStorage|indexedDB|cookie =|history\.|location\.\w+ =/)
+    assert.deepEqual(script.match(/fetch\(.*/g), ['fetch(...requestOf(form, signal))'])
+    assert.match(script, /return \[\s*location\.origin \+ path \+ search,/)
+    assert.match(script, /credentials: 'omit'/)
+  })
+
+  it('shows answers as text, never as HTML', () => {
+    assert.doesNotMatch(script, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/)
+  })
+})
+
+describe('the origin of a request', () => {
+  it('comes from Host, and its scheme from the connection', () => {
+    const origin = (host: string, isEncrypted: boolean): string => originOf({ headers: { host }, isEncrypted })
+    assert.equal(origin('127.0.0.1:8080', false), 'http://127.0.0.1:8080')
+    assert.equal(origin('[::1]:8080', false), 'http://[::1]:8080')
+    assert.equal(origin('weir.example', true), 'https://weir.example')
+  })
+
+  it('is never anything that could be code in a sample', () => {
+    for (const host of [
+      '',
+      'a b',
+      'a"b',
+      "a'b",
+      'a$(b)',
+      'a`b',
+      'a<b',
+      'a/b',
+      'a\\b',
+      'a\nb',
+      'user@host',
+      'a:b',
+      '[a]b',
+    ]) {
+      assert.equal(originOf({ headers: { host }, isEncrypted: false }), 'http://localhost', host)
+    }
+    assert.equal(originOf({ headers: {}, isEncrypted: false }), 'http://localhost')
+  })
+})

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { describe, it } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { byteBudget } from '../../src/shared/byte-budget.ts'
+import type { Exchange } from '../../src/server/exchange.ts'
+import { looseExchange, type ScriptedResponse } from '../support/exchange-listener.ts'
+
+describe('a caller that goes away', () => {
+  it('is heard by every listener, each of them once', () => {
+    const exchange = looseExchange('POST')
+    const heard: string[] = []
+    exchange.onGone(() => heard.push('first'))
+    exchange.onGone(() => heard.push('second'))
+    exchange.leave()
+    exchange.leave()
+    assert.deepEqual(heard, ['first', 'second'])
+  })
+
+  it('is heard at once by a listener that comes too late', () => {
+    const exchange = looseExchange('POST')
+    exchange.leave()
+    let heard = 0
+    exchange.onGone(() => (heard += 1))
+    assert.equal(heard, 1)
+  })
+
+  it('is not heard by a listener that was removed, even by another one', () => {
+    const exchange = looseExchange('POST')
+    const heard: string[] = []
+    exchange.onGone(() => removeLast())
+    const removeFirst = exchange.onGone(() => heard.push('removed before'))
+    const removeLast = exchange.onGone(() => heard.push('removed by the first'))
+    removeFirst()
+    exchange.leave()
+    assert.deepEqual(heard, [])
+  })
+})
+
+describe('an answer that is complete, but was not taken', () => {
+  it('gives its memory back when the connection closes', () => {
+    const memory = byteBudget(Infinity)
+    const exchange = looseExchange('POST', { writableLength: 1000, write: () => false }, { memory })
+    exchange.openAnswer('text/plain', {})
+    exchange.write('a')
+    exchange.end('')
+    exchange.release()
+    assert.equal(memory.held(), 1000)
+    exchange.leave()
+    assert.equal(memory.held(), 0)
+  })
+})
+
+describe('a download that was asked for with HEAD', () => {
+  it('is closed without being read', async () => {
+    const written: unknown[] = []
+    const exchange = looseExchange('HEAD', { write: (it) => written.push(it) > 0 })
+    const stream = Readable.from(['a', 'b'])
+    await exchange.sendStream(stream, {})
+    assert.deepEqual([stream.destroyed, stream.readableDidRead, written, exchange.isOver], [true, false, [], true])
+  })
+})
+
+/** For tests in which no timer runs by itself. */
+async function turnsUntil(isSo: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 1000 && !isSo(); turn++) await nextTurn()
+}
+
+describe('a reader that takes a piece of its answer every 59 seconds', () => {
+  const LENGTH = 300_000
+  const piece = Buffer.alloc(LENGTH / 3, 'x')
+  const ways: Readonly<Record<string, (exchange: Exchange) => Promise<void> | void>> = {
+    'a whole answer': (exchange) => exchange.sendAnswer('text/plain', Buffer.alloc(LENGTH, 'x'), {}),
+    'a whole answer in parts': (exchange) => exchange.sendAnswer('text/plain', [piece, piece, piece], {}),
+    'a text': (exchange) => exchange.send(200, 'text/plain', 'x'.repeat(LENGTH)),
+    'a download': (exchange) => exchange.sendStream(Readable.from([piece, piece, piece]), {}),
+  }
+  for (const [name, send] of Object.entries(ways)) {
+    it(`gets all of ${name}, and is cut off when it stops`, async (t) => {
+      t.mock.timers.enable({ apis: ['setTimeout'] })
+      const memory = byteBudget(Infinity)
+      let destroyed = 0
+      let written = 0
+      const response: ScriptedResponse = {
+        writableLength: 1000,
+        write({ length }) {
+          written += length
+          return false
+        },
+      }
+      const exchange = looseExchange('GET', response, { memory, cut: () => (destroyed += 1) })
+      const sent = send(exchange)
+      let pieces = 0
+      for (let seen = 0; ; seen = written) {
+        if (pieces > 0) {
+          t.mock.timers.tick(59_000)
+          response.drained?.()
+        }
+        await turnsUntil(() => written > seen || exchange.isOver)
+        if (exchange.isOver) break
+        assert.ok(written > seen, `nothing came after ${seen} bytes`)
+        pieces++
+      }
+      await sent
+      assert.deepEqual([written, destroyed, memory.held()], [LENGTH, 0, 1000])
+      assert.ok(pieces > 2, `${pieces} pieces`)
+      // The last bytes have not left yet.
+      t.mock.timers.tick(59_000)
+      assert.equal(destroyed, 0)
+      t.mock.timers.tick(1000)
+      assert.equal(destroyed, 1)
+    })
+  }
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { s3Files } from '../../src/server/files/s3.ts'
+import { systemClock } from '../../src/shared/system-clock.ts'
+import { s3Secrets, s3Stub } from '../support/s3-stub.ts'
+import { eventually, gate } from '../support/waiting.ts'
+
+const settings = {
+  bucket: 'pictures',
+  region: s3Secrets.region,
+  accessKey: s3Secrets.access,
+  secretKey: s3Secrets.secret,
+  prefix: 'weir/',
+  publicUrl: undefined,
+  linkTtlSeconds: 60,
+}
+
+describe('a bucket', () => {
+  it('is asked twice, and once is enough', async (t) => {
+    const bucket = await s3Stub()
+    const files = s3Files({ ...settings, endpoint: `${bucket.url}/` }, systemClock)
+    t.after(async () => {
+      await files.close()
+      await bucket.close()
+    })
+    bucket.failures.push(500)
+    const link = await files.put(Buffer.from('picture'), 'image/jpeg')
+    assert.match(link, /\/pictures\/weir\/[0-9a-f]{32}\.jpg\?/)
+    assert.equal(new URL(link).searchParams.get('X-Amz-Expires'), '60')
+    assert.equal(await (await fetch(link)).text(), 'picture')
+    assert.equal([...bucket.objects.values()][0]?.contentType, 'image/jpeg')
+
+    bucket.failures.push(500, 403)
+    await assert.rejects(files.put(Buffer.from('picture'), 'image/png'), {
+      code: 'service_unavailable',
+      message: /could not be stored/,
+    })
+    assert.equal(bucket.failures.length, 0)
+    // A bucket that has taken it is not asked again.
+    const [taken, before] = [gate(), bucket.arrived]
+    bucket.until = taken.opened
+    const storing = files.put(Buffer.from('picture'), 'image/png')
+    await eventually('it has arrived', () => bucket.arrived > before)
+    bucket.failures.push(500, 500)
+    taken.open()
+    await storing
+    assert.equal(bucket.failures.length, 2)
+  })
+})
+
+describe('a bucket that callers reach at another address than the service', () => {
+  it('gets files at its own, and its links are signed for the address of the callers', async (t) => {
+    const bucket = await s3Stub()
+    const publicUrl = bucket.url.replace('127.0.0.1', 'localhost')
+    assert.notEqual(publicUrl, bucket.url)
+    const files = s3Files(
+      {
+        endpoint: bucket.url,
+        bucket: 'pictures',
+        region: s3Secrets.region,
+        accessKey: s3Secrets.access,
+        secretKey: s3Secrets.secret,
+        prefix: '',
+        publicUrl,
+        linkTtlSeconds: 60,
+      },
+      systemClock,
+    )
+    t.after(async () => {
+      await files.close()
+      await bucket.close()
+    })
+    const link = await files.put(Buffer.from('picture'), 'image/png')
+    assert.ok(link.startsWith(`${publicUrl}/pictures/`), link)
+    assert.equal(await (await fetch(link)).text(), 'picture')
+    assert.deepEqual(bucket.refused, [])
+  })
+})

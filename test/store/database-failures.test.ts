@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { RefusedWrite } from '../../src/shared/refused-write.ts'
+import * as postgres from '../../src/store/postgres/failures.ts'
+import { callsOf } from '../../src/store/postgres/statements.ts'
+import * as sqlite from '../../src/store/sqlite/failures.ts'
+import { refusesValues } from '../../src/store/sqlite/refused-values.ts'
+
+const error = (message: string, properties: object = {}): Error => Object.assign(new Error(message), properties)
+const codeOf = (it: Error): string | undefined => (it as NodeJS.ErrnoException).code
+
+describe('an error of PostgreSQL', () => {
+  const explained = (code: string | undefined, message = 'reason'): Error =>
+    postgres.explainPostgresError(error(message, { code }), 'address')
+
+  it('says whether PostgreSQL is away: without a state, 08, 57P and 25P03', () => {
+    for (const code of [undefined, 'ECONNREFUSED', '08006', '57P01', '25P03'])
+      assert.ok(postgres.isAway(error('x', { code })), code)
+    for (const code of ['57014', '55P03', '25P02', '23505', '40001', '53300', '28P01', '00000'])
+      assert.ok(!postgres.isAway(error('x', { code })), code)
+    assert.ok(!postgres.isAway(new RefusedWrite('x')))
+  })
+
+  it('is a refusal for good if it is about values: 22, 23 and 54', () => {
+    for (const code of ['22003', '23505', '54000']) {
+      const refused = explained(code)
+      assert.ok(refused instanceof RefusedWrite, code)
+      assert.equal(refused.message, 'reason')
+    }
+    const known = new RefusedWrite('known')
+    assert.equal(postgres.explainPostgresError(known, 'address'), known)
+    for (const code of ['40001', '57014', '12200']) assert.ok(!(explained(code) instanceof RefusedWrite), code)
+  })
+
+  it('says what to do, with a code of its own', () => {
+    const known: readonly (readonly [string | undefined, string, string, RegExp])[] = [
+      ['28P01', 'wrong password', 'ERR_DATABASE_LOGIN', /^address: .*\(wrong password\): correct the user/],
+      ['3D000', 'no database', 'ERR_DATABASE_MISSING', /^address: no database: create it with createdb/],
+      ['42501', 'no rights', 'ERR_DATABASE_RIGHTS', /no rights: make Weir's user the owner/],
+      ['53300', 'too many', 'ERR_DATABASE_FULL', /too many: raise max_connections/],
+      [
+        '08P01',
+        'unsupported startup parameter: x',
+        'ERR_DATABASE_POOLER',
+        /add statement_timeout, .* to ignore_startup/,
+      ],
+      ['08P01', 'not in statement pooling mode', 'ERR_DATABASE_POOLER', /set pool_mode of PgBouncer/],
+      ['08P01', 'server is down', 'ERR_DATABASE_AWAY', /does not answer \(server is down\)/],
+      ['CERT_HAS_EXPIRED', 'expired', 'ERR_DATABASE_CERTIFICATE', /not trusted \(expired\): add sslrootcert=FILE/],
+      ['ECONNREFUSED', 'refused', 'ERR_DATABASE_AWAY', /^address: PostgreSQL does not answer \(refused\): start it/],
+    ]
+    for (const [code, message, expected, text] of known) {
+      const it = explained(code, message)
+      assert.equal(codeOf(it), expected)
+      assert.match(it.message, text)
+      assert.equal((it.cause as Error).message, message)
+    }
+    const file = postgres.explainPostgresError(error('x', { code: 'ENOENT', path: '/key' }), 'address')
+    assert.deepEqual(
+      [codeOf(file), file.message],
+      ['ERR_DATABASE_FILE', 'address: /key does not exist: correct sslrootcert, sslcert or sslkey'],
+    )
+  })
+
+  it('is handed on as it is if it is known already, or about a statement', () => {
+    for (const it of [error('x', { code: 'ERR_DATABASE_BUSY' }), error('x', { code: '40001' })])
+      assert.equal(postgres.explainPostgresError(it, 'address'), it)
+    assert.equal(postgres.explainPostgresError('text', 'address').message.includes('(text)'), true)
+  })
+
+  it('has the reason of its first address, if it has none of its own', () => {
+    const several = error('', { code: 'ECONNREFUSED', errors: [error('first'), error('second')] })
+    assert.match(postgres.explainPostgresError(several, 'address').message, /\(first\)/)
+    assert.match(postgres.explainPostgresError(error('', { code: 'EHOSTDOWN' }), 'address').message, /\(EHOSTDOWN\)/)
+    assert.match(postgres.explainPostgresError(error(''), 'address').message, /\(Error\)/)
+  })
+})
+
+describe('a statement for PostgreSQL', () => {
+  it('has numbered places, and one call for each set of values', () => {
+    const statement = {
+      sql: 'SELECT ? + ?',
+      runs: [
+        [1, 2n],
+        ['a', null],
+      ],
+      returns: 'rows',
+    } as const
+    assert.deepEqual(callsOf(statement), [
+      { text: 'SELECT $1 + $2', values: [1, 2n] },
+      { text: 'SELECT $1 + $2', values: ['a', null] },
+    ])
+  })
+
+  it('has one call for rows that are given, with an array for each column', () => {
+    const sql = 'INSERT INTO t SELECT * FROM unnest(?, ?)'
+    const given = { sql, returns: 'nothing', isForGiven: true } as const
+    const runs = [
+      [1, 'a'],
+      [null, 'say "x" \\ y'],
+    ]
+    assert.deepEqual(callsOf({ ...given, runs }), [
+      { text: 'INSERT INTO t SELECT * FROM unnest($1, $2)', values: ['{1,NULL}', '{"a","say \\"x\\" \\\\ y"}'] },
+    ])
+    assert.deepEqual(callsOf({ ...given, runs: [] }), [])
+  })
+
+  it('refuses values that no table takes', () => {
+    for (const value of [undefined, true, {}, Symbol('x')]) {
+      const runs = [[value as unknown as string]]
+      assert.throws(() => callsOf({ sql: '?', runs, returns: 'rows' }), RefusedWrite)
+    }
+  })
+})
+
+describe('an error of SQLite', () => {
+  it('is known by its primary code', () => {
+    assert.equal(sqlite.sqliteCode({ errcode: 5 }), 5)
+    assert.equal(sqlite.sqliteCode({ errcode: 2067 }), 19)
+    for (const other of [undefined, {}, { errcode: '5' }]) assert.equal(sqlite.sqliteCode(other), undefined)
+  })
+
+  it('says what to do, with a code of its own', () => {
+    const known: readonly (readonly [object, string, RegExp])[] = [
+      [{ errcode: 5 }, 'ERR_DATA_DIR_LOCKED', /another program keeps \/data\/weir\.db locked \(x\)/],
+      [{ errcode: 11 }, 'ERR_DATA_DIR_DAMAGED', /\/data is damaged \(x\) .* weir restore FILE --force/],
+      [{ errcode: 26 }, 'ERR_DATA_DIR_DAMAGED', /is damaged/],
+      [{ errcode: 8 }, 'ERR_DATA_DIR_DISK', /\/data cannot be written \(x\): make it writable/],
+      [{ errcode: 14 }, 'ERR_DATA_DIR_DISK', /make it writable/],
+      [{ errcode: 10 }, 'ERR_DATA_DIR_DISK', /check the disk and its free space/],
+      [{ errcode: 13 }, 'ERR_DATA_DIR_DISK', /the disk is full/],
+      [{ code: 'ENOSPC' }, 'ERR_DATA_DIR_DISK', /the disk is full, so \/data cannot/],
+    ]
+    for (const [properties, code, message] of known) {
+      const it = sqlite.explainSqliteError(error('x', properties), '/data')
+      assert.equal(codeOf(it), code)
+      assert.match(it.message, message)
+    }
+    assert.match(
+      sqlite.explainSqliteError(error('x', { code: 'ENOSPC' }), '/data', '/backup').message,
+      /\/backup cannot/,
+    )
+    const other = error('x', { errcode: 1 })
+    assert.equal(sqlite.explainSqliteError(other, '/data'), other)
+    assert.equal(sqlite.explainSqliteError('text', '/data').message, 'text')
+  })
+
+  it('is a refusal for good if it is about values', () => {
+    for (const properties of [
+      { errcode: 18 },
+      { errcode: 2067 },
+      { errcode: 20 },
+      { errcode: 25 },
+      { code: 'ERR_INVALID_ARG_TYPE' },
+    ])
+      assert.ok(refusesValues(error('x', properties)), JSON.stringify(properties))
+    assert.ok(refusesValues(error('integer overflow', { errcode: 1 })))
+    for (const properties of [{}, { errcode: 1 }, { errcode: 5 }, { errcode: 13 }, { code: 'ENOSPC' }])
+      assert.ok(!refusesValues(error('x', properties)), JSON.stringify(properties))
+  })
+})

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, it } from 'node:test'
+import { Client } from 'pg'
+import { command, query, readRows } from '../../src/store/database.ts'
+import { projectorThread } from '../../src/ledger/projector-thread/thread.ts'
+import { openStore } from '../../src/store/open.ts'
+import { openPostgres, type PostgresDatabase } from '../../src/store/postgres/client.ts'
+import { requireFit } from '../../src/store/postgres/fit.ts'
+import { lockCall } from '../../src/store/postgres/locks.ts'
+import { readPostgresStep, postgresSteps } from '../../src/store/postgres/migrate.ts'
+import { timeLimits } from '../../src/store/postgres/time-limits.ts'
+import * as sqlite from '../../src/store/sqlite/migrate.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
+import { eventually, within } from '../support/waiting.ts'
+
+/** Databases out there have taken these steps as they are. */
+const released: Readonly<Record<string, string>> = {
+  '0001-first-tables.sql': 'ec6e80c4bfb52e03760b08ce2d7232d57f83e58bc0a667eca030f3eadc8aba37',
+  '0002-moved-from.sql': 'd769dc840865503f624c6e88f600ca6fbdbfbbe87a2709ac414b858b09649069',
+  '0003-invoices-by-time.sql': '3a8654d57edc5f6a505a3546df4cf44170ca0d4729763096270f034808b2f725',
+  '0004-failures.sql': '39c5dd4c1baf1f520e4ab118a65e75720ed56def5d322f242ac7f37261d5034b',
+  '0005-console-sessions.sql': '97415bac7983d97ff110edf2fec57d8d237ff4f9f11a7a33297dacdfc8378bef',
+}
+
+describe('PostgreSQL behind the store', () => {
+  let server: PostgresServer
+  let url: string
+  let database: PostgresDatabase
+  const opened: { close(): Promise<void> }[] = []
+  const dataDir = mkdtempSync(join(tmpdir(), 'weir-postgres-test-'))
+
+  const open = async (address: string): Promise<PostgresDatabase> => {
+    const one = await openPostgres({ url: address, connectionsMax: 2 })
+    opened.push(one)
+    return one
+  }
+
+  before(async () => {
+    server = await startPostgres()
+    url = await server.createDatabase()
+    database = await open(url)
+  })
+  after(async () => {
+    for (const it of opened) await it.close()
+    await server.remove()
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+
+  describe('the migrations', () => {
+    it('never change once they are released', () => {
+      for (const [step, expected] of Object.entries(released)) {
+        assert.equal(
+          hash('sha256', readPostgresStep(step)),
+          expected,
+          `${step} has changed, but databases have taken it`,
+        )
+      }
+      assert.deepEqual(postgresSteps, Object.keys(released), 'pin the hash of a new step here, at the end')
+      const folder = new URL('../../src/store/migrations/postgres/', import.meta.url)
+      assert.deepEqual(readdirSync(folder).toSorted(), postgresSteps)
+    })
+
+    it('lead to the tables and columns that SQLite has', async () => {
+      const other = new DatabaseSync(':memory:')
+      other.enableDefensive(false)
+      for (const step of sqlite.sqliteSteps) other.exec(sqlite.readSqliteStep(step))
+      const inSqlite = other
+        .prepare(
+          `SELECT tables.name AS table_name, columns.name AS column_name, columns."notnull" AS required
+           FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
+           WHERE tables.type = 'table' AND tables.name <> 'data_directory'`,
+        )
+        .all()
+      const rows = await readRows(
+        database,
+        `SELECT table_name, column_name, CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END AS required
+         FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT IN ('schema_steps', 'moved_from')`,
+      )
+      const named = (found: readonly Record<string, unknown>[]): readonly string[] =>
+        found.map((row) => `${String(row['table_name'])}.${String(row['column_name'])}`).toSorted()
+      assert.deepEqual(named(rows), named(inSqlite))
+      // SQLite does not say so of the columns of a primary key.
+      const required = new Set(named(rows.filter((row) => row['required'] === 1n)))
+      assert.deepEqual(
+        named(inSqlite.filter((row) => row['required'] === 1)).filter((column) => !required.has(column)),
+        [],
+      )
+    })
+
+    it('lead to the indexes that SQLite has', async () => {
+      const other = new DatabaseSync(':memory:')
+      other.enableDefensive(false)
+      for (const step of sqlite.sqliteSteps) other.exec(sqlite.readSqliteStep(step))
+      const expected = other.prepare("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").all()
+      const found = await readRows(database, "SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public'")
+      const names = new Set(found.map(({ name }) => String(name)))
+      assert.deepEqual(
+        expected.map(({ name }) => String(name)).filter((name) => !names.has(name)),
+        [],
+      )
+    })
+
+    it('are taken once when several replicas start at the same time', async () => {
+      const fresh = await server.createDatabase()
+      const [one] = await Promise.all([0, 1, 2, 3].map(() => open(fresh)))
+      const taken = await readRows(one!, 'SELECT step FROM schema_steps')
+      assert.equal(taken.length, postgresSteps.length)
+    })
+
+    it('do not make a start wait for another one when there is none to take', async () => {
+      const client = new Client(url)
+      await client.connect()
+      try {
+        await client.query(`BEGIN; ${lockCall('migration')}`)
+        await open(url)
+      } finally {
+        await client.end()
+      }
+    })
+
+    it('are refused when a newer version of Weir has taken more', async () => {
+      const newer = await server.createDatabase()
+      const one = await open(newer)
+      const statements = [command('INSERT INTO schema_steps VALUES (?)', postgresSteps.length + 1)]
+      await one.transact({ access: 'write', locks: [], statements })
+      await assert.rejects(open(newer), {
+        code: 'ERR_DATABASE_NEWER',
+        message: /newer version of Weir \(schema \d+; this version knows \d+/,
+      })
+    })
+  })
+
+  it('keeps its word: rows and documents cannot be changed or removed, by anybody', async () => {
+    const store = await openStore({ dataDir, databaseUrl: url, exclusive: false })
+    opened.push(store)
+    await store.addRows([sampleRow('for good')])
+    await store.beginAudit({
+      at: 1,
+      actor: 'a',
+      requestId: 'r',
+      action: 'x',
+      subject: 's',
+      request: null,
+      before: null,
+    })
+    const client = new Client(url)
+    await client.connect()
+    try {
+      for (const sql of [
+        'UPDATE ledger SET amount_pico_aud = 0',
+        'DELETE FROM ledger',
+        'TRUNCATE ledger CASCADE',
+        'TRUNCATE invoices CASCADE',
+        'DELETE FROM audit_log',
+        "UPDATE audit_log SET actor = 'somebody else'",
+      ]) {
+        await assert.rejects(client.query(sql), /append-only|never changes/, sql)
+      }
+    } finally {
+      await client.end()
+    }
+  })
+
+  it('reads several tables at one moment', async () => {
+    const statements = [
+      query('SELECT count(*) AS rows FROM ledger'),
+      query('SELECT pg_sleep(0.2)'),
+      query('SELECT count(*) AS rows FROM ledger'),
+    ]
+    const reading = database.transact({ access: 'read', statements })
+    const store = await openStore({ dataDir, databaseUrl: url, exclusive: false })
+    opened.push(store)
+    await store.addRows([sampleRow('meanwhile')])
+    const [first, , last] = await reading
+    assert.deepEqual(first, last)
+  })
+
+  it('lets the thread of a projector end', async () => {
+    const journalFolder = join(dataDir, 'journal')
+    const thread = projectorThread({ dataDir, databaseUrl: url, journalFolder, owner: 'own' }, { setAside() {} })
+    await thread.apply([])
+    await within(20_000, 'the thread has ended', thread.close())
+  })
+
+  it('says in one line what to do when it cannot be opened, without the password', async () => {
+    const wrong: readonly (readonly [string, string, RegExp])[] = [
+      [url.replace(/\/weir_\d+$/, '/nothing'), 'ERR_DATABASE_MISSING', /"nothing" does not exist: create it/],
+      [url.replace('weir:', 'nobody:'), 'ERR_DATABASE_LOGIN', /PostgreSQL refuses the login .*: correct the user/],
+      [url.replace(/:\d+\//, ':1/'), 'ERR_DATABASE_AWAY', /does not answer \(.*\): start it, or correct database/],
+    ]
+    for (const [address, code, message] of wrong) {
+      const error = await openPostgres({ url: address, connectionsMax: 1 }).then(
+        () => assert.fail(address),
+        (it: NodeJS.ErrnoException) => it,
+      )
+      assert.equal(error.code, code, error.message)
+      assert.match(error.message, message)
+      assert.ok(!error.message.includes('never-shown') && !error.message.includes('\n'))
+    }
+  })
+
+  it('is refused without time limits, which a pooler in front of it may have dropped', async () => {
+    const client = new Client(url)
+    await client.connect()
+    try {
+      await assert.rejects(requireFit(client, 'address'), {
+        code: 'ERR_DATABASE_POOLER',
+        message: /^address: the pooler/,
+      })
+      for (const [name, ms] of Object.entries(timeLimits)) await client.query(`SET ${name} = ${ms}`)
+      await requireFit(client, 'address')
+      await client.query('SET lock_timeout = 0')
+      await assert.rejects(requireFit(client, 'address'), {
+        message: /run ALTER ROLE weir SET lock_timeout = '4s'; then/,
+      })
+    } finally {
+      await client.end()
+    }
+  })
+
+  it('tells when it is away and when it is back, and refuses at once meanwhile', async () => {
+    const told: string[] = []
+    const events = {
+      ended: ({ message }: Error) => told.push(message.replace(/.*: PostgreSQL does not answer.*/, 'away')),
+      replaced: () => told.push('back'),
+      lost: () => told.push('lost'),
+    }
+    const watched = await openPostgres({ url, connectionsMax: 2, events })
+    opened.push(watched)
+    await server.kill()
+    await assert.rejects(readRows(watched, 'SELECT 1 AS one'))
+    await eventually('it is away', () => !watched.isUp())
+    await assert.rejects(readRows(watched, 'SELECT 1 AS one'), { code: 'ERR_DATABASE_AWAY' })
+    await server.start()
+    await eventually('it is back', () => watched.isUp())
+    assert.deepEqual(await readRows(watched, 'SELECT 1 AS one'), [{ one: 1n }])
+    assert.deepEqual(told, ['away', 'back'])
+  })
+})

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { Worker } from 'node:worker_threads'
+import type { Store } from '../../src/store/store.ts'
+import { openStore } from '../../src/store/open.ts'
+import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+import { eventually, within } from '../support/waiting.ts'
+
+interface Bench {
+  readonly store: Store
+  readonly dataDir: string
+  readonly events: string[]
+  /** Ends the store's thread, whatever it is doing. */
+  endThread(): Promise<void>
+}
+
+async function bench(t: TestContext): Promise<Bench> {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-thread-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const dataDir = join(folder, 'data')
+  const events: string[] = []
+  const posted = t.mock.method(Worker.prototype, 'postMessage')
+  const store = await openStore({
+    dataDir,
+    exclusive: true,
+    events: {
+      ended: () => events.push('ended'),
+      replaced: () => events.push('replaced'),
+      lost: (error) => events.push(`lost ${String((error as NodeJS.ErrnoException).code)}`),
+    },
+  })
+  t.after(() => within(10_000, 'the store closes', store.close()))
+  return {
+    store,
+    dataDir,
+    events,
+    async endThread() {
+      // The thread that answers is the one that runs now.
+      await store.workspaces()
+      const worker = posted.mock.calls.at(-1)?.this as Worker
+      await worker.terminate()
+    },
+  }
+}
+
+describe('a store thread that ends', () => {
+  it('is replaced: what was written is there, and writing goes on', async (t) => {
+    const { store, events, endThread } = await bench(t)
+    for (const id of ['a', 'b', 'c']) {
+      await store.addRows([sampleRow(id)])
+      await endThread()
+      assert.equal(store.isUp(), false)
+      await assert.rejects(store.workspaces(), /not running/)
+      await eventually('it is back', () => store.isUp())
+      assert.equal((await store.usageRow(id))?.requestId, id)
+    }
+    assert.deepEqual(events, ['ended', 'replaced', 'ended', 'replaced', 'ended', 'replaced'])
+  })
+
+  it('still keeps other services out after it is replaced', async (t) => {
+    const { store, dataDir, endThread } = await bench(t)
+    await endThread()
+    await eventually('it is back', () => store.isUp())
+    await assert.rejects(openStore({ dataDir, exclusive: true }), { code: 'ERR_DATA_DIR_TAKEN' })
+  })
+
+  it('rejects the transactions that it was given', async (t) => {
+    const { store, endThread } = await bench(t)
+    await store.addRows([sampleRow('a')])
+    const ended = endThread()
+    const pending = Array.from({ length: 50 }, (_, index) =>
+      store.addRows([sampleRow(`row-${index}`)]).then(
+        () => 'written',
+        () => 'rejected',
+      ),
+    )
+    await ended
+    const outcomes = await within(5000, 'every transaction is answered', Promise.all(pending))
+    await eventually('it is back', () => store.isUp())
+    for (const [index, outcome] of outcomes.entries()) {
+      // A rejected one may have been written. One that was reported as written must be there.
+      if (outcome === 'written') assert.ok(await store.usageRow(`row-${index}`), `row-${index}`)
+    }
+  })
+
+  it('leaves the directory to no other service meanwhile', async (t) => {
+    const { store, dataDir, events, endThread } = await bench(t)
+    await endThread()
+    assert.throws(() => takeServiceLock(dataDir), /locked/)
+    await assert.rejects(store.workspaces(), /not running/)
+    await eventually('it is back', () => events.length === 2)
+    assert.deepEqual(events, ['ended', 'replaced'])
+    await store.close()
+    takeServiceLock(dataDir).close()
+  })
+
+  it('is lost when the directory was moved away, rather than writing to an empty one', async (t) => {
+    const { dataDir, events, endThread } = await bench(t)
+    renameSync(dataDir, `${dataDir}-moved`)
+    await endThread()
+    await eventually('it gives up', () => events.length === 2)
+    assert.deepEqual(events, ['ended', 'lost ERR_DATA_DIR_REPLACED'])
+    assert.ok(!existsSync(dataDir), 'no empty directory in its place')
+  })
+
+  it('is not replaced when the store is being closed', async (t) => {
+    const { store, events, endThread } = await bench(t)
+    await endThread()
+    await within(5000, 'it closes', store.close())
+    assert.deepEqual(events, ['ended'])
+    await assert.rejects(store.workspaces(), /closed/)
+  })
+})

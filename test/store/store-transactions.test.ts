@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { IssuedInvoice, UnfinishedNote } from '../../src/billing/invoices/invoice-store.ts'
+import type { Database, Lock, Transaction } from '../../src/store/database.ts'
+import { sqliteDialect } from '../../src/store/fragments.ts'
+import { accountQueries } from '../../src/workspaces/account-queries.ts'
+import { adjustmentNoteQueries } from '../../src/billing/invoices/queries/adjustment-notes.ts'
+import { arrivalQueries } from '../../src/billing/usage/queries/arrivals.ts'
+import { invoiceQueries } from '../../src/billing/invoices/queries/invoices.ts'
+import { keyQueries } from '../../src/workspaces/keys/key-queries.ts'
+import { linkSecretQueries } from '../../src/billing/invoices/queries/link-secret.ts'
+import { ledgerQueries } from '../../src/ledger/queries/ledger.ts'
+import { addUpRows } from '../../src/ledger/queries/usage-sums.ts'
+import { sessionQueries } from '../../src/workspaces/sessions/session-queries.ts'
+import { usageQueries } from '../../src/billing/usage/queries/usage.ts'
+import { sampleRow } from '../support/ledger-samples.ts'
+
+/** What SQLite cannot show, having one writer at a time: what each transaction says that it reads, writes and locks. */
+
+const transactions: Transaction[] = []
+const database: Database = {
+  dialect: sqliteDialect,
+  transact(transaction) {
+    transactions.push(transaction)
+    return Promise.resolve(transaction.statements.map(() => []))
+  },
+  close: () => Promise.resolve(),
+}
+const store = {
+  ...accountQueries(database),
+  ...keyQueries(database),
+  ...ledgerQueries(database, 'owner'),
+  ...usageQueries(database),
+  ...sessionQueries(database),
+  ...invoiceQueries(database),
+  ...adjustmentNoteQueries(database),
+  ...linkSecretQueries(database),
+  ...arrivalQueries(database),
+}
+
+const workspaceId = 'ws_1'
+const period = { from: 0, to: 3_600_000 }
+const asked = { workspaceId, ...period, groupBy: 'model' as const }
+const row = sampleRow('a')
+const invoice = { workspaceId, document: {}, issuedAt: 1 } as IssuedInvoice
+const unfinished: UnfinishedNote = {
+  note: invoice,
+  reversal: { rowsOf: [''], creditsOf: [], from: 0, to: 1, requestIds: ['a'], reason: 'It was wrong.' },
+  after: { settledAt: 0, requestId: '' },
+}
+
+const reads: Readonly<Record<string, () => Promise<unknown>>> = {
+  workspaces: () => store.workspaces(),
+  priceVersions: () => store.priceVersions(),
+  key: () => store.key('a'),
+  keys: () => store.keys({ limit: 1 }),
+  keysByHash: () => store.keysByHash(['a']),
+  lastKeyChange: () => store.lastKeyChange(),
+  keyChanges: () => store.keyChanges(0, 1),
+  usage: () => store.usage({ workspaceId, ...period, limit: 1 }),
+  usageRow: () => store.usageRow('a'),
+  usageRows: () => store.usageRows(['a']),
+  usageSums: () => store.usageSums({ ...asked, limit: 1 }),
+  usageTotal: () => store.usageTotal(asked),
+  pricedSums: () => store.pricedSums(workspaceId, 0, 1, ''),
+  wrongSums: () => store.wrongSums(workspaceId),
+  earlierIntents: () => store.earlierIntents(),
+  journalPosition: () => store.journalPosition(),
+  refusedRows: () => store.refusedRows(1),
+  invoices: () => store.invoices(),
+  newestInvoices: () => store.newestInvoices({ workspaceId, before: undefined, limit: 1 }),
+  lastSequence: () => store.lastSequence('tax_invoice'),
+  sellers: () => store.sellers(),
+  lastSettledAt: () => store.lastSettledAt(),
+  unfinishedNote: () => store.unfinishedNote(),
+  reversible: () => store.reversible(workspaceId, period, unfinished.reversal),
+  credits: () => store.credits(workspaceId, 0, 1),
+  linkSecret: () => store.linkSecret(),
+  keysLastUsed: () => store.keysLastUsed(['a']),
+  sessionsByHash: () => store.sessionsByHash(['a']),
+  arrivals: () => store.arrivals({ lane: 'a', ...period, limit: 1, offset: 0 }),
+  newestArrivals: () => store.newestArrivals({ lane: 'a', ...period, limit: 1 }),
+}
+
+const key = { id: 'a', workspaceId, hash: 'a', name: null, createdAt: 1, expiresAt: null, revokedAt: null }
+
+const writes: Readonly<Record<string, readonly [readonly Lock[], () => Promise<unknown>]>> = {
+  createWorkspace: [[], () => store.createWorkspace({ id: 'a', name: 'a', requestsPerMinute: 1, createdAt: 1 })],
+  setRequestsPerMinute: [[], () => store.setRequestsPerMinute(workspaceId, 1)],
+  setSpendLimit: [[], () => store.setSpendLimit(workspaceId, null)],
+  setBuyer: [[], () => store.setBuyer(workspaceId, { name: null, abn: null, address: null, purchaseOrder: null })],
+  createKey: [['keys'], () => store.createKey(key)],
+  revokeKey: [['keys'], () => store.revokeKey('a', 1)],
+  addSession: [
+    [],
+    () =>
+      store.addSession(
+        { kind: 'session', hash: 'a', owner: 'a', keyHash: null, name: 'a', expiresAt: 2 },
+        { ofOwner: 1, ofAll: 1 },
+        1,
+      ),
+  ],
+  removeSession: [[], () => store.removeSession('a')],
+  takeLink: [[], () => store.takeLink('a')],
+  addPriceVersions: [
+    ['prices'],
+    () => store.addPriceVersions([{ model: 'a', workspaceId: null, prices: null, effectiveFrom: 1, latest: 0 }]),
+  ],
+  addRows: [['usage_sums'], () => store.addRows([row], { segment: 1, offset: 2 })],
+  setAside: [[], () => store.setAside(row, 'refused', 1)],
+  addRefused: [['usage_sums'], () => store.addRefused([row])],
+  forgetJournal: [[], () => store.forgetJournal()],
+  forgetEarlierIntents: [[], () => store.forgetEarlierIntents()],
+  issueInvoice: [['invoices', 'usage_sums'], () => store.issueInvoice(invoice, 1, [])],
+  addCredit: [['usage_sums'], () => store.addCredit(row, period, 0)],
+  addLinkSecret: [[], () => store.addLinkSecret('a')],
+  replaceLinkSecret: [[], () => store.replaceLinkSecret('a')],
+  correctRow: [['usage_sums'], () => store.correctRow(row)],
+  beginNote: [['invoices'], () => store.beginNote(invoice, 1, unfinished.reversal)],
+  continueNote: [['usage_sums'], () => store.continueNote(unfinished, 1)],
+  finishNote: [['invoices'], () => store.finishNote(invoice)],
+}
+
+async function transactionsOf(call: () => Promise<unknown>): Promise<readonly Transaction[]> {
+  transactions.length = 0
+  await call()
+  return [...transactions]
+}
+
+describe('the transactions of the store', () => {
+  for (const [name, call] of Object.entries(reads)) {
+    it(`${name} only reads, and locks nothing`, async () => {
+      const made = await transactionsOf(call)
+      assert.ok(made.length > 0)
+      for (const { access, statements } of made) {
+        assert.equal(access, 'read')
+        for (const { sql, returns } of statements) {
+          assert.match(sql, /^SELECT/)
+          assert.equal(returns, 'rows')
+        }
+      }
+    })
+  }
+
+  for (const [name, [locks, call]] of Object.entries(writes)) {
+    it(`${name} writes in one transaction that locks ${locks.join(' and ') || 'nothing'}`, async () => {
+      const made = await transactionsOf(call)
+      assert.deepEqual(
+        made.map((it) => [it.access, it.access === 'write' && it.locks]),
+        [['write', locks]],
+      )
+      const { statements } = made[0]!
+      const addsRows = statements.some(({ sql }) => sql.startsWith('INSERT INTO ledger '))
+      assert.equal(addsRows, locks.includes('usage_sums'))
+      assert.deepEqual(addsRows ? statements.slice(-addUpRows.length) : [], addsRows ? addUpRows : [])
+    })
+  }
+
+  it('rows of a model or key are read from the ledger alone, in hours that are named', async () => {
+    // With a join, PostgreSQL reads every row of a large ledger for a page.
+    const hours = [0, 1, 5].map((hour) => ({ hour: BigInt(hour * 3_600_000), row_count: 1n }))
+    const seen: Transaction[] = []
+    const { usage } = usageQueries({
+      ...database,
+      transact(transaction) {
+        seen.push(transaction)
+        const isOfHours = transaction.statements[0]?.sql.includes('FROM usage_hours')
+        return Promise.resolve(transaction.statements.map(() => (isOfHours ? hours : [])))
+      },
+    })
+    await usage({ workspaceId, from: 1000, to: 10 * 3_600_000, limit: 9, model: 'a' })
+    const statements = seen.at(-1)?.statements ?? []
+    assert.deepEqual(
+      statements.map(({ sql, runs }) => [/FROM ledger WHERE/.test(sql), runs[0]?.[2], runs[0]?.[1]]),
+      [
+        [true, 1000, 2 * 3_600_000],
+        [true, 5 * 3_600_000, 6 * 3_600_000],
+      ],
+    )
+  })
+
+  it('are all looked at here', () => {
+    const seen = [...Object.keys(reads), ...Object.keys(writes).map((name) => name.split(' ', 1).join())]
+    assert.deepEqual([...new Set(seen)].toSorted(), Object.keys(store).toSorted())
+  })
+})

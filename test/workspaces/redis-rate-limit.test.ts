@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { knownAddresses, memoryRateLimiter } from '../../src/workspaces/rate-limits/memory.ts'
+import { redisRateLimiter } from '../../src/workspaces/rate-limits/redis.ts'
+import { scriptedLink } from '../support/scripted-link.ts'
+import { turn } from '../support/hand-clock.ts'
+
+const MINUTE_MS = 60_000
+const workspace = { kind: 'workspace', id: 'ws' } as const
+const address = (id: string) => ({ kind: 'address', id }) as const
+
+function stage() {
+  const scripted = scriptedLink()
+  const state = { nowMs: 100 * MINUTE_MS }
+  const limiter = redisRateLimiter(scripted.link, { now: () => state.nowMs, monotonic: () => 0 })
+  return {
+    ...scripted,
+    limiter,
+    clock: state,
+    async answer(accepted: 0 | 1, count: number, atMs: number) {
+      const [call] = scripted.sent.splice(0, 1)
+      call?.answer([accepted, count, String(atMs)])
+      await turn()
+      return call
+    },
+  }
+}
+
+describe('a rate over a scripted Redis', () => {
+  it('[R1] is what Redis says, in the minutes of its clock', async () => {
+    const { limiter, join, answer, clock } = stage()
+    join()
+    const taken = limiter.take(workspace, 10)
+    // Redis' clock is 70 s ahead.
+    const call = await answer(1, 7, clock.nowMs + 70_000)
+    assert.deepEqual([call?.keys, call?.values], [['weir:{rate workspace ws}'], [10, 1]])
+    const { accepted, secondsLeft, allowance } = await taken
+    assert.deepEqual([accepted, secondsLeft], [true, 50])
+    assert.deepEqual(allowance(), { limit: 10, remaining: 3, resetAt: (clock.nowMs + 2 * MINUTE_MS) / 1000 })
+    const refused = limiter.take(workspace, 10)
+    await answer(0, 10, clock.nowMs)
+    assert.equal((await refused).accepted, false)
+  })
+
+  it('[R1] is looked at without counting', async () => {
+    const { limiter, join, answer, clock } = stage()
+    join()
+    const looked = limiter.peek(workspace, 10)
+    const call = await answer(0, 4, clock.nowMs)
+    assert.deepEqual(call?.values, [10, 0])
+    assert.equal((await looked).allowance().remaining, 6)
+  })
+
+  it('[R1] is divided by the replicas without Redis, rounded down, with what was accepted in this minute', async () => {
+    const { limiter, join, answer, clock, lose, state } = stage()
+    state.replicas = 3
+    join()
+    for (const count of [1, 2]) {
+      const taken = limiter.take(workspace, 11)
+      await answer(1, count, clock.nowMs)
+      await taken
+    }
+    const refused = limiter.take(workspace, 11)
+    await answer(0, 11, clock.nowMs)
+    await refused
+    lose()
+    assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 1, 'a third of 11, less the two')
+    assert.equal((await limiter.take(workspace, 11)).accepted, true)
+    assert.equal((await limiter.take(workspace, 11)).accepted, false)
+    clock.nowMs += MINUTE_MS
+    assert.equal((await limiter.peek(workspace, 11)).allowance().remaining, 3)
+  })
+
+  it('[R1] follows Redis’ clock without Redis, too', async () => {
+    const { limiter, join, answer, clock, lose, state } = stage()
+    state.replicas = 1
+    join()
+    const taken = limiter.take(workspace, 1)
+    await answer(1, 1, clock.nowMs + 59_000)
+    await taken
+    lose()
+    assert.equal((await limiter.take(workspace, 1)).accepted, false)
+    clock.nowMs += 1000
+    assert.equal((await limiter.take(workspace, 1)).accepted, true, 'Redis’ minute is over')
+  })
+
+  it('[R1] has a key for each of 100,000 addresses in a minute, one for the others, and one for each workspace', async () => {
+    const { limiter, join, link, clock } = stage()
+    join()
+    const keys: string[] = []
+    link.run = async (_script, [key = '']) => {
+      keys.push(key)
+      return [1, 1, String(clock.nowMs)]
+    }
+    for (let index = 0; index < 100_001; index += 1) await limiter.take(address(String(index)), 1)
+    await limiter.take(workspace, 1)
+    assert.deepEqual(keys.slice(-3), ['weir:{rate address 99999}', 'weir:{rate address *}', 'weir:{rate workspace ws}'])
+  })
+
+  it('[R1] is this replica’s part when Redis goes away with the question', async () => {
+    const { limiter, join, sent, state } = stage()
+    state.replicas = 2
+    join()
+    for (const expected of [true, false]) {
+      const taken = limiter.take(workspace, 2)
+      sent.splice(0, 1)[0]?.fail()
+      assert.equal((await taken).accepted, expected)
+    }
+    const looked = limiter.peek(workspace, 2)
+    sent.splice(0, 1)[0]?.fail()
+    assert.equal((await looked).allowance().remaining, 0)
+  })
+})
+
+describe('the addresses of one minute', () => {
+  it('[R1] share a count beyond the most that have their own, until the next minute', () => {
+    const addresses = knownAddresses(2)
+    assert.deepEqual(
+      ['a', 'b', 'c', 'a', 'b', 'd'].map((it) => addresses.place(it, 1)),
+      ['a', 'b', '*', 'a', 'b', '*'],
+    )
+    assert.equal(addresses.place('c', 2), 'c')
+  })
+
+  it('[R1] begin anew in each minute, in memory', async () => {
+    let now = 0
+    const limiter = memoryRateLimiter({ now: () => now, monotonic: () => 0 })
+    for (let index = 0; index <= 100_000; index += 1) await limiter.take(address(String(index)), 1)
+    assert.equal((await limiter.take(address('new'), 1)).accepted, false)
+    now = MINUTE_MS
+    await limiter.take(address('other'), 1)
+    assert.equal((await limiter.take(address('new'), 1)).accepted, true)
+  })
+
+  it('[R1] have a count each in memory, and the rest of 100,000 one together; workspaces are not affected', async () => {
+    const limiter = memoryRateLimiter({ now: () => 0, monotonic: () => 0 })
+    for (let index = 0; index < 100_000; index += 1) await limiter.take(address(String(index)), 2)
+    assert.equal((await limiter.take(address('99999'), 2)).accepted, true)
+    assert.equal((await limiter.take(address('99999'), 2)).accepted, false)
+    assert.deepEqual(
+      [
+        (await limiter.take(address('x'), 2)).accepted,
+        (await limiter.take(address('y'), 2)).accepted,
+        (await limiter.take(address('z'), 2)).accepted,
+      ],
+      [true, true, false],
+    )
+    const taken = await limiter.take(workspace, 3)
+    assert.deepEqual([taken.accepted, taken.secondsLeft], [true, 59])
+    assert.deepEqual(taken.allowance(), { limit: 3, remaining: 2, resetAt: 60 })
+  })
+})

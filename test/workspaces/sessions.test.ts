@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { describe, it, type TestContext } from 'node:test'
+import { openAccounts } from '../../src/workspaces/accounts.ts'
+import { openSessions, SESSION_MS } from '../../src/workspaces/sessions/sessions.ts'
+import { workspaceSessions } from '../../src/workspaces/sessions/workspace-sessions.ts'
+import { memoryChanges } from '../../src/cluster/changes/memory.ts'
+import type { SessionStore } from '../../src/workspaces/sessions/session-store.ts'
+import { testBooks } from '../support/books.ts'
+
+const ws = { owner: 'ws_1', keyHash: null }
+
+/** A real store, which counts how often sessions are asked of it, and may be away. */
+async function stage(t: TestContext) {
+  const books = await testBooks(Date.UTC(2026, 10, 16))
+  t.after(() => books.close())
+  const clock = { now: () => books.now, monotonic: () => 0 }
+  const it = { reads: 0, writes: 0, isAway: false }
+  const watched =
+    (name: keyof SessionStore, what: 'reads' | 'writes') =>
+    (...args: readonly unknown[]) => {
+      it[what]++
+      if (it.isAway) return Promise.reject(new Error('away'))
+      return (books.store[name] as (...all: readonly unknown[]) => Promise<never>)(...args)
+    }
+  const store = {
+    sessionsByHash: watched('sessionsByHash', 'reads'),
+    addSession: watched('addSession', 'writes'),
+    removeSession: watched('removeSession', 'writes'),
+    takeLink: watched('takeLink', 'writes'),
+  }
+  // One feed for all replicas, as Redis is.
+  const changes = memoryChanges()
+  const replica = () => openSessions(store, clock, changes)
+  return Object.assign(it, { books, clock, changes, replica, pass: (ms: number) => (books.now += ms) })
+}
+
+describe('a session', () => {
+  it('is found by its token, and by nothing else, until it ends', async (t) => {
+    const { replica } = await stage(t)
+    const sessions = replica()
+    const { token } = await sessions.open(ws)
+    assert.equal((await sessions.find(token))?.owner, 'ws_1')
+    const other = `${token.startsWith('a') ? 'b' : 'a'}${token.slice(1)}`
+    for (const wrong of [other, `${token}x`, '']) assert.equal(await sessions.find(wrong), undefined)
+    await sessions.end(token)
+    assert.equal(await sessions.find(token), undefined)
+  })
+
+  it('survives a restart, and its token is stored nowhere', async (t) => {
+    const { replica, books } = await stage(t)
+    const { token, expiresAt } = await replica().open(ws)
+    assert.deepEqual((await replica().find(token))?.expiresAt, expiresAt)
+    const stored = JSON.stringify(await books.store.sessionsByHash([token]))
+    assert.ok(!stored.includes(token))
+    assert.equal((await books.store.sessionsByHash([token])).length, 0, 'it is not stored by its token')
+  })
+
+  it('expires', async (t) => {
+    const { replica, pass } = await stage(t)
+    const sessions = replica()
+    const { token, expiresAt } = await sessions.open(ws)
+    assert.equal(SESSION_MS, 12 * 3_600_000)
+    pass(SESSION_MS - 1)
+    assert.equal((await sessions.find(token))?.expiresAt, expiresAt)
+    pass(1)
+    assert.equal(await sessions.find(token), undefined)
+    assert.equal(await replica().find(token), undefined)
+  })
+
+  it('is read once and then known, and a request writes nothing', async (t) => {
+    const it = await stage(t)
+    const sessions = it.replica()
+    const { token } = await sessions.open(ws)
+    const { writes } = it
+    for (let count = 0; count < 5; count += 1) await sessions.find(token)
+    assert.deepEqual([it.reads, it.writes - writes], [1, 0])
+    for (const nonsense of ['', 'x', 'a'.repeat(10_000)]) assert.equal(await sessions.find(nonsense), undefined)
+    await sessions.end('a'.repeat(43))
+    assert.deepEqual([it.reads, it.writes - writes], [2, 0], 'signing out without a session writes nothing')
+  })
+
+  it('gives way to newer ones of the same owner, but not of another', async (t) => {
+    const { replica } = await stage(t)
+    const sessions = replica()
+    const others = await sessions.open({ owner: 'ws_2', keyHash: null })
+    const opened = []
+    for (let count = 0; count < 51; count += 1) {
+      opened.push(await sessions.open(ws))
+      await sessions.find(opened[0]?.token ?? '')
+    }
+    assert.equal(await sessions.find(opened[0]?.token ?? ''), undefined)
+    assert.ok(await sessions.find(opened[1]?.token ?? ''))
+    assert.ok(await sessions.find(others.token))
+  })
+
+  it('of the operator ends when the token changes', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const withToken = (token: string) =>
+      openSessions(books.store, clock, changes, (secret) => createHmac('sha256', token).update(secret).digest('hex'))
+    const { token } = await withToken('one').open({ owner: 'operator', keyHash: null })
+    assert.ok(await withToken('one').find(token))
+    assert.equal(await withToken('two').find(token), undefined)
+    assert.equal(await openSessions(books.store, clock, changes).find(token), undefined, 'nor is it of a member')
+  })
+})
+
+describe('a link', () => {
+  it('signs in once, at any replica and after a restart', async (t) => {
+    const { replica } = await stage(t)
+    const { secret } = await replica().issueLink('ws_1')
+    assert.equal(await replica().find(secret), undefined, 'it is not a session')
+    const owners = await Promise.all([replica().redeem(secret), replica().redeem(secret)])
+    assert.deepEqual(
+      owners.filter((it) => it),
+      ['ws_1'],
+    )
+    assert.equal(await replica().redeem(secret), undefined)
+  })
+
+  it('expires', async (t) => {
+    const { replica, pass } = await stage(t)
+    const early = await replica().issueLink('ws_1')
+    pass(30 * 60_000)
+    assert.equal(await replica().redeem(early.secret), undefined)
+  })
+})
+
+describe('sessions at several replicas', () => {
+  it('end at all of them, and give way at all of them', async (t) => {
+    const { replica } = await stage(t)
+    const [one, other] = [replica(), replica()]
+    const { token } = await one.open(ws)
+    const second = await one.open(ws)
+    for (const it of [one, other]) assert.ok((await it.find(token)) && (await it.find(second.token)))
+    await other.end(token)
+    assert.equal(await one.find(token), undefined)
+    for (let count = 0; count < 50; count += 1) await one.open(ws)
+    assert.equal(await other.find(second.token), undefined)
+  })
+
+  it('that are in use go on while the database is away, and others are neither accepted nor over', async (t) => {
+    const it = await stage(t)
+    const [one, other] = [it.replica(), it.replica()]
+    const { token } = await one.open(ws)
+    await one.find(token)
+    it.isAway = true
+    assert.ok(await one.find(token))
+    await assert.rejects(Promise.resolve(other.find(token)), /The sessions cannot be looked up now/)
+    it.isAway = false
+    assert.ok(await other.find(token))
+  })
+})
+
+describe('a session of a member', () => {
+  it('ends with its key, at once and for good', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const accounts = await openAccounts(books.store, clock, changes)
+    await accounts.createWorkspace('acme')
+    const { id, key } = await accounts.createKey('acme')
+    const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
+    const { token = '' } = (await sessions.signInWithKey(key)) ?? {}
+    assert.deepEqual([(await sessions.find(token))?.caller.keyId, (await sessions.find(token))?.hasKey], [id, true])
+    await accounts.revokeKey(id)
+    assert.equal(await sessions.find(token), undefined)
+    assert.equal(await openSessions(books.store, clock, changes).find(token), undefined, 'it is not stored any more')
+  })
+
+  it('that began with a link has a name of its own for its requests', async (t) => {
+    const { books, clock, changes } = await stage(t)
+    const accounts = await openAccounts(books.store, clock, changes)
+    await accounts.createWorkspace('acme')
+    const sessions = workspaceSessions(accounts, openSessions(books.store, clock, changes))
+    const { secret } = await sessions.issueLink('acme')
+    const { token = '' } = (await sessions.signInWithLink(secret)) ?? {}
+    const found = await sessions.find(token)
+    assert.match(found?.caller.keyId ?? '', /^console_[0-9a-f]{8}$/)
+    assert.equal(found?.hasKey, false)
+    await assert.rejects(sessions.issueLink('nowhere'), /There is no workspace "nowhere"/)
+  })
+})

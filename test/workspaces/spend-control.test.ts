@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Workspace } from '../../src/workspaces/workspace.ts'
+import type { Ledger, LedgerStatus } from '../../src/ledger/ledger.ts'
+import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
+import { openSpendControl } from '../../src/workspaces/spend-limits/spend-control.ts'
+import { spendScripts } from '../../src/workspaces/spend-limits/redis/account-scripts.ts'
+import { scriptedLink } from '../support/scripted-link.ts'
+import { handClock, turn } from '../support/hand-clock.ts'
+
+describe('who keeps spend limits', () => {
+  const limited = { id: 'ws', name: 'acme', spendLimit: { amount: 100n, isSoft: false } } as Workspace
+  const books = {
+    usageSums: async () => [{ group: 'ws', amount: 60n }],
+    usageTotal: async () => ({ amount: 60n }),
+  } as unknown as UsageStore
+  const journal = { owner: 'journal', predecessor: '' }
+
+  function parts(t: { mock: { timers: Parameters<typeof handClock>[0] } }) {
+    const scripted = scriptedLink()
+    const ledger = { lagMs: 0, isReadable: true, reads: 0 }
+    const workspaces = { list: [limited] as readonly Workspace[] }
+    return {
+      scripted,
+      ledger,
+      workspaces,
+      parts: {
+        store: books,
+        ledger: {
+          status: () => ({ lagMs: ledger.lagMs }) as LedgerStatus,
+          async readable() {
+            ledger.reads += 1
+            if (!ledger.isReadable) throw new Error('the database is away')
+          },
+        } as Ledger,
+        clock: handClock(t.mock.timers),
+        accounts: { workspaces: () => workspaces.list },
+        events: { limitReached() {} },
+      },
+    }
+  }
+
+  for (const missing of ['link', 'journal'] as const) {
+    it(`is this process where there is no ${missing === 'link' ? 'Redis' : 'other process on the database'}`, async (t) => {
+      const { parts: given, scripted } = parts(t)
+      const both = { link: scripted.link, journal }
+      const control = await openSpendControl({ ...given, ...both, [missing]: undefined })
+      await control.hold(limited, 40n)
+      await assert.rejects(control.hold(limited, 1n), { code: 'spend_limit_exceeded' })
+      assert.deepEqual(scripted.followers, [])
+      await control.close()
+    })
+  }
+
+  it('[S1] is Redis otherwise, which is informed of delivered rows if the journal keeps up', async (t) => {
+    const { parts: given, scripted, ledger } = parts(t)
+    const control = await openSpendControl({ ...given, link: scripted.link, journal })
+    scripted.join()
+    const answer = { state: 'told', generation: 1, quiet: 0, spent: '0', held: '0', unread: {}, known: {} }
+    async function answered(decisions: string): Promise<{ counts: Record<string, [string, string]> }> {
+      const call = scripted.next(spendScripts.reserve)
+      call.answer(JSON.stringify({ ...answer, decisions }))
+      await turn()
+      await turn()
+      return JSON.parse(String(call.values[0])) as { counts: Record<string, [string, string]> }
+    }
+    const holding = control.hold(limited, 10n)
+    await answered('1')
+    ;(await holding).settle(5n)
+    await answered('')
+    for (const [lagMs, isReadable] of [
+      [2001, true],
+      [0, false],
+    ] as const) {
+      Object.assign(ledger, { lagMs, isReadable })
+      scripted.beat()
+      assert.deepEqual(Object.values((await answered('')).counts), [['5', '0']])
+    }
+    assert.equal(ledger.reads, 1, 'a journal that lags is not asked')
+    Object.assign(ledger, { lagMs: 2000, isReadable: true })
+    scripted.beat()
+    await answered('')
+    assert.deepEqual(Object.values((await answered('')).counts), [['5', '5']])
+  })
+
+  it('uses the limit in force', async (t) => {
+    const { parts: given, scripted, workspaces } = parts(t)
+    const control = await openSpendControl({ ...given, link: scripted.link, journal })
+    scripted.join()
+    void control.hold(limited, 10n).catch(() => {})
+    const limitSaid = (): unknown => {
+      const call = scripted.next(spendScripts.reserve)
+      call.fail()
+      return (JSON.parse(String(call.values[0])) as { limit?: string }).limit
+    }
+    assert.equal(limitSaid(), '100')
+    await turn()
+    for (const [amount, said] of [
+      [70n, '70'],
+      [80n, '80'],
+    ] as const) {
+      workspaces.list = [{ ...limited, spendLimit: { amount, isSoft: false } }]
+      scripted.beat()
+      assert.equal(limitSaid(), said)
+      await turn()
+    }
+    workspaces.list = []
+    scripted.beat()
+    assert.deepEqual(scripted.sent, [])
+  })
+})

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Accounts } from '../../src/workspaces/accounts.ts'
+import { changeWorkspace, type WorkspaceChange } from '../../src/workspaces/workspace-change.ts'
+
+/** Accounts with one workspace, which only write down what they are told to change. */
+function stage() {
+  const changes: unknown[][] = []
+  const noted =
+    (what: string) =>
+    async (...args: unknown[]) =>
+      void changes.push([what, ...args])
+  const accounts = {
+    workspace: () => ({ buyer: { name: 'Ann', abn: '51824753556', address: 'Sydney', purchaseOrder: 'PO 7' } }),
+    setRequestsPerMinute: noted('rate'),
+    setSpendLimit: noted('limit'),
+    setBuyer: noted('buyer'),
+  } as unknown as Accounts
+  return { changes, change: (it: WorkspaceChange) => changeWorkspace(accounts, 'w', it) }
+}
+
+describe('a change of a workspace', () => {
+  for (const [param, wrong] of [
+    ['buyer.abn', { buyer: { abn: '51 824 753 557' } }],
+    ['spend_limit', { spend_limit: '-1' }],
+  ] as const) {
+    it(`changes nothing at all if ${param} is wrong`, async () => {
+      const { changes, change } = stage()
+      const right = { requests_per_minute: 5, spend_limit: '1.00', buyer: { name: 'Bob' } }
+      await assert.rejects(change({ ...right, ...wrong }), { code: 'invalid_value', param })
+      assert.deepEqual(changes, [])
+    })
+  }
+
+  it('leaves out what is missing, and clears what is null', async () => {
+    const { changes, change } = stage()
+    await change({})
+    assert.deepEqual(changes, [])
+    await change({ requests_per_minute: null, spend_limit: null, buyer: { address: null } })
+    assert.deepEqual(changes, [
+      ['rate', 'w', null],
+      ['limit', 'w', null],
+      ['buyer', 'w', { name: 'Ann', abn: '51824753556', address: null, purchaseOrder: 'PO 7' }],
+    ])
+  })
+})
