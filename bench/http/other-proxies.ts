@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../test/support/postgres-server.ts'
+import { freePort } from '../../test/support/free-port.ts'
 
 /**
  * Other proxies in front of the same engine: nginx, Caddy and HAProxy where they are installed, which forward bytes and

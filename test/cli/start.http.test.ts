@@ -7,6 +7,7 @@ import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { startService, type Service } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
+import { freePort } from '../support/free-port.ts'
 import { modelEntry } from '../support/weir.ts'
 
 /** A start that fails must leave nothing open: no listener, no lock on the data directory, no note for commands. */
@@ -30,13 +31,6 @@ async function listening(t: TestContext): Promise<{ server: Server; port: number
   return { server, port: (server.address() as AddressInfo).port }
 }
 
-/** A port that nobody listens on now. */
-async function freePort(t: TestContext): Promise<number> {
-  const { server, port } = await listening(t)
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 function accepts(port: number, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, host)
@@ -54,7 +48,7 @@ describe('a start that fails', () => {
   it('leaves no public listener behind when the admin port is taken', async (t) => {
     const folder = emptyFolder(t)
     const { port: taken } = await listening(t)
-    const port = await freePort(t)
+    const port = await freePort()
     await assert.rejects(start(folder, { port, admin_port: taken }), { code: 'EADDRINUSE' })
     assert.equal(await accepts(port), false)
     assert.ok(!existsSync(join(folder, 'data', 'service.json')))
@@ -64,7 +58,7 @@ describe('a start that fails', () => {
   it('leaves no admin listener behind when the public port is taken', async (t) => {
     const folder = emptyFolder(t)
     const { port: taken } = await listening(t)
-    const adminPort = await freePort(t)
+    const adminPort = await freePort()
     await assert.rejects(start(folder, { port: taken, admin_port: adminPort }), { code: 'EADDRINUSE' })
     assert.equal(await accepts(adminPort), false)
     assert.ok(!existsSync(join(folder, 'data', 'service.json')))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chatStage, refusalOf, stageConfig, type StageOptions } from '../support/chat-stage.ts'
+import { freePort } from '../support/free-port.ts'
 import { journalDisk } from '../support/journal-disk.ts'
 import { rawChat, rawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type Script, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -38,11 +39,7 @@ const callsOf = (engines: readonly ScriptedEngine[]): number[] => engines.map(({
 
 /** An address where nothing listens. */
 async function deadUrl(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}/v1`
+  return `http://127.0.0.1:${await freePort()}/v1`
 }
 
 /** Accepts a call and never answers. */

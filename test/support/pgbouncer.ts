@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { timeLimitNames, timeLimits } from '../../src/store/postgres/time-limits.ts'
-import { freePort, unprivilegedAccount } from './postgres-server.ts'
+import { freePort } from './free-port.ts'
+import { unprivilegedAccount } from './postgres-server.ts'
 import { eventually } from './waiting.ts'
 
 /** A real PgBouncer on loopback, in front of one PostgreSQL. */

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from './free-port.ts'
 import { png } from './image-samples.ts'
 import { within } from './waiting.ts'
 
@@ -164,10 +166,10 @@ export async function scriptedEngine(options: { socketPath?: string; port?: numb
     },
   }
 
-  await new Promise<void>((resolve) => {
-    if (options.socketPath) server.listen(options.socketPath, resolve)
-    else server.listen(options.port ?? 0, '127.0.0.1', resolve)
-  })
+  server.listen(
+    options.socketPath ? { path: options.socketPath } : { port: options.port ?? (await freePort()), host: '127.0.0.1' },
+  )
+  await once(server, 'listening')
   const url = options.socketPath
     ? `unix:${options.socketPath}`
     : `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 import { once } from 'node:events'
+import { freePort } from './free-port.ts'
 
 /** A command as it arrived. */
 export interface ReceivedCommand {
@@ -32,7 +33,7 @@ export async function scriptedRedis(answer: (command: ReceivedCommand) => Reply 
       }
     })
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(await freePort(), '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
   return {

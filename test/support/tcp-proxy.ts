@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { freePort } from './free-port.ts'
 
 /** Stands between a client and a server, and does to their connections what networks do. */
 export interface TcpProxy {
@@ -43,7 +44,7 @@ export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
       })
     }
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(await freePort(), '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const cut = (): void => {
