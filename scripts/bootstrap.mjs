@@ -39,6 +39,10 @@ export function ensureInstalled({ development }) {
   }
   const hasNode = pinnedNode() !== undefined || !hasPinnedNode() || (isRecentNode() && !development)
   if (wanted.every(isInstalled) && hasNode) return
+  if (spawnSync('npm', ['--version'], { stdio: 'ignore' }).error) {
+    process.stderr.write('Dependencies are missing, and npm is not on the PATH. Install npm and start again.\n')
+    process.exit(1)
+  }
   process.stderr.write('Installing dependencies (only the first time) …\n')
   // What npm has installed before stays, such as the packages of local models.
   const hasMore = Object.keys(optionalDependencies).some((name) => existsSync(join(root, 'node_modules', name)))

@@ -39,12 +39,18 @@ cp package-lock.json ../given.json
 ${npmFails ? 'exit 1' : 'mkdir -p node_modules/installed'}
 `
     writeFileSync(join(programs, 'npm'), npm, { mode: 0o755 })
-    const start = "import('./scripts/bootstrap.mjs').then((it) => it.ensureInstalled({ development: false }))"
-    const env = { ...process.env, PATH: [programs, process.env['PATH']].join(delimiter) }
-    const code = await new Promise((resolve) =>
-      execFile(process.execPath, ['-e', start], { cwd: tree, env }, (error) => resolve(error?.code ?? 0)),
-    )
+    const { code } = await start([programs, process.env['PATH']].join(delimiter))
     return { code, lock: JSON.parse(readFileSync(join(tree, 'given.json'), 'utf8')) as Lock }
+  }
+
+  function start(path: string): Promise<{ readonly code: unknown; readonly message: string }> {
+    const script = "import('./scripts/bootstrap.mjs').then((it) => it.ensureInstalled({ development: false }))"
+    const env = { ...process.env, PATH: path }
+    return new Promise((resolve) =>
+      execFile(process.execPath, ['-e', script], { cwd: tree, env }, (error, _stdout, message) =>
+        resolve({ code: error?.code ?? 0, message }),
+      ),
+    )
   }
 
   interface Lock {
@@ -76,6 +82,12 @@ ${npmFails ? 'exit 1' : 'mkdir -p node_modules/installed'}
     }
     assert.ok(existsSync(join(tree, 'node_modules/installed')))
     assert.ok(!existsSync(join(tree, '.install')))
+  })
+
+  it('explains that npm is missing', async () => {
+    const { code, message } = await start(folder)
+    assert.equal(code, 1)
+    assert.equal(message, 'Dependencies are missing, and npm is not on the PATH. Install npm and start again.\n')
   })
 
   it('leaves what was there if npm fails', async () => {

@@ -117,7 +117,7 @@ describe('a start on a terminal', () => {
     await display.started(service({ isUp: ({ id }) => up.has(id) }), config, '')
     assert.match(
       stdout.text(),
-      /\n {2}No chat model is ready yet\. Wait for the downloads to finish, or add your own\n {2}model to weir\.yaml \(weir\.example\.yaml shows how\)\.\n\n$/,
+      /\n {2}No chat model is ready yet\. Wait for downloads that are shown, or add your own\n {2}model to weir\.yaml \(weir\.example\.yaml shows how\)\.\n\n$/,
     )
     fetching.ready?.('a/embed')
     // Its files are there, but nothing runs it yet.

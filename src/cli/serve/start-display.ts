@@ -119,7 +119,7 @@ async function overview({ service, config, options, model, view }: Overview): Pr
     model
       ? tryChat(service, model, view)
       : [
-          'No chat model is ready yet. Wait for the downloads to finish, or add your own',
+          'No chat model is ready yet. Wait for downloads that are shown, or add your own',
           'model to weir.yaml (weir.example.yaml shows how).',
         ].join('\n'),
   ]
