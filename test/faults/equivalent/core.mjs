@@ -29,9 +29,9 @@ export default [
   },
   {
     file: 'src/engines/http-client/deadlines.ts',
-    before: 'timer = setTimeout(look, Math.ceil(left)).unref()',
-    after: 'timer = setTimeout(look, Math.floor(left)).unref()',
-    why: 'It looks again a fraction of a millisecond later.',
+    before: 'timer = setTimeout(expire, Math.ceil(left)).unref()',
+    after: 'timer = setTimeout(expire, Math.floor(left)).unref()',
+    why: 'It checks again a fraction of a millisecond later.',
   },
   {
     file: 'src/inference/embeddings/embedding-list.ts',
