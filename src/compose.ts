@@ -292,7 +292,7 @@ async function assemble(
       audio: { spool, measure: measureAudio, maxUploadBytes: config.audio.maxUploadBytes },
       usage: readStore,
       invoices: readStore,
-      books: readStore,
+      reader: readStore,
       live,
       downloads: downloads.list,
       consoleModels: config.consoleModels,

@@ -68,7 +68,7 @@ export async function openCoordination(
         replicas: () => 1,
         list: async () => [about(admission, null)],
         async drain(replica) {
-          if (replica === name) events.askedToDrain()
+          if (replica === name) events.drainRequested()
           return replica === name
         },
       },
@@ -101,7 +101,7 @@ export async function openCoordination(
         },
         async drain(replica) {
           if (replica !== name) return replicas.drain(replica)
-          events.askedToDrain()
+          events.drainRequested()
           return true
         },
       },

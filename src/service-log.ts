@@ -29,7 +29,7 @@ export function refusalsFailed({ log }: Telemetry): (reason: Error) => void {
 
 export function coordinationEvents({ log }: Telemetry, draining: Draining): LinkEvents & ChangeEvents {
   return {
-    askedToDrain() {
+    drainRequested() {
       if (!draining.isOn()) log.info('asked to drain: running requests finish, then this replica leaves')
       draining.begin()
     },

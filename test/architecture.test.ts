@@ -138,6 +138,20 @@ function partsImported(files: ReadonlyMap<string, string>): Map<string, readonly
   return new Map([...graph].map(([part, others]) => [part, [...others]]))
 }
 
+/** Declarations only: a file may export what it imports. */
+const EXPORTED = /^export (?:async )?(?:const|let|function\*?|class|type|interface) (\w+)/gm
+
+/** Names that several files declare and export. */
+function namesExportedTwice(files: ReadonlyMap<string, string>): string[] {
+  const filesOf = new Map<string, string[]>()
+  for (const [file, text] of files) {
+    for (const [, name = ''] of text.matchAll(EXPORTED)) filesOf.set(name, [...(filesOf.get(name) ?? []), file])
+  }
+  return [...filesOf]
+    .filter(([, exporting]) => exporting.length > 1)
+    .map(([name, exporting]) => `${name}: ${exporting.join(', ')}`)
+}
+
 const LOADED = [/^(?:import|export)\s(?!type\b)[^'"]*?\bfrom\s*['"]([^'"]+)['"]/gm, /^import\s*['"]([^'"]+)['"]/gm]
 
 /** Everything that is loaded with a file: packages and other files, without what is imported on demand. */
@@ -216,6 +230,10 @@ describe('the parts of src/', () => {
       names.map((name) => `${feature}/${name}`).filter((name) => !used.has(name)),
     )
     assert.deepEqual(unused, [])
+  })
+
+  it('export no name twice', () => {
+    assert.deepEqual(namesExportedTwice(sources()), [])
   })
 
   it(`leave at most ${LOOSE_MAX} loose files in src/`, () => {
@@ -410,6 +428,15 @@ describe('the test of the parts', () => {
   for (const [file, text, found] of wrong) {
     it(`fails where ${file} ${found}`, () => assert.deepEqual(breaksIn(new Map([[file, text]])), [`${file} ${found}`]))
   }
+
+  it('finds names that are exported twice, but not names that a file passes on', () => {
+    const files = new Map([
+      ['queue/a.ts', 'export const one = 1\nexport interface Two {}\nexport async function three() {}'],
+      ['queue/b.ts', "export { one } from './a.ts'\nconst two = 2\nexport type Two = 2"],
+      ['queue/c.ts', 'export function* three() {}'],
+    ])
+    assert.deepEqual(namesExportedTwice(files), ['Two: queue/a.ts, queue/b.ts', 'three: queue/a.ts, queue/c.ts'])
+  })
 
   it('finds circles, through types too', () => {
     const files = new Map([

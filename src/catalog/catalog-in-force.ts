@@ -12,7 +12,7 @@ import type { Admission } from '../queue/admission.ts'
 import type { ChangeFeed } from '../cluster/changes/change-feed.ts'
 
 /** How a catalog is put in force: its prices are stored, then engines and queues are updated. A part of compose.ts. */
-export interface CatalogParts {
+export interface CatalogInForceParts {
   readonly source: CatalogSource
   readonly lanes: LaneSettings
   readonly prices: PriceBook
@@ -27,7 +27,7 @@ export interface CatalogParts {
 /** Node's fetch and several SDKs give up after 300 s without headers, and the answer itself takes a while. */
 const CLIENT_PATIENCE_MS = 240_000
 
-export async function openCatalogInForce(parts: CatalogParts): Promise<Catalog> {
+export async function openCatalogInForce(parts: CatalogInForceParts): Promise<Catalog> {
   const { source, lanes, prices, engines, admission, local, changes, log } = parts
   const catalog = await openCatalog(source, async (models) => {
     requireKnown(models, local)

@@ -101,13 +101,13 @@ async function readComplete(
   { pollMs, pollsMax }: FilePolling,
 ): Promise<readonly Model[]> {
   if (file === undefined) return read()
-  let seen = await look(file)
+  let seen = await fingerprintAt(file)
   for (let polls = 1; polls < pollsMax; polls++) {
     await sleep(pollMs)
-    const now = await look(file)
+    const now = await fingerprintAt(file)
     if (now === seen) {
       const models = read()
-      if ((await look(file)) === seen) return models
+      if ((await fingerprintAt(file)) === seen) return models
     }
     seen = now
   }
@@ -127,7 +127,7 @@ export function watchFile(file: string): { onChange(changed: () => void): () => 
   return {
     onChange(changed) {
       async function poll(): Promise<void> {
-        const now = await look(file)
+        const now = await fingerprintAt(file)
         const isComplete = now === seen
         seen = now
         // The file is missing for a moment while an editor replaces it.
@@ -142,7 +142,7 @@ export function watchFile(file: string): { onChange(changed: () => void): () => 
   }
 }
 
-async function look(file: string): Promise<string | undefined> {
+async function fingerprintAt(file: string): Promise<string | undefined> {
   return fingerprint(await stat(file).catch(() => undefined))
 }
 

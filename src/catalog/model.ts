@@ -69,7 +69,7 @@ export interface HealthCheck {
 }
 
 /** How to ask an engine how many tokens its cache holds. */
-export interface CacheSizeQuestion {
+export interface CacheSizeQuery {
   /** As in `HealthCheck`. */
   readonly path: string
   /** undefined if the answer does not contain it. */
@@ -79,7 +79,7 @@ export interface CacheSizeQuestion {
 /** Requests to an engine's servers other than calls. Missing ones are not made. */
 export interface EngineQuestions {
   readonly health?: HealthCheck
-  readonly cacheSize?: CacheSizeQuestion | undefined
+  readonly cacheSize?: CacheSizeQuery | undefined
 }
 
 /** One place where a model runs, with its own queue. */

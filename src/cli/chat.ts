@@ -111,24 +111,24 @@ interface Chat {
 async function converse(connection: Connection, model: string): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout })
   const { paint } = viewOn(process.stdout)
-  const say = (note: string): void => void process.stdout.write(`${paint('dim', note)}\n`)
+  const printNote = (note: string): void => void process.stdout.write(`${paint('dim', note)}\n`)
   const chat: Chat = { model, messages: [] }
   let hasEnded = false
   terminal.once('close', () => (hasEnded = true))
-  const ask = (): void => (hasEnded ? undefined : terminal.prompt())
-  say(`Chatting with ${model}. An empty line ends the chat; /help lists the commands.`)
+  const prompt = (): void => (hasEnded ? undefined : terminal.prompt())
+  printNote(`Chatting with ${model}. An empty line ends the chat; /help lists the commands.`)
   try {
-    ask()
+    prompt()
     // Lines that are typed or pasted during an answer are queued.
     for await (const typed of terminal) {
       const line = typed.trim()
       if (line === '' || line === '/exit') return
-      if (line.startsWith('/') && !line.startsWith('//')) say(await obey(line, chat, connection))
+      if (line.startsWith('/') && !line.startsWith('//')) printNote(await obey(line, chat, connection))
       else {
         chat.messages.push({ role: 'user', content: line.replace(/^\/\//, '/') })
         chat.messages.push({ role: 'assistant', content: await answer(connection, chat.model, chat.messages) })
       }
-      ask()
+      prompt()
     }
   } finally {
     terminal.close()

@@ -114,7 +114,7 @@ function sourceOf({ settings }: Config, key: string): string | undefined {
   return settings.find((setting) => setting.key === key)?.source
 }
 
-export interface Books {
+export interface OpenedStore {
   readonly config: Config
   readonly store: Store
   readonly accounts: Accounts
@@ -124,10 +124,10 @@ export interface Books {
 }
 
 /** Opens the data directory for a command. With `changes`, a running service is asked to reload afterwards. */
-export async function withBooks<Result>(
+export async function withStore<Result>(
   flags: Flags,
   options: { changes: boolean },
-  work: (books: Books) => Promise<Result>,
+  work: (books: OpenedStore) => Promise<Result>,
 ): Promise<Result> {
   const config = configOf(flags)
   requireLedger(flags, config, options)
@@ -146,7 +146,7 @@ export async function withBooks<Result>(
       prices,
       record: (action, act) => recorded({ audit: store, clock: systemClock }, doer, action, act),
     })
-    if (options.changes) sayUnreached((await refreshService(config.dataDir)) ?? (await tellOthers(config)))
+    if (options.changes) reportUnreached((await refreshService(config.dataDir)) ?? (await notifyOtherReplicas(config)))
     return result
   } finally {
     await store.close()
@@ -154,14 +154,14 @@ export async function withBooks<Result>(
 }
 
 /** Notifies replicas on other machines through Redis. */
-async function tellOthers({ redisUrl }: Config): Promise<readonly string[]> {
+async function notifyOtherReplicas({ redisUrl }: Config): Promise<readonly string[]> {
   if (redisUrl === undefined) return []
   const { notifyReplicas } = await import('../cluster/changes/redis/notify-replicas.ts')
   return notifyReplicas(redisUrl, ['accounts', 'keys', 'prices'], systemClock)
 }
 
 /** A change is in force everywhere when its command returns; otherwise the command reports where it may not be. */
-export function sayUnreached(replicas: readonly string[]): void {
+export function reportUnreached(replicas: readonly string[]): void {
   for (const replica of replicas) {
     process.stderr.write(`weir: this replica did not answer, and takes the change in when it can: ${replica}\n`)
   }

@@ -1,5 +1,5 @@
 import { consoleLinkOf, findService } from '../operate/running-service.ts'
-import { CommandFailed, configOf, parseFlags, print, text, UsageError, withBooks, type Command } from './command.ts'
+import { CommandFailed, configOf, parseFlags, print, text, UsageError, withStore, type Command } from './command.ts'
 
 export const consoleLink: Command = {
   summary: 'print a fresh link that signs in to a console',
@@ -18,7 +18,7 @@ with --workspace to the console of a workspace. It works once, within
       throw new UsageError(`no service is running on ${dataDir}; start it with npm start, or name another with --data`)
     }
     const action = { action: 'issueConsoleLink', subject: workspace ?? 'operator', body: undefined }
-    const url = await withBooks(flags, { changes: false }, ({ record }) =>
+    const url = await withStore(flags, { changes: false }, ({ record }) =>
       record({ ...action, state: async () => undefined }, () => issued(dataDir, workspace)),
     )
     print(flags, { url, workspace: workspace ?? null }, ({ paint }) =>

@@ -1,6 +1,6 @@
 import { openClient, type Client, type ServerPlace } from './http-client/index.ts'
 import type { DrainedAddresses } from '../catalog/lane-settings-store.ts'
-import { ask, type Question, type QuestionAnswer } from './question.ts'
+import { queryEngine, type EngineQuery, type EngineQueryAnswer } from './engine-query.ts'
 import type { ServerActivities, ServerActivity } from './server-activity.ts'
 
 /** One address of an engine: its client, its load, and whether it is up. */
@@ -10,7 +10,7 @@ export interface EngineAddress {
   readonly prefix: string
   readonly client: Client
   /** Sends a request other than a call. `lines` are headers. */
-  ask(path: string, lines: string, limits: Omit<Question, 'path' | 'lines'>): Promise<QuestionAnswer>
+  query(path: string, lines: string, limits: Omit<EngineQuery, 'path' | 'lines'>): Promise<EngineQueryAnswer>
   inFlight: number
   healthy: boolean
   /** It gets no new calls; running calls may finish. */
@@ -51,7 +51,7 @@ export function openAddress(
     healthy: true,
     isDrained: () => drained.has(url),
     activity,
-    ask: (path, lines, limits) => ask(client, { path: pathAt({ prefix }, path), lines, ...limits }),
+    query: (path, lines, limits) => queryEngine(client, { path: pathAt({ prefix }, path), lines, ...limits }),
     async close() {
       leave()
       await client.close()
@@ -70,7 +70,7 @@ export function callStarts(address: EngineAddress): void {
 }
 
 /** The server sent part of a successful answer. */
-export function callSpeaks({ activity }: EngineAddress): void {
+export function callShowsLife({ activity }: EngineAddress): void {
   activity.signsOfLife++
   activity.isInDoubt = false
 }

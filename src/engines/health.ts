@@ -47,10 +47,10 @@ export function watchHealth(
   }
 
   async function judge(): Promise<Verdict> {
-    const hasSpoken = activity.signsOfLife > signsSeen
+    const hasSignOfLife = activity.signsOfLife > signsSeen
     signsSeen = activity.signsOfLife
     const isTrusted = activity.inFlight > 0 && !activity.isInDoubt
-    if (isTrusted && hasSpoken) return 'alive'
+    if (isTrusted && hasSignOfLife) return 'alive'
     if (isTrusted && !check.isCheap) return 'unknown'
     const answer = await probe(address, check.path, lines)
     if (answer !== 'silent') return answer
@@ -69,7 +69,7 @@ export function watchHealth(
 /** Any status below 500 counts as up: not every server has the path, but one that answers 404 is running. */
 async function probe(address: EngineAddress, path: string, lines: string): Promise<'alive' | 'down' | 'silent'> {
   try {
-    const { status } = await address.ask(path, lines, { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_BYTES_MAX })
+    const { status } = await address.query(path, lines, { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_BYTES_MAX })
     return status < 500 ? 'alive' : 'down'
   } catch (error) {
     return error instanceof AnswerStalled ? 'silent' : 'down'

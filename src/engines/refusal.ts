@@ -2,7 +2,7 @@ import { ApiError } from '../shared/errors.ts'
 import { cleanRefusal } from './refusal-text.ts'
 
 /** What an engine's error status means for the caller, and for the other addresses of the engine. */
-export interface Refusal {
+export interface EngineRefusal {
   readonly error: ApiError
   /**
    * Whether another address might succeed. A mistake of the caller fails everywhere, and after a timeout the request
@@ -73,14 +73,14 @@ const BROKEN = /\bcuda\b|out of memory|connection|time(d )?[ -]?out|unavailable|
  * message, as far as it is about the request. An engine that refuses Weir itself (401, 403, 404) is the operator's
  * problem, so its message stays inside.
  */
-export function refusalFrom(status: number, body: string, inputName?: string): Refusal {
-  const said = readRefusal(body)
-  switch (kindOf(status, said)) {
+export function refusalFrom(status: number, body: string, inputName?: string): EngineRefusal {
+  const explanation = readRefusal(body)
+  switch (kindOf(status, explanation)) {
     case 'too long':
       return callersMistake(
         new ApiError(
           'context_length_exceeded',
-          joined("The request exceeds the model's maximum context length", said.text),
+          joined("The request exceeds the model's maximum context length", explanation.text),
           inputName === undefined ? {} : { param: inputName },
         ),
       )
@@ -88,12 +88,14 @@ export function refusalFrom(status: number, body: string, inputName?: string): R
       return callersMistake(
         new ApiError(
           'invalid_value',
-          said.text || 'The engine refused the request as invalid.',
-          said.param === undefined ? {} : { param: said.param },
+          explanation.text || 'The engine refused the request as invalid.',
+          explanation.param === undefined ? {} : { param: explanation.param },
         ),
       )
     case 'too large':
-      return callersMistake(new ApiError('request_too_large', said.text || 'The request is too large for the engine.'))
+      return callersMistake(
+        new ApiError('request_too_large', explanation.text || 'The request is too large for the engine.'),
+      )
     case 'overloaded':
       return enginesProblem(
         new ApiError('model_overloaded', 'The engine is overloaded. Try again in a few seconds.', { param: 'model' }),
@@ -114,13 +116,13 @@ export function refusalFrom(status: number, body: string, inputName?: string): R
 
 type RefusalKind = 'too long' | 'invalid' | 'too large' | 'overloaded' | 'timeout' | 'failed'
 
-function kindOf(status: number, { message, names }: Said): RefusalKind {
-  const isTooLong = says(TOO_LONG, message) || names.some((name) => TOO_LONG_NAMES.has(name))
+function kindOf(status: number, { message, names }: EngineExplanation): RefusalKind {
+  const isTooLong = matchesAny(TOO_LONG, message) || names.some((name) => TOO_LONG_NAMES.has(name))
   switch (status) {
     case 400:
     case 422:
       if (isTooLong || ABOUT_LENGTH.test(message)) return 'too long'
-      return saysNoModel(message) ? 'failed' : 'invalid'
+      return reportsNoModel(message) ? 'failed' : 'invalid'
     case 413:
       return isTooLong ? 'too long' : 'too large'
     case 429:
@@ -131,30 +133,30 @@ function kindOf(status: number, { message, names }: Said): RefusalKind {
     case 500: {
       if (BROKEN.test(message)) return 'failed'
       if (isTooLong) return 'too long'
-      const isInvalid = says(INVALID, message) || names.some((name) => INVALID_NAMES.has(name))
-      return isInvalid && !saysNoModel(message) ? 'invalid' : 'failed'
+      const isInvalid = matchesAny(INVALID, message) || names.some((name) => INVALID_NAMES.has(name))
+      return isInvalid && !reportsNoModel(message) ? 'invalid' : 'failed'
     }
     default:
       return 'failed'
   }
 }
 
-function says(patterns: readonly RegExp[], message: string): boolean {
+function matchesAny(patterns: readonly RegExp[], message: string): boolean {
   return patterns.some((pattern) => pattern.test(message))
 }
 
-function saysNoModel(message: string): boolean {
+function reportsNoModel(message: string): boolean {
   if (NO_MODEL.test(message)) return true
   return [...message.matchAll(NOT_THERE)].some(({ index }) =>
     /\bmodel\b/i.test(message.slice(Math.max(0, index - NAMED_WITHIN), index)),
   )
 }
 
-function callersMistake(error: ApiError): Refusal {
+function callersMistake(error: ApiError): EngineRefusal {
   return { error, isWorthAnother: false }
 }
 
-function enginesProblem(error: ApiError, isWorthAnother: boolean): Refusal {
+function enginesProblem(error: ApiError, isWorthAnother: boolean): EngineRefusal {
   return { error, isWorthAnother }
 }
 
@@ -163,7 +165,7 @@ function joined(sentence: string, detail: string): string {
 }
 
 /** An engine's explanation of its refusal. */
-interface Said {
+interface EngineExplanation {
   /** Verbatim. */
   readonly message: string
   /** What a caller may read of it. */
@@ -174,7 +176,7 @@ interface Said {
 }
 
 /** vLLM and OpenAI nest the message in `error`, FastAPI uses `detail`, and others `message` or plain text. */
-function readRefusal(body: string): Said {
+function readRefusal(body: string): EngineExplanation {
   let parsed: unknown
   try {
     parsed = JSON.parse(body)
@@ -185,15 +187,15 @@ function readRefusal(body: string): Said {
   const outer = asRecord(parsed)
   if (Array.isArray(outer['detail'])) return readValidation(asRecord(outer['detail'][0]))
   const inner = typeof outer['error'] === 'object' ? asRecord(outer['error']) : outer
-  const said = [inner['message'], outer['error'], outer['detail']].find((it) => typeof it === 'string')
+  const stated = [inner['message'], outer['error'], outer['detail']].find((it) => typeof it === 'string')
   const names = [inner['type'], inner['code'], inner['error_type']].filter((it) => typeof it === 'string')
-  const message = (said ?? '').slice(0, MAX_READ)
+  const message = (stated ?? '').slice(0, MAX_READ)
   const param = typeof inner['param'] === 'string' ? inner['param'] : fieldIn(message)
   return { message, text: cleanRefusal(message), names, ...(param === undefined ? {} : { param }) }
 }
 
 /** FastAPI's first problem: `{loc: ['body', 'temperature'], msg: 'Input should be a valid number'}`. */
-function readValidation({ loc, msg }: Record<string, unknown>): Said {
+function readValidation({ loc, msg }: Record<string, unknown>): EngineExplanation {
   const message = typeof msg === 'string' ? msg.slice(0, MAX_READ) : ''
   const param = fieldAt(Array.isArray(loc) ? loc : [])
   return { message, text: cleanRefusal(message), names: [], ...(param === undefined ? {} : { param }) }

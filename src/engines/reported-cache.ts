@@ -1,44 +1,44 @@
-import type { CacheSizeQuestion } from '../catalog/model.ts'
+import type { CacheSizeQuery } from '../catalog/model.ts'
 import type { EngineAddress } from './address.ts'
 
 /** A server that has just started may not know yet. */
-const ASK_AGAIN_MS = 30_000
+const POLL_MS = 30_000
 const ANSWER_MS = 5000
 /** The metrics of a server may be long. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
 
 export interface CacheWatch {
   /** The server was down, and may return with a different cache. */
-  askAgain(): void
+  pollAgain(): void
   stop(): void
 }
 
 /** Asks a server for the size of its cache until it reports one. One request at a time, half a minute apart. */
 export function watchCacheSize(
   address: EngineAddress,
-  question: CacheSizeQuestion,
+  question: CacheSizeQuery,
   lines: string,
   reported: (tokens: number) => void,
 ): CacheWatch {
   const stopped = new AbortController()
   let timer: NodeJS.Timeout | undefined
 
-  async function ask(): Promise<void> {
+  async function poll(): Promise<void> {
     timer = undefined
     const answer = await read(address, question.path, lines, stopped.signal).catch(() => undefined)
     if (stopped.signal.aborted) return
     const tokens = answer === undefined ? undefined : question.read(answer)
-    if (tokens === undefined) askAgain()
+    if (tokens === undefined) pollAgain()
     else reported(tokens)
   }
 
-  function askAgain(): void {
-    timer ??= setTimeout(() => void ask(), ASK_AGAIN_MS).unref()
+  function pollAgain(): void {
+    timer ??= setTimeout(() => void poll(), POLL_MS).unref()
   }
 
-  void ask()
+  void poll()
   return {
-    askAgain,
+    pollAgain,
     stop() {
       stopped.abort()
       clearTimeout(timer)
@@ -54,6 +54,6 @@ async function read(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const limits = { timeoutMs: ANSWER_MS, maxBytes: ANSWER_BYTES_MAX, signal }
-  const { status, isWhole, body } = await address.ask(path, lines, limits)
+  const { status, isWhole, body } = await address.query(path, lines, limits)
   return status === 200 && isWhole ? body : undefined
 }

@@ -1,7 +1,7 @@
 import { ApiError } from '../shared/errors.ts'
 import { AnswerStalled, RequestAborted, type AnswerHandler, type Deadlines, type Sending } from './http-client/index.ts'
 import type { CallEnd, EngineCall, RunningCall } from './engine.ts'
-import { callEnds, callSpeaks, callStarts, pathAt, type EngineAddress } from './address.ts'
+import { callEnds, callShowsLife, callStarts, pathAt, type EngineAddress } from './address.ts'
 import type { Balance, Chosen } from './balance.ts'
 import { refusalFrom } from './refusal.ts'
 
@@ -100,12 +100,12 @@ export function runCall(call: EngineCall, upstream: Upstream): RunningCall {
         if (status >= 300) return
         started = true
         cancelDeadline()
-        callSpeaks(address)
+        callShowsLife(address)
         call.receiver.start(answerHeaders)
       },
       data(chunk) {
         if (started) {
-          callSpeaks(address)
+          callShowsLife(address)
           return call.receiver.data(chunk)
         }
         if (refusalBytes < MAX_REFUSAL_BYTES) refusal.push(Buffer.from(chunk))

@@ -52,7 +52,7 @@ export function openUpstream(
   const unwatch = health
     ? addresses.map((address, index) =>
         watchHealth(address, health, lines, (healthy) => {
-          if (healthy) caches[index]?.askAgain()
+          if (healthy) caches[index]?.pollAgain()
           else balance.forget(address)
           events.healthChanged(address.url, healthy)
         }),

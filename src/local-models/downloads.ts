@@ -2,7 +2,7 @@ import type { PullProgress } from './files/model-files.ts'
 import type { FetchEvents } from './local-models.ts'
 
 /** The progress of model downloads. */
-export interface Download {
+export interface ModelDownload {
   readonly model: string
   readonly receivedBytes: number
   readonly totalBytes: number | undefined
@@ -12,11 +12,11 @@ export interface Download {
 
 export interface Downloads extends FetchEvents {
   /** Downloads that are under way or failed, in the order in which they began. */
-  list(): readonly Download[]
+  list(): readonly ModelDownload[]
 }
 
 export function downloadList(): Downloads {
-  const current = new Map<string, Download>()
+  const current = new Map<string, ModelDownload>()
   return {
     progress({ slug, receivedBytes, totalBytes }: PullProgress) {
       current.set(slug, { model: slug, receivedBytes, totalBytes, problem: undefined })

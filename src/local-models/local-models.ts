@@ -56,7 +56,7 @@ export function localModels(options: {
 
   // Another process may pull or remove a model. A request must not wait for the disk to find out.
   const looking = setInterval(() => {
-    if (states.size > 0) lookAtRuntime()
+    if (states.size > 0) checkRuntime()
     for (const slug of states.keys()) poll(slug)
   }, POLL_MS)
   looking.unref()
@@ -66,14 +66,14 @@ export function localModels(options: {
   }
 
   /** Stays true once the runtime is there: only another version of the service replaces it. */
-  function lookAtRuntime(): void {
+  function checkRuntime(): void {
     if (runtimeState !== 'present') runtimeState = runtime.stateOf()
   }
 
   /** The runtime is first, because no model runs without it. */
   async function pullAll(slugs: readonly string[], events: FetchEvents): Promise<void> {
     if (slugs.length === 0) return
-    lookAtRuntime()
+    checkRuntime()
     const needed = runtimeState === 'present' ? [] : [RUNTIME_NAME]
     const missing = [...needed, ...slugs.filter((slug) => !files.isPresent(slug))].filter((it) => !underway.has(it))
     for (const name of missing) underway.add(name)
@@ -90,7 +90,7 @@ export function localModels(options: {
     const order = name === RUNTIME_NAME ? { environment, installation } : { directory, slug: name, environment }
     try {
       await pullInChild(order, { onProgress: events.progress, signal: stopped.signal })
-      lookAtRuntime()
+      checkRuntime()
       if (states.has(name)) poll(name)
       events.ready(name)
       return true
@@ -105,7 +105,7 @@ export function localModels(options: {
     engine(slug, open) {
       const model = findModel(slug)
       if (!model) throw new Error(whyUnknown(slug))
-      lookAtRuntime()
+      checkRuntime()
       poll(slug)
       return embeddedEngine(open(supervisor.socketPath(model.runtime)), {
         supervisor,

@@ -103,9 +103,9 @@ async function answer(
   }
 }
 
-function lend(commands: ServiceCommands, asked: URLSearchParams, response: ServerResponse): void {
+function lend(commands: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
   try {
-    const { key, end } = commands.lendKey(asked.get('workspace') ?? '', asked.get('key') ?? undefined)
+    const { key, end } = commands.lendKey(query.get('workspace') ?? '', query.get('key') ?? undefined)
     response.once('close', end)
     response.writeHead(200, { 'Content-Type': 'application/json' }).write(`${JSON.stringify({ key })}\n`)
   } catch (error) {
@@ -122,10 +122,10 @@ function sendLink({ consoleLink }: ServiceCommands, workspace: string | undefine
   )
 }
 
-function drain({ replicas }: ServiceCommands, asked: URLSearchParams, response: ServerResponse): void {
+function drain({ replicas }: ServiceCommands, query: URLSearchParams, response: ServerResponse): void {
   const send = (status: number, body: object): void =>
     void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
-  replicas.drain(asked.get('name') ?? '', asked.get('actor') ?? 'command').then(
+  replicas.drain(query.get('name') ?? '', query.get('actor') ?? 'command').then(
     () => send(200, { asked: true }),
     ({ message }: Error) => send(400, { error: message }),
   )

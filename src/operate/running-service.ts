@@ -87,23 +87,23 @@ function findServices(dataDir: string): readonly ServiceNote[] {
  * Asks the service to reload. Resolves with its answer, or with undefined if no service is running. A service that is
  * just starting may have read the old state, so this waits for it.
  */
-export async function askService(
+export async function requestReload(
   dataDir: string,
   reload: 'accounts' | 'catalog',
   { force } = { force: false },
 ): Promise<ReloadAnswer | undefined> {
-  return (await askAgain(dataDir, `/${reload}${force ? '?force=true' : ''}`)) as ReloadAnswer | undefined
+  return (await postWithRetries(dataDir, `/${reload}${force ? '?force=true' : ''}`)) as ReloadAnswer | undefined
 }
 
 /** Retries until the service, or one of its workers, answers, or all have exited: then undefined. */
-async function askAgain(dataDir: string, path: string): Promise<unknown> {
+async function postWithRetries(dataDir: string, path: string): Promise<unknown> {
   const until = performance.now() + PATIENCE_MS
   for (;;) {
     const running = serviceDirectories(dataDir).filter(isServiceRunning)
     if (running.length === 0) return undefined
     for (const directory of running) {
       const socket = readNote(directory)?.socket
-      const answered = socket === undefined ? undefined : await ask(socket, 'POST', path)
+      const answered = socket === undefined ? undefined : await request(socket, 'POST', path)
       if (answered) return answered
     }
     if (performance.now() > until) throw failure('the running service does not answer; restart it')
@@ -116,7 +116,7 @@ async function askAgain(dataDir: string, path: string): Promise<unknown> {
  * undefined when no service is running here.
  */
 export async function refreshService(dataDir: string): Promise<readonly string[] | undefined> {
-  const answered = await askService(dataDir, 'accounts')
+  const answered = await requestReload(dataDir, 'accounts')
   if (answered && 'error' in answered) {
     throw failure(`the running service did not take the change (${answered.error}); restart it`)
   }
@@ -127,7 +127,7 @@ export async function refreshService(dataDir: string): Promise<readonly string[]
 export async function settleRunningService(dataDir: string): Promise<boolean> {
   // Each worker has a journal of its own.
   const running = serviceDirectories(dataDir).filter(isServiceRunning)
-  const answers = (await Promise.all(running.map((directory) => askAgain(directory, '/settled')))) as (
+  const answers = (await Promise.all(running.map((directory) => postWithRetries(directory, '/settled')))) as (
     | { readonly error?: string }
     | undefined
   )[]
@@ -139,36 +139,36 @@ export async function settleRunningService(dataDir: string): Promise<boolean> {
 }
 
 /** The metrics of the service on exactly this directory; undefined if it does not answer. */
-export async function askForMetrics(directory: string): Promise<string | undefined> {
+export async function fetchMetrics(directory: string): Promise<string | undefined> {
   const socket = isServiceRunning(directory) ? readNote(directory)?.socket : undefined
-  const answered = socket === undefined ? undefined : await ask(socket, 'GET', '/metrics', METRICS_MS)
+  const answered = socket === undefined ? undefined : await request(socket, 'GET', '/metrics', METRICS_MS)
   return (answered as { metrics?: string } | undefined)?.metrics
 }
 
 /** The engines of the running service whose counts contradict the text. Empty when no service is running. */
 export async function contradictedCountsOf(dataDir: string): Promise<readonly ContradictedCounts[]> {
-  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => ask(socket, 'GET', '/counts')))
+  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => request(socket, 'GET', '/counts')))
   return answers.flatMap((answered) => (answered as Partial<CountsAnswer> | undefined)?.counts ?? [])
 }
 
 /** How much of its input was cached, by key and model, since the running service started; undefined when none is running. */
 export async function cacheUseOf(dataDir: string): Promise<readonly CacheUseEntry[] | undefined> {
-  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => ask(socket, 'GET', '/cache-use')))
+  const answers = await Promise.all(findServices(dataDir).map(({ socket }) => request(socket, 'GET', '/cache-use')))
   const entries = answers.flatMap((it) => (it as { entries?: readonly CacheUseEntry[] } | undefined)?.entries ?? [])
   return answers.some((it) => it !== undefined) ? mergedCacheUse(entries) : undefined
 }
 
 /** The replicas, as the running service knows them; undefined when none is running. */
 export async function replicasOf(dataDir: string): Promise<ReplicaListing | undefined> {
-  return (await askAny(dataDir, 'GET', '/replicas')) as ReplicaListing | undefined
+  return (await requestFromAny(dataDir, 'GET', '/replicas')) as ReplicaListing | undefined
 }
 
 /** Undefined when no service is running. */
 export async function drainReplica(
   dataDir: string,
-  asked: { readonly name: string; readonly actor: string },
+  order: { readonly name: string; readonly actor: string },
 ): Promise<{ readonly asked: true } | { readonly error: string } | undefined> {
-  const answered = await askAny(dataDir, 'POST', `/drain?${new URLSearchParams(asked).toString()}`)
+  const answered = await requestFromAny(dataDir, 'POST', `/drain?${new URLSearchParams(order).toString()}`)
   return answered as { asked: true } | { error: string } | undefined
 }
 
@@ -178,7 +178,7 @@ export async function consoleLinkOf(
   workspace: string | undefined,
 ): Promise<{ readonly url: string } | { readonly error: string } | undefined> {
   const query = workspace === undefined ? '' : `?${new URLSearchParams({ workspace }).toString()}`
-  const answered = await askAny(dataDir, 'POST', `/console-link${query}`)
+  const answered = await requestFromAny(dataDir, 'POST', `/console-link${query}`)
   return answered as { url: string } | { error: string } | undefined
 }
 
@@ -188,7 +188,7 @@ interface CountsAnswer {
 
 /** undefined when no service is running. */
 export async function settingsInForce(dataDir: string): Promise<SettingsAnswer | undefined> {
-  const answered = (await askAny(dataDir, 'GET', '/settings')) as Partial<SettingsAnswer> | undefined
+  const answered = (await requestFromAny(dataDir, 'GET', '/settings')) as Partial<SettingsAnswer> | undefined
   return answered?.settings && (answered as SettingsAnswer)
 }
 
@@ -227,16 +227,21 @@ function failure(message: string): Error {
  * The first answer of the service or one of its workers, since one of them may be starting or stopping; undefined when
  * none answers.
  */
-async function askAny(dataDir: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
+async function requestFromAny(dataDir: string, method: 'GET' | 'POST', path: string): Promise<unknown> {
   for (const { socket } of findServices(dataDir)) {
-    const answered = await ask(socket, method, path)
+    const answered = await request(socket, method, path)
     if (answered !== undefined) return answered
   }
   return undefined
 }
 
 /** undefined when no process is listening. */
-async function ask(socketPath: string, method: 'GET' | 'POST', path: string, answerMs = ANSWER_MS): Promise<unknown> {
+async function request(
+  socketPath: string,
+  method: 'GET' | 'POST',
+  path: string,
+  answerMs = ANSWER_MS,
+): Promise<unknown> {
   const client = new Client(ORIGIN, { socketPath, headersTimeout: answerMs, bodyTimeout: answerMs })
   try {
     const { body } = await client.request({ method, path })

@@ -3,7 +3,7 @@ import type { LaneDecision, LaneLimits, LaneStatus } from './lane.ts'
 /** The outcome of entering a lane. */
 export type Decision =
   | LaneDecision
-  /** Redis cannot be reached, and this replica has no share left to serve. */
+  /** Redis cannot be reached, and this replica has no allotment left to serve. */
   | { readonly kind: 'unavailable' }
 
 export interface LaneLoad extends LaneStatus {

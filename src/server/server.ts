@@ -19,7 +19,7 @@ export interface Application {
    * The rate limit of an address, for a reply that `answer` had no part in: the request was unreadable, late, or
    * arrived during a shutdown. undefined when the listener has no rate limit.
    */
-  look(address: string): Promise<RateView | undefined>
+  rateOf(address: string): Promise<RateView | undefined>
   /** The headers that every response carries, computed when they are sent. */
   headers(context: ResponseContext): Record<string, string>
   /** The body of an error, if it differs from the usual one. */
@@ -137,13 +137,13 @@ export async function listen(
   }
 
   /** Failing to compute rate limit headers must not keep an error from being sent. */
-  const look = (address: string): Promise<RateView | undefined> => application.look(address).catch(() => undefined)
+  const rateOf = (address: string): Promise<RateView | undefined> => application.rateOf(address).catch(() => undefined)
 
   /** Returns the failure to log, if there is one. */
   async function replyWithError(exchange: Exchange, error: unknown, headers = {}): Promise<unknown> {
     const known = error instanceof ApiError
     const reply = known ? error : new ApiError('internal_error', 'Something went wrong on our side. Try again.')
-    exchange.rate ??= await look(exchange.address)
+    exchange.rate ??= await rateOf(exchange.address)
     if (!exchange.hasReplied) exchange.sendError(reply, headers, application.errorBody?.(exchange, reply))
     else if (!exchange.isOver) exchange.cut()
     return known ? error.cause : error
@@ -160,7 +160,7 @@ export async function listen(
     }
     // A second answer would be taken for the answer to the next request, or for a part of the one that is being sent.
     if (exchange) return exchange.isOver ? connection.close() : connection.cut()
-    const rate = await look(connection.address)
+    const rate = await rateOf(connection.address)
     connection.close(rawReply(refusal, application.headers({ rate, caller: undefined })))
   }
 

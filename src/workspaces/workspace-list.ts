@@ -20,11 +20,11 @@ export function workspaceList(
   if (end < 0) {
     throw new ApiError('invalid_value', "'before' must be the 'next' value of the previous page.", { param: 'before' })
   }
-  const wanted = search.toLowerCase()
+  const part = search.toLowerCase()
   const found: Workspace[] = []
   for (let index = end - 1; index >= 0 && found.length <= limit; index--) {
     const workspace = all[index]
-    if (workspace?.name.toLowerCase().includes(wanted)) found.push(workspace)
+    if (workspace?.name.toLowerCase().includes(part)) found.push(workspace)
   }
   const workspaces = found.slice(0, limit)
   return { workspaces, next: found.length > limit ? (workspaces.at(-1)?.id ?? null) : null }

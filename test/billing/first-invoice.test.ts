@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { openInvoicing } from '../../src/billing/invoices/invoices.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { memorySpending } from '../../src/workspaces/spend-limits/memory.ts'
 import { parseSignedAud } from '../../src/shared/money/money.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -30,7 +30,7 @@ async function stage(t: TestContext, dollars: readonly number[] = [60, 40]) {
 }
 
 async function fits(books: TestBooks): Promise<void> {
-  assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+  assert.deepEqual((await reconcileLedger(books.store)).problems, [])
 }
 
 async function amountOfAll(books: TestBooks, { id }: Workspace): Promise<bigint> {
@@ -373,7 +373,7 @@ describe('weir reconcile', () => {
       }
       database.exec(sql)
       database.close()
-      const { problems } = await reconcileBooks(books.store)
+      const { problems } = await reconcileLedger(books.store)
       assert.ok(
         problems.some((problem) => problem.check === check),
         JSON.stringify(problems),

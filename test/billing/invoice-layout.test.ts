@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { before, describe, it, mock } from 'node:test'
 import PDFDocument from 'pdfkit'
 import { invoicePdf } from '../../src/billing/invoices/pdf/invoice-pdf.ts'
-import { cellsOf, noticesOf, totalsOf } from '../../src/billing/invoices/invoice-wording.ts'
+import { cellsOf, noticesOf, totalRowsOf } from '../../src/billing/invoices/invoice-wording.ts'
 import { documentOf, type InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
 import type { InvoiceLine } from '../../src/billing/invoices/invoice.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -121,7 +121,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
           .map(({ text }) => text)
           .join(''),
       )
-      const parts = [...invoice.lines.flatMap(cellsOf), ...totalsOf(invoice).flat(), ...noticesOf(invoice)]
+      const parts = [...invoice.lines.flatMap(cellsOf), ...totalRowsOf(invoice).flat(), ...noticesOf(invoice)]
       const table = printed.slice(printed.indexOf('Description'))
       assert.equal(table.replaceAll('DescriptionQuantityRate(AUD)Amount(AUD)', ''), packed(parts.join('')))
       const body = placed.filter((it) => !isFooter(it) && it.left < LEFT + 1)
@@ -155,7 +155,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
       for (const [index, { right }] of found.entries()) {
         assert.ok(Math.abs(right - (COLUMN_ENDS[index % 3] ?? 0)) < 0.01, String(right))
       }
-      const ofTotals = placed.filter(({ text }) => totalsOf(invoice).some(([, amount]) => amount === text))
+      const ofTotals = placed.filter(({ text }) => totalRowsOf(invoice).some(([, amount]) => amount === text))
       assert.ok(ofTotals.slice(-4).every(({ right }) => Math.abs(right - RIGHT) < 0.01))
     }
   })
@@ -170,7 +170,7 @@ describe('the layout of an invoice in the PDF, wherever its pages end', () => {
       const amount = cellsOf(invoice.lines[0] ?? assert.fail())[3]
       const tablePages = new Set(placed.filter(({ text }) => text === amount).map(({ page }) => page))
       assert.ok(tablePages.isSubsetOf(new Set(heads)) && heads.length === new Set(heads).size)
-      const totals = totalsOf(invoice).map(([name]) => pageOf(name))
+      const totals = totalRowsOf(invoice).map(([name]) => pageOf(name))
       assert.equal(new Set(totals).size, 1)
       if (!tablePages.has(totals[0] ?? 0)) breaks.add('totals')
       const notice = pageOf((noticesOf(invoice)[0] ?? '').slice(0, 12))

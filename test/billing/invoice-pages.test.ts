@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { invoiceHtml } from '../../src/billing/invoices/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoices/pdf/invoice-pdf.ts'
-import { cellsOf, factsOf, totalsOf } from '../../src/billing/invoices/invoice-wording.ts'
+import { cellsOf, factsOf, totalRowsOf } from '../../src/billing/invoices/invoice-wording.ts'
 import { inVisualOrder } from '../../src/billing/invoices/pdf/pdf-text.ts'
 import { escapeHtml } from '../../src/shared/html.ts'
 import { exactDuration } from '../../src/shared/money/exact-duration.ts'
@@ -56,7 +56,7 @@ describe('the page of an invoice', () => {
       invoice.title,
       ...factsOf(invoice).flat(),
       ...invoice.lines.flatMap(cellsOf),
-      ...totalsOf(invoice).flat(),
+      ...totalRowsOf(invoice).flat(),
       ...invoice.notices,
     ]
     for (const text of words) assert.ok(page.includes(escapeHtml(text)), text)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
@@ -345,13 +345,13 @@ describe('a credit whose process is killed', () => {
   it('leaves books that reconcile, and is finished by the same command', async (t) => {
     const { books, acme, credit } = await invoicedMonth(t)
     await killed(credit, books.dataDir)
-    const before = await reconcileBooks(books.store)
+    const before = await reconcileLedger(books.store)
     assert.deepEqual([before.problems, before.rows, before.invoices], [[], ROWS, 1])
     const total = await books.store.usageTotal({ workspaceId: acme.id, from: 0, to: Date.now(), groupBy: 'model' })
     assert.deepEqual([total.rows, total.amount], [ROWS, BigInt(ROWS) * 200_000_000_000n])
 
     assert.deepEqual((await cli(credit)).json()['number'], 'ADJ-000001')
-    const after = await reconcileBooks(books.store)
+    const after = await reconcileLedger(books.store)
     assert.deepEqual([after.problems, after.rows, after.invoices, after.amount], [[], 2 * ROWS, 2, 0n])
   })
 
@@ -364,7 +364,7 @@ describe('a credit whose process is killed', () => {
     const service = await start()
     t.after(() => service.stop())
     await eventually('the note is issued', async () => (await books.store.invoices()).length === 2, 30_000)
-    const { problems, rows, amount } = await reconcileBooks(books.store)
+    const { problems, rows, amount } = await reconcileLedger(books.store)
     assert.deepEqual([problems, rows, amount], [[], 2 * ROWS, 0n])
   })
 })

@@ -6,7 +6,7 @@ import { invoiceHtml } from '../../src/billing/invoices/invoice-html.ts'
 import { invoicePdf } from '../../src/billing/invoices/pdf/invoice-pdf.ts'
 import { openInvoicing } from '../../src/billing/invoices/invoices.ts'
 import { openRowLinks, withRows } from '../../src/billing/invoices/rows/row-links.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import type { InvoiceDocument } from '../../src/billing/invoices/invoice-document.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -181,7 +181,7 @@ describe('an issued invoice', () => {
     const late = await books.row(acme, 'black-forest/flux', version, october.to - 5, { images: 3 })
     await books.settle([late])
     assert.equal((await books.store.usageRow(late.requestId))?.settledAt, october.to)
-    assert.equal((await reconcileBooks(books.store)).problems.length, 0)
+    assert.equal((await reconcileLedger(books.store)).problems.length, 0)
   })
 
   it('needs a seller, and always the same one', async () => {
@@ -246,7 +246,7 @@ describe('an adjustment note', () => {
         ['capacity_hours', '720'],
       ],
     )
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 })
 
@@ -273,7 +273,7 @@ describe('an invoice', () => {
     const late = await request(october.to - 1)
     await books.settle([late])
     assert.equal((await books.store.usageRow(late.requestId))?.settledAt, october.to)
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 })
 
@@ -321,7 +321,7 @@ describe('images priced by size', () => {
       lines.map(({ rows }) => new URLSearchParams(rows.split('?')[1]).get('price_versions')),
       [all, tall, fine].map(String),
     )
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 })
 
@@ -343,7 +343,7 @@ describe('a correction of a row that is not invoiced yet', () => {
       sums.map(({ amount, rows, requests }) => [amount, rows, requests]),
       [[0n, 2, 1]],
     )
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 })
 
@@ -367,7 +367,7 @@ describe('weir reconcile', () => {
       for (const table of tables) database.exec(`CREATE TABLE kept_${table} AS SELECT * FROM ${table}`)
       database.exec(sql)
       try {
-        const { problems } = await reconcileBooks(books.store)
+        const { problems } = await reconcileLedger(books.store)
         assert.ok(
           problems.some((problem) => problem.check === check),
           JSON.stringify(problems),
@@ -382,7 +382,7 @@ describe('weir reconcile', () => {
         for (const trigger of triggers) database.exec(String(trigger['sql']))
         database.close()
       }
-      assert.deepEqual((await reconcileBooks(books.store)).problems, [], 'no problems once the damage is undone')
+      assert.deepEqual((await reconcileLedger(books.store)).problems, [], 'no problems once the damage is undone')
     })
   }
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openInvoicing, type Invoicing, type InvoicingStore } from '../../src/billing/invoices/invoices.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import { seller, testBooks, type TestBooks } from '../support/books.ts'
@@ -71,7 +71,7 @@ describe('a credit of a large month', () => {
     )
     assert.ok(Math.max(...added) <= MOST_ROWS_AT_A_TIME, `${Math.max(...added)} rows in one transaction`)
     assert.ok(written >= added.length / 2, `only ${written} rows were written between ${added.length} transactions`)
-    const proof = await reconcileBooks(books.store)
+    const proof = await reconcileLedger(books.store)
     assert.deepEqual([proof.problems, proof.rows], [[], 24_000 + written])
   })
 
@@ -84,7 +84,7 @@ describe('a credit of a large month', () => {
     assert.equal(note.ledger_rows, 1500)
     const added = addedBy(transactions)
     assert.ok(added.length > 3 && Math.max(...added) <= MOST_ROWS_AT_A_TIME)
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
     const rest = await books.invoicing.credit(acme, october, null, 'The rest.')
     assert.deepEqual([rest.number, rest.ledger_rows], ['ADJ-000002', 1500])
     assert.equal((await usedBy(books, acme)).amount, 0n)
@@ -113,7 +113,7 @@ describe('a credit that was cut off', () => {
   for (const after of [0, 2, 5]) {
     it(`leaves books that reconcile and show nothing of it, after ${after} steps`, async (t) => {
       const { books, acme } = await cutOff(t, after)
-      const { problems, rows, invoices } = await reconcileBooks(books.store)
+      const { problems, rows, invoices } = await reconcileLedger(books.store)
       assert.deepEqual([problems, rows, invoices], [[], 1000, 1])
       assert.equal((await usedBy(books, acme)).rows, 1000)
       assert.deepEqual(
@@ -131,7 +131,7 @@ describe('a credit that was cut off', () => {
     const { amount } = await usedBy(books, acme)
     assert.equal(amount, 0n)
     await assert.rejects(again.credit(acme, october, null, 'All of it.'), /already been credited/)
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 
   it('is finished before the next credit of anybody, so that no number is missing', async (t) => {
@@ -149,7 +149,7 @@ describe('a credit that was cut off', () => {
       'INV-000001 acme',
       'INV-000002 other',
     ])
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 
   it('is finished when the service starts', async (t) => {
@@ -169,7 +169,7 @@ describe('a credit that was cut off', () => {
       again.finishCredit(),
     ])
     assert.deepEqual(credits[0], credits[1])
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
     assert.equal((await usedBy(books, acme)).rows, 2000)
   })
 })
@@ -185,7 +185,7 @@ describe('several credits at once', () => {
       notes.map(({ number }) => String(number)).toSorted(),
       rows.map((_, index) => `ADJ-00000${index + 1}`),
     )
-    assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+    assert.deepEqual((await reconcileLedger(books.store)).problems, [])
   })
 })
 
@@ -201,7 +201,7 @@ describe('a credit while the books are reconciled', () => {
         return page
       },
     }
-    const { problems, rows } = await reconcileBooks(store)
+    const { problems, rows } = await reconcileLedger(store)
     assert.deepEqual([problems, rows], [[], 6000])
   })
 })

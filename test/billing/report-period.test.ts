@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { endOf, reportPeriod, startAmong, timesIn } from '../../src/billing/usage/routes/report-period.ts'
+import { nextStart, reportPeriod, startAmong, timesIn } from '../../src/billing/usage/routes/report-period.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -43,7 +43,7 @@ describe('the period of a report', () => {
       assert.equal(period.to - period.from, hours * HOUR_MS)
       const times = timesIn(period)
       assert.equal(times.length, 8)
-      assert.equal(endOf(times.at(-1) ?? 0, 'day'), period.to)
+      assert.equal(nextStart(times.at(-1) ?? 0, 'day'), period.to)
       for (const [index, at] of times.entries()) {
         const next = times[index + 1] ?? period.to
         for (const moment of [at, at + 1, next - 1]) assert.equal(startAmong(times, moment), at)

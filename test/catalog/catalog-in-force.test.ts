@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
-import { openCatalogInForce, type CatalogParts } from '../../src/catalog/catalog-in-force.ts'
+import { openCatalogInForce, type CatalogInForceParts } from '../../src/catalog/catalog-in-force.ts'
 import type { Model } from '../../src/catalog/model.ts'
 
 const catalogOf = (maxWaitMs: number, concurrent = 4): readonly Model[] =>
@@ -51,7 +51,7 @@ describe('a catalog that comes into force', () => {
           typeof about === 'object' && about.max_wait_ms && happened.push(`warned of ${about.max_wait_ms}`),
       },
     }
-    await openCatalogInForce(parts as unknown as CatalogParts)
+    await openCatalogInForce(parts as unknown as CatalogInForceParts)
     return { happened, changes, setLimit: (next: number) => void (concurrent = next) }
   }
 

@@ -17,7 +17,7 @@ import { stringify } from 'yaml'
 import { keptOperatorToken } from '../../src/workspaces/sessions/operator-token.ts'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { openStore } from '../../src/store/open.ts'
 import { cli } from '../support/cli.ts'
 import { cliWithFileLimit } from '../support/limited-cli.ts'
@@ -66,7 +66,7 @@ async function startAndStop({ dataDir, config }: Installation): Promise<void> {
 async function assertRows({ dataDir }: Installation, expected: number): Promise<void> {
   const store = await openStore({ dataDir, exclusive: false })
   try {
-    const { rows, problems } = await reconcileBooks(store)
+    const { rows, problems } = await reconcileLedger(store)
     assert.deepEqual([rows, problems], [expected, []])
   } finally {
     await store.close()

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { journalFiles, journalFolder } from '../../src/ledger/journal/journal-files-on-disk.ts'
 import { openJournal } from '../../src/ledger/journal/journal.ts'
@@ -132,7 +132,7 @@ describe('weir migrate and weir journal ship', () => {
           sampleRow('later', { workspaceId: workspace.id, settledAt: october.to + 1, priceVersion: 1, amount: 0n }),
         ])
         assert.equal((await store.usageRow('later'))?.requestId, 'later')
-        assert.deepEqual((await reconcileBooks(store)).problems.map(({ check }) => check).toSorted(), [
+        assert.deepEqual((await reconcileLedger(store)).problems.map(({ check }) => check).toSorted(), [
           'price_version',
           'refused',
         ])

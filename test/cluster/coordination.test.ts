@@ -13,7 +13,7 @@ describe('a service without other replicas', () => {
       {
         joined: () => events.push('joined'),
         lost: () => events.push('lost'),
-        askedToDrain: () => events.push('drain'),
+        drainRequested: () => events.push('drain'),
         unreached: () => events.push('unreached'),
       },
     )

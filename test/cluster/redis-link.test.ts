@@ -68,7 +68,7 @@ async function stage(t: TestContext) {
     events: {
       joined: (epoch, replicas) => void log.push(`event joined ${epoch} ${replicas}`),
       lost: (reason) => void log.push(`event lost ${reason}`),
-      askedToDrain: () => void log.push('event drain'),
+      drainRequested: () => void log.push('event drain'),
     },
   })
   link.follow(follower)

@@ -26,7 +26,7 @@ function stage(t: TestContext, count: number, program: string) {
     const place = process.argv.at(-1)
     const number = Number(place.split('/')[0])
     appendFileSync(${JSON.stringify(starts)}, place + ' ' + process.pid + ' ' + process.argv.slice(2, -2).join() + ' ' + Date.now() + '\\n')
-    const run = () => process.send({ say: 'running' })
+    const run = () => process.send({ kind: 'running' })
     const live = () => setInterval(() => {}, 1000)
     ${program}`,
   )

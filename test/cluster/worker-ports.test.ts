@@ -12,16 +12,16 @@ import { turn } from '../support/hand-clock.ts'
 /** A worker as the process that started it sees it. */
 class TestWorker extends EventEmitter {
   connected = true
-  readonly told: ToWorker[] = []
+  readonly received: ToWorker[] = []
   readonly offers: { readonly offer: number; readonly socket: Socket }[] = []
 
   send(message: ToWorker, socket: Socket | undefined): boolean {
-    this.told.push(message)
-    if (message.tell === 'offer' && socket) this.offers.push({ offer: message.offer, socket })
+    this.received.push(message)
+    if (message.kind === 'offer' && socket) this.offers.push({ offer: message.offer, socket })
     return true
   }
 
-  say(message: FromWorker): void {
+  post(message: FromWorker): void {
     this.emit('message', message)
   }
 }
@@ -33,10 +33,10 @@ function served(port: SharedPort): TestWorker {
 }
 
 async function listening(worker: TestWorker, port = 0): Promise<number> {
-  worker.say({ say: 'listen', host: '127.0.0.1', port, backlog: 64 })
-  await eventually('it has an answer', () => worker.told.length > 0)
-  const [message] = worker.told
-  return message?.tell === 'listening' ? message.port : 0
+  worker.post({ kind: 'listen', host: '127.0.0.1', port, backlog: 64 })
+  await eventually('it has an answer', () => worker.received.length > 0)
+  const [message] = worker.received
+  return message?.kind === 'listening' ? message.port : 0
 }
 
 async function stage(t: TestContext) {
@@ -65,16 +65,16 @@ describe('the port of all workers', () => {
     const [{ offer, socket }] = one.offers as [{ offer: number; socket: Socket }]
     for (let turns = 0; turns < 20; turns++) await turn()
     assert.deepEqual([socket.bytesRead, socket.destroyed, two.offers.length], [0, false, 0])
-    one.say({ say: 'taken', offer, open: 1 })
+    one.post({ kind: 'taken', offer, open: 1 })
     assert.ok(socket.destroyed, 'the worker has its own end of it')
   })
 
   it('goes by how many connections each worker has, and passes on what one refuses', async (t) => {
     const { one, two, call, arrived } = await stage(t)
-    one.say({ say: 'open', open: 5 })
+    one.post({ kind: 'open', open: 5 })
     call()
     await arrived(two, 1)
-    two.say({ say: 'refused', offer: two.offers[0]?.offer ?? 0 })
+    two.post({ kind: 'refused', offer: two.offers[0]?.offer ?? 0 })
     await eventually('it is offered again', () => one.offers.length + two.offers.length === 2)
     const last = two.offers[1] ?? one.offers[0]
     assert.equal(last?.socket, two.offers[0]?.socket)
@@ -87,8 +87,8 @@ describe('the port of all workers', () => {
     one.emit('close')
     await arrived(two, 1)
     assert.equal(two.offers[0]?.socket, one.offers[0]?.socket)
-    two.say({ say: 'taken', offer: two.offers[0]?.offer ?? 0, open: 1 })
-    two.say({ say: 'leaving' })
+    two.post({ kind: 'taken', offer: two.offers[0]?.offer ?? 0, open: 1 })
+    two.post({ kind: 'leaving' })
     call()
     for (let turns = 0; turns < 20; turns++) await turn()
     assert.deepEqual([one.offers.length, two.offers.length], [1, 1])
@@ -104,7 +104,7 @@ describe('the port of all workers', () => {
       await eventually('it is offered', () => one.offers.length + two.offers.length === count)
       for (const worker of [one, two]) {
         const offer = worker.offers.at(-1)?.offer
-        if (offer !== undefined) worker.say({ say: 'taken', offer, open: worker.offers.length })
+        if (offer !== undefined) worker.post({ kind: 'taken', offer, open: worker.offers.length })
       }
     }
     await arrived(late, 0)
@@ -118,8 +118,8 @@ describe('the port of all workers', () => {
     t.after(() => port.close())
     const worker = served(port)
     await listening(worker, number)
-    const [message] = worker.told
-    assert.ok(message?.tell === 'not listening')
+    const [message] = worker.received
+    assert.ok(message?.kind === 'not listening')
     assert.deepEqual(message.cause, { code: 'EADDRINUSE', syscall: 'listen', address: '127.0.0.1', port: number })
     assert.match(message.message, /EADDRINUSE/)
     taken.close()
@@ -164,54 +164,54 @@ describe('a port that is handed to a worker', () => {
 
   it('is open when the process that started it says so, or says why not', async (t) => {
     const { tell, opening, last } = await workerStage(t)
-    assert.deepEqual(last(), [{ say: 'listen', host: '127.0.0.1', port: 8080, backlog: 4096 }])
-    tell({ tell: 'listening', port: 81 })
+    assert.deepEqual(last(), [{ kind: 'listen', host: '127.0.0.1', port: 8080, backlog: 4096 }])
+    tell({ kind: 'listening', port: 81 })
     assert.equal((await opening).port, 81)
     const failed = portOf(2)(() => {}, '127.0.0.1', 8080)
     const cause = { code: 'EADDRINUSE', syscall: 'listen', address: '127.0.0.1', port: 8080 }
-    tell({ tell: 'not listening', message: 'it is in use', cause })
+    tell({ kind: 'not listening', message: 'it is in use', cause })
     await assert.rejects(failed, { message: 'it is in use', ...cause })
   })
 
   it('counts the connections that it takes, and says once in a turn that some have ended', async (t) => {
     const { tell, taken, opening, last } = await workerStage(t)
-    tell({ tell: 'listening', port: 81 })
+    tell({ kind: 'listening', port: 81 })
     await opening
     last()
     const sockets = [new Socket(), new Socket(), new Socket()]
-    for (const [index, socket] of sockets.entries()) tell({ tell: 'offer', offer: index + 1 }, socket)
+    for (const [index, socket] of sockets.entries()) tell({ kind: 'offer', offer: index + 1 }, socket)
     assert.deepEqual(
       last(),
-      [1, 2, 3].map((number) => ({ say: 'taken', offer: number, open: number })),
+      [1, 2, 3].map((number) => ({ kind: 'taken', offer: number, open: number })),
     )
     assert.deepEqual(taken, sockets)
     const again = new Socket()
-    tell({ tell: 'offer', offer: 3 }, again)
+    tell({ kind: 'offer', offer: 3 }, again)
     assert.deepEqual([last(), again.destroyed, taken.length], [[], true, 3], 'the same offer is taken once')
-    tell({ tell: 'offer', offer: 4 })
-    assert.deepEqual([last(), taken.length], [[{ say: 'taken', offer: 4, open: 3 }], 3], 'it was closed on its way')
+    tell({ kind: 'offer', offer: 4 })
+    assert.deepEqual([last(), taken.length], [[{ kind: 'taken', offer: 4, open: 3 }], 3], 'it was closed on its way')
     sockets[0]?.emit('close')
     sockets[1]?.emit('close')
     await turn()
-    assert.deepEqual(last(), [{ say: 'open', open: 1 }])
+    assert.deepEqual(last(), [{ kind: 'open', open: 1 }])
     sockets[2]?.emit('close')
     await turn()
-    assert.deepEqual(last(), [{ say: 'open', open: 0 }])
+    assert.deepEqual(last(), [{ kind: 'open', open: 0 }])
   })
 
   it('refuses what it is offered after it has left, and says nothing of what ends then', async (t) => {
     const { tell, taken, opening, last } = await workerStage(t)
-    tell({ tell: 'listening', port: 81 })
+    tell({ kind: 'listening', port: 81 })
     const { close } = await opening
     const running = new Socket()
-    tell({ tell: 'offer', offer: 1 }, running)
+    tell({ kind: 'offer', offer: 1 }, running)
     last()
     close()
     close()
-    assert.deepEqual(last(), [{ say: 'leaving' }])
+    assert.deepEqual(last(), [{ kind: 'leaving' }])
     const socket = new Socket()
-    tell({ tell: 'offer', offer: 2 }, socket)
-    assert.deepEqual([last(), socket.destroyed, taken.length], [[{ say: 'refused', offer: 2 }], true, 1])
+    tell({ kind: 'offer', offer: 2 }, socket)
+    assert.deepEqual([last(), socket.destroyed, taken.length], [[{ kind: 'refused', offer: 2 }], true, 1])
     running.emit('close')
     await turn()
     assert.deepEqual(last(), [])

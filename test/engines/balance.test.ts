@@ -15,7 +15,7 @@ function addresses(count = 3): Scripted[] {
       url: `http://engine-${index}/v1`,
       prefix: '/v1',
       client: undefined as unknown as Client,
-      ask: () => Promise.reject(new Error('not asked')),
+      query: () => Promise.reject(new Error('not asked')),
       inFlight: 0,
       healthy: true,
       drained: false,

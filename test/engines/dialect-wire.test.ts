@@ -7,7 +7,7 @@ import type { Dialect, GenerationDialect } from '../../src/engines/dialects/dial
 import { engineQuestions } from '../../src/engines/dialects/engine-questions.ts'
 import { dialects } from '../../src/engines/dialects/index.ts'
 import { untakenParameters, untakenWarning } from '../../src/engines/dialects/listed-parameters.ts'
-import { supportFor, type Operation } from '../../src/engines/dialects/parameter-support.ts'
+import { supportFor, type EngineOperation } from '../../src/engines/dialects/parameter-support.ts'
 import { tokenCount } from '../../src/engines/dialects/reading.ts'
 import { withoutCounts } from '../../src/engines/dialects/without-counts.ts'
 
@@ -16,7 +16,7 @@ const wire = JSON.parse(
   readFileSync(new URL('../fixtures/dialect-requests/by-kind.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<EngineKind, object>>
 
-const operations: readonly Operation[] = ['chat', 'completions', 'embeddings', 'ranking', 'images', 'speech']
+const operations: readonly EngineOperation[] = ['chat', 'completions', 'embeddings', 'ranking', 'images', 'speech']
 
 function wireOf(kind: EngineKind): object {
   const { chat, completions, embeddings, ranking, images, speech }: Dialect = dialects[kind]

@@ -50,7 +50,7 @@ describe('the address of an engine', () => {
     assert.deepEqual([address.url, address.inFlight, address.healthy], [url, 0, true])
     const limits = { timeoutMs: 10_000, maxBytes: 10_000 }
     for (const path of ['/models', '//health']) {
-      assert.deepEqual(await address.ask(path, 'x-weir: 1\r\n', limits), { status: 200, isWhole: true, body: 'ok' })
+      assert.deepEqual(await address.query(path, 'x-weir: 1\r\n', limits), { status: 200, isWhole: true, body: 'ok' })
     }
     assert.deepEqual(asked, [
       ['GET', '/v1/models', '1'],

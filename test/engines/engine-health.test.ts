@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
 import { engineKinds, type EngineDescription, type HealthCheck } from '../../src/catalog/model.ts'
 import { healthCheckOf } from '../../src/engines/dialects/health-check.ts'
-import { callEnds, callSpeaks, callStarts, openAddress, type EngineAddress } from '../../src/engines/address.ts'
+import { callEnds, callShowsLife, callStarts, openAddress, type EngineAddress } from '../../src/engines/address.ts'
 import { watchHealth } from '../../src/engines/health.ts'
 import { noActivity, serverActivities } from '../../src/engines/server-activity.ts'
 import { AnswerStalled, type Client } from '../../src/engines/http-client/index.ts'
@@ -11,7 +11,7 @@ import { turn } from '../support/hand-clock.ts'
 interface Probe {
   readonly path: string
   readonly lines: string
-  readonly limits: Parameters<EngineAddress['ask']>[2]
+  readonly limits: Parameters<EngineAddress['query']>[2]
 }
 
 /** What a probe gets: a status, or nothing at all. */
@@ -30,7 +30,7 @@ function stage(t: TestContext, check = costly, lines = '', first: Answer = 200) 
     url: 'http://engine/v1',
     prefix: '/v1',
     client: undefined as unknown as Client,
-    async ask(path, more, limits) {
+    async query(path, more, limits) {
       probes.push({ path, lines: more, limits })
       if (engine.answer === 'refused') throw new Error('nothing listens')
       if (engine.answer === 'timeout') throw new AnswerStalled('no answer in time')
@@ -130,8 +130,8 @@ describe('the probes of an engine', () => {
     await turn()
     engine.answer = 500
     const { promise, resolve } = Promise.withResolvers<void>()
-    const probe = address.ask
-    address.ask = async (...question) => {
+    const probe = address.query
+    address.query = async (...question) => {
       await promise
       return probe(...question)
     }
@@ -159,7 +159,7 @@ describe('an engine with calls in flight', () => {
       engine.answer = 500
       callStarts(address)
       for (let seconds = 0; seconds < 60; seconds++) {
-        callSpeaks(address)
+        callShowsLife(address)
         await pass(1000)
       }
       assert.equal(probes.length, 1)
@@ -175,7 +175,7 @@ describe('an engine with calls in flight', () => {
     await next(500)
     assert.equal(address.healthy, false)
     callStarts(address)
-    callSpeaks(address)
+    callShowsLife(address)
     await pass(1000)
     assert.equal(address.healthy, true)
     assert.deepEqual(changes, [false, true])
@@ -227,7 +227,7 @@ describe('an engine with calls in flight', () => {
     callStarts(address)
     callStarts(address)
     callEnds(address, true)
-    callSpeaks(address)
+    callShowsLife(address)
     await pass(60_000)
     assert.equal(probes.length, 1)
     assert.equal(address.healthy, true)
@@ -237,11 +237,11 @@ describe('an engine with calls in flight', () => {
     const { address, engine, pass } = stage(t)
     await turn()
     engine.answer = 'timeout'
-    const probe = address.ask
+    const probe = address.query
     // The call begins and ends while the server keeps the probe waiting.
-    address.ask = (...question) => {
+    address.query = (...question) => {
       callStarts(address)
-      callSpeaks(address)
+      callShowsLife(address)
       callEnds(address, false)
       return probe(...question)
     }
@@ -256,7 +256,7 @@ describe('an engine without calls in flight', () => {
     await turn()
     engine.answer = 500
     callStarts(address)
-    callSpeaks(address)
+    callShowsLife(address)
     callEnds(address, false)
     await pass(5000)
     assert.equal(probes.length, 2)
@@ -267,7 +267,7 @@ describe('an engine without calls in flight', () => {
   it('is down when a probe gets no answer, if no call came before it', async (t) => {
     const { address, next } = stage(t)
     callStarts(address)
-    callSpeaks(address)
+    callShowsLife(address)
     callEnds(address, false)
     await turn()
     assert.equal(await next('timeout'), true)

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
 import { cleanRefusal } from '../../src/engines/refusal-text.ts'
-import { refusalFrom, type Refusal } from '../../src/engines/refusal.ts'
+import { refusalFrom, type EngineRefusal } from '../../src/engines/refusal.ts'
 
 const openAi = (message: string, more: object = {}): string => JSON.stringify({ error: { message, ...more } })
-const codeOf = ({ error, isWorthAnother }: Refusal): string => `${error.code}${isWorthAnother ? ', try another' : ''}`
+const codeOf = ({ error, isWorthAnother }: EngineRefusal): string =>
+  `${error.code}${isWorthAnother ? ', try another' : ''}`
 
 describe('a text that is too long', () => {
   const refusals: readonly (readonly [server: string, status: number, body: string])[] = [

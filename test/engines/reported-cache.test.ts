@@ -52,14 +52,14 @@ function stage(t: TestContext, isHeld = false) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const server: { answer: { status: number; body: string; isWhole?: boolean } | 'refused' } = { answer: 'refused' }
   const asked: { path: string; lines: string }[] = []
-  const given: Parameters<EngineAddress['ask']>[2][] = []
+  const given: Parameters<EngineAddress['query']>[2][] = []
   const held = gate()
   if (!isHeld) held.open()
   const address: EngineAddress = {
     url: 'http://engine/v1',
     prefix: '/v1',
     client: undefined as unknown as Client,
-    async ask(path, lines, limits) {
+    async query(path, lines, limits) {
       asked.push({ path, lines })
       given.push(limits)
       await held.opened
@@ -105,7 +105,7 @@ describe('the question how large a cache is', () => {
     await pass(0)
     server.answer = { status: 200, body: fixture('llamacpp.json') }
     await pass(30_000)
-    for (let times = 0; times < 5; times++) watch.askAgain()
+    for (let times = 0; times < 5; times++) watch.pollAgain()
     server.answer = { status: 200, body: '{"default_generation_settings":{"n_ctx":4096},"total_slots":1}' }
     await pass(30_000)
     assert.deepEqual([asked.length, reported], [3, [32_768, 4096]])

@@ -94,8 +94,8 @@ export default [
   {
     name: 'engine-probes-without-the-key',
     file: 'src/engines/health.ts',
-    find: 'address.ask(path, lines, ',
-    replace: "address.ask(path, '', ",
+    find: 'address.query(path, lines, ',
+    replace: "address.query(path, '', ",
     tests: ['engines/engine-health'],
   },
   {

@@ -136,7 +136,7 @@ export default [
   {
     name: 'responses-full-context-as-a-status',
     file: 'src/inference/routes/inference.ts',
-    find: 'if (isStream) asked.model = found.model.id\n',
+    find: 'if (isStream) streamed.model = found.model.id\n',
     replace: '',
     tests: ['clients/openai-responses'],
   },

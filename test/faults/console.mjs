@@ -171,8 +171,8 @@ export default [
   {
     name: 'console-requests-skip-a-row-between-pages',
     file: 'src/billing/usage/queries/recent-requests.ts',
-    find: 'asked.limit + 1,',
-    replace: 'asked.limit,',
+    find: 'selection.limit + 1,',
+    replace: 'selection.limit,',
     tests: ['server/console-api.http', 'conformance/store'],
   },
   {

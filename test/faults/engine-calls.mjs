@@ -3,7 +3,7 @@ export default [
   {
     name: 'health-probes-an-engine-that-streams',
     file: 'src/engines/health.ts',
-    find: "    if (isTrusted && hasSpoken) return 'alive'\n",
+    find: "    if (isTrusted && hasSignOfLife) return 'alive'\n",
     replace: '',
     tests: ['engines/engine-health'],
   },

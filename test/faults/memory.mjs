@@ -137,7 +137,7 @@ export default [
   {
     name: 'token-ids-decoded-in-the-main-thread',
     file: 'src/inference/embeddings/job.ts',
-    find: "  if (!given && !isInThread) return { wanted: 'thread' }\n",
+    find: "  if (!given && !isInThread) return { missing: 'thread' }\n",
     replace: '  void isInThread\n',
     tests: ['inference/prepare-in-thread'],
   },

@@ -304,8 +304,8 @@ export default [
   {
     name: 'simulated-speed-not-from-the-ledger',
     file: 'src/queue/routes/queues.ts',
-    find: 'asked ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND',
-    replace: 'asked ?? ASSUMED_TOKENS_PER_SECOND',
+    find: 'given ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND',
+    replace: 'given ?? ASSUMED_TOKENS_PER_SECOND',
     tests: ['server/admin-openapi.http', 'catalog/lane-settings.http'],
   },
   {
@@ -388,7 +388,7 @@ export default [
   {
     name: 'loaded-models-remember-a-failed-load',
     file: 'packages/local-models/host/loaded-models.ts',
-    find: '      slots.delete(wanted.slug)\n      reject(error)',
+    find: '      slots.delete(loadable.slug)\n      reject(error)',
     replace: '      reject(error)',
     tests: ['packages/local-models/test/loaded-models'],
   },

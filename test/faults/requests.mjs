@@ -613,8 +613,8 @@ export default [
   {
     name: 'dialect-localai-bar-in-the-negative-prompt',
     file: 'src/engines/dialects/image-servers.ts',
-    find: '`${wanted}|${withoutBars(negative)}`',
-    replace: '`${wanted}|${negative}`',
+    find: '`${positive}|${withoutBars(negative)}`',
+    replace: '`${positive}|${negative}`',
     tests: ['conformance/dialects', 'inference/images.http'],
   },
   {

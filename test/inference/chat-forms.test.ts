@@ -12,9 +12,9 @@ import type { ChatDelta, ChatEvents } from '../../src/inference/chat/form.ts'
 import type { ChatMessage } from '../../src/inference/chat/schema.ts'
 import { chatStream } from '../../src/inference/chat/stream.ts'
 import { chatToolName } from '../../src/inference/chat/tool-names.ts'
-import { chatMessages as fromTurns } from '../../src/inference/messages/turns.ts'
+import { messagesFromTurns as fromTurns } from '../../src/inference/messages/turns.ts'
 import { messagesEvents } from '../../src/inference/messages/stream.ts'
-import { chatMessages as fromItems } from '../../src/inference/responses/turns.ts'
+import { messagesFromItems as fromItems } from '../../src/inference/responses/turns.ts'
 import { responsesEvents } from '../../src/inference/responses/stream.ts'
 
 /** What the two other forms of a chat hold to, whatever is said and whatever the model writes. */

@@ -8,7 +8,7 @@ import {
   engineParameters,
   parameterSupport,
   supportFor,
-  type Operation,
+  type EngineOperation,
   type SupportByName,
 } from '../../src/engines/dialects/parameter-support.ts'
 import { audioRequestSchema } from '../../src/inference/audio/schema.ts'
@@ -22,7 +22,7 @@ import { madeJob, parsedBody } from '../support/made-job.ts'
 
 /** Every parameter of every endpoint reaches every kind of engine, or is refused. */
 
-const operations = Object.keys(engineParameters) as Operation[]
+const operations = Object.keys(engineParameters) as EngineOperation[]
 const every = [...new Set(operations.flatMap((operation) => [...engineParameters[operation]] as string[]))]
 
 /** What Weir does itself, whatever the engine is. */
@@ -52,7 +52,7 @@ const weirsOwn = [
   'prompt_cache_key',
 ]
 
-const schemas: Readonly<Record<Operation, readonly object[]>> = {
+const schemas: Readonly<Record<EngineOperation, readonly object[]>> = {
   chat: [chatRequestSchema.properties],
   completions: [completionsRequestSchema.properties],
   embeddings: [embeddingsRequestSchema.properties],
@@ -132,7 +132,7 @@ const samples: Readonly<Record<string, object>> = {
 }
 
 /** The least request of each operation, and its endpoint. */
-const requests: Readonly<Partial<Record<Operation, readonly [body: object, path: string]>>> = {
+const requests: Readonly<Partial<Record<EngineOperation, readonly [body: object, path: string]>>> = {
   chat: [{ messages: [{ role: 'user', content: 'Hi' }] }, '/chat/completions'],
   completions: [{ prompt: 'Hi' }, '/completions'],
   embeddings: [{ input: 'Hi' }, '/embeddings'],
@@ -147,7 +147,7 @@ async function textOf(body: EngineRequest['body']): Promise<string> {
   return Buffer.concat(pieces).toString()
 }
 
-async function sentTo(kind: EngineKind, operation: Operation, sample: object): Promise<readonly string[]> {
+async function sentTo(kind: EngineKind, operation: EngineOperation, sample: object): Promise<readonly string[]> {
   const model = models.find(({ id }) => id === `test/${kind}`)!
   const [body, path] = requests[operation]!
   const whole = parsedBody(JSON.stringify({ model: model.id, ...body, ...sample }))

@@ -119,7 +119,7 @@ describe('token ids to embed', () => {
     )
 
   it('are decoded in the thread alone, because loading their table takes a tenth of a second', () => {
-    assert.deepEqual(ask(false), { wanted: 'thread' })
+    assert.deepEqual(ask(false), { missing: 'thread' })
     assert.match((ask(true) as { bodies: Buffer[] }).bodies[0]?.toString() ?? '', /Hello world/)
   })
 })

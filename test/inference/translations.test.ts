@@ -96,7 +96,7 @@ function prepared(path: string, name: ModelName, body: object, facts: Partial<Re
   const deployment = model.serverless ?? assert.fail(name)
   const request = parsedBody(JSON.stringify({ model: model.id, ...body }))
   const made = endpoint.prepare(request, model, deployment, { ...plainFacts, ...facts })
-  if ('wanted' in made) return made
+  if ('missing' in made) return made
   const { needs = {} } = made.plan as { needs?: object }
   return { job: endpoint.makeJob(made, model, deployment, { files: undefined } as InferenceParts), needs }
 }
@@ -104,7 +104,7 @@ function prepared(path: string, name: ModelName, body: object, facts: Partial<Re
 async function requestOutcome(path: string, name: ModelName, body: object, facts: Partial<RequestFacts>) {
   try {
     const made = prepared(path, name, body, facts)
-    if ('wanted' in made) return made
+    if ('missing' in made) return made
     const { calls, answer, model: _model, deployment: _deployment, ...terms } = made.job
     const needs = Object.entries(made.needs).map(([at, it]) => [at, it instanceof Map ? [...it] : it])
     return {

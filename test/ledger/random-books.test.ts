@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { eachPage } from '../../src/billing/usage/usage-export.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { formatCents, parseAud } from '../../src/shared/money/money.ts'
 import { seededRandom } from '../../src/shared/seeded-random.ts'
@@ -91,7 +91,7 @@ describe('a random year', () => {
       }
     }
     assert.deepEqual([exact, inInvoices], [amount, ROWS])
-    const proof = await reconcileBooks(books.store)
+    const proof = await reconcileLedger(books.store)
     assert.deepEqual([proof.problems, proof.rows, proof.invoices, proof.amount], [[], ROWS, 36, amount])
   })
 
@@ -124,7 +124,7 @@ describe('a random year', () => {
       const credit = await books.invoicing.credit(workspace, month, some, 'A test')
       assert.equal(credit.ledger_rows, some.length)
     }
-    const proof = await reconcileBooks(books.store)
+    const proof = await reconcileLedger(books.store)
     assert.deepEqual([proof.problems, proof.invoices], [[], 46])
   })
 })

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { capacityRows } from '../../src/billing/invoices/capacity.ts'
 import { previewIdOf, requirePreviewed } from '../../src/billing/invoices/invoice-rules.ts'
 import { checkDocument, checkReferences } from '../../src/ledger/reconcile/reconcile-documents.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { reconciliationView } from '../../src/ledger/reconcile/reconciliation-view.ts'
 import { addTo, emptySums } from '../../src/billing/invoices/priced-sums.ts'
 import { versionRates } from '../../src/billing/prices/version-rates.ts'
@@ -86,8 +86,8 @@ async function problemsIn({ rows = [], invoices = [], late = [], wrongSums = [],
     usage: async ({ after }: { after?: unknown }) => (after ? [] : rows),
     usageRows: async (ids: readonly string[]) => rows.filter(({ requestId }) => ids.includes(requestId)),
     wrongSums: async () => wrongSums,
-  } as unknown as Parameters<typeof reconcileBooks>[0]
-  return reconcileBooks(store)
+  } as unknown as Parameters<typeof reconcileLedger>[0]
+  return reconcileLedger(store)
 }
 
 const checked = async (books: Books) => (await problemsIn(books)).problems.map((it) => [it.check, it.subject])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, it } from 'node:test'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { exportRows } from '../../src/billing/usage/usage-export.ts'
 import { writeParquet } from '../../src/billing/usage/usage-parquet.ts'
 import { usageReport } from '../../src/billing/usage/usage-report.ts'
@@ -67,7 +67,7 @@ describe('an operator who reads', () => {
     'exports JSON lines': (store) => readAll(exportRows(store, everything(), 'jsonl')),
     'exports Parquet': (store) => writeParquet(store, everything(), join(folder, 'usage.parquet')),
     'lists usage': (store) => report(store, 'limit=10000'),
-    'reconciles the books': (store) => reconcileBooks(store),
+    'reconciles the books': (store) => reconcileLedger(store),
   }
   for (const [action, run] of Object.entries(actions)) {
     it(`never writes, reads page by page, and rows are written between any two pages: ${action}`, async (t) => {

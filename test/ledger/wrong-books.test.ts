@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { testBooks } from '../support/books.ts'
 
 describe('a sum that somebody has changed', () => {
@@ -13,12 +13,12 @@ describe('a sum that somebody has changed', () => {
       const workspace = await books.workspace('w')
       const version = await books.price('m', { input_per_million: '1' }, 0)
       await books.settle([await books.row(workspace, 'm', version, books.now, { inputTokens: 100 })])
-      assert.deepEqual((await reconcileBooks(books.store)).problems, [])
+      assert.deepEqual((await reconcileLedger(books.store)).problems, [])
 
       const database = new DatabaseSync(join(books.dataDir, 'weir.db'))
       database.exec(`UPDATE ${table} SET input_tokens = input_tokens + 1`)
       database.close()
-      const { problems } = await reconcileBooks(books.store)
+      const { problems } = await reconcileLedger(books.store)
       assert.deepEqual(
         problems.map(({ check, subject }) => [check, subject.split(' ', 1)[0]]),
         [['sums', table]],
@@ -43,7 +43,7 @@ describe('a row at a price that does not apply to it', () => {
     }
     rows.push(await books.row(two, 'm', ofTwo, books.now, { inputTokens: 100 }))
     await books.settle(rows)
-    const { problems } = await reconcileBooks(books.store)
+    const { problems } = await reconcileLedger(books.store)
     assert.deepEqual(
       problems.map(({ check, subject }) => [check, subject]),
       rows.slice(1, 4).map(({ requestId }) => ['price_version', requestId]),

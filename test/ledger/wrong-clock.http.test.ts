@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/config.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
 import { clockDoubt } from '../../src/ledger/clock-doubt.ts'
 import type { PriceVersion, Workspace } from '../../src/workspaces/workspace.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { openStore } from '../../src/store/open.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
@@ -54,7 +54,7 @@ async function stage(t: TestContext) {
     async proof() {
       const store = await openStore({ dataDir, exclusive: false })
       try {
-        const { rows, problems } = await reconcileBooks(store)
+        const { rows, problems } = await reconcileLedger(store)
         return { rows, problems }
       } finally {
         await store.close()

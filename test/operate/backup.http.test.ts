@@ -21,7 +21,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { frameOf, scanFrames } from '../../src/ledger/journal/frames.ts'
 import { headText, rowText, type SegmentHead } from '../../src/ledger/journal/records.ts'
 import { JOURNAL_FOLDER, segmentName } from '../../src/ledger/journal/segment-names.ts'
@@ -71,7 +71,7 @@ const restore = (file: string, dataDir: string, force = false) =>
 async function assertBooksAgree(dataDir: string, rows: number): Promise<void> {
   const store = await openStore({ dataDir, exclusive: true })
   try {
-    const proof = await reconcileBooks(store)
+    const proof = await reconcileLedger(store)
     assert.deepEqual(proof.problems, [])
     assert.equal(proof.rows, rows)
   } finally {
@@ -114,7 +114,7 @@ async function laterRows(dataDir: string): Promise<readonly string[]> {
   const store = await openStore({ dataDir, exclusive: true })
   try {
     await settleEarlierRuns(store, dataDir, NOW + 1)
-    assert.deepEqual((await reconcileBooks(store)).problems, [])
+    assert.deepEqual((await reconcileLedger(store)).problems, [])
   } finally {
     await store.close()
   }

@@ -10,7 +10,7 @@ import { turn } from '../support/hand-clock.ts'
 
 const application: Application = {
   answer: async (exchange) => exchange.sendJson('{}'),
-  look: async () => undefined,
+  rateOf: async () => undefined,
   headers: () => ({}),
   over() {},
 }

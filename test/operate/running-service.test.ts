@@ -20,8 +20,8 @@ import { Client } from 'undici'
 import { keptOperatorToken } from '../../src/workspaces/sessions/operator-token.ts'
 import type { Reloads } from '../../src/cluster/changes/change-feed.ts'
 import {
-  askForMetrics,
-  askService,
+  fetchMetrics,
+  requestReload,
   borrowKey,
   cacheUseOf,
   consoleLinkOf,
@@ -258,9 +258,9 @@ describe('a command', () => {
 
   it('gets the metrics of the service on its own directory', async (t) => {
     const { dataDir, stop } = await runPublished(t, emptyFolder(t))
-    assert.equal(await askForMetrics(dataDir), 'weir_build_info 1\n')
+    assert.equal(await fetchMetrics(dataDir), 'weir_build_info 1\n')
     await stop()
-    assert.equal(await askForMetrics(dataDir), undefined)
+    assert.equal(await fetchMetrics(dataDir), undefined)
   })
 
   it('drains a replica, or says why it cannot', async (t) => {
@@ -304,20 +304,20 @@ describe('a command', () => {
       silent.close()
     })
     publishService(dataDir, { url: '', adminUrl: '', socket, pid: process.pid })
-    assert.equal(await askForMetrics(dataDir), undefined)
+    assert.equal(await fetchMetrics(dataDir), undefined)
     const connections = await new Promise((resolve) => silent.getConnections((_error, count) => resolve(count)))
     assert.equal(connections, 0, 'the connection is closed')
   })
 
   it('makes it read the catalog again, by force only if asked to', async (t) => {
     const { dataDir, asked } = await runPublished(t, emptyFolder(t))
-    assert.deepEqual(await askService(dataDir, 'catalog'), {
+    assert.deepEqual(await requestReload(dataDir, 'catalog'), {
       reloaded: true,
       models: 7,
       unreached: [],
       needs_restart: [],
     })
-    assert.deepEqual(await askService(dataDir, 'catalog', { force: true }), {
+    assert.deepEqual(await requestReload(dataDir, 'catalog', { force: true }), {
       reloaded: true,
       models: 7,
       unreached: [],

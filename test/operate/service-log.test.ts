@@ -30,9 +30,9 @@ describe('what is logged', () => {
     let begun = 0
     const draining = { isOn: () => begun > 0, begin: () => void begun++ }
     const events = coordinationEvents(telemetry, draining as never)
-    events.askedToDrain()
+    events.drainRequested()
     assert.deepEqual([logged(), begun], [[[30, {}]], 1])
-    events.askedToDrain()
+    events.drainRequested()
     assert.deepEqual(logged(), [])
     events.joined('7', 3)
     events.lost('cut')

@@ -37,7 +37,7 @@ function stage(t: { mock: { timers: Parameters<typeof handClock>[0] } }, laneLim
     async begin(promised: readonly [requests: string, tokens: string] = ['0', '0']) {
       scripted.join({ quietUntilMs: clock.monotonic() })
       await answer(scripts.join, 0)
-      await answer(scripts.beat, [...promised, 2])
+      await answer(scripts.heartbeat, [...promised, 2])
       assert.deepEqual(sent, [])
     },
     enter(cost = 10) {
@@ -60,7 +60,7 @@ describe('a lane whose Redis is scripted', () => {
     const { begin, heartbeat, next, pass, enter, answer, sent } = stage(t)
     await begin()
     heartbeat()
-    const call = next(scripts.beat)
+    const call = next(scripts.heartbeat)
     await pass(900)
     call.answer(['0', '0', 2])
     await turn()
@@ -83,7 +83,7 @@ describe('a lane whose Redis is scripted', () => {
     await pass(999)
     joining.answer(0)
     await turn()
-    await answer(scripts.beat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2])
     // The heartbeat was sent 999 ms after the join and renews the lease, so only the later request fails.
     await pass(999)
     const served = enter()
@@ -192,9 +192,9 @@ describe('a lane whose Redis is scripted', () => {
     assert.deepEqual(again.values.slice(-4, -1), ['one.1', 'queued', 10])
     again.answer(0)
     await turn()
-    await answer(scripts.beat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2])
     heartbeat()
-    await answer(scripts.beat, null)
+    await answer(scripts.heartbeat, null)
     assert.deepEqual([decisions, sent.map(({ script }) => script.sha)], [[], [scripts.join.sha]])
   })
 
@@ -202,7 +202,7 @@ describe('a lane whose Redis is scripted', () => {
     const { begin, heartbeat, next, lose, pass, state, join } = stage(t)
     await begin()
     heartbeat()
-    const call = next(scripts.beat)
+    const call = next(scripts.heartbeat)
     lose()
     call.answer(['4', '40', 2])
     await turn()
@@ -235,7 +235,7 @@ describe('a lane whose Redis is scripted', () => {
     const { begin, receive, next } = stage(t)
     await begin(['2', '20'])
     receive('weir:told:one', `${LANE}\n\nrecall`)
-    assert.deepEqual(next(scripts.beat).values, ['one', 1, 1_000_000, 0, 0])
+    assert.deepEqual(next(scripts.heartbeat).values, ['one', 1, 1_000_000, 0, 0])
   })
 
   it('sends the rest of its promise with each heartbeat', async (t) => {
@@ -244,13 +244,13 @@ describe('a lane whose Redis is scripted', () => {
     enter(10)
     await answer(scripts.enter, ['admitted'])
     heartbeat()
-    assert.deepEqual(next(scripts.beat).values.slice(3), [1, 15])
+    assert.deepEqual(next(scripts.heartbeat).values.slice(3), [1, 15])
     for (const _ of [1, 2]) {
       enter(10)
       await answer(scripts.enter, ['admitted'])
     }
     heartbeat()
-    assert.deepEqual(next(scripts.beat).values.slice(3), [0, 0])
+    assert.deepEqual(next(scripts.heartbeat).values.slice(3), [0, 0])
   })
 
   it('takes the grants that the answer to a heartbeat lists', async (t) => {
@@ -259,7 +259,7 @@ describe('a lane whose Redis is scripted', () => {
     enter()
     await answer(scripts.enter, ['queued', '7'])
     heartbeat()
-    await answer(scripts.beat, ['0', '0', 2, 'one.1'])
+    await answer(scripts.heartbeat, ['0', '0', 2, 'one.1'])
     assert.deepEqual(next(scripts.acknowledge).values.slice(2), ['one.1'])
   })
 })
@@ -296,7 +296,7 @@ describe('a lane without Redis', () => {
     const running = enter(10)
     await answer(scripts.enter, ['admitted'])
     heartbeat()
-    await answer(scripts.beat, ['1', '15', 2])
+    await answer(scripts.heartbeat, ['1', '15', 2])
     state.proven = { sinceMs: 0, untilMs: Infinity }
     lose()
     const [first, second] = [enter(10), enter(10)]
@@ -312,7 +312,7 @@ describe('a lane without Redis', () => {
     assert.equal(second.decisions.length, 1, 'a request that ends makes room for the next')
   })
 
-  it('[Q1] lets requests wait while Redis answers its join, even if nothing proves its share', async (t) => {
+  it('[Q1] lets requests wait while Redis answers its join, even if nothing proves its allotment', async (t) => {
     const { join, clock, enter, state, answer } = stage(t)
     state.proven = { sinceMs: 0, untilMs: 0 }
     assert.deepEqual(enter().decisions, [{ kind: 'unavailable' }])
@@ -357,7 +357,7 @@ describe('a lane without Redis', () => {
     running.ticket.leave()
   })
 
-  it('[Q1] stops a tenth of the lease before others may be given its share, and reports that state', async (t) => {
+  it('[Q1] stops a tenth of the lease before others may be given its allotment, and reports that state', async (t) => {
     const { begin, lose, enter, clock, pass, state, heartbeat, admission } = stage(t)
     await begin(['4', '40'])
     const untilMs = clock.monotonic() + 5000
@@ -374,7 +374,7 @@ describe('a lane without Redis', () => {
     assert.deepEqual(enter().decisions, [{ kind: 'unavailable' }])
   })
 
-  it('answers unavailable after the maximum wait without a share, and overloaded with one', async (t) => {
+  it('answers unavailable after the maximum wait without an allotment, and overloaded with one', async (t) => {
     for (const [promised, kind] of [
       [['0', '0'], 'unavailable'],
       [['1', '15'], 'overloaded'],
@@ -395,7 +395,7 @@ describe('a lane without Redis', () => {
     }
   })
 
-  it('refuses a request that is larger than its share as unavailable, and one that never fits as too large', async (t) => {
+  it('refuses a request that is larger than its allotment as unavailable, and one that never fits as too large', async (t) => {
     const { begin, lose, enter, pass, state, heartbeat } = stage(t)
     await begin(['1', '15'])
     state.proven = { sinceMs: 0, untilMs: Infinity }
@@ -414,7 +414,7 @@ describe('a lane without Redis', () => {
     enter(20)
     await answer(scripts.enter, ['queued', '33'])
     heartbeat()
-    await answer(scripts.beat, ['1', '15', 2])
+    await answer(scripts.heartbeat, ['1', '15', 2])
     state.proven = { sinceMs: 0, untilMs: Infinity }
     lose()
     await pass(500)
@@ -448,11 +448,11 @@ describe('a lane without Redis', () => {
     await turn()
     assert.deepEqual(next(scripts.leave).values, ['one', 2, 'one.1'])
     assert.deepEqual(next(scripts.enter).values, ['one', 2, 'one.2', 20])
-    next(scripts.beat)
+    next(scripts.heartbeat)
     assert.deepEqual(sent, [])
   })
 
-  it('[Q1] serves its share while an epoch is quiet, and joins again', async (t) => {
+  it('[Q1] serves its allotment while an epoch is quiet, and joins again', async (t) => {
     const { begin, lose, join, enter, next, pass, state, heartbeat, clock, answer } = stage(t)
     await begin(['1', '15'])
     state.proven = { sinceMs: 0, untilMs: Infinity }
@@ -464,7 +464,7 @@ describe('a lane without Redis', () => {
     assert.deepEqual(enter(10).decisions, [{ kind: 'admitted', waitMs: 0 }])
     heartbeat()
     await answer(scripts.join, 0)
-    await answer(scripts.beat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2])
     const late = enter(10)
     await answer(scripts.enter, ['queued', '1'])
     assert.deepEqual(late.decisions, [])
@@ -482,7 +482,7 @@ describe('the figures and limits of a lane over Redis', () => {
     heartbeat()
     next(scripts.join).answer(0)
     await turn()
-    assert.deepEqual([admission.state(), sent[0]?.script.sha], ['joined', scripts.beat.sha])
+    assert.deepEqual([admission.state(), sent[0]?.script.sha], ['joined', scripts.heartbeat.sha])
   })
 
   it('[Q1] have the units of the API', async (t) => {
@@ -537,7 +537,7 @@ describe('the figures and limits of a lane over Redis', () => {
     assert.deepEqual(again.values.slice(5, 10), [100, 9, 5, 60_000_000, 1])
     again.answer(0)
     await turn()
-    await answer(scripts.beat, ['0', '0', 2])
+    await answer(scripts.heartbeat, ['0', '0', 2])
     lose()
     join({ incarnation: 3 })
     assert.equal(next(scripts.join).values[9], 0, 'once Redis has them, another replica may have newer ones')

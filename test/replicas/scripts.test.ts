@@ -32,7 +32,7 @@ describe('the scripts of replicas', () => {
   }
   const live = (replica: string, runId = 'run', said = '{}') =>
     redis.eval(lua('cluster/redis', 'replicas'), 2, HASH, LEASES, replica, runId, LEASE_US, said) as Promise<
-      [epoch: string, quiet: number, replicas: number, isAskedToDrain: number]
+      [epoch: string, quiet: number, replicas: number, isDrainRequested: number]
     >
 
   it('[Q1] begin an epoch that is quiet for one lease, and stay in it', async () => {

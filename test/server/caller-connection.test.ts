@@ -526,7 +526,7 @@ describe('the time that a caller has', () => {
   it('is not measured by a listener that could not open its port', async (t) => {
     const { listener } = await wireStage(t)
     const { mock } = t.mock.method(globalThis, 'setInterval')
-    const application = { answer: echo, look: async () => undefined, headers: () => ({}), over() {} }
+    const application = { answer: echo, rateOf: async () => undefined, headers: () => ({}), over() {} }
     await assert.rejects(listen(application, '127.0.0.1', listener.address.port), { code: 'EADDRINUSE' })
     assert.equal(mock.callCount(), 0)
   })

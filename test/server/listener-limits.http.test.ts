@@ -12,7 +12,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
 async function stage(t: TestContext, answer: Application['answer']) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const application = { answer, look: async () => undefined, headers: () => ({}), over() {} }
+  const application = { answer, rateOf: async () => undefined, headers: () => ({}), over() {} }
   const listener = await listen(application, '127.0.0.1', 0)
   const client = await rawClient(`http://127.0.0.1:${listener.address.port}`)
   t.after(async () => {

@@ -54,7 +54,7 @@ async function stage(
 ): Promise<Stage> {
   const memory = byteBudget(1e12)
   const listener = await listen(
-    { answer: async (exchange) => answer(exchange), look: async () => undefined, headers: () => ({}), over() {} },
+    { answer: async (exchange) => answer(exchange), rateOf: async () => undefined, headers: () => ({}), over() {} },
     '127.0.0.1',
     0,
     { memory, stallMs },

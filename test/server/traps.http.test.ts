@@ -97,7 +97,7 @@ describe('trap 2: an unread body hides that the caller has disconnected', () => 
           await sleep(1200)
           exchange.sendJson('{"held":true}')
         },
-        look: async () => undefined,
+        rateOf: async () => undefined,
         headers: () => ({}),
         over() {},
       },

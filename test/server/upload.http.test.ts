@@ -27,7 +27,7 @@ const HEAD = [
 ].join('\r\n')
 
 function serve(answer: (exchange: Exchange) => Promise<void>): Promise<Listener> {
-  const application = { answer, look: async () => undefined, headers: () => ({}), over() {} }
+  const application = { answer, rateOf: async () => undefined, headers: () => ({}), over() {} }
   return listen(application, '127.0.0.1', 0)
 }
 

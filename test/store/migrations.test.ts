@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it, type TestContext } from 'node:test'
 import { openAccounts } from '../../src/workspaces/accounts.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { formatKey } from '../../src/workspaces/keys/api-key.ts'
 import { parseMonth } from '../../src/shared/money/sydney-time.ts'
@@ -191,7 +191,7 @@ describe('a data directory of schema 1', () => {
     const old = await store.usageRow('request0034')
     assert.deepEqual([old?.outcome, old?.httpStatus, old?.errorCode], ['completed', null, null])
 
-    const proof = await reconcileBooks(store)
+    const proof = await reconcileLedger(store)
     assert.deepEqual(proof, {
       workspaces: 2,
       rows: 40,

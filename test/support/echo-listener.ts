@@ -27,7 +27,7 @@ export async function echoListener(
         headers.push(request.headers)
         exchange.sendJson(JSON.stringify({ asked }), isEarly ? 401 : 200)
       },
-      look: async () => undefined,
+      rateOf: async () => undefined,
       headers: () => ({}),
       over() {},
     },

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { usageQuery } from '../../src/billing/usage/views.ts'
 import { eachPage } from '../../src/billing/usage/usage-export.ts'
-import { reconcileBooks } from '../../src/ledger/reconcile/reconcile.ts'
+import { reconcileLedger } from '../../src/ledger/reconcile/reconcile.ts'
 import type { LedgerRow } from '../../src/ledger/rows.ts'
 import { seededRandom } from '../../src/shared/seeded-random.ts'
 import { openSettledStore } from '../../src/cli/settled-store.ts'
@@ -126,7 +126,7 @@ export async function check(books: DatabaseChoice, received: readonly Received[]
       const row = rows.get(id) ?? assert.fail(`${id} was received and has no row`)
       assert.deepEqual([row.outcome, row.inputTokens, row.outputTokens], ['completed', inputTokens, outputTokens])
     }
-    const proof = await reconcileBooks(store)
+    const proof = await reconcileLedger(store)
     assert.deepEqual(proof.problems, [])
     assert.equal(proof.rows, rows.size)
     const interrupted = [...rows.values()].filter(({ outcome }) => outcome === 'interrupted')

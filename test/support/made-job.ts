@@ -24,6 +24,6 @@ export const plainFacts: RequestFacts = {
 export async function madeJob(path: string, body: JsonBody, model: Model, deployment: Deployment): Promise<Job> {
   const endpoint = jsonEndpoints.find((it) => it.path === path) ?? assert.fail(path)
   const prepared = endpoint.prepare(body, model, deployment, plainFacts)
-  assert.ok(!('wanted' in prepared), 'nothing has to be fetched')
+  assert.ok(!('missing' in prepared), 'nothing has to be fetched')
   return endpoint.makeJob(prepared, model, deployment, { files: undefined } as InferenceParts)
 }

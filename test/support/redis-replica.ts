@@ -33,7 +33,7 @@ export function testReplica(url: string, options: { leaseMs?: number; clock?: Al
     events: {
       joined: (epoch) => log.push(`joined ${epoch}`),
       lost: (reason) => log.push(`lost: ${reason}`),
-      askedToDrain: () => log.push('drain'),
+      drainRequested: () => log.push('drain'),
     },
   })
   const admission = redisAdmission(link, clock)

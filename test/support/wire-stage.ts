@@ -41,7 +41,7 @@ export async function wireStage(
         const gone = new Promise<void>((resolve) => exchange.onGone(resolve))
         await Promise.race([answer(exchange), gone])
       },
-      look: async () => undefined,
+      rateOf: async () => undefined,
       headers: () => ({ 'X-Ours': 'yes' }),
       over: () => void ended++,
     },

@@ -11,7 +11,7 @@ const listener = await listen(
       if (exchange.path === '/held') await new Promise<void>((resolve) => exchange.onGone(resolve))
       else exchange.sendJson(JSON.stringify({ pid: process.pid, address: exchange.address }))
     },
-    look: async () => undefined,
+    rateOf: async () => undefined,
     headers: () => ({}),
     over() {},
   },

@@ -355,7 +355,7 @@ describe('a request that takes too long to arrive', () => {
         await readJsonObject(exchange, 1000)
         exchange.send(200, 'application/json', '{}')
       },
-      async look() {
+      async rateOf() {
         await lookUp()
         return { allowance: () => allowance(undefined, 7, Date.now()) }
       },

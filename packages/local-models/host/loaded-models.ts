@@ -51,30 +51,30 @@ export function loadedModels({ find, memoryBudgetBytes, log }: LoadedModelsOptio
     }
   }
 
-  async function load(wanted: LoadableModel, slot: Slot): Promise<EngineModel> {
+  async function load(loadable: LoadableModel, slot: Slot): Promise<EngineModel> {
     await makeRoom()
     const startedAt = performance.now()
-    const model = await wanted.load()
+    const model = await loadable.load()
     slot.bytes = model.memoryBytes
-    log(`loaded ${wanted.slug} in ${Math.round(performance.now() - startedAt)} ms`)
+    log(`loaded ${loadable.slug} in ${Math.round(performance.now() - startedAt)} ms`)
     return model
   }
 
-  function slotFor(wanted: LoadableModel): Slot {
-    const present = slots.get(wanted.slug)
+  function slotFor(loadable: LoadableModel): Slot {
+    const present = slots.get(loadable.slug)
     if (present) {
       present.users++
       return present
     }
     const busyBytes = slots.values().reduce((sum, slot) => sum + (slot.users > 0 ? slot.bytes : 0), 0)
-    if (busyBytes > 0 && busyBytes + wanted.expectedBytes > memoryBudgetBytes) {
-      throw new HostError('model_overloaded', `The models in use leave no memory for '${wanted.slug}'.`)
+    if (busyBytes > 0 && busyBytes + loadable.expectedBytes > memoryBudgetBytes) {
+      throw new HostError('model_overloaded', `The models in use leave no memory for '${loadable.slug}'.`)
     }
     const { promise, resolve, reject } = Promise.withResolvers<EngineModel>()
-    const slot: Slot = { model: promise, bytes: wanted.expectedBytes, users: 1, lastUsed: 0 }
-    slots.set(wanted.slug, slot)
-    load(wanted, slot).then(resolve, (error: unknown) => {
-      slots.delete(wanted.slug)
+    const slot: Slot = { model: promise, bytes: loadable.expectedBytes, users: 1, lastUsed: 0 }
+    slots.set(loadable.slug, slot)
+    load(loadable, slot).then(resolve, (error: unknown) => {
+      slots.delete(loadable.slug)
       reject(error)
     })
     return slot

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as fc from 'fast-check'
-import { answerParts, type AnswerPart } from '../host/llama/answer-parts.ts'
+import { answerParts, type ModelAnswerPart } from '../host/llama/answer-parts.ts'
 import { splitAnswer } from '../host/llama/chat-events.ts'
 import type { TextEvent } from '../host/runtime/engine-model.ts'
 import { stopText } from '../host/runtime/stop-text.ts'
@@ -40,7 +40,7 @@ describe('stop text', () => {
 
 describe('answer parts', () => {
   const options = { thinks: true, startsThinking: false, tools: true }
-  const joined = (parts: readonly AnswerPart[]) => {
+  const joined = (parts: readonly ModelAnswerPart[]) => {
     const text = (kind: string) =>
       parts.flatMap((part) => (part.kind === kind && 'text' in part ? part.text : [])).join('')
     return {

@@ -31,15 +31,15 @@ export async function finishNote(store: AdjustmentNoteStore, clock: Clock): Prom
 /** Whether an unfinished note is the one requested: the request was cut off before its answer. */
 export function isSameCredit(
   { note, reversal }: UnfinishedNote,
-  asked: Pick<IssuedInvoice, 'workspaceId' | 'period'> & Pick<Reversal, 'requestIds' | 'reason'>,
+  requested: Pick<IssuedInvoice, 'workspaceId' | 'period'> & Pick<Reversal, 'requestIds' | 'reason'>,
 ): boolean {
   const ids = (requestIds: Reversal['requestIds']): string =>
     JSON.stringify(requestIds && [...new Set(requestIds)].toSorted())
   return (
     note.kind === 'adjustment_note' &&
-    note.workspaceId === asked.workspaceId &&
-    note.period === asked.period &&
-    reversal.reason === asked.reason &&
-    ids(reversal.requestIds) === ids(asked.requestIds)
+    note.workspaceId === requested.workspaceId &&
+    note.period === requested.period &&
+    reversal.reason === requested.reason &&
+    ids(reversal.requestIds) === ids(requested.requestIds)
   )
 }

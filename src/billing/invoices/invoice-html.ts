@@ -6,7 +6,7 @@ import {
   fullTitle,
   noticesOf,
   partiesOf,
-  totalsOf,
+  totalRowsOf,
   type LinkedLine,
   type PrintableInvoice,
 } from './invoice-wording.ts'
@@ -48,7 +48,7 @@ ${partiesOf(invoice)
 <table><thead><tr>${COLUMNS.map((name, index) => `<th${index === 0 ? '' : ' class="n"'}>${name}</th>`).join('')}</tr></thead>
 <tbody>${invoice.lines.map(line).join('\n')}</tbody></table>
 <table class="totals"><tbody>
-${totalsOf(invoice)
+${totalRowsOf(invoice)
   .map(([name, amount]) => `<tr><td class="n">${name}</td><td class="n">${amount}</td></tr>`)
   .join('\n')}
 </tbody></table>

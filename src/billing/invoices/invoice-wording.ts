@@ -61,7 +61,7 @@ export function noticesOf({ notices, links_until: until }: PrintableInvoice): re
   return until ? [...notices, `The link of each line shows its rows, until ${writtenDate(until)}.`] : notices
 }
 
-export function totalsOf(invoice: InvoiceDocument): readonly (readonly [string, string])[] {
+export function totalRowsOf(invoice: InvoiceDocument): readonly (readonly [string, string])[] {
   return [
     ['Sum of the lines', grouped(invoice.lines_total)],
     ['Subtotal, excluding GST', grouped(invoice.subtotal)],

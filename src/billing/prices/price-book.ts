@@ -42,7 +42,7 @@ const ATTEMPTS_MAX = 20
 type Versions = ReadonlyMap<string, PriceVersion>
 
 /** The prices that a model should have. */
-interface Wanted {
+interface ListedPrices {
   readonly model: string
   readonly workspaceId: string | null
   readonly lists: PricesByKind
@@ -100,7 +100,7 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
   }
 
   /** The versions to store so that a model has these prices; those that are no longer listed end. */
-  function changesTo({ model, workspaceId, lists }: Wanted): readonly NewPriceVersion[] {
+  function changesTo({ model, workspaceId, lists }: ListedPrices): readonly NewPriceVersion[] {
     const before = current.get(model)?.get(workspaceId)
     return writingOrder(lists, before).flatMap((kind) => {
       const [last, prices] = [before?.get(kind), lists.get(kind) ?? null]
@@ -119,9 +119,9 @@ export async function openPriceBook(store: AccountStore, clock: Clock, changes: 
   }
 
   /** Stores all missing versions together: a first start has a price for every model. */
-  async function replace(wanted: readonly Wanted[]): Promise<void> {
+  async function replace(listed: readonly ListedPrices[]): Promise<void> {
     for (let tries = 0; tries < ATTEMPTS_MAX; tries++) {
-      const missing = wanted.flatMap(changesTo)
+      const missing = listed.flatMap(changesTo)
       if (missing.length === 0) return
       const added = await store.addPriceVersions(missing)
       if (!added.includes(undefined)) return

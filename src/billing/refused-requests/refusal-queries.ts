@@ -48,8 +48,8 @@ export function refusalQueries(database: Database): RefusalStore {
     async addRefusals(batch, since) {
       await database.transact(adding(database.dialect, batch, since))
     },
-    async refusedOverTime(asked) {
-      const { where, values } = filterOf(asked, 'hour')
+    async refusedOverTime(selection) {
+      const { where, values } = filterOf(selection, 'hour')
       const rows = await readRows(
         database,
         `SELECT hour, code, sum(requests) AS requests FROM refused_hours WHERE ${where}
@@ -58,8 +58,8 @@ export function refusalQueries(database: Database): RefusalStore {
       )
       return rows.map((row) => ({ hour: Number(row['hour']), code: codeOf(row), requests: Number(row['requests']) }))
     },
-    async refusedGroups({ limit, ...asked }) {
-      const { where, values } = filterOf(asked, 'hour')
+    async refusedGroups({ limit, ...selection }) {
+      const { where, values } = filterOf(selection, 'hour')
       const rows = await readRows(
         database,
         `SELECT workspace_id, key_id, code, sum(requests) AS requests FROM refused_hours WHERE ${where}
@@ -74,8 +74,8 @@ export function refusalQueries(database: Database): RefusalStore {
         requests: Number(row['requests']),
       }))
     },
-    async refusedRequests({ limit, ...asked }) {
-      const { where, values } = filterOf(asked, 'at')
+    async refusedRequests({ limit, ...selection }) {
+      const { where, values } = filterOf(selection, 'at')
       const sql = `SELECT * FROM refused_requests WHERE ${where} ORDER BY at DESC, request_id DESC LIMIT ?`
       return (await readRows(database, sql, ...values, limit)).map(toRefusal)
     },
@@ -130,8 +130,8 @@ function requestValues(it: Refusal): Values {
   ]
 }
 
-function filterOf(asked: RefusedQuery, time: 'hour' | 'at'): { where: string; values: Values } {
-  const { workspaceId, keyId, code, from, to } = asked
+function filterOf(selection: RefusedQuery, time: 'hour' | 'at'): { where: string; values: Values } {
+  const { workspaceId, keyId, code, from, to } = selection
   const given = Object.entries({ workspace_id: workspaceId, key_id: keyId, code }).flatMap(([column, value]) =>
     value === undefined ? [] : [[column, value] as const],
   )

@@ -59,9 +59,9 @@ async function* rowReport(
   const after = query.get('after')
   const cursor = CURSOR.exec(after ?? '')
   if (after !== null && !cursor) throw invalid('after', "the 'next' value of the previous page")
-  const rowsAsked = rowsQuery(workspaceId, query)
+  const rowSelection = rowsQuery(workspaceId, query)
   const pages = inPages(limit, cursor ? { settledAt: Number(cursor[1]), requestId: cursor[2] ?? '' } : undefined, {
-    read: (count, from) => store.usage({ ...rowsAsked, limit: count, after: from }),
+    read: (count, from) => store.usage({ ...rowSelection, limit: count, after: from }),
     cursorOf: ({ settledAt, requestId }) => ({ settledAt, requestId }),
   })
   yield '{"object":"list","data":['

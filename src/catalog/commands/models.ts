@@ -14,7 +14,7 @@ import {
   print,
   refuseMore,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
   type Flags,
 } from '../../cli/command.ts'
@@ -54,7 +54,7 @@ it is complete. "remove" deletes its files.`,
     // Models may be downloaded before the first start creates a ledger.
     if (!hasLedger(config)) return act()
     const state = async (): Promise<object> => ({ is_downloaded: files.isPresent(id) })
-    return withBooks(flags, { changes: false }, ({ record }) =>
+    return withStore(flags, { changes: false }, ({ record }) =>
       record({ action: `${action}Model`, subject: id, body: undefined, state }, act),
     )
   },

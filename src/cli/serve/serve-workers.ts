@@ -16,7 +16,7 @@ export function workersOf(text: string | undefined): number | undefined {
 }
 
 /** What workers share. */
-export interface SharedBooks {
+export interface SharedStorage {
   readonly dataDir: string
   readonly databaseUrl: string
 }
@@ -26,7 +26,7 @@ export function requireShared({
   redisUrl,
   databaseUrl,
   dataDir,
-}: Pick<Config, 'redisUrl' | 'databaseUrl' | 'dataDir'>): SharedBooks {
+}: Pick<Config, 'redisUrl' | 'databaseUrl' | 'dataDir'>): SharedStorage {
   if (redisUrl !== undefined && databaseUrl !== undefined) return { dataDir, databaseUrl }
   const missing = [
     ...(redisUrl === undefined ? ['Redis (coordination, or WEIR_REDIS_URL)'] : []),
@@ -40,7 +40,7 @@ export function requireShared({
 }
 
 /** Runs the workers until a signal arrives. They write to the same output. */
-export async function runWorkers(count: number, shared: SharedBooks, args: readonly string[]): Promise<void> {
+export async function runWorkers(count: number, shared: SharedStorage, args: readonly string[]): Promise<void> {
   const workers = startWorkers({
     count,
     // This program itself.
@@ -66,7 +66,7 @@ export async function runWorkers(count: number, shared: SharedBooks, args: reado
 }
 
 /** The workers serve in the meantime. */
-async function deliver({ dataDir, databaseUrl }: SharedBooks, count: number): Promise<void> {
+async function deliver({ dataDir, databaseUrl }: SharedStorage, count: number): Promise<void> {
   for (const { directory, ...left } of await deliverOrphanedJournals(dataDir, databaseUrl, count)) {
     if ('failure' in left) {
       log(40, { directory, reason: left.failure }, `its journal is not delivered: run weir journal ship ${directory}`)

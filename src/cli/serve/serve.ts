@@ -1,7 +1,7 @@
 import { startService, type Service } from '../../compose.ts'
 import { findMistakes, type Config } from '../../config.ts'
 import { ConfigError } from '../../shared/checked-yaml.ts'
-import { primaryGone, sayRunning, workerConfig, workerPlace } from './worker.ts'
+import { primaryGone, reportRunning, workerConfig, workerPlace } from './worker.ts'
 import { configOf, overridesOf, parseFlags, text, UsageError, type Command, type Flags } from '../command.ts'
 import { requireShared, runWorkers, workersOf } from './serve-workers.ts'
 import { startDisplay, type StartDisplay } from './start-display.ts'
@@ -52,7 +52,7 @@ async function runUntilStopped(flags: Flags, config: Config, { display, started 
   const signalled = config.worker === undefined ? stopped : Promise.race([stopped, primaryGone()])
   // Only the first worker reports the start.
   if (config.worker === undefined || config.worker === 1) await started(service, config, optionsOf(flags))
-  if (config.worker !== undefined) sayRunning()
+  if (config.worker !== undefined) reportRunning()
   const failure = await Promise.race([signalled.then(() => undefined), service.drained, service.failed])
   await service.stop()
   if (failure) throw failure

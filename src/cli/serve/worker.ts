@@ -37,6 +37,6 @@ export function primaryGone(): Promise<void> {
   return new Promise((resolve) => process.once('disconnect', () => resolve()))
 }
 
-export function sayRunning(): void {
-  sendToPrimary({ say: 'running' })
+export function reportRunning(): void {
+  sendToPrimary({ kind: 'running' })
 }

@@ -59,7 +59,7 @@ export interface LinkEvents {
   joined(epoch: string, replicas: number): void
   lost(reason: string): void
   /** This replica was asked to finish its work and leave. May be called more than once. */
-  askedToDrain(): void
+  drainRequested(): void
 }
 
 export const REPLICAS_KEYS = ['weir:{replicas}', 'weir:{replicas}:leases'] as const
@@ -162,13 +162,13 @@ export function openLink(options: LinkOptions): RedisLink {
       epoch: string,
       quiet: number,
       replicas: number,
-      isAskedToDrain: 0 | 1,
+      isDrainRequested: 0 | 1,
     ]
     const [epoch, quiet] = answer
     if (attempt !== incarnation || isClosed) return
     replicas = answer[2]
     prove(sentAtMs)
-    if (answer[3] === 1) events.askedToDrain()
+    if (answer[3] === 1) events.drainRequested()
     if (membership?.epoch === epoch) return
     if (membership) for (const follower of followers) follower.lost()
     membership = { epoch, incarnation: attempt, quietUntilMs: clock.monotonic() + quiet / 1000 }

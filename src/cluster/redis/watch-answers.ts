@@ -2,24 +2,24 @@ import type { AlarmClock } from '../../shared/clock.ts'
 
 /** Detects a silent server: a call has waited for `patienceMs`, and no other answer has arrived in that time. */
 export function watchAnswers(clock: AlarmClock, patienceMs: number, silent: () => void) {
-  let open = new Set<{ readonly askedAtMs: number }>()
+  let open = new Set<{ readonly sentAtMs: number }>()
   let answeredAtMs = clock.monotonic()
 
   async function expect<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    const call = { askedAtMs: clock.monotonic() }
-    const asked = open
-    asked.add(call)
+    const call = { sentAtMs: clock.monotonic() }
+    const calls = open
+    calls.add(call)
     try {
       return await answer
     } finally {
-      asked.delete(call)
+      calls.delete(call)
       answeredAtMs = clock.monotonic()
     }
   }
 
   function isSilent(): boolean {
     const [oldest] = open
-    return oldest !== undefined && clock.monotonic() - Math.max(oldest.askedAtMs, answeredAtMs) > patienceMs
+    return oldest !== undefined && clock.monotonic() - Math.max(oldest.sentAtMs, answeredAtMs) > patienceMs
   }
 
   function check(): void {

@@ -1,23 +1,23 @@
 /** Messages from a worker to the primary process. */
 export type FromWorker =
   /** The worker's service is running. */
-  | { readonly say: 'running' }
+  | { readonly kind: 'running' }
   /** The worker is ready for connections to this address. */
-  | { readonly say: 'listen'; readonly host: string; readonly port: number; readonly backlog: number }
+  | { readonly kind: 'listen'; readonly host: string; readonly port: number; readonly backlog: number }
   /** The worker has taken an offered connection. `open` is its number of open connections, including this one. */
-  | { readonly say: 'taken'; readonly offer: number; readonly open: number }
+  | { readonly kind: 'taken'; readonly offer: number; readonly open: number }
   /** The worker is leaving, so the connection goes to another. */
-  | { readonly say: 'refused'; readonly offer: number }
+  | { readonly kind: 'refused'; readonly offer: number }
   /** Connections have ended; `open` is how many are left. */
-  | { readonly say: 'open'; readonly open: number }
+  | { readonly kind: 'open'; readonly open: number }
   /** The worker takes no more connections. */
-  | { readonly say: 'leaving' }
+  | { readonly kind: 'leaving' }
 
 /** Messages from the primary process to a worker. An offer comes with a connection. */
 export type ToWorker =
-  | { readonly tell: 'listening'; readonly port: number }
-  | { readonly tell: 'not listening'; readonly message: string; readonly cause: ListenFailure }
-  | { readonly tell: 'offer'; readonly offer: number }
+  | { readonly kind: 'listening'; readonly port: number }
+  | { readonly kind: 'not listening'; readonly message: string; readonly cause: ListenFailure }
+  | { readonly kind: 'offer'; readonly offer: number }
 
 /** The properties of Node's error that the command line needs to explain it. */
 export interface ListenFailure {

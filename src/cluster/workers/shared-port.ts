@@ -39,17 +39,17 @@ export function sharedPort(silentMs = SILENT_MS): SharedPort {
       async function listen(host: string, port: number, backlog: number): Promise<void> {
         try {
           const server = await (opening ??= open(host, port, backlog, (socket) => balancer.arrived(socket)))
-          send({ tell: 'listening', port: (server.address() as AddressInfo).port })
-          if (worker.connected) handle = balancer.join((offer, socket) => send({ tell: 'offer', offer }, socket))
+          send({ kind: 'listening', port: (server.address() as AddressInfo).port })
+          if (worker.connected) handle = balancer.join((offer, socket) => send({ kind: 'offer', offer }, socket))
         } catch (error) {
           opening = undefined
           const { message, code, syscall, address, port } = error as Error & ListenFailure
-          send({ tell: 'not listening', message, cause: { code, syscall, address, port } })
+          send({ kind: 'not listening', message, cause: { code, syscall, address, port } })
         }
       }
 
       worker.on('message', (message: FromWorker) => {
-        switch (message.say) {
+        switch (message.kind) {
           case 'listen':
             void listen(message.host, message.port, message.backlog)
             break

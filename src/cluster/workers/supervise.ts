@@ -67,8 +67,8 @@ export function startWorkers({ count, program, args, events }: WorkersOptions): 
     let hasRun = false
     workers.set(number, worker)
     port.serve(worker)
-    worker.on('message', ({ say }: FromWorker) => {
-      if (say !== 'running') return
+    worker.on('message', ({ kind }: FromWorker) => {
+      if (kind !== 'running') return
       hasRun = true
       if (number === 1) firstRuns.resolve()
     })

@@ -12,7 +12,7 @@ const openWorkerPort: OpenPort = async (take, host, port) => {
   const opened = Promise.withResolvers<number>()
   const connections = workerConnections(take)
   process.on('message', (message: ToWorker, socket: unknown) => {
-    switch (message.tell) {
+    switch (message.kind) {
       case 'listening':
         opened.resolve(message.port)
         break
@@ -23,7 +23,7 @@ const openWorkerPort: OpenPort = async (take, host, port) => {
         connections.offered(message.offer, socket instanceof Socket ? socket : undefined)
     }
   })
-  sendToPrimary({ say: 'listen', host, port, backlog: WAITING_CONNECTIONS })
+  sendToPrimary({ kind: 'listen', host, port, backlog: WAITING_CONNECTIONS })
   return { port: await opened.promise, close: connections.close }
 }
 
@@ -43,7 +43,7 @@ function workerConnections(take: (socket: Socket) => void): {
     isReportScheduled = true
     setImmediate(() => {
       isReportScheduled = false
-      sendToPrimary({ say: 'open', open })
+      sendToPrimary({ kind: 'open', open })
     })
   }
 
@@ -54,12 +54,12 @@ function workerConnections(take: (socket: Socket) => void): {
       if (isKnown || isLeaving) {
         // This closes only this process's handle.
         socket?.destroy()
-        if (!isKnown) sendToPrimary({ say: 'refused', offer })
+        if (!isKnown) sendToPrimary({ kind: 'refused', offer })
         return
       }
       lastOffer = offer
       if (socket) open += 1
-      sendToPrimary({ say: 'taken', offer, open })
+      sendToPrimary({ kind: 'taken', offer, open })
       // The connection was closed before it could be sent.
       if (!socket) return
       socket.once('close', ended)
@@ -68,7 +68,7 @@ function workerConnections(take: (socket: Socket) => void): {
     close() {
       if (isLeaving) return
       isLeaving = true
-      sendToPrimary({ say: 'leaving' })
+      sendToPrimary({ kind: 'leaving' })
     },
   }
 }

@@ -1,14 +1,14 @@
-import type { CacheSizeQuestion, EngineDescription, EngineKind } from '../../catalog/model.ts'
+import type { CacheSizeQuery, EngineDescription, EngineKind } from '../../catalog/model.ts'
 
 /**
  * How to ask a server how many tokens its cache holds; undefined if it is not needed, or this kind does not report it.
  */
-export function cacheSizeQuestion({ kind, balance, cacheTokens }: EngineDescription): CacheSizeQuestion | undefined {
+export function cacheSizeQuestion({ kind, balance, cacheTokens }: EngineDescription): CacheSizeQuery | undefined {
   return balance === 'prefix' && cacheTokens === undefined ? questions[kind] : undefined
 }
 
 /** These servers answer it at no cost. */
-const questions: Readonly<Partial<Record<EngineKind, CacheSizeQuestion>>> = {
+const questions: Readonly<Partial<Record<EngineKind, CacheSizeQuery>>> = {
   vllm: { path: '//metrics', read: blocksOfVllm },
   sglang: { path: '//get_server_info', read: (answer) => count(parsed(answer), ['max_total_num_tokens']) },
   llamacpp: { path: '//props', read: slotsOfLlamacpp },

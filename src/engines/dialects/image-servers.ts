@@ -18,8 +18,8 @@ const localaiImages: ImagesDialect = {
   ...openaiImages,
   request(input) {
     const { negative_prompt: negative, ...parameters } = input.parameters
-    const wanted = withoutBars(input.prompt)
-    const prompt = typeof negative === 'string' ? `${wanted}|${withoutBars(negative)}` : wanted
+    const positive = withoutBars(input.prompt)
+    const prompt = typeof negative === 'string' ? `${positive}|${withoutBars(negative)}` : positive
     return openaiImages.request({ ...input, prompt, parameters })
   },
 }

@@ -1,5 +1,5 @@
 import { deploymentsOf, type Category, type EngineKind, type Model } from '../../catalog/model.ts'
-import { supportFor, type Operation, type ParameterSupport } from './parameter-support.ts'
+import { supportFor, type EngineOperation, type ParameterSupport } from './parameter-support.ts'
 
 /** Parameters that the catalog lists for a model, but that the engine of a deployment does not support. */
 export interface UntakenParameters {
@@ -9,7 +9,7 @@ export interface UntakenParameters {
   readonly parameters: readonly string[]
 }
 
-const operationsByCategory: Readonly<Record<Category, readonly Operation[]>> = {
+const operationsByCategory: Readonly<Record<Category, readonly EngineOperation[]>> = {
   llm: ['chat', 'completions'],
   vision: ['chat'],
   embedding: ['embeddings'],

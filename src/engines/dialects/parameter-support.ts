@@ -40,7 +40,7 @@ export const engineParameters = {
   speech: ['language', 'prompt', 'temperature', 'response_format', 'timestamp_granularities'],
 } as const
 
-export type Operation = keyof typeof engineParameters
+export type EngineOperation = keyof typeof engineParameters
 
 /**
  * - `taken`: forwarded under its own name.
@@ -58,11 +58,13 @@ export interface Translation {
 
 export type SupportByName = Readonly<Record<string, ParameterSupport>>
 
-type SupportOf<Name extends Operation> = Readonly<Record<(typeof engineParameters)[Name][number], ParameterSupport>>
+type SupportOf<Name extends EngineOperation> = Readonly<
+  Record<(typeof engineParameters)[Name][number], ParameterSupport>
+>
 
-type KindSupport = { readonly [Name in Operation]?: SupportOf<Name> }
+type KindSupport = { readonly [Name in EngineOperation]?: SupportOf<Name> }
 
-function allTaken<Name extends Operation>(operation: Name): SupportOf<Name> {
+function allTaken<Name extends EngineOperation>(operation: Name): SupportOf<Name> {
   const names: readonly string[] = engineParameters[operation]
   return Object.fromEntries(names.map((name) => [name, 'taken'])) as SupportOf<Name>
 }
@@ -210,6 +212,6 @@ export const parameterSupport: Readonly<Record<EngineKind, KindSupport>> = {
 }
 
 /** By parameter. Empty when the kind does not offer the operation. */
-export function supportFor(kind: EngineKind, operation: Operation): SupportByName {
+export function supportFor(kind: EngineKind, operation: EngineOperation): SupportByName {
   return parameterSupport[kind][operation] ?? {}
 }

@@ -7,7 +7,7 @@ import {
   type BodyEnd,
 } from './header-lines.ts'
 
-export interface AnswerHead {
+export interface ResponseHead {
   readonly status: number
   readonly headers: AnswerHeaders
   readonly body: BodyEnd
@@ -47,7 +47,7 @@ function readStatusLine(line: string): RegExpExecArray {
 }
 
 /** Reads a head, given without the blank line that ends it. */
-export function readHead(text: string): AnswerHead {
+export function readHead(text: string): ResponseHead {
   const lineEnd = text.indexOf('\r\n')
   const statusLine = readStatusLine(lineEnd < 0 ? text : text.slice(0, lineEnd))
   const status = Number(statusLine[2])

@@ -1,5 +1,5 @@
 import { spread } from './prompt-blocks.ts'
-import { charactersIn, warmDepth, type Choice, type Prompt, type WarmPrefixes } from './warm-prefixes.ts'
+import { charactersOfBlocks, warmDepth, type Choice, type Prompt, type WarmPrefixes } from './warm-prefixes.ts'
 
 /**
  * Chooses the address of an engine with the least work for a prompt, by what was sent where. The cache of an engine
@@ -57,7 +57,8 @@ export function choose(
     // As in the ski rental problem: by now, waiting at a busy address has cost as much as computing the prefix again.
     const key = prompt.keys[best.depth - 1]!
     const owed = (state.debts.get(key) ?? 0) + workAt(prompt, best.depth) * extraCalls
-    const price = (charactersIn(prompt, best.depth) - charactersIn(prompt, idlest.depth)) * (idlest.load + 1)
+    const price =
+      (charactersOfBlocks(prompt, best.depth) - charactersOfBlocks(prompt, idlest.depth)) * (idlest.load + 1)
     const isDue = owed >= price
     debt = { key, characters: isDue ? 0 : owed }
     if (isDue) return { index: idlest.index, depth: idlest.depth, deepest, debt, isDivided: false, loads }
@@ -100,7 +101,7 @@ function agreedOn(state: WarmPrefixes, prompt: Prompt, free: readonly Open[], be
 /** Whether an address has most of the conversation's opening. */
 function knowsMost(prompt: Prompt, { depth }: Open): boolean {
   const { opening } = prompt
-  return charactersIn(prompt, Math.min(depth, opening)) >= charactersIn(prompt, opening) * MOST
+  return charactersOfBlocks(prompt, Math.min(depth, opening)) >= charactersOfBlocks(prompt, opening) * MOST
 }
 
 function usualLoad(state: WarmPrefixes, { index }: Open): number {
@@ -108,7 +109,7 @@ function usualLoad(state: WarmPrefixes, { index }: Open): number {
 }
 
 function workAt(prompt: Prompt, depth: number): number {
-  return prompt.characters - charactersIn(prompt, depth) + REQUEST_CHARACTERS
+  return prompt.characters - charactersOfBlocks(prompt, depth) + REQUEST_CHARACTERS
 }
 
 function averageOf(loads: readonly (number | undefined)[]): number {

@@ -120,7 +120,7 @@ export function sent(state: WarmPrefixes, { index, deepest, debt, isDivided, loa
     if (state.divided.size > MAX_NOTES) state.divided.clear()
   }
   for (let block = prompt.keys.length - 1; block >= 0; block--) {
-    const characters = charactersIn(prompt, block + 1) - charactersIn(prompt, block)
+    const characters = charactersOfBlocks(prompt, block + 1) - charactersOfBlocks(prompt, block)
     if (!blocks.delete(prompt.keys[block]!)) address.held += characters
     blocks.set(prompt.keys[block]!, characters)
   }
@@ -143,7 +143,7 @@ function owe(debts: Map<number, number>, key: number, characters: number): void 
 
 /** The share of a prompt that its first blocks make up. */
 export function shareOf(prompt: Prompt, depth: number): number {
-  return charactersIn(prompt, depth) / Math.max(1, prompt.characters)
+  return charactersOfBlocks(prompt, depth) / Math.max(1, prompt.characters)
 }
 
 /** Sets how many characters the cache of an address holds. The excess is dropped with the next prompt. */
@@ -196,6 +196,6 @@ export function warmDepth({ blocks }: WarmAddress, { keys }: Prompt): number {
 }
 
 /** The characters of the first blocks of a prompt. */
-export function charactersIn({ ends }: Prompt, depth: number): number {
+export function charactersOfBlocks({ ends }: Prompt, depth: number): number {
   return depth === 0 ? 0 : ends[depth - 1]!
 }

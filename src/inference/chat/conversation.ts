@@ -22,39 +22,39 @@ export const BETWEEN_TEXTS = '\n\n'
  * caches.
  */
 export function conversation(model: Model): Conversation {
-  const said: ChatMessage[] = []
+  const messages: ChatMessage[] = []
   const leading: string[] = []
   /** The user's content since the last message with another role. */
   let parts: Part[] = []
   const canSee = model.categories.includes('vision')
 
   function endUser(): void {
-    if (parts.length > 0) said.push({ role: 'user', content: contentOf(parts) })
+    if (parts.length > 0) messages.push({ role: 'user', content: contentOf(parts) })
     parts = []
   }
 
   return {
     system(text) {
-      if (said.length === 0 && parts.length === 0) leading.push(text)
+      if (messages.length === 0 && parts.length === 0) leading.push(text)
       else parts.push(textPart(`<system-reminder>\n${text}\n</system-reminder>`))
     },
     user: (more) => void parts.push(...more),
     assistant(message) {
       endUser()
-      said.push(message)
+      messages.push(message)
     },
     result(callId, given) {
       const images = given.filter((part) => part.type === 'image_url')
       const note = images.length > 0 && !canSee ? `[${model.id} does not accept images, so they were left out.]` : ''
       const text = [joinedText(given), note].filter(Boolean).join(BETWEEN_TEXTS)
       // Several results in a row stay together.
-      if (said.at(-1)?.role !== 'tool') endUser()
-      said.push({ role: 'tool', tool_call_id: callId, content: text })
+      if (messages.at(-1)?.role !== 'tool') endUser()
+      messages.push({ role: 'tool', tool_call_id: callId, content: text })
       if (canSee) parts.push(...images)
     },
     messages() {
       endUser()
-      return leading.length > 0 ? [{ role: 'system', content: leading.join(BETWEEN_TEXTS) }, ...said] : said
+      return leading.length > 0 ? [{ role: 'system', content: leading.join(BETWEEN_TEXTS) }, ...messages] : messages
     },
   }
 }

@@ -58,6 +58,6 @@ export interface ChatDelta {
 /** vLLM and SGLang report which stop sequence was met; for a token, they report its id. */
 export function endingOf(choice: object, reason: string): ChatEnding {
   const { stop_reason: ofVllm, matched_stop: ofSglang } = choice as { stop_reason?: unknown; matched_stop?: unknown }
-  const said = ofVllm ?? ofSglang
-  return { reason, stop: typeof said === 'string' ? said : undefined }
+  const sequence = ofVllm ?? ofSglang
+  return { reason, stop: typeof sequence === 'string' ? sequence : undefined }
 }

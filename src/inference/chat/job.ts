@@ -20,7 +20,7 @@ import { allowedOutputTokens } from '../request/output-limit.ts'
 import { invalidParameter, requireValid } from '../../shared/parameter-errors.ts'
 import { parameterTokens, requireSmallParameters } from '../request/parameter-tokens.ts'
 import { acceptedParameters, forwardedParameters } from '../request/parameters.ts'
-import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { SupportByName } from '../../engines/dialects/parameter-support.ts'
 
 /** What the job of a chat needs besides its terms and its body. */
@@ -48,10 +48,10 @@ export function prepareChat(
   deployment: Deployment,
   facts: RequestFacts,
   names?: ChatNames,
-): PreparedRequest<ChatPlan> | Wanted {
+): PreparedRequest<ChatPlan> | MissingInput {
   const dialect = operationOf(model, deployment, 'chat')
   const checked = checkedChat(body, model, deployment, facts)
-  if ('wanted' in checked) return checked
+  if ('missing' in checked) return checked
   const { request, accepted, support, messages, input } = checked
   const { keeps, translated } = forwardedParameters(request, accepted, support)
   const { images: imageCount, rewritten } = messages
@@ -134,10 +134,10 @@ export function chatInputTokens(
   model: Model,
   deployment: Deployment,
   facts: RequestFacts,
-): InputTokens | Wanted {
+): InputTokens | MissingInput {
   operationOf(model, deployment, 'chat')
   const checked = checkedChat(body, model, deployment, facts)
-  return 'wanted' in checked ? checked : { tokens: checked.input.likely }
+  return 'missing' in checked ? checked : { tokens: checked.input.likely }
 }
 
 export interface InputTokens {
@@ -152,7 +152,12 @@ interface CheckedChat {
   readonly input: TokenEstimate
 }
 
-function checkedChat(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): CheckedChat | Wanted {
+function checkedChat(
+  body: JsonBody,
+  model: Model,
+  deployment: Deployment,
+  facts: RequestFacts,
+): CheckedChat | MissingInput {
   requireValid(chatRequestSchema, body.value)
   const request = body.value as ChatRequest
   requireConsistent(request)
@@ -160,7 +165,7 @@ function checkedChat(body: JsonBody, model: Model, deployment: Deployment, facts
   const accepted = acceptedParameters(request, chatRequestSchema.properties, required, model, support)
   requireSmallParameters(body, accepted)
   const messages = checkMessages(request, model, facts)
-  if ('wanted' in messages) return messages
+  if ('missing' in messages) return messages
   const moved = withoutChangingLines(messages.rewritten ?? request.messages, facts.changingLines)
   const input = sumOf([messages.input, parameterTokens(body, accepted, model.tokenizer)])
   return { request, support, accepted, messages: moved ? { ...messages, rewritten: moved } : messages, input }

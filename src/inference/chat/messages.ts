@@ -7,7 +7,7 @@ import {
   textTokens,
   type TokenEstimate,
 } from '../../shared/tokens/token-estimate.ts'
-import type { RemoteImage, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { RemoteImage, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { ChatMessage, ChatRequest, ImagePart } from './schema.ts'
 import { requireDataUrl } from './data-url.ts'
 
@@ -35,7 +35,7 @@ export function checkMessages(
   { messages }: ChatRequest,
   model: Model,
   { images: fetched, imageLimits }: Pick<RequestFacts, 'images' | 'imageLimits'>,
-): CheckedMessages | Wanted {
+): CheckedMessages | MissingInput {
   const { tokenizer } = model
   const texts: string[] = []
   // Many chat templates leave these out. The context check must not refuse a request that fits without them.
@@ -73,7 +73,7 @@ export function checkMessages(
     }
   }
   requireFewRemote(remote)
-  if (remote.some(({ url }) => !fetched.has(url))) return { wanted: remote }
+  if (remote.some(({ url }) => !fetched.has(url))) return { missing: remote }
   const { charged } = tokensOf(labels, tokenizer)
   return {
     input: sumOf([

@@ -6,7 +6,7 @@ import {
   type PromptBlocks,
   type PromptHasher,
 } from '../../engines/prefix/prompt-blocks.ts'
-import { addField, isPromptWanted } from '../request/prompt-text.ts'
+import { addField, isPromptNeeded } from '../request/prompt-text.ts'
 import type { ChatMessage, ChatRequest } from './schema.ts'
 
 /**
@@ -14,7 +14,7 @@ import type { ChatMessage, ChatRequest } from './schema.ts'
  * to matter, or all addresses of the engine are equivalent for it.
  */
 export function chatPrompt(body: JsonBody, deployment: Deployment): PromptBlocks | undefined {
-  if (!isPromptWanted(deployment) || body.bytes.length - HEADROOM < MIN_PROMPT_CHARACTERS) return undefined
+  if (!isPromptNeeded(deployment) || body.bytes.length - HEADROOM < MIN_PROMPT_CHARACTERS) return undefined
   const { messages } = body.value as unknown as ChatRequest
   const hasher = promptHasher()
   addField(hasher, body, 'tools')

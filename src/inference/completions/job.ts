@@ -17,7 +17,7 @@ import { invalidParameter, requireValid } from '../../shared/parameter-errors.ts
 import { parameterTokens, requireSmallParameters } from '../request/parameter-tokens.ts'
 import { acceptedParameters, forwardedParameters } from '../request/parameters.ts'
 import type { PreparedRequest } from '../request/prepared-request.ts'
-import { isPromptWanted } from '../request/prompt-text.ts'
+import { isPromptNeeded } from '../request/prompt-text.ts'
 
 const DEFAULT_MAX_TOKENS = 16
 const required = new Set(['prompt'])
@@ -136,7 +136,7 @@ function completionPrompt(
   [prompt = '', ...others]: readonly string[],
   deployment: Deployment,
 ): PromptBlocks | undefined {
-  if (!isPromptWanted(deployment) || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
+  if (!isPromptNeeded(deployment) || others.length > 0 || prompt.length < MIN_PROMPT_CHARACTERS) return undefined
   const hasher = promptHasher()
   hasher.text(prompt)
   return hasher.result()

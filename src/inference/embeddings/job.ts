@@ -9,7 +9,7 @@ import { requireBudget } from '../metering/token-budget.ts'
 import { sumOf, textTokens, type TokenEstimate } from '../../shared/tokens/token-estimate.ts'
 import { bytesIn, inBatches, jsonBodies, jsonRequest, operationOf, supportOf } from '../request/engine-operation.ts'
 import { acceptedParameters } from '../request/parameters.ts'
-import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import { embeddingsAnswer } from './answer.ts'
 import { embeddingsRequestSchema, type EmbeddingsRequest } from './schema.ts'
 import { textsOfTokens } from './token-ids.ts'
@@ -30,14 +30,14 @@ export function prepareEmbeddings(
   model: Model,
   deployment: Deployment,
   { isInThread }: RequestFacts,
-): PreparedRequest<EmbeddingsPlan> | Wanted {
+): PreparedRequest<EmbeddingsPlan> | MissingInput {
   const dialect = operationOf(model, deployment, 'embeddings')
   requireValid(embeddingsRequestSchema, body.value)
   const request = body.value as EmbeddingsRequest
   const support = supportOf(deployment, 'embeddings')
   acceptedParameters(request, embeddingsRequestSchema.properties, alwaysAccepted, model, support)
   const given = textsIn(request.input)
-  if (!given && !isInThread) return { wanted: 'thread' }
+  if (!given && !isInThread) return { missing: 'thread' }
   const texts = given ?? textsOfTokens(request.input as number[] | number[][])
   const input = inputTokens(texts, model)
   requireBudget({ model, deployment, cost: input.charged, maxTokens: 0 })

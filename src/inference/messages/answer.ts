@@ -8,9 +8,13 @@ import type { TranslatedMessages } from './request.ts'
 import { signatureOf, type Thinking } from './thinking.ts'
 
 /** The answer of /messages, converted from that of a chat. */
-export type AnswerNeeds = Pick<TranslatedMessages, 'toolNames' | 'thinking'>
+export type MessagesAnswerNeeds = Pick<TranslatedMessages, 'toolNames' | 'thinking'>
 
-export function wholeMessage(head: AnswerHead, { message, ending, usage }: ChatResult, needs: AnswerNeeds): object {
+export function wholeMessage(
+  head: AnswerHead,
+  { message, ending, usage }: ChatResult,
+  needs: MessagesAnswerNeeds,
+): object {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls = [] } = message
   const text = (content ?? '') + (refusal ?? '')
   return {
@@ -61,7 +65,7 @@ export function messagesUsage(usage: WireUsage): object {
 }
 
 /** A call that was cut off at max_tokens has no complete arguments. */
-function toolUse(call: unknown, { toolNames }: AnswerNeeds, isCut: boolean): object {
+function toolUse(call: unknown, { toolNames }: MessagesAnswerNeeds, isCut: boolean): object {
   const { id, name = '', text = '' } = readToolCall(call)
   const input = tryParseJson(Buffer.from(text))
   const isObject = asRecord(input) === input

@@ -1,11 +1,11 @@
 import type { ChatForm } from '../chat/form.ts'
-import { wholeMessage, type AnswerNeeds } from './answer.ts'
+import { wholeMessage, type MessagesAnswerNeeds } from './answer.ts'
 import { messagesEvents } from './stream.ts'
 
 export const messagesNames: ChatForm['names'] = { input: 'messages', limit: 'max_tokens' }
 
 /** The format of /messages for a chat. */
-export function messagesForm(needs: AnswerNeeds): ChatForm {
+export function messagesForm(needs: MessagesAnswerNeeds): ChatForm {
   return {
     endpoint: '/messages',
     names: messagesNames,

@@ -4,10 +4,10 @@ import type { JsonBody } from '../../shared/json/json-body.ts'
 import { madeBody } from '../request/made-body.ts'
 import { requireValid } from '../../shared/parameter-errors.ts'
 import { chatInputTokens, chatJob, prepareChat, type ChatPlan, type InputTokens } from '../chat/job.ts'
-import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
-import type { AnswerNeeds } from './answer.ts'
+import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
+import type { MessagesAnswerNeeds } from './answer.ts'
 import { messagesForm, messagesNames } from './form.ts'
-import { toChat } from './request.ts'
+import { chatFromMessages } from './request.ts'
 import {
   countTokensRequestSchema,
   messagesRequestSchema,
@@ -15,7 +15,7 @@ import {
   type MessagesRequest,
 } from './schema.ts'
 
-type MessagesPlan = ChatPlan & { readonly needs: AnswerNeeds }
+type MessagesPlan = ChatPlan & { readonly needs: MessagesAnswerNeeds }
 
 /** POST /messages: converts the request to a chat. */
 export function prepareMessages(
@@ -23,11 +23,11 @@ export function prepareMessages(
   model: Model,
   deployment: Deployment,
   facts: RequestFacts,
-): PreparedRequest<MessagesPlan> | Wanted {
+): PreparedRequest<MessagesPlan> | MissingInput {
   requireValid(messagesRequestSchema, body.value)
-  const { chat, warnings, ...needs } = toChat(body.value as MessagesRequest, model, deployment)
+  const { chat, warnings, ...needs } = chatFromMessages(body.value as MessagesRequest, model, deployment)
   const prepared = prepareChat(madeBody(chat), model, deployment, facts, messagesNames)
-  if ('wanted' in prepared) return prepared
+  if ('missing' in prepared) return prepared
   return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
 }
 
@@ -42,8 +42,8 @@ export function countTokens(
   model: Model,
   deployment: Deployment,
   facts: RequestFacts,
-): InputTokens | Wanted {
+): InputTokens | MissingInput {
   requireValid(countTokensRequestSchema, body.value)
-  const { chat } = toChat(body.value as CountTokensRequest, model, deployment)
+  const { chat } = chatFromMessages(body.value as CountTokensRequest, model, deployment)
   return chatInputTokens(madeBody(chat), model, deployment, facts)
 }

@@ -4,7 +4,7 @@ import type { ChatRequest } from '../chat/schema.ts'
 import { chatToolName } from '../chat/tool-names.ts'
 import type { CountTokensRequest, MessagesRequest, MessagesTool } from './schema.ts'
 import { thinkingOf, type Thinking } from './thinking.ts'
-import { chatMessages } from './turns.ts'
+import { messagesFromTurns } from './turns.ts'
 
 /** A request of /messages as a chat, with what is needed for its answer. */
 export interface TranslatedMessages {
@@ -15,7 +15,7 @@ export interface TranslatedMessages {
   readonly warnings: readonly string[]
 }
 
-export function toChat(
+export function chatFromMessages(
   request: CountTokensRequest & Partial<MessagesRequest>,
   model: Model,
   deployment: Deployment,
@@ -31,7 +31,7 @@ export function toChat(
   const oneAtATime = choice?.disable_parallel_tool_use === true && tools.length > 0 ? false : undefined
   const chat = {
     model: request.model,
-    messages: chatMessages(request, model),
+    messages: messagesFromTurns(request, model),
     ...(tools.length > 0 ? { tools: tools.map(chatTool), ...chosen(choice) } : {}),
     parallel_tool_calls: without.hint('parallel_tool_calls', 'tool_choice.disable_parallel_tool_use', oneAtATime),
     reasoning_effort: without.hint('reasoning_effort', 'output_config.effort', output?.effort),

@@ -3,7 +3,7 @@ import type { ChatEnding, ChatEvents } from '../chat/form.ts'
 import { partsInOrder, type AnswerPart } from '../chat/parts-in-order.ts'
 import { namedEvent } from '../generation/named-event.ts'
 import type { WireUsage } from '../generation/generation-usage.ts'
-import { messageEnd, messageHead, messagesUsage, type AnswerNeeds } from './answer.ts'
+import { messageEnd, messageHead, messagesUsage, type MessagesAnswerNeeds } from './answer.ts'
 import { messagesError } from './errors.ts'
 import { signatureOf } from './thinking.ts'
 
@@ -14,7 +14,7 @@ const PING = namedEvent({ type: 'ping' })
  * The events of /messages: one message_start, then blocks, each opened, filled and closed before the next one, then
  * message_delta with the usage, and message_stop.
  */
-export function messagesEvents(head: AnswerHead, likelyInputTokens: number, needs: AnswerNeeds): ChatEvents {
+export function messagesEvents(head: AnswerHead, likelyInputTokens: number, needs: MessagesAnswerNeeds): ChatEvents {
   const parts = partsInOrder({ open, piece, close }, (index) => `call_${head.id}_${index}`)
   let isStarted = false
   let index = -1

@@ -16,7 +16,7 @@ import { readThinking } from './thinking.ts'
 type Block = MessageBlock | ResultBlock
 
 /** The messages of a chat, converted from the turns of /messages. */
-export function chatMessages(
+export function messagesFromTurns(
   { system, messages }: Pick<MessagesRequest, 'system' | 'messages'>,
   model: Model,
 ): ChatMessage[] {

@@ -33,7 +33,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
   const { idle: idleText } = relay
   const alive = keepAlive(parts.clock, idleText && (() => write(idleText())))
 
-  function receiverUntil(saidAll: () => void): EngineReceiver {
+  function receiverUntil(ended: () => void): EngineReceiver {
     let isOver = false
     return {
       start: alive.start,
@@ -42,7 +42,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
         const text = relay.push(chunk)
         if (text !== '') sendOn(text)
         isOver = relay.isDone() || relay.isBroken()
-        if (isOver) saidAll()
+        if (isOver) ended()
       },
     }
   }
@@ -101,7 +101,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
    * Some engines never send an error in a stream: they just end it. Asked again for a whole answer, they report the
    * error.
    */
-  async function askWhy(call: EngineRequest): Promise<void> {
+  async function fetchReason(call: EngineRequest): Promise<void> {
     await idle()
     const why = await calls.run({ ...call, receiver: { start() {}, data() {} } })
     const isRefused = why.kind === 'failed' && why.error.status === 400
@@ -117,7 +117,7 @@ export function streamedAnswer(parts: PipelineParts, request: AdmittedRequest, a
             await idle()
           }
           await takeStream(call)
-          if (call.ifSilent && isSilent()) return askWhy(call.ifSilent)
+          if (call.ifSilent && isSilent()) return fetchReason(call.ifSilent)
         }
       } finally {
         alive.stop()

@@ -4,7 +4,7 @@ import type { EngineRequest } from '../../engines/job.ts'
 import type { Dialect, DialectRequest } from '../../engines/dialects/dialect.ts'
 import { dialects } from '../../engines/dialects/index.ts'
 import { withoutCounts } from '../../engines/dialects/without-counts.ts'
-import { supportFor, type Operation, type SupportByName } from '../../engines/dialects/parameter-support.ts'
+import { supportFor, type EngineOperation, type SupportByName } from '../../engines/dialects/parameter-support.ts'
 
 /** How to call an operation of a deployment's engine. Throws if the engine does not offer it. */
 export function operationOf<Name extends keyof Dialect>(
@@ -21,7 +21,7 @@ export function operationOf<Name extends keyof Dialect>(
 }
 
 /** What the deployment's engine does with the parameters of an operation. */
-export function supportOf({ engine }: Deployment, operation: Operation): SupportByName {
+export function supportOf({ engine }: Deployment, operation: EngineOperation): SupportByName {
   return engine ? supportFor(engine.kind, operation) : {}
 }
 

@@ -33,6 +33,6 @@ export interface RemoteImage {
 }
 
 /** What a preparation still needs: images that have to be fetched first, or the thread for large bodies. */
-export interface Wanted {
-  readonly wanted: readonly RemoteImage[] | 'thread'
+export interface MissingInput {
+  readonly missing: readonly RemoteImage[] | 'thread'
 }

@@ -3,7 +3,7 @@ import type { JsonBody } from '../../shared/json/json-body.ts'
 import type { PromptHasher } from '../../engines/prefix/prompt-blocks.ts'
 
 /** Whether the choice of address matters for a prompt: not with a single address, or with balancing by load alone. */
-export function isPromptWanted({ engine }: Deployment): boolean {
+export function isPromptNeeded({ engine }: Deployment): boolean {
   return engine?.balance === 'prefix'
 }
 

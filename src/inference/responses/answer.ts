@@ -4,15 +4,19 @@ import type { ChatEnding, ChatResult } from '../chat/form.ts'
 import { readToolCall } from '../chat/tool-calls.ts'
 import type { WireUsage } from '../generation/generation-usage.ts'
 import { responsesError } from './errors.ts'
-import { callItem, messageItem, reasoningItem, textPart, type ItemStatus, type OutputItem } from './items.ts'
+import { callItem, messageItem, reasoningItem, outputTextPart, type ItemStatus, type OutputItem } from './items.ts'
 import type { TranslatedResponses } from './request.ts'
 import type { OwnTool } from './tools.ts'
 
 /** What the answer needs from the request. */
-export type AnswerNeeds = Pick<TranslatedResponses, 'tools' | 'settings' | 'sealsReasoning'>
+export type ResponsesAnswerNeeds = Pick<TranslatedResponses, 'tools' | 'settings' | 'sealsReasoning'>
 
 /** The answer of /responses, converted from that of a chat. */
-export function wholeResponse(head: AnswerHead, { message, ending, usage }: ChatResult, needs: AnswerNeeds): object {
+export function wholeResponse(
+  head: AnswerHead,
+  { message, ending, usage }: ChatResult,
+  needs: ResponsesAnswerNeeds,
+): object {
   const { content, refusal, reasoning_content: reasoning, tool_calls: calls = [] } = message
   const text = (content ?? '') + (refusal ?? '')
   const isCut = ending.reason === 'length'
@@ -20,7 +24,7 @@ export function wholeResponse(head: AnswerHead, { message, ending, usage }: Chat
     ...(reasoning === undefined
       ? []
       : [(id: string, status: ItemStatus) => reasoningItem(id, reasoning, status, needs.sealsReasoning)]),
-    ...(text ? [(id: string, status: ItemStatus) => messageItem(id, [textPart(text)], status)] : []),
+    ...(text ? [(id: string, status: ItemStatus) => messageItem(id, [outputTextPart(text)], status)] : []),
     ...calls.map((call) => (id: string, status: ItemStatus) => toolCall(id, call, needs, status)),
   ]
   const output = written.map((make, index) =>
@@ -30,7 +34,11 @@ export function wholeResponse(head: AnswerHead, { message, ending, usage }: Chat
 }
 
 /** The response while it is in progress, with the fields that it always has. */
-export function response(head: AnswerHead, { settings }: Pick<AnswerNeeds, 'settings'>, changes: object = {}): object {
+export function response(
+  head: AnswerHead,
+  { settings }: Pick<ResponsesAnswerNeeds, 'settings'>,
+  changes: object = {},
+): object {
   return {
     id: `resp_${head.id}`,
     object: 'response',
@@ -48,7 +56,7 @@ export function response(head: AnswerHead, { settings }: Pick<AnswerNeeds, 'sett
 
 export function endedResponse(
   head: AnswerHead,
-  needs: AnswerNeeds,
+  needs: ResponsesAnswerNeeds,
   output: readonly OutputItem[],
   { reason }: ChatEnding,
   usage: WireUsage,
@@ -64,7 +72,7 @@ export function endedResponse(
 
 export function failedResponse(
   head: AnswerHead,
-  needs: Pick<AnswerNeeds, 'settings'>,
+  needs: Pick<ResponsesAnswerNeeds, 'settings'>,
   output: readonly OutputItem[],
   given: ApiError,
 ): object {
@@ -73,11 +81,11 @@ export function failedResponse(
 }
 
 /** The tool that a model called, under the caller's name for it. */
-export function ownTool(name: string, { tools }: Pick<AnswerNeeds, 'tools'>): OwnTool {
+export function ownTool(name: string, { tools }: Pick<ResponsesAnswerNeeds, 'tools'>): OwnTool {
   return tools.get(name) ?? { kind: 'function', name, namespace: undefined }
 }
 
-function toolCall(id: string, call: unknown, needs: AnswerNeeds, status: ItemStatus): OutputItem {
+function toolCall(id: string, call: unknown, needs: ResponsesAnswerNeeds, status: ItemStatus): OutputItem {
   const { id: callId = '', name = '', text = '' } = readToolCall(call)
   return callItem(id, { callId, tool: ownTool(name, needs), text }, status)
 }

@@ -1,11 +1,11 @@
 import type { ChatForm } from '../chat/form.ts'
-import { wholeResponse, type AnswerNeeds } from './answer.ts'
+import { wholeResponse, type ResponsesAnswerNeeds } from './answer.ts'
 import { responsesEvents } from './stream.ts'
 
 export const responsesNames: ChatForm['names'] = { input: 'input', limit: 'max_output_tokens' }
 
 /** The format of /responses for a chat. */
-export function responsesForm(needs: AnswerNeeds): ChatForm {
+export function responsesForm(needs: ResponsesAnswerNeeds): ChatForm {
   return {
     endpoint: '/responses',
     names: responsesNames,

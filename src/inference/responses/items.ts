@@ -11,7 +11,7 @@ export interface OutputItem {
   readonly [field: string]: unknown
 }
 
-export function textPart(text: string): object {
+export function outputTextPart(text: string): object {
   return { type: 'output_text', text, annotations: [], logprobs: [] }
 }
 

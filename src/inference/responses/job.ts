@@ -4,13 +4,13 @@ import type { JsonBody } from '../../shared/json/json-body.ts'
 import { madeBody } from '../request/made-body.ts'
 import { requireValid } from '../../shared/parameter-errors.ts'
 import { chatJob, prepareChat, type ChatPlan } from '../chat/job.ts'
-import type { PreparedRequest, RequestFacts, Wanted } from '../request/prepared-request.ts'
-import type { AnswerNeeds } from './answer.ts'
+import type { PreparedRequest, RequestFacts, MissingInput } from '../request/prepared-request.ts'
+import type { ResponsesAnswerNeeds } from './answer.ts'
 import { responsesForm, responsesNames } from './form.ts'
-import { toChat } from './request.ts'
+import { chatFromResponses } from './request.ts'
 import { responsesRequestSchema, type ResponsesRequest } from './schema.ts'
 
-type ResponsesPlan = ChatPlan & { readonly needs: AnswerNeeds }
+type ResponsesPlan = ChatPlan & { readonly needs: ResponsesAnswerNeeds }
 
 /** POST /responses: converts the request to a chat. */
 export function prepareResponses(
@@ -18,11 +18,11 @@ export function prepareResponses(
   model: Model,
   deployment: Deployment,
   facts: RequestFacts,
-): PreparedRequest<ResponsesPlan> | Wanted {
+): PreparedRequest<ResponsesPlan> | MissingInput {
   requireValid(responsesRequestSchema, body.value)
-  const { chat, warnings, ...needs } = toChat(body.value as ResponsesRequest, model, deployment)
+  const { chat, warnings, ...needs } = chatFromResponses(body.value as ResponsesRequest, model, deployment)
   const prepared = prepareChat(madeBody(chat), model, deployment, facts, responsesNames)
-  if ('wanted' in prepared) return prepared
+  if ('missing' in prepared) return prepared
   return { ...prepared, terms: { ...prepared.terms, warnings }, plan: { ...prepared.plan, needs } }
 }
 

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts'
 import { leftOut } from '../chat/left-out.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { chatTools, chosenTools, type OwnTool } from './tools.ts'
-import { chatMessages } from './turns.ts'
+import { messagesFromItems } from './turns.ts'
 
 /** A request of /responses as a chat, with what is needed for its answer. */
 export interface TranslatedResponses {
@@ -18,7 +18,11 @@ export interface TranslatedResponses {
 /** Clients put it into `include` if they will send the reasoning back. */
 const SEALED = 'reasoning.encrypted_content'
 
-export function toChat(request: ResponsesRequest, model: Model, deployment: Deployment): TranslatedResponses {
+export function chatFromResponses(
+  request: ResponsesRequest,
+  model: Model,
+  deployment: Deployment,
+): TranslatedResponses {
   requireStateless(request)
   const without = leftOut(model, deployment)
   const tools = chatTools(request.tools ?? [], without)
@@ -29,7 +33,7 @@ export function toChat(request: ResponsesRequest, model: Model, deployment: Depl
   if (request.truncation === 'auto') without.add('truncation')
   const chat = {
     model: request.model,
-    messages: chatMessages(request, model, without),
+    messages: messagesFromItems(request, model, without),
     ...(functions.length > 0 ? { tools: functions, ...choice } : {}),
     parallel_tool_calls: without.hint('parallel_tool_calls', 'parallel_tool_calls', oneAtATime),
     reasoning_effort: without.hint('reasoning_effort', 'reasoning.effort', reasoning?.effort),

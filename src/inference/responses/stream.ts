@@ -3,13 +3,13 @@ import type { AnswerHead } from '../../engines/job.ts'
 import type { ChatEnding, ChatEvents } from '../chat/form.ts'
 import { partsInOrder, type AnswerPart } from '../chat/parts-in-order.ts'
 import { namedEvent } from '../generation/named-event.ts'
-import { endedResponse, failedResponse, ownTool, response, type AnswerNeeds } from './answer.ts'
+import { endedResponse, failedResponse, ownTool, response, type ResponsesAnswerNeeds } from './answer.ts'
 import {
   callItem,
   messageItem,
   reasoningItem,
   reasoningPart,
-  textPart,
+  outputTextPart,
   type ItemStatus,
   type OutputItem,
 } from './items.ts'
@@ -32,7 +32,7 @@ type Send = (type: string, fields: object) => string
  * The events of /responses: created, in_progress, then items, each added, filled and done before the next one, then one
  * completed, incomplete or failed.
  */
-export function responsesEvents(head: AnswerHead, needs: AnswerNeeds): ChatEvents {
+export function responsesEvents(head: AnswerHead, needs: ResponsesAnswerNeeds): ChatEvents {
   const send = numberedEvents()
   const parts = partsInOrder({ open: openItem, piece, close }, (index) => `call_${head.id}_${index}`)
   const output: OutputItem[] = []
@@ -68,7 +68,7 @@ export function responsesEvents(head: AnswerHead, needs: AnswerNeeds): ChatEvent
       case 'text':
         return {
           kind: messageText,
-          item: (text, status) => messageItem(id, status === 'in_progress' ? [] : [textPart(text)], status),
+          item: (text, status) => messageItem(id, status === 'in_progress' ? [] : [outputTextPart(text)], status),
         }
       case 'call': {
         const tool = ownTool(part.name, needs)
@@ -131,7 +131,8 @@ function numberedEvents(): Send {
 /** How the content of an item is sent. */
 type ItemKind = (send: Send, place: OpenItem['place']) => Pick<OpenItem, 'opening' | 'delta' | 'done'>
 
-const messageText: ItemKind = (send, place) => inPart(send, place, 'response.output_text', textPart, { logprobs: [] })
+const messageText: ItemKind = (send, place) =>
+  inPart(send, place, 'response.output_text', outputTextPart, { logprobs: [] })
 
 const reasoningText: ItemKind = (send, place) => inPart(send, place, 'response.reasoning_text', reasoningPart, {})
 

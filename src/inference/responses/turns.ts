@@ -13,7 +13,7 @@ type Call = NonNullable<ChatMessage['tool_calls']>[number]
  * The messages of a chat, converted from the items of /responses. A model's output in one turn becomes one message
  * again.
  */
-export function chatMessages(
+export function messagesFromItems(
   { instructions, input }: Pick<ResponsesRequest, 'instructions' | 'input'>,
   model: Model,
   without: LeftOut,
@@ -33,8 +33,8 @@ export function chatMessages(
   function takeMessage(item: ResponsesItem, param: string): void {
     const content = item.content ?? ''
     if (item.role === 'assistant') {
-      if (turn?.isSaid()) endTurn()
-      return assistant().say(textOf(content, param))
+      if (turn?.endsWithText()) endTurn()
+      return assistant().addText(textOf(content, param))
     }
     endTurn()
     if (item.role === 'system' || item.role === 'developer') chat.system(textOf(content, param))
@@ -81,11 +81,11 @@ export function chatMessages(
 }
 
 interface AssistantTurn {
-  say(text: string): void
+  addText(text: string): void
   think(text: string): void
   call(call: Call): void
   /** The last item was text. */
-  isSaid(): boolean
+  endsWithText(): boolean
   message(): ChatMessage
 }
 
@@ -94,10 +94,10 @@ function assistantTurn(): AssistantTurn {
   const thoughts: string[] = []
   const calls: Call[] = []
   return {
-    say: (text) => void texts.push(text),
+    addText: (text) => void texts.push(text),
     think: (text) => void (text !== '' && thoughts.push(text)),
     call: (call) => void calls.push(call),
-    isSaid: () => texts.length > 0 && calls.length === 0,
+    endsWithText: () => texts.length > 0 && calls.length === 0,
     message: () => ({
       role: 'assistant',
       content: texts.join(BETWEEN_TEXTS),

@@ -33,11 +33,11 @@ export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
       errors: inferenceErrors,
       errorShape,
       answer: async ({ exchange, caller }) => {
-        const asked: AskedStream = { model: undefined }
+        const streamed: StreamedModel = { model: undefined }
         try {
-          await runJob(parts, exchange, caller, await readJob(parts, endpoint, exchange, caller, asked))
+          await runJob(parts, exchange, caller, await readJob(parts, endpoint, exchange, caller, streamed))
         } catch (error) {
-          if (!refuseInStream(endpoint, exchange, error, asked)) throw error
+          if (!refuseInStream(endpoint, exchange, error, streamed)) throw error
         }
       },
     })
@@ -46,7 +46,7 @@ export function inferenceRoutes(parts: InferenceParts): readonly KeyRoute[] {
 }
 
 /** The model of a request for a stream, once it is known. */
-interface AskedStream {
+interface StreamedModel {
   model: string | undefined
 }
 
@@ -55,7 +55,7 @@ function refuseInStream(
   { streamedRefusal }: JsonEndpoint,
   exchange: Exchange,
   error: unknown,
-  { model }: AskedStream,
+  { model }: StreamedModel,
 ): boolean {
   if (!(error instanceof ApiError) || model === undefined || exchange.hasReplied) return false
   const head = { id: exchange.requestId, created: Math.floor(Date.now() / 1000), model }
@@ -73,13 +73,13 @@ async function readJob(
   endpoint: JsonEndpoint,
   exchange: Exchange,
   caller: Caller,
-  asked: AskedStream,
+  streamed: StreamedModel,
 ): Promise<Job> {
   const bytes = await readJson(exchange, parts.limits.maxBodyBytes)
   const { length } = bytes
   const find: FindModel = (name, isStream) => {
     const found = resolveFor(parts, exchange, endpoint, name, caller)
-    if (isStream) asked.model = found.model.id
+    if (isStream) streamed.model = found.model.id
     return found
   }
   const { model, deployment, result } = await prepareRequest(parts, endpoint, exchange, bytes, find)

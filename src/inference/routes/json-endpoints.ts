@@ -33,7 +33,7 @@ import {
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../rerank/schema.ts'
-import type { PreparedRequest, RemoteImage, RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { PreparedRequest, RemoteImage, RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { FileStore } from '../../server/files/files.ts'
 import type { ErrorShape } from '../../server/route.ts'
 import type { InferenceEndpoint, JobParts } from './run-job.ts'
@@ -63,7 +63,12 @@ export interface JsonEndpoint extends InferenceEndpoint {
   /** A stream with the error for a refused streaming request, if clients expect it there; otherwise undefined. */
   readonly streamedRefusal?: (error: ApiError, head: AnswerHead) => string | undefined
   /** Checks a request and builds the bodies for its engine. Large ones are prepared in a thread of their own. */
-  prepare(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): PreparedRequest<unknown> | Wanted
+  prepare(
+    body: JsonBody,
+    model: Model,
+    deployment: Deployment,
+    facts: RequestFacts,
+  ): PreparedRequest<unknown> | MissingInput
   /** Makes the job from what this endpoint has prepared. */
   makeJob(prepared: PreparedRequest<unknown>, model: Model, deployment: Deployment, parts: InferenceParts): Job
 }

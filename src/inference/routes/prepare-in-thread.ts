@@ -4,15 +4,15 @@ import type { Deployment, Model } from '../../catalog/model.ts'
 import { ApiError, CallerLeft } from '../../shared/errors.ts'
 import { HEADROOM, memoryToParse, type JsonBody } from '../../shared/json/json-body.ts'
 import { takeTurns } from '../../shared/turns.ts'
-import type { RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import type { Exchange } from '../../server/exchange.ts'
 import { movable, movedBuffer } from './moved-bytes.ts'
-import type { ThreadAnswers, ThreadQuestions, ThreadReply } from './prepare-worker.ts'
+import type { ThreadAnswers, ThreadRequests, ThreadReply } from './prepare-worker.ts'
 
 /** An endpoint, as far as preparing its requests is concerned. */
 export interface Preparation<Result> {
   readonly id: string
-  prepare(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): Result | Wanted
+  prepare(body: JsonBody, model: Model, deployment: Deployment, facts: RequestFacts): Result | MissingInput
 }
 
 /** Where a request goes. */
@@ -58,18 +58,22 @@ export function prepareInThread<Result>(
   body: Buffer,
   facts: RequestFacts,
   find: FindModel,
-): Promise<Prepared<Result | Wanted> & { readonly bytes: Buffer | undefined }> {
+): Promise<Prepared<Result | MissingInput> & { readonly bytes: Buffer | undefined }> {
   return turns.run(exchange, async () => {
     // The parsed tree is not counted: there is one at a time, in the thread.
     exchange.holdRequest(memoryToParse(body.length - HEADROOM + imageBytes(facts), 0))
     const thread = openThread()
     try {
       const moved = movable(body)
-      const { model, isStream } = await ask<'read'>(thread, { id, bytes: moved, facts }, [moved.buffer])
+      const { model, isStream } = await callThread<'read'>(thread, { id, bytes: moved, facts }, [moved.buffer])
       if (exchange.isGone) throw new CallerLeft()
       const destination = find(model, isStream)
-      const { result, bytes } = await ask<'prepare'>(thread, destination)
-      return { ...destination, result: withBuffers(result) as Result | Wanted, bytes: bytes && movedBuffer(bytes) }
+      const { result, bytes } = await callThread<'prepare'>(thread, destination)
+      return {
+        ...destination,
+        result: withBuffers(result) as Result | MissingInput,
+        bytes: bytes && movedBuffer(bytes),
+      }
     } finally {
       idle = setTimeout(endThread, IDLE_MS).unref()
     }
@@ -110,9 +114,9 @@ function endThread(): void {
 }
 
 /** Rejects if the thread ends, or fails. */
-async function ask<Kind extends keyof ThreadQuestions>(
+async function callThread<Kind extends keyof ThreadRequests>(
   { worker, ended }: Thread,
-  question: ThreadQuestions[Kind],
+  question: ThreadRequests[Kind],
   moved: readonly ArrayBuffer[] = [],
 ): Promise<ThreadAnswers[Kind]> {
   worker.postMessage(question, moved)

@@ -1,5 +1,5 @@
 import { modelName } from '../request/model-name.ts'
-import type { RequestFacts, Wanted } from '../request/prepared-request.ts'
+import type { RequestFacts, MissingInput } from '../request/prepared-request.ts'
 import { parsedObject } from '../../server/body.ts'
 import type { Exchange } from '../../server/exchange.ts'
 import type { InferenceParts } from './json-endpoints.ts'
@@ -24,16 +24,16 @@ export async function prepareRequest<Result extends object>(
   let isInThread = bytes.length > MAX_BYTES_HERE
   for (;;) {
     const facts: RequestFacts = { imageLimits, changingLines, images, offersLinks: files !== undefined, isInThread }
-    const made: Prepared<Result | Wanted> & { readonly bytes?: Buffer | undefined } = isInThread
+    const made: Prepared<Result | MissingInput> & { readonly bytes?: Buffer | undefined } = isInThread
       ? await prepareInThread(exchange, endpoint, bytes, facts, find)
       : prepareHere(exchange, endpoint, bytes, facts, find)
     const { result, ...destination } = made
-    if (!('wanted' in result)) return { ...destination, result }
+    if (!('missing' in result)) return { ...destination, result }
     isInThread = true
     bytes = made.bytes ?? bytes
-    if (result.wanted !== 'thread') {
-      const urls = await parts.fetchImages(result.wanted)
-      images = new Map(result.wanted.map(({ url }, index) => [url, urls[index] ?? '']))
+    if (result.missing !== 'thread') {
+      const urls = await parts.fetchImages(result.missing)
+      images = new Map(result.missing.map(({ url }, index) => [url, urls[index] ?? '']))
     }
   }
 }
@@ -44,7 +44,7 @@ function prepareHere<Result>(
   bytes: Buffer,
   facts: RequestFacts,
   find: FindModel,
-): Prepared<Result | Wanted> {
+): Prepared<Result | MissingInput> {
   const body = parsedObject(exchange, bytes)
   const destination = find(modelName(body.value), body.value['stream'] === true)
   return { ...destination, result: endpoint.prepare(body, destination.model, destination.deployment, facts) }

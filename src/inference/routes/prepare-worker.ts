@@ -11,7 +11,7 @@ import { movable, movedBuffer } from './moved-bytes.ts'
 /** The thread that parses large bodies and prepares their requests, one at a time: see prepare-in-thread.ts. */
 
 /** First a body is parsed; once its model is found, the request is prepared. */
-export interface ThreadQuestions {
+export interface ThreadRequests {
   read: { readonly id: string; readonly bytes: Uint8Array; readonly facts: RequestFacts }
   prepare: { readonly model: Model; readonly deployment: Deployment }
 }
@@ -41,7 +41,7 @@ const preparations = new Map<string, JsonEndpoint['prepare'] | typeof countToken
 
 let current: { readonly id: string; readonly body: JsonBody; readonly facts: RequestFacts } | undefined
 
-function read({ id, bytes, facts }: ThreadQuestions['read']): ThreadAnswers['read'] {
+function read({ id, bytes, facts }: ThreadRequests['read']): ThreadAnswers['read'] {
   // The body of a caller that disconnected may still be here.
   current = undefined
   const buffer = movedBuffer(bytes)
@@ -50,16 +50,16 @@ function read({ id, bytes, facts }: ThreadQuestions['read']): ThreadAnswers['rea
   return { model: modelName(body.value), isStream: body.value['stream'] === true }
 }
 
-function prepare({ model, deployment }: ThreadQuestions['prepare']): ThreadAnswers['prepare'] {
+function prepare({ model, deployment }: ThreadRequests['prepare']): ThreadAnswers['prepare'] {
   if (!current) throw new Error('there is no body to prepare')
   const { id, body, facts } = current
   current = undefined
   const result = preparations.get(id)!(body, model, deployment, facts)
-  if ('wanted' in result) return { result, bytes: movable(body.bytes) }
+  if ('missing' in result) return { result, bytes: movable(body.bytes) }
   return { result: 'bodies' in result ? { ...result, bodies: result.bodies.map(movable) } : result, bytes: undefined }
 }
 
-parentPort?.on('message', (question: ThreadQuestions['read'] | ThreadQuestions['prepare']) => {
+parentPort?.on('message', (question: ThreadRequests['read'] | ThreadRequests['prepare']) => {
   try {
     const answer = 'bytes' in question ? read(question) : prepare(question)
     parentPort?.postMessage({ answer }, 'result' in answer ? buffersOf(answer) : [])

@@ -126,12 +126,12 @@ function toIntent(row: Row): Intent {
 }
 
 /** A row that no table accepts, as text. */
-export function refusedText(row: LedgerRow): string {
+export function refusedRowText(row: LedgerRow): string {
   return JSON.stringify(row, (_name, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
 }
 
 /** undefined when the amount is not a number. */
-export function readRefusedText(text: string): LedgerRow | undefined {
+export function readRefusedRowText(text: string): LedgerRow | undefined {
   const row = JSON.parse(text) as Omit<LedgerRow, 'amount'> & { amount: unknown }
   if (typeof row.amount !== 'string' || !/^-?\d+$/.test(row.amount)) return undefined
   // Older versions wrote neither.

@@ -13,7 +13,14 @@ import {
   type Values,
 } from '../../store/database.ts'
 import type { SqlDialect } from '../../store/fragments.ts'
-import { GIVEN_COLUMNS, readIntentValues, readRefusedText, refusedText, ROW_COLUMNS, rowValues } from './ledger-rows.ts'
+import {
+  GIVEN_COLUMNS,
+  readIntentValues,
+  readRefusedRowText,
+  refusedRowText,
+  ROW_COLUMNS,
+  rowValues,
+} from './ledger-rows.ts'
 import { addingRows } from './usage-sums.ts'
 
 const SET_ASIDE = `INSERT INTO ledger_refused (request_id, workspace_id, refused_at, reason, content)
@@ -47,7 +54,7 @@ export function ledgerQueries(database: Database, owner: string): LedgerStore {
     },
     forgetJournal: () => writeOne(database, 'DELETE FROM journal_positions WHERE owner = ?', owner),
     async setAside(row, reason, at) {
-      await writeOne(database, SET_ASIDE, row.requestId, row.workspaceId, at, reason, refusedText(row))
+      await writeOne(database, SET_ASIDE, row.requestId, row.workspaceId, at, reason, refusedRowText(row))
     },
     async refusedRows(limit) {
       const rows = await readRows(database, REFUSED, limit)
@@ -56,7 +63,7 @@ export function ledgerQueries(database: Database, owner: string): LedgerStore {
         workspaceId: String(row['workspace_id']),
         reason: String(row['reason']),
         refusedAt: Number(row['refused_at']),
-        row: readRefusedText(String(row['content'])),
+        row: readRefusedRowText(String(row['content'])),
       }))
     },
     async addRefused(rows) {

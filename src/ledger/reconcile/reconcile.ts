@@ -34,9 +34,9 @@ interface Discrepancy {
 
 const MAX_PROBLEMS = 1000
 
-type Books = AccountStore & UsageStore & InvoiceStore & Pick<LedgerStore, 'refusedRows'>
+type ReconciledStore = AccountStore & UsageStore & InvoiceStore & Pick<LedgerStore, 'refusedRows'>
 
-export async function reconcileBooks(store: Books): Promise<Reconciliation> {
+export async function reconcileLedger(store: ReconciledStore): Promise<Reconciliation> {
   const [workspaces, prices] = await Promise.all([store.workspaces(), store.priceVersions()])
   const invoices = await store.invoices()
   const problems: Discrepancy[] = []
@@ -53,7 +53,7 @@ export async function reconcileBooks(store: Books): Promise<Reconciliation> {
   checkNumbers(invoices, report)
   for (const workspace of workspaces) {
     const own = invoices.filter(({ workspaceId }) => workspaceId === workspace.id)
-    const books = openBooks(workspace, own, prices, report)
+    const sums = openRowSums(workspace, own, prices, report)
     for await (const page of eachPage(store, {
       workspaceId: workspace.id,
       from: 0,
@@ -61,14 +61,14 @@ export async function reconcileBooks(store: Books): Promise<Reconciliation> {
       limit: 0,
     })) {
       const corrected = await correctedRows(store, page)
-      await books.knowDocuments(page, (number) => store.invoices({ number }))
+      await sums.knowDocuments(page, (number) => store.invoices({ number }))
       for (const row of page) {
-        books.add(row, row.correction && corrected.get(row.correction.of))
+        sums.add(row, row.correction && corrected.get(row.correction.of))
         amount += row.amount
       }
       rows += page.length
     }
-    books.close()
+    sums.close()
     for (const subject of await store.wrongSums(workspace.id)) {
       report({
         check: 'sums',
@@ -89,7 +89,7 @@ async function correctedRows(store: UsageStore, page: readonly LedgerRow[]): Pro
 }
 
 /** Sums up the rows of one workspace by the document they belong to. */
-function openBooks(
+function openRowSums(
   workspace: Workspace,
   invoices: readonly IssuedInvoice[],
   prices: readonly PriceVersion[],

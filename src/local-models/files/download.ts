@@ -11,7 +11,7 @@ export interface FileAddress {
   readonly certificates?: string | undefined
 }
 
-export interface Download extends FileAddress {
+export interface DownloadOptions extends FileAddress {
   /** Grows as bytes arrive. A later attempt continues from it. */
   readonly partPath: string
   onBytes(received: number, total: number | undefined): void
@@ -54,7 +54,7 @@ export class HttpStatusError extends Error {
 }
 
 /** Fetches into `partPath`. Continues where an earlier attempt, of this process or another, stopped. */
-export async function download(options: Download): Promise<void> {
+export async function download(options: DownloadOptions): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const before = await sizeOf(options.partPath)
     try {
@@ -71,7 +71,7 @@ export async function download(options: Download): Promise<void> {
 }
 
 async function fetchRest(
-  { url, headers, certificates, partPath, onBytes, signal }: Download,
+  { url, headers, certificates, partPath, onBytes, signal }: DownloadOptions,
   have: number,
 ): Promise<void> {
   const answer = await request(url, {

@@ -39,9 +39,9 @@ const defaults = new WeakMap<NodeJS.ProcessEnv, Promise<string>>()
 function npmDefault(environment: NodeJS.ProcessEnv): Promise<string> {
   const known = defaults.get(environment)
   if (known) return known
-  const asked = run('npm', ['config', 'get', 'registry'], { env: environment }).then(({ stdout }) => stdout.trim())
-  defaults.set(environment, asked)
-  return asked
+  const registry = run('npm', ['config', 'get', 'registry'], { env: environment }).then(({ stdout }) => stdout.trim())
+  defaults.set(environment, registry)
+  return registry
 }
 
 /** The nearest setting wins: the environment, then the project's, the user's and the global .npmrc. */

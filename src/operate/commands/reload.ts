@@ -1,14 +1,14 @@
 import { ConfigError } from '../../shared/checked-yaml.ts'
 import { pendingText } from '../../shared/settings.ts'
-import { askService, findService, type ReloadAnswer } from '../running-service.ts'
+import { requestReload, findService, type ReloadAnswer } from '../running-service.ts'
 import {
   CommandFailed,
   configOf,
   parseFlags,
   print,
-  sayUnreached,
+  reportUnreached,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
 } from '../../cli/command.ts'
 import { counted } from '../../cli/terminal/amounts.ts'
@@ -31,7 +31,7 @@ because it is in another file now, the command fails.
     const force = flags.values['force'] === true
     if (!findService(dataDir)) throw nothingRuns(dataDir)
     const action = { action: 'reloadCatalog', subject: '', body: { force }, state: async () => undefined }
-    await withBooks(flags, { changes: false }, async ({ record }) => {
+    await withStore(flags, { changes: false }, async ({ record }) => {
       const answer = await record(action, () => reloaded(dataDir, force))
       const { models = 0, unreached = [], needs_restart: pending = [] } = answer
       const catalog = pending.find(({ key }) => key === 'catalog')
@@ -41,14 +41,14 @@ because it is in another file now, the command fails.
           ...pending.map((it) => `${paint('yellow', '!')} ${pendingText(it)}`),
         ].join('\n'),
       )
-      sayUnreached(unreached)
+      reportUnreached(unreached)
       if (catalog) throw new CommandFailed('the service goes on with its old catalog; restart it to take the new one')
     })
   },
 }
 
 async function reloaded(dataDir: string, force: boolean): Promise<Exclude<ReloadAnswer, { error: string }>> {
-  const answer = await askService(dataDir, 'catalog', { force })
+  const answer = await requestReload(dataDir, 'catalog', { force })
   if (!answer) throw nothingRuns(dataDir)
   if ('error' in answer) throw new ConfigError(answer.error)
   return answer

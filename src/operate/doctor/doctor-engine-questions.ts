@@ -20,13 +20,13 @@ export type QuestionName =
   | 'embeddings'
   | 'rerank'
 
-interface Asked {
+interface QuestionSubject {
   readonly client: EngineClient
   readonly kind: EngineKind
   readonly model: string
 }
 
-type Question = (asked: Asked) => Promise<Omit<Finding, 'question'>>
+type Question = (subject: QuestionSubject) => Promise<Omit<Finding, 'question'>>
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever an unknown server sends
 type Json = any

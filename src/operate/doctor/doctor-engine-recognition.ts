@@ -66,14 +66,14 @@ const titled =
     return title.test(textOf(field(info, 'title'))) ? textOf(field(info, 'version')) : undefined
   }
 
-const says =
+const containing =
   (words: RegExp) =>
   ({ status, text }: ProbeAnswer): string | undefined =>
     status === 200 && words.test(text) ? '' : undefined
 
 /** The most reliable signs first: proxies and servers built on others answer some of the others' paths too. */
 const signs: readonly Sign[] = [
-  { kind: 'litellm', server: 'LiteLLM', at: '/health/liveliness', version: says(/I'm alive!/) },
+  { kind: 'litellm', server: 'LiteLLM', at: '/health/liveliness', version: containing(/I'm alive!/) },
   { kind: 'nim', server: 'NVIDIA NIM', at: '/v1/metadata', version: withFields('version', 'modelInfo') },
   {
     kind: 'llamacpp',
@@ -93,9 +93,9 @@ const signs: readonly Sign[] = [
   },
   { kind: 'sglang', server: 'SGLang', at: '/get_model_info', version: withFields('version', 'model_path') },
   { kind: 'sglang', server: 'SGLang', at: '/v1/models', version: ownedBy('sglang') },
-  { kind: 'ollama', server: 'Ollama', at: '/', version: says(/Ollama is running/) },
-  { kind: 'localai', server: 'LocalAI', at: '/', version: says(/LocalAI/) },
-  { kind: 'whispercpp', server: 'whisper.cpp', at: '/', version: says(/Whisper\.cpp Server/i) },
+  { kind: 'ollama', server: 'Ollama', at: '/', version: containing(/Ollama is running/) },
+  { kind: 'localai', server: 'LocalAI', at: '/', version: containing(/LocalAI/) },
+  { kind: 'whispercpp', server: 'whisper.cpp', at: '/', version: containing(/Whisper\.cpp Server/i) },
   { kind: 'vllm', server: 'vLLM', at: '/v1/models', version: ownedBy('vllm') },
 ]
 

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts'
-import { askForMetrics } from '../running-service.ts'
+import { fetchMetrics } from '../running-service.ts'
 import { mergedMetrics } from './merged-metrics.ts'
 import { serviceDirectories, workerDirectory } from '../../cluster/workers/directories.ts'
 
@@ -14,7 +14,7 @@ export async function metricsOfAll(
     serviceDirectories(sharedDir)
       .slice(1)
       .map(async (directory) => {
-        const text = directory === ownDirectory ? await own.metrics() : await askForMetrics(directory)
+        const text = directory === ownDirectory ? await own.metrics() : await fetchMetrics(directory)
         return [directory.slice(directory.lastIndexOf('-') + 1), text] as const
       }),
   )

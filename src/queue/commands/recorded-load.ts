@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors.ts'
 import type { Model } from '../../catalog/model.ts'
 import type { Arrival } from '../queue-simulation.ts'
 import type { Store } from '../../store/store.ts'
-import { UsageError, withBooks, type Flags } from '../../cli/command.ts'
+import { UsageError, withStore, type Flags } from '../../cli/command.ts'
 
 /** Which requests to replay from the ledger. */
 export interface Replay {
@@ -27,7 +27,7 @@ const requestsMax = 2_000_000
 
 /** Reads the requests to one lane of a model. Requests that were never admitted have no row in the ledger, so they are missing. */
 export async function recordedLoad(flags: Flags, replay: Replay): Promise<TimedArrivals> {
-  return withBooks(flags, { changes: false }, async ({ config, store }) => {
+  return withStore(flags, { changes: false }, async ({ config, store }) => {
     const lane = laneOf(config.catalog.read(), replay)
     const { from, to: end } = periodOf(replay)
     // Cut off at the present, so that the rest of today does not count as time without requests.

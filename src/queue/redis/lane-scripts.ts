@@ -3,7 +3,7 @@ import type { LaneLoad } from '../admission.ts'
 import type { Membership, RedisLink } from '../../cluster/redis/link.ts'
 import { luaBeside, script, type Script } from '../../cluster/redis/script.ts'
 
-const names = ['enter', 'acknowledge', 'leave', 'beat', 'join', 'limits', 'settle', 'part', 'status'] as const
+const names = ['enter', 'acknowledge', 'leave', 'heartbeat', 'join', 'limits', 'settle', 'part', 'status'] as const
 type LaneScripts = Readonly<Record<(typeof names)[number], Script>>
 
 /** `lua` returns the text of each file. The simulation replaces `outside`, and mutation tests replace others. */
@@ -57,7 +57,7 @@ export function remoteLane(link: RedisLink, lane: string) {
 
     /** Resolves with undefined if the replica must join again. */
     async heartbeat(member: Membership, { requests, tokens }: Promised) {
-      const answer = await run(scripts.beat, member, link.leaseMs * 1000, requests, tokens)
+      const answer = await run(scripts.heartbeat, member, link.leaseMs * 1000, requests, tokens)
       if (!Array.isArray(answer)) return undefined
       const [newRequests, newTokens, replicas, ...unacknowledged] = answer as [string, string, number, ...string[]]
       return { promised: { requests: Number(newRequests), tokens: Number(newTokens) }, replicas, unacknowledged }

@@ -9,7 +9,7 @@ import type { RemoteEntry } from './remote-entry.ts'
 const UNLIMITED = Number.MAX_SAFE_INTEGER
 
 export interface LocalQueueEvents {
-  /** The local queue has decided: a wait expired, or a request was admitted within the share. */
+  /** The local queue has decided: a wait expired, or a request was admitted within the allotment. */
   decided(entry: RemoteEntry, decision: LaneDecision): void
   /** The timer has expired some waits. */
   expired(): void

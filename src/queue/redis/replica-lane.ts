@@ -8,7 +8,7 @@ import { remoteLane } from './lane-scripts.ts'
 import { openLocalQueue } from './local-queue.ts'
 import { RemoteEntry } from './remote-entry.ts'
 import { openLaneSession, type LaneSession } from './session.ts'
-import { openShare, type Decider } from './share.ts'
+import { openAllotment, type Decider } from './allotment.ts'
 
 export interface ReplicaLaneParts {
   readonly link: RedisLink
@@ -40,7 +40,7 @@ export interface ReplicaLane {
 /**
  * A lane as one replica sees it. Callers wait in a local queue that follows the rules of `lane.ts`. While Redis answers
  * there is a session: Redis decides for all replicas, and the local queue admits nothing by itself. Without Redis the
- * local queue admits within this replica's share. design.md explains the protocol.
+ * local queue admits within this replica's allotment. design.md explains the protocol.
  */
 export function openReplicaLane(
   laneName: string,
@@ -48,7 +48,7 @@ export function openReplicaLane(
   { link, clock, nextId, onVacant }: ReplicaLaneParts,
 ): ReplicaLane {
   const remote = remoteLane(link, laneName)
-  const share = openShare(link, clock)
+  const allotment = openAllotment(link, clock)
   let limits = initialLimits
   let areLimitsNew = true
   let isRetired = false
@@ -70,7 +70,7 @@ export function openReplicaLane(
   }
 
   function localLimits(): LaneLimits {
-    return share.localLimits(limits, decider)
+    return allotment.localLimits(limits, decider)
   }
 
   function decidedLocally(entry: RemoteEntry, decision: LaneDecision): void {
@@ -80,11 +80,12 @@ export function openReplicaLane(
     local.notify(entry, asReported(entry, decision))
   }
 
-  /** Reports `unavailable` for a request that is refused only because this replica's share is too small. */
+  /** Reports `unavailable` for a request that is refused only because this replica's allotment is too small. */
   function asReported(entry: RemoteEntry, decision: LaneDecision): Decision {
-    const isForLackOfShare = decision.kind === 'too_large' || (decision.kind === 'overloaded' && share.isEmpty())
+    const isForLackOfAllotment =
+      decision.kind === 'too_large' || (decision.kind === 'overloaded' && allotment.isEmpty())
     const isServed = active !== undefined || entry.cost > limits.tokenBudget
-    return isForLackOfShare && !isServed ? { kind: 'unavailable' } : decision
+    return isForLackOfAllotment && !isServed ? { kind: 'unavailable' } : decision
   }
 
   function leave(entry: RemoteEntry): void {
@@ -98,7 +99,7 @@ export function openReplicaLane(
 
   function connectionLost(): void {
     if (!active && !isJoining) return
-    if (active) share.freeze(local.running())
+    if (active) allotment.freeze(local.running())
     active?.session.end()
     active = undefined
     isJoining = false
@@ -107,9 +108,9 @@ export function openReplicaLane(
     settled()
   }
 
-  /** Without Redis: serves the share, or stops once other replicas may have been given it. */
+  /** Without Redis: serves the allotment, or stops once other replicas may have been given it. */
   function updateDecider(): void {
-    const next = active || isJoining ? 'redis' : share.mayServe() ? 'share' : 'none'
+    const next = active || isJoining ? 'redis' : allotment.mayServe() ? 'allotment' : 'none'
     if (next === decider) return
     decider = next
     local.setLimits(localLimits())
@@ -126,20 +127,20 @@ export function openReplicaLane(
     isJoining = true
     updateDecider()
     const sentAtMs = clock.monotonic()
-    share.restorePromise(local.running())
+    allotment.restorePromise(local.running())
     const { maxWaitMs } = localLimits()
     const snapshot = {
       quietMs: member.quietUntilMs - sentAtMs,
       limits,
       isNewest: areLimitsNew,
-      promised: share.promised(),
+      promised: allotment.promised(),
       places: local.all().map((entry) => entry.snapshot(sentAtMs, maxWaitMs)),
     }
     remote.join(member, snapshot).then(
       (quietMs) => {
         if (!isJoining || link.membership() !== member) return
         isJoining = false
-        share.renew(sentAtMs)
+        allotment.renew(sentAtMs)
         areLimitsNew &&= limits !== snapshot.limits
         if (quietMs > 0) updateDecider()
         else begin(member, new Set(snapshot.places.map(({ id }) => id)))
@@ -155,7 +156,7 @@ export function openReplicaLane(
 
   /** Starts the session, and sends what has changed since the snapshot was taken. */
   function begin(member: Membership, sentIds: ReadonlySet<string>): void {
-    const session = openLaneSession({ member, remote, local, share, clock, settled, rejoin })
+    const session = openLaneSession({ member, remote, local, allotment, clock, settled, rejoin })
     active = { member, session }
     updateDecider()
     for (const id of sentIds) if (!local.has(id)) session.leave(id)
@@ -189,7 +190,7 @@ export function openReplicaLane(
     enter(cost, decided) {
       const entry = new RemoteEntry(nextId(), cost, decided, leave)
       updateDecider()
-      const isStopped = !active && !isJoining && !share.isProven()
+      const isStopped = !active && !isJoining && !allotment.isProven()
       if (isRetired || isClosed || isStopped) {
         entry.notify({ kind: isStopped && !isRetired && !isClosed ? 'unavailable' : 'closed' })
         return entry
@@ -225,7 +226,7 @@ export function openReplicaLane(
     status: async () =>
       (active && (await remote.status().catch(ignore))) ?? { ...ownStatus(), oldestWaitMs: local.oldestWaitMs() },
     ownStatus,
-    state: () => (active ? 'joined' : share.isProven() ? 'apart' : 'stopped'),
+    state: () => (active ? 'joined' : allotment.isProven() ? 'apart' : 'stopped'),
     leaveLane: async () => void (active && (await remote.leaveLane(active.member).catch(ignore))),
   }
 }

@@ -3,13 +3,13 @@ import type { Membership } from '../../cluster/redis/link.ts'
 import type { EnterAnswer, RemoteLane } from './lane-scripts.ts'
 import type { LocalQueue } from './local-queue.ts'
 import type { RemoteEntry } from './remote-entry.ts'
-import type { Share } from './share.ts'
+import type { Allotment } from './allotment.ts'
 
 export interface LaneSessionParts {
   readonly member: Membership
   readonly remote: RemoteLane
   readonly local: LocalQueue
-  readonly share: Share
+  readonly allotment: Allotment
   readonly clock: AlarmClock
   /** Call it after a decision. */
   settled(): void
@@ -18,7 +18,7 @@ export interface LaneSessionParts {
 }
 
 /** While it lasts, Redis decides about a replica's requests in one lane. Answers that arrive after its end are ignored. */
-export function openLaneSession({ member, remote, local, share, clock, settled, rejoin }: LaneSessionParts) {
+export function openLaneSession({ member, remote, local, allotment, clock, settled, rejoin }: LaneSessionParts) {
   let isOver = false
   let toAcknowledge: RemoteEntry[] = []
 
@@ -72,12 +72,12 @@ export function openLaneSession({ member, remote, local, share, clock, settled, 
 
   function admit(entry: RemoteEntry, waitMs: number): void {
     local.countAtRedis(entry)
-    share.spend(entry.cost)
+    allotment.spend(entry.cost)
     local.notify(entry, { kind: 'admitted', waitMs })
   }
 
   function hasLease(): boolean {
-    if (share.isLeased()) return true
+    if (allotment.isLeased()) return true
     rejoin()
     return false
   }
@@ -85,11 +85,11 @@ export function openLaneSession({ member, remote, local, share, clock, settled, 
   function heartbeat(): void {
     if (!hasLease()) return
     const sentAtMs = clock.monotonic()
-    remote.heartbeat(member, share.promised()).then((answer) => {
+    remote.heartbeat(member, allotment.promised()).then((answer) => {
       if (isOver) return
       if (!answer) return rejoin()
-      share.renew(sentAtMs)
-      share.promise(answer.promised)
+      allotment.renew(sentAtMs)
+      allotment.promise(answer.promised)
       for (const id of answer.unacknowledged) granted(id)
     }, ignore)
   }
@@ -102,7 +102,7 @@ export function openLaneSession({ member, remote, local, share, clock, settled, 
     receive(id: string, event: string): void {
       const entry = local.find(id)
       if (event === 'recall') {
-        share.recall()
+        allotment.recall()
         heartbeat()
       } else if (event.startsWith('granted')) granted(id)
       else if (entry?.isWaiting) answered(entry, [event as EnterAnswer[0]])

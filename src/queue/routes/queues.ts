@@ -157,7 +157,7 @@ async function simulated(
   catalog: Catalog,
   store: ArrivalStore,
   now: number,
-  { lane, limits, hours, tokens_per_second: asked }: Static<typeof simulationBody>,
+  { lane, limits, hours, tokens_per_second: given }: Static<typeof simulationBody>,
 ): Promise<object> {
   const deployment = deploymentAt(catalog, lane)
   const period = { from: now - hours * HOUR_MS, to: now }
@@ -166,7 +166,7 @@ async function simulated(
   const from = recorded[0]?.arrivedAt ?? now
   const arrivals = recorded.map(({ arrivedAt, ...sizes }) => ({ atMs: arrivedAt - from, ...sizes }))
   const seen = recordedSpeed(recorded)
-  const tokensPerSecond = asked ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND
+  const tokensPerSecond = given ?? seen.tokensPerSecond ?? ASSUMED_TOKENS_PER_SECOND
   const prefillTokensPerSecond = seen.prefillTokensPerSecond ?? tokensPerSecond * PREFILL_FACTOR
   const engine = { tokensPerSecond, prefillTokensPerSecond, slowdown: 0.02 }
   const run = (tried: LaneLimits): object =>
@@ -175,7 +175,7 @@ async function simulated(
     engine: {
       tokens_per_second: Math.max(1, Math.round(tokensPerSecond)),
       prefill_tokens_per_second: Math.max(1, Math.round(prefillTokensPerSecond)),
-      source: asked !== undefined ? 'asked' : seen.tokensPerSecond === undefined ? 'assumed' : 'recorded',
+      source: given !== undefined ? 'asked' : seen.tokensPerSecond === undefined ? 'assumed' : 'recorded',
     },
     current: run(deployment.limits),
     proposed: run(limitsIn(limits)),

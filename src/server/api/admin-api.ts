@@ -35,7 +35,7 @@ export function adminApi(parts: AdminParts): Application {
         recorded(parts, doerOf(exchange), action, act),
       )
     },
-    look: async () => undefined,
+    rateOf: async () => undefined,
     headers: () => ({}),
     over(exchange, failure) {
       const line = {

@@ -42,7 +42,7 @@ export function publicApi(parts: PublicParts): Application {
   const { accounts, sessions, rateLimiter, limits, telemetry, refusals, clock, spending } = parts
   const routes = routeTable(publicRoutes(parts))
 
-  const look = (address: string): Promise<RateView> =>
+  const rateOf = (address: string): Promise<RateView> =>
     rateLimiter.peek(addressSubject(address), limits.unauthenticatedPerMinute)
 
   /** Counts the request. Callers without a valid key or session are counted by address. */
@@ -74,15 +74,19 @@ export function publicApi(parts: PublicParts): Application {
     return { actor: `${who} of ${caller.workspace.name} from ${address}`, requestId }
   }
 
-  async function countStranger(exchange: Exchange): Promise<void> {
+  async function countUnauthenticated(exchange: Exchange): Promise<void> {
     const decision = await count(exchange, undefined)
     exchange.rate = decision
     requireAccepted(decision)
   }
 
-  async function answerStranger(exchange: Exchange, route: OpenRoute, parameters: PathParameters): Promise<void> {
-    if (route.isCounted) await countStranger(exchange)
-    else exchange.rate = await look(exchange.address)
+  async function answerUnauthenticated(
+    exchange: Exchange,
+    route: OpenRoute,
+    parameters: PathParameters,
+  ): Promise<void> {
+    if (route.isCounted) await countUnauthenticated(exchange)
+    else exchange.rate = await rateOf(exchange.address)
     return route.answer(exchange, parameters)
   }
 
@@ -124,7 +128,7 @@ export function publicApi(parts: PublicParts): Application {
         return refuseUnrouted(exchange, match)
       }
       const { route, parameters } = match
-      if (route.access === 'open') return answerStranger(exchange, route, parameters)
+      if (route.access === 'open') return answerUnauthenticated(exchange, route, parameters)
       if (parts.isDraining()) throw new ApiError('service_unavailable', 'This replica is draining. Try again.')
       const { caller, session } = await admitted(exchange)
       if (route.access === 'key') return route.answer(exchange, parameters, caller)
@@ -133,7 +137,7 @@ export function publicApi(parts: PublicParts): Application {
         recorded(parts, await memberOf(exchange, session), action, act),
       )
     },
-    look,
+    rateOf,
     headers({ rate, caller }) {
       const allowance = rate?.allowance()
       return {

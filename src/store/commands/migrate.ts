@@ -1,4 +1,4 @@
-import { reconcileBooks, type Reconciliation } from '../../ledger/reconcile/reconcile.ts'
+import { reconcileLedger, type Reconciliation } from '../../ledger/reconcile/reconcile.ts'
 import { databaseFrom, isDumbTerminal } from '../../config.ts'
 import { withoutPassword } from '../../shared/address-without-password.ts'
 import { settleOrphanedJournal } from '../../cli/settled-store.ts'
@@ -36,7 +36,7 @@ to the new address before you start the service.
       await settleOrphanedJournal(move.from, dataDir)
       const rows = await move.copy((done, total) => show(`copying ${Math.floor((100 * done) / Math.max(1, total))} %`))
       show('reconciling …')
-      const [before, after] = [await reconcileBooks(move.from), await reconcileBooks(move.to)]
+      const [before, after] = [await reconcileLedger(move.from), await reconcileLedger(move.to)]
       requireSame(before, after)
       await move.finish(systemClock.now())
       screen?.close()

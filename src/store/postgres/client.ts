@@ -37,7 +37,7 @@ export async function requireAnswer(url: string): Promise<void> {
 async function run(client: Client, transaction: Transaction): Promise<readonly (readonly Row[])[]> {
   const { access, statements } = transaction
   // A single statement is its own transaction.
-  if (access === 'read' && statements.length === 1) return [await ask(client, callsOf(statements[0]!)[0]!)]
+  if (access === 'read' && statements.length === 1) return [await query(client, callsOf(statements[0]!)[0]!)]
   const calls = statements.map(callsOf)
   try {
     // Inside the try block: a lock timeout leaves a transaction open, too.
@@ -79,7 +79,7 @@ async function finish(
 ): Promise<readonly (readonly Row[])[]> {
   const { stream } = client.connection
   stream.cork()
-  const sent = calls.map((ofStatement) => Promise.all(ofStatement.map((call) => ask(client, call))))
+  const sent = calls.map((ofStatement) => Promise.all(ofStatement.map((call) => query(client, call))))
   const committed = client.query('COMMIT')
   stream.uncork()
   const answers = await Promise.allSettled([...sent, committed])
@@ -89,6 +89,6 @@ async function finish(
   return statements.map(({ returns }, index) => (returns === 'rows' ? (results[index]?.at(-1) ?? []) : []))
 }
 
-async function ask(client: Client, { text, values }: PostgresCall): Promise<readonly Row[]> {
+async function query(client: Client, { text, values }: PostgresCall): Promise<readonly Row[]> {
   return (await client.query<Row>(text, [...values])).rows
 }

@@ -7,7 +7,7 @@ import {
   refuseMore,
   text,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
   type Flags,
 } from '../../cli/command.ts'
@@ -48,19 +48,19 @@ A workspace is a customer: its keys share one rate limit and one bill.
     switch (action) {
       case 'list':
         refuseMore(flags, 1)
-        return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
+        return withStore(flags, { changes: false }, async ({ accounts, config }) => {
           const data = accounts.workspaces().map((it) => workspaceView(it, config.requestsPerMinute))
           print(flags, { object: 'list', data }, (view) => renderTable(data, COLUMNS, view))
         })
       case 'show':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces show NAME')
-        return withBooks(flags, { changes: false }, async ({ accounts, config }) => {
+        return withStore(flags, { changes: false }, async ({ accounts, config }) => {
           const shown = workspaceView(accounts.workspace(name), config.requestsPerMinute)
           print(flags, shown, (view) => workspaceText(shown, view))
         })
       case 'create':
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces create NAME')
-        return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, config, record }) => {
           const state = async (): Promise<WorkspaceView> =>
             workspaceView(accounts.workspace(name), config.requestsPerMinute)
           await record({ action: 'createWorkspace', subject: '', body: { name }, state }, () =>
@@ -73,7 +73,7 @@ A workspace is a customer: its keys share one rate limit and one bill.
       case 'set': {
         if (!name) throw new UsageError('give the name of the workspace: weir workspaces set NAME …')
         const change = changeIn(flags)
-        return withBooks(flags, { changes: true }, async ({ accounts, config, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, config, record }) => {
           const state = async (): Promise<WorkspaceView> =>
             workspaceView(accounts.workspace(name), config.requestsPerMinute)
           await record({ action: 'changeWorkspace', subject: name, body: change, state }, () =>

@@ -61,10 +61,10 @@ export function keyQueries(database: Database): KeyStore {
       const sql = `SELECT * FROM api_keys WHERE hash IN (${among})`
       return (await readRows(database, sql, JSON.stringify(hashes))).map(toKey)
     },
-    async keys(asked) {
-      const { where, values } = conditionsOf(asked)
+    async keys(selection) {
+      const { where, values } = conditionsOf(selection)
       const sql = `SELECT * FROM api_keys ${where} ORDER BY created_at DESC, id DESC LIMIT ?`
-      return (await readRows(database, sql, ...values, asked.limit)).map(toKey)
+      return (await readRows(database, sql, ...values, selection.limit)).map(toKey)
     },
     async keysLastUsed(ids) {
       const rows = await readRows(database, lastUsed(among), JSON.stringify(ids))

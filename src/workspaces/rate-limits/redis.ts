@@ -18,7 +18,7 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
   const addresses = knownAddresses()
   link.follow({ scripts: [takeScript], channels: [], joined() {}, lost() {}, heartbeat() {}, receive() {} })
 
-  async function ask(subject: RateSubject, limit: number, requests: 0 | 1): Promise<RateDecision> {
+  async function callScript(subject: RateSubject, limit: number, requests: 0 | 1): Promise<RateDecision> {
     const id = subject.kind === 'address' ? addresses.place(subject.id, windowAt(sharedClock.now())) : subject.id
     const key = `weir:{rate ${subject.kind} ${id}}`
     const [accepted, count, time] = (await link.run(takeScript, [key], [limit, requests])) as [number, number, string]
@@ -36,7 +36,7 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
     async take(subject, limit) {
       if (link.membership()) {
         try {
-          const decision = await ask(subject, limit, 1)
+          const decision = await callScript(subject, limit, 1)
           // Also count locally, in case Redis becomes unreachable within this minute.
           if (decision.accepted) await own.take(subject, Infinity)
           return decision
@@ -49,7 +49,7 @@ export function redisRateLimiter(link: RedisLink, clock: Clock): RateLimiter {
     async peek(subject, limit) {
       if (link.membership()) {
         try {
-          return await ask(subject, limit, 0)
+          return await callScript(subject, limit, 0)
         } catch {
           // Redis has just become unreachable.
         }

@@ -1,14 +1,14 @@
 import { stopText, type StopText } from '../runtime/stop-text.ts'
 import { parseToolCall, type ToolCall } from './tool-calls.ts'
 
-export type AnswerPart =
+export type ModelAnswerPart =
   | { readonly kind: 'text' | 'reasoning'; readonly text: string }
   | { readonly kind: 'tool_call'; readonly call: ToolCall }
 
 export interface AnswerParts {
-  push(text: string): AnswerPart[]
+  push(text: string): ModelAnswerPart[]
   /** At the end of the answer. */
-  flush(): AnswerPart[]
+  flush(): ModelAnswerPart[]
 }
 
 type Section = 'text' | 'reasoning' | 'tool_call'
@@ -34,14 +34,14 @@ export function answerParts(options: {
   let tags = watch(section)
   let callText = ''
 
-  function partsOf(text: string): AnswerPart[] {
+  function partsOf(text: string): ModelAnswerPart[] {
     if (text === '') return []
     if (section !== 'tool_call') return [{ kind: section, text }]
     callText += text
     return []
   }
 
-  function closeCall(): AnswerPart[] {
+  function closeCall(): ModelAnswerPart[] {
     if (section !== 'tool_call') return []
     const text = callText
     callText = ''
@@ -52,7 +52,7 @@ export function answerParts(options: {
 
   return {
     push(text) {
-      const parts: AnswerPart[] = []
+      const parts: ModelAnswerPart[] = []
       for (let rest = text; rest !== '';) {
         parts.push(...partsOf(tags.push(rest)))
         const tag = tags.found()

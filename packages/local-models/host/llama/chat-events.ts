@@ -1,5 +1,5 @@
 import type { TextEvent } from '../runtime/engine-model.ts'
-import type { AnswerPart, AnswerParts } from './answer-parts.ts'
+import type { ModelAnswerPart, AnswerParts } from './answer-parts.ts'
 import { parseToolCall } from './tool-calls.ts'
 
 /** Turns the JSON of a forced tool call into one event. */
@@ -25,7 +25,7 @@ export async function* splitAnswer(
   maxCalls: number,
 ): AsyncGenerator<TextEvent> {
   let calls = 0
-  const eventOf = (part: AnswerPart, completionTokens: number): TextEvent => {
+  const eventOf = (part: ModelAnswerPart, completionTokens: number): TextEvent => {
     if (part.kind !== 'tool_call') return { ...part, completionTokens }
     return { kind: 'tool_call', index: calls++, ...part.call, completionTokens }
   }

@@ -29,10 +29,10 @@ export async function run(
   session: InferenceSession,
   inputs: Readonly<Record<string, Tensor>>,
   signal: AbortSignal,
-  wanted: readonly string[] = session.outputNames,
+  outputs: readonly string[] = session.outputNames,
 ): Promise<Readonly<Record<string, Tensor>>> {
   signal.throwIfAborted()
-  return session.run(inputs, wanted)
+  return session.run(inputs, outputs)
 }
 
 export function output(outputs: Readonly<Record<string, Tensor>>, name: string): Tensor {

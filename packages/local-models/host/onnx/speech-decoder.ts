@@ -12,7 +12,7 @@ export interface SpeechDecoder {
  */
 export function speechDecoder(session: InferenceSession, audio: Tensor): SpeechDecoder {
   const pastNames = session.inputNames.filter((name) => name.startsWith('past_key_values.'))
-  const wanted = ['logits', ...pastNames.map((name) => name.replace('past_key_values', 'present'))]
+  const outputNames = ['logits', ...pastNames.map((name) => name.replace('past_key_values', 'present'))]
   let past: Readonly<Record<string, Tensor>> | undefined
 
   return {
@@ -23,7 +23,7 @@ export function speechDecoder(session: InferenceSession, audio: Tensor): SpeechD
         use_cache_branch: new Tensor('bool', [past !== undefined], [1]),
         ...(past ?? emptyPast(session, pastNames)),
       }
-      const outputs = await run(session, inputs, signal, wanted)
+      const outputs = await run(session, inputs, signal, outputNames)
       const before = past
       past = Object.fromEntries(
         pastNames.map((name) => {

@@ -33,7 +33,7 @@ export async function loadStarterVision({ open, path, memoryBytes }: OnnxLoading
   const [encoder, decoder] = await Promise.all([open(path('encoder')), open(path('decoder'))])
   const imageTokens = config.memory[1]
 
-  async function look(image: Buffer, signal: AbortSignal): Promise<Tensor> {
+  async function encodeImage(image: Buffer, signal: AbortSignal): Promise<Tensor> {
     const pixels = await letterbox(image, config.size)
     return output(await run(encoder, { image: float32(pixels, [1, 3, config.size, config.size]) }, signal), 'memory')
   }
@@ -45,7 +45,7 @@ export async function loadStarterVision({ open, path, memoryBytes }: OnnxLoading
     if (ids.length >= config.max_tokens) {
       throw contextLengthExceeded(imageTokens + config.max_tokens, imageTokens + ids.length)
     }
-    const memory = await look(image, signal)
+    const memory = await encodeImage(image, signal)
     yield { kind: 'prompt', promptTokens: imageTokens + ids.length, cachedTokens: 0 }
 
     const choose = tokenChooser(sampling)
@@ -54,7 +54,7 @@ export async function loadStarterVision({ open, path, memoryBytes }: OnnxLoading
     const room = Math.min(sampling.maxTokens ?? Infinity, config.max_tokens - answerStart)
     let finishReason: FinishReason = 'length'
     let completionTokens = 0
-    let said = ''
+    let written = ''
     while (completionTokens < room && stops.found() === undefined) {
       const logits = floats(output(await run(decoder, { ids: int64(ids, [1, ids.length]), memory }, signal), 'logits'))
       const { token, logprob } = choose(logits)
@@ -65,8 +65,8 @@ export async function loadStarterVision({ open, path, memoryBytes }: OnnxLoading
       }
       ids.push(token)
       const whole = tokenizer.decode(ids.slice(answerStart))
-      const fresh = whole.slice(said.length)
-      said = whole
+      const fresh = whole.slice(written.length)
+      written = whole
       const text = stops.push(fresh)
       if (sampling.topLogprobs !== undefined) {
         const top = topAlternatives(logits, sampling.topLogprobs, (other) => tokenizer.decode([other]))

@@ -8,23 +8,23 @@ const MAX_FIRST_TIMESTAMP = 50
  * Limits what whisper may write next, as its authors do: timestamps come in pairs, never go back in time, open the window,
  * and win when together they are more likely than any word. Changes the logits in place.
  */
-export function applyTimestampRules(logits: Float32Array, said: readonly number[], tokens: WhisperTokens): void {
+export function applyTimestampRules(logits: Float32Array, generated: readonly number[], tokens: WhisperTokens): void {
   const { firstTimestamp, end, suppressed, suppressedAtStart, noTimestamps } = tokens
   for (const token of suppressed) logits[token] = -Infinity
   logits[noTimestamps] = -Infinity
-  if (said.length === 0) {
+  if (generated.length === 0) {
     for (const token of suppressedAtStart) logits[token] = -Infinity
     logits.fill(-Infinity, 0, firstTimestamp)
     logits.fill(-Infinity, firstTimestamp + MAX_FIRST_TIMESTAMP + 1)
     return
   }
   const isTime = (token: number | undefined) => token !== undefined && token >= firstTimestamp
-  const [last, beforeLast] = [said.at(-1), said.at(-2)]
+  const [last, beforeLast] = [generated.at(-1), generated.at(-2)]
   if (isTime(last)) {
-    if (said.length < 2 || isTime(beforeLast)) logits.fill(-Infinity, firstTimestamp)
+    if (generated.length < 2 || isTime(beforeLast)) logits.fill(-Infinity, firstTimestamp)
     else logits.fill(-Infinity, 0, end)
   }
-  const latest = said.findLast(isTime)
+  const latest = generated.findLast(isTime)
   if (latest !== undefined) {
     // The next segment may start at the moment the last one ended; a segment itself must last a while.
     const earliest = isTime(last) && !isTime(beforeLast) ? latest : latest + 1

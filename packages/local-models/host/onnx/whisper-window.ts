@@ -82,17 +82,17 @@ async function decodeOnce(request: WindowRequest): Promise<WindowAnswer> {
   const noSpeechLogits = await decoder.feed([...prompt, tokens.start], signal)
   const noSpeechProbability = Math.exp((noSpeechLogits[tokens.noSpeech] ?? -Infinity) - normaliserOf(noSpeechLogits))
   let logits = await decoder.feed([languageToken, tokens.task[request.task]], signal)
-  const said: number[] = []
+  const generated: number[] = []
   let logprobSum = 0
-  while (said.length < MAX_ANSWER_TOKENS) {
-    applyTimestampRules(logits, said, tokens)
+  while (generated.length < MAX_ANSWER_TOKENS) {
+    applyTimestampRules(logits, generated, tokens)
     const { token, logprob } = choose(logits)
     logprobSum += logprob
     if (token === tokens.end) break
-    said.push(token)
+    generated.push(token)
     logits = await decoder.feed([token], signal)
   }
-  return { tokens: said, averageLogprob: logprobSum / (said.length + 1), noSpeechProbability }
+  return { tokens: generated, averageLogprob: logprobSum / (generated.length + 1), noSpeechProbability }
 }
 
 function normaliserOf(logits: Float32Array): number {

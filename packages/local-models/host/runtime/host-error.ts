@@ -41,6 +41,6 @@ export class HostError extends Error {
   }
 }
 
-export function invalidParameter(code: HostErrorCode, param: string, expected: string): HostError {
+export function parameterError(code: HostErrorCode, param: string, expected: string): HostError {
   return new HostError(code, `Invalid '${param}': it must be ${expected}.`, { param })
 }

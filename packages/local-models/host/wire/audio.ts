@@ -1,4 +1,4 @@
-import { HostError, invalidParameter } from '../runtime/host-error.ts'
+import { HostError, parameterError } from '../runtime/host-error.ts'
 import type { SpeechRequest } from '../runtime/engine-model.ts'
 import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 import { readForm, type HostForm } from './body.ts'
@@ -18,7 +18,7 @@ export async function speechToText(call: HostCall, task: SpeechRequest['task']):
 
 function readSpeechRequest({ fields, file }: HostForm, task: SpeechRequest['task']): SpeechRequest {
   if (optionalString(fields, 'response_format') !== 'verbose_json') {
-    throw invalidParameter('invalid_value', 'response_format', 'verbose_json')
+    throw parameterError('invalid_value', 'response_format', 'verbose_json')
   }
   refuseWordTimes(fields['timestamp_granularities[]'])
   const language = optionalString(fields, 'language')
@@ -42,5 +42,5 @@ function refuseWordTimes(granularities: JsonValue | undefined): void {
 function readTemperature(fields: JsonObject): number {
   const temperature = Number(optionalString(fields, 'temperature') ?? 0)
   if (temperature >= 0 && temperature <= 1) return temperature
-  throw invalidParameter('invalid_value', 'temperature', 'a number from 0 to 1')
+  throw parameterError('invalid_value', 'temperature', 'a number from 0 to 1')
 }

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../runtime/json-value.ts'
 /** The service has lower limits of its own. This one keeps a stray caller from filling the memory. */
 const MAX_BODY_BYTES = 256 * 1024 * 1024
 
-export async function readJson(request: IncomingMessage): Promise<JsonObject> {
+export async function readRequestJson(request: IncomingMessage): Promise<JsonObject> {
   const body = await bytesOf(request)
   let value: unknown
   try {

@@ -1,4 +1,4 @@
-import { HostError, invalidParameter } from '../runtime/host-error.ts'
+import { HostError, parameterError } from '../runtime/host-error.ts'
 import type {
   EngineChatMessage,
   EngineChatRequest,
@@ -34,7 +34,7 @@ export function readChatRequest(body: JsonObject): EngineChatRequest {
     ? (optionalInteger(body, 'top_logprobs', 0, MAX_TOP_LOGPROBS) ?? 0)
     : undefined
   const messages = requiredArray(body, 'messages').map((message, index) => readMessage(message, `messages[${index}]`))
-  if (messages.length === 0) throw invalidParameter('invalid_value', 'messages', 'a list of at least one message')
+  if (messages.length === 0) throw parameterError('invalid_value', 'messages', 'a list of at least one message')
   const tools = (optionalArray(body, 'tools') ?? []).map(readTool)
   return {
     messages,
@@ -48,9 +48,9 @@ export function readChatRequest(body: JsonObject): EngineChatRequest {
 }
 
 function readMessage(message: JsonValue, param: string): EngineChatMessage {
-  if (!isJsonObject(message)) throw invalidParameter('invalid_type', param, 'an object')
+  if (!isJsonObject(message)) throw parameterError('invalid_type', param, 'an object')
   const role = roles[requiredString(message, 'role')]
-  if (!role) throw invalidParameter('invalid_value', `${param}.role`, `one of ${Object.keys(roles).join(', ')}`)
+  if (!role) throw parameterError('invalid_value', `${param}.role`, `one of ${Object.keys(roles).join(', ')}`)
   return {
     role,
     ...readContent(message['content'], `${param}.content`),
@@ -61,7 +61,7 @@ function readMessage(message: JsonValue, param: string): EngineChatMessage {
 function readContent(content: JsonValue | undefined, param: string): Pick<EngineChatMessage, 'text' | 'images'> {
   if (content === undefined || content === null) return { text: '', images: [] }
   if (typeof content === 'string') return { text: content, images: [] }
-  if (!Array.isArray(content)) throw invalidParameter('invalid_type', param, 'a string or a list of parts')
+  if (!Array.isArray(content)) throw parameterError('invalid_type', param, 'a string or a list of parts')
   const texts: string[] = []
   const images: Buffer[] = []
   for (const part of content) {
@@ -107,7 +107,7 @@ function readToolChoice(choice: JsonValue | undefined, tools: readonly ToolDefin
   const details = isJsonObject(choice) ? optionalObject(choice, 'function') : undefined
   const name = details && requiredString(details, 'name')
   if (name !== undefined && tools.some((tool) => tool.name === name)) return { name }
-  throw invalidParameter('invalid_value', 'tool_choice', "none, auto, required, or the name of one of 'tools'")
+  throw parameterError('invalid_value', 'tool_choice', "none, auto, required, or the name of one of 'tools'")
 }
 
 function readFormat(format: JsonObject | undefined): OutputFormat {
@@ -122,6 +122,6 @@ function readFormat(format: JsonObject | undefined): OutputFormat {
       return { kind: 'json_schema', schema: required(schema, 'response_format.json_schema.schema') }
     }
     default:
-      throw invalidParameter('invalid_value', 'response_format.type', 'text, json_object or json_schema')
+      throw parameterError('invalid_value', 'response_format.type', 'text, json_object or json_schema')
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EngineChatRequest, FinishReason, TextEvent, TokenLogprob } from '../runtime/engine-model.ts'
-import { readJson } from './body.ts'
+import { readRequestJson } from './body.ts'
 import { readChatRequest } from './chat-request.ts'
 import { optionalBoolean, optionalInteger, requiredString } from './fields.ts'
 import { abilityOf, unixSeconds, type HostCall } from './host-call.ts'
@@ -14,7 +14,7 @@ type Choices = readonly AsyncIterable<TextEvent>[]
 
 /** POST /v1/chat/completions */
 export async function chatCompletions(call: HostCall): Promise<void> {
-  const body = await readJson(call.request)
+  const body = await readRequestJson(call.request)
   const slug = requiredString(body, 'model')
   const request = readChatRequest(body)
   const count = optionalInteger(body, 'n', 1, MAX_CHOICES) ?? 1
@@ -35,7 +35,7 @@ async function streamChat(
   { response, signal }: HostCall,
   choices: Choices,
   head: object,
-  wanted: StreamUsage,
+  include: StreamUsage,
 ): Promise<void> {
   const stream = serverSentEvents(response, signal)
   const tally = usageTally(choices.length)
@@ -45,11 +45,11 @@ async function streamChat(
       tally.add(index, event)
       const { logprobs, finishReason, ...delta } = chatDelta(event)
       const choice = { index, delta, logprobs: logprobs ?? null, finish_reason: finishReason ?? null }
-      await stream.send({ ...chunk([choice]), ...chunkUsage(wanted, tally, index) })
+      await stream.send({ ...chunk([choice]), ...chunkUsage(include, tally, index) })
     }
   }
   await Promise.all(choices.map(relay))
-  if (wanted.atEnd) await stream.send({ ...chunk([]), usage: tally.usage() })
+  if (include.atEnd) await stream.send({ ...chunk([]), usage: tally.usage() })
   stream.end()
 }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { invalidParameter } from '../runtime/host-error.ts'
+import { parameterError } from '../runtime/host-error.ts'
 import type { CompletionRequest, TextEvent, TokenLogprob } from '../runtime/engine-model.ts'
 import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
-import { readJson } from './body.ts'
+import { readRequestJson } from './body.ts'
 import { optionalBoolean, optionalInteger, optionalString, required, requiredString } from './fields.ts'
 import { abilityOf, unixSeconds, type HostCall } from './host-call.ts'
 import { sendJson, serverSentEvents } from './reply.ts'
@@ -22,7 +22,7 @@ interface Completions {
 
 /** POST /v1/completions: every prompt gets `n` answers. */
 export async function completions(call: HostCall): Promise<void> {
-  const body = await readJson(call.request)
+  const body = await readRequestJson(call.request)
   const slug = requiredString(body, 'model')
   const requests = readRequests(body)
   const count = optionalInteger(body, 'n', 1, MAX_CHOICES_PER_PROMPT) ?? 1
@@ -45,7 +45,7 @@ export async function completions(call: HostCall): Promise<void> {
 async function streamCompletions(
   { response, signal }: HostCall,
   { head, choices, tally }: Completions,
-  wanted: StreamUsage,
+  include: StreamUsage,
 ): Promise<void> {
   const stream = serverSentEvents(response, signal)
   const relay = async (events: AsyncIterable<TextEvent>, index: number): Promise<void> => {
@@ -55,11 +55,11 @@ async function streamCompletions(
       const text = event.kind === 'text' ? event.text : ''
       const logprobs = event.kind === 'text' && event.logprobs ? legacyLogprobs(event.logprobs, offset) : null
       const choice = { index, text, logprobs, finish_reason: event.kind === 'end' ? event.finishReason : null }
-      await stream.send({ ...head, choices: [choice], ...chunkUsage(wanted, tally, index) })
+      await stream.send({ ...head, choices: [choice], ...chunkUsage(include, tally, index) })
     }
   }
   await Promise.all(choices.map(relay))
-  if (wanted.atEnd) await stream.send({ ...head, choices: [], usage: tally.usage() })
+  if (include.atEnd) await stream.send({ ...head, choices: [], usage: tally.usage() })
   stream.end()
 }
 
@@ -116,7 +116,7 @@ function readPrompts(prompt: JsonValue | undefined): readonly (string | readonly
   const given = required(prompt ?? undefined, 'prompt')
   if (isPrompt(given)) return [given]
   if (Array.isArray(given) && given.length > 0 && given.every(isPrompt)) return given
-  throw invalidParameter('invalid_type', 'prompt', 'a string, token ids, or an array of either')
+  throw parameterError('invalid_type', 'prompt', 'a string, token ids, or an array of either')
 }
 
 function isPrompt(value: JsonValue): value is string | number[] {

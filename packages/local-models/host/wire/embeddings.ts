@@ -1,6 +1,6 @@
-import { invalidParameter } from '../runtime/host-error.ts'
+import { parameterError } from '../runtime/host-error.ts'
 import type { JsonObject } from '../runtime/json-value.ts'
-import { readJson } from './body.ts'
+import { readRequestJson } from './body.ts'
 import { optionalInteger, optionalString, required, requiredString } from './fields.ts'
 import { abilityOf, type HostCall } from './host-call.ts'
 import { sendJson } from './reply.ts'
@@ -10,7 +10,7 @@ const MAX_DIMENSIONS = 65_536
 
 /** POST /v1/embeddings */
 export async function embeddings({ request, response, signal, models }: HostCall): Promise<void> {
-  const body = await readJson(request)
+  const body = await readRequestJson(request)
   const slug = requiredString(body, 'model')
   const texts = readTexts(body)
   const dimensions = optionalInteger(body, 'dimensions', 1, MAX_DIMENSIONS)
@@ -33,7 +33,7 @@ export async function embeddings({ request, response, signal, models }: HostCall
 function readTexts(body: JsonObject): readonly string[] {
   const texts = [required(body['input'] ?? undefined, 'input')].flat()
   if (texts.length > 0 && texts.length <= MAX_TEXTS && texts.every(isText)) return texts
-  throw invalidParameter('invalid_value', 'input', `1 to ${MAX_TEXTS} non-empty strings`)
+  throw parameterError('invalid_value', 'input', `1 to ${MAX_TEXTS} non-empty strings`)
 }
 
 function isText(value: unknown): value is string {

@@ -1,4 +1,4 @@
-import { HostError, invalidParameter } from '../runtime/host-error.ts'
+import { HostError, parameterError } from '../runtime/host-error.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../runtime/json-value.ts'
 
 /** Typed access to the fields of a request: `null` counts as absent, and a wrong type is refused by name. */
@@ -14,7 +14,7 @@ export function optionalNumber(fields: JsonObject, name: string): number | undef
 export function optionalInteger(fields: JsonObject, name: string, min: number, max: number): number | undefined {
   const value = optional(fields, name, 'an integer', (value): value is number => Number.isSafeInteger(value))
   if (value !== undefined && (value < min || value > max)) {
-    throw invalidParameter('invalid_value', name, `between ${min} and ${max}`)
+    throw parameterError('invalid_value', name, `between ${min} and ${max}`)
   }
   return value
 }
@@ -52,6 +52,6 @@ function optional<T extends JsonValue>(
 ): T | undefined {
   const value = fields[name]
   if (value === undefined || value === null) return undefined
-  if (!fits(value)) throw invalidParameter('invalid_type', name, expected)
+  if (!fits(value)) throw parameterError('invalid_type', name, expected)
   return value
 }

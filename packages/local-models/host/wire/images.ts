@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto'
-import { invalidParameter } from '../runtime/host-error.ts'
+import { parameterError } from '../runtime/host-error.ts'
 import type { ImageRequest } from '../runtime/engine-model.ts'
 import type { JsonObject } from '../runtime/json-value.ts'
-import { readJson } from './body.ts'
+import { readRequestJson } from './body.ts'
 import { optionalInteger, optionalNumber, optionalString, requiredString } from './fields.ts'
 import { abilityOf, unixSeconds, type HostCall } from './host-call.ts'
 import { sendJson } from './reply.ts'
@@ -14,10 +14,10 @@ const MAX_SIDE_PIXELS = 2048
 
 /** POST /v1/images/generations */
 export async function imageGenerations({ request, response, signal, models }: HostCall): Promise<void> {
-  const body = await readJson(request)
+  const body = await readRequestJson(request)
   const slug = requiredString(body, 'model')
-  const wanted = readImageRequest(body)
-  const images = await models.use(slug, (model) => abilityOf(model, 'drawImages', slug)(wanted, signal))
+  const imageRequest = readImageRequest(body)
+  const images = await models.use(slug, (model) => abilityOf(model, 'drawImages', slug)(imageRequest, signal))
   sendJson(response, 200, {
     created: unixSeconds(),
     data: images.map((image) => ({ b64_json: image.toString('base64') })),
@@ -45,7 +45,7 @@ function readSize(body: JsonObject): Pick<ImageRequest, 'width' | 'height'> {
   const [, width, height] = (/^(\d{1,4})x(\d{1,4})$/.exec(size) ?? []).map(Number)
   if (isSide(width) && isSide(height)) return { width, height }
   const expected = `auto or WIDTHxHEIGHT, each side from ${MIN_SIDE_PIXELS} to ${MAX_SIDE_PIXELS}`
-  throw invalidParameter('invalid_value', 'size', expected)
+  throw parameterError('invalid_value', 'size', expected)
 }
 
 function isSide(pixels: number | undefined): pixels is number {

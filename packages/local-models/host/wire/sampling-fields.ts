@@ -1,4 +1,4 @@
-import { invalidParameter } from '../runtime/host-error.ts'
+import { parameterError } from '../runtime/host-error.ts'
 import type { Sampling } from '../runtime/engine-model.ts'
 import type { JsonObject, JsonValue } from '../runtime/json-value.ts'
 import { optionalInteger, optionalNumber } from './fields.ts'
@@ -26,7 +26,7 @@ export function readSampling(body: JsonObject, topLogprobs: number | undefined):
 function readStop(stop: JsonValue | undefined): readonly string[] {
   const stops = [stop ?? []].flat()
   if (!stops.every((it) => typeof it === 'string')) {
-    throw invalidParameter('invalid_type', 'stop', 'a string or an array of strings')
+    throw parameterError('invalid_type', 'stop', 'a string or an array of strings')
   }
   return stops.filter((it) => it !== '')
 }

@@ -70,10 +70,10 @@ export function readStreamUsage(body: JsonObject): StreamUsage {
 
 /** The `usage` field of a chunk with one choice: its count so far, as vLLM reports it, or null, or absent. */
 export function chunkUsage(
-  wanted: StreamUsage,
+  include: StreamUsage,
   tally: UsageTally,
   choice: number,
 ): { readonly usage?: TextUsage | null } {
-  if (wanted.continuous) return { usage: tally.usageOfChoice(choice) }
-  return wanted.atEnd ? { usage: null } : {}
+  if (include.continuous) return { usage: tally.usageOfChoice(choice) }
+  return include.atEnd ? { usage: null } : {}
 }

@@ -19,8 +19,8 @@ import {
   requiredText,
   text,
   UsageError,
-  withBooks,
-  type Books,
+  withStore,
+  type OpenedStore,
   type Command,
   type Flags,
 } from '../../../cli/command.ts'
@@ -99,7 +99,7 @@ docs/guides/invoices.md explains invoices.
       2,
     )
     const [action, number] = flags.positionals
-    await withBooks(flags, { changes: false }, async ({ config, accounts, store, record }) => {
+    await withStore(flags, { changes: false }, async ({ config, accounts, store, record }) => {
       const invoicing = openInvoicing(store, systemClock, config.seller)
       const workspace = (): Workspace => accounts.workspace(requiredText(flags, 'workspace'))
       const links = openRowLinks(store, systemClock, {
@@ -113,8 +113,8 @@ docs/guides/invoices.md explains invoices.
       }
       if (action === 'list') {
         const workspaceId = text(flags, 'workspace') === undefined ? undefined : workspace().id
-        const asked = { workspaceId, before: text(flags, 'before'), limit: limitOf(flags) }
-        const { documents, next } = await invoiceList(store, asked)
+        const selection = { workspaceId, before: text(flags, 'before'), limit: limitOf(flags) }
+        const { documents, next } = await invoiceList(store, selection)
         const data = await Promise.all(documents.map((document) => links.linked(document)))
         return print(flags, { object: 'list', data, next }, (view) =>
           [
@@ -167,7 +167,7 @@ async function showRows(flags: Flags, { document, line, page }: LineRows): Promi
 /** Every action that changes something is recorded in the audit log. */
 function performed(
   action: string | undefined,
-  { invoicing, record }: { readonly invoicing: Invoicing; readonly record: Books['record'] },
+  { invoicing, record }: { readonly invoicing: Invoicing; readonly record: OpenedStore['record'] },
   workspace: Workspace,
   month: Month,
   flags: Flags,

@@ -7,7 +7,7 @@ import {
   fullTitle,
   noticesOf,
   partiesOf,
-  totalsOf,
+  totalRowsOf,
   type LinkedLine,
   type PrintableInvoice,
 } from '../invoice-wording.ts'
@@ -103,7 +103,7 @@ function tableLine(cursor: Cursor, line: LinkedLine): void {
 }
 
 function totals(cursor: Cursor, invoice: InvoiceDocument): void {
-  const all = totalsOf(invoice)
+  const all = totalRowsOf(invoice)
   const [x, width] = [MARGIN + 200, 180]
   if (cursor.y + all.length * 16 > BOTTOM) newPage(cursor)
   cursor.y += 6

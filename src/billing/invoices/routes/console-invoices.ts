@@ -12,7 +12,7 @@ import { invoiceFormatQuery, invoiceResponse, sendInvoice, type SendInvoiceParts
 
 export interface ConsoleInvoicesParts extends SendInvoiceParts {
   readonly invoicing: Invoicing
-  readonly books: Pick<InvoiceStore, 'invoices' | 'newestInvoices'>
+  readonly reader: Pick<InvoiceStore, 'invoices' | 'newestInvoices'>
 }
 
 export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly SessionRoute[] {
@@ -27,8 +27,8 @@ export function consoleInvoiceRoutes(parts: ConsoleInvoicesParts): readonly Sess
       response: jsonResponse(pageSchema(invoiceSchema), { object: 'list', data: [invoiceExample], next: null }),
       errors: [],
       async answer({ exchange, query: { before, limit = 50 }, session: { caller } }) {
-        const asked = { workspaceId: caller.workspace.id, before, limit }
-        const { documents: data, next } = await invoiceList(parts.books, asked)
+        const selection = { workspaceId: caller.workspace.id, before, limit }
+        const { documents: data, next } = await invoiceList(parts.reader, selection)
         exchange.sendJson(JSON.stringify({ object: 'list', data, next }))
       },
     }),

@@ -10,7 +10,7 @@ import {
   requiredText,
   text,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
   type Flags,
 } from '../../../cli/command.ts'
@@ -54,7 +54,7 @@ leave out stay at the catalog's.
     const [action] = flags.positionals
     switch (action) {
       case 'list':
-        return withBooks(flags, { changes: false }, async ({ accounts, prices: book }) => {
+        return withStore(flags, { changes: false }, async ({ accounts, prices: book }) => {
           const own = book.workspacePrices(accounts.workspace(workspace).id)
           const data = [...own].map(([model, pricing]) => ({ model, pricing }))
           print(flags, { object: 'list', data }, (view) => ownPricesText(data, view))
@@ -71,7 +71,7 @@ leave out stay at the catalog's.
 
 function change(flags: Flags, workspace: string, pricing: ModelPrices | null): Promise<void> {
   const slug = requiredText(flags, 'model')
-  return withBooks(flags, { changes: true }, async ({ config, accounts, prices: book, record }) => {
+  return withStore(flags, { changes: true }, async ({ config, accounts, prices: book, record }) => {
     const model = config.catalog.read().find((it) => it.id === slug || it.aliases.includes(slug))
     if (!model) throw new ApiError('model_not_found', `The model '${slug}' is not in the catalog.`)
     const lists = pricesByKind(pricing ? { ...listPrices(model), ...pricing } : {})

@@ -114,21 +114,21 @@ export function refusedReportExample({ withWorkspaces }: { withWorkspaces: boole
 export async function refusedReport(
   refusals: RefusalReads,
   workspaceId: string | undefined,
-  asked: Static<typeof refusedQuery>,
+  parameters: Static<typeof refusedQuery>,
   now: number,
   nameOf?: (workspaceId: string) => string | null,
 ): Promise<object> {
-  const to = asked.to ?? sydneyDate(now)
-  const from = asked.from ?? sydneyDate(now - (DAYS_BY_DEFAULT - 1) * DAY_MS)
+  const to = parameters.to ?? sydneyDate(now)
+  const from = parameters.from ?? sydneyDate(now - (DAYS_BY_DEFAULT - 1) * DAY_MS)
   const period = reportPeriod({ from, to })
   const times = timesIn(period)
-  const query = { workspaceId, keyId: asked.key, code: asked.code, from: period.from, to: period.to }
+  const query = { workspaceId, keyId: parameters.key, code: parameters.code, from: period.from, to: period.to }
   const [hours, groups, newest] = await Promise.all([
     refusals.refusedOverTime(query),
     refusals.refusedGroups({ ...query, limit: GROUPS_MAX }),
-    asked.request_id === undefined
-      ? refusals.refusedRequests({ ...query, limit: asked.limit ?? 100 })
-      : oneRequest(refusals, workspaceId, asked.request_id),
+    parameters.request_id === undefined
+      ? refusals.refusedRequests({ ...query, limit: parameters.limit ?? 100 })
+      : oneRequest(refusals, workspaceId, parameters.request_id),
   ])
   return {
     object: 'refused.report',

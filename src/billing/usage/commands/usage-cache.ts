@@ -1,7 +1,7 @@
 import { cacheView } from '../views.ts'
 import type { CacheUseEntry } from '../../../engines/cache-use.ts'
 import { cacheUseOf } from '../../../operate/running-service.ts'
-import { CommandFailed, print, refuseMore, text, withBooks, type Flags } from '../../../cli/command.ts'
+import { CommandFailed, print, refuseMore, text, withStore, type Flags } from '../../../cli/command.ts'
 import { count, counted } from '../../../cli/terminal/amounts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import type { View } from '../../../cli/terminal/view.ts'
@@ -15,7 +15,7 @@ interface CacheRow {
 
 export async function showCacheUse(flags: Flags): Promise<void> {
   refuseMore(flags, 1)
-  await withBooks(flags, { changes: false }, async ({ config: { dataDir }, accounts }) => {
+  await withStore(flags, { changes: false }, async ({ config: { dataDir }, accounts }) => {
     const named = text(flags, 'workspace')
     const workspaceId = named === undefined ? undefined : accounts.workspace(named).id
     const entries = await cacheUseOf(dataDir)

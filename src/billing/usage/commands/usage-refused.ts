@@ -2,7 +2,7 @@ import { refusalView, refusedGroupView } from '../views.ts'
 import { periodOf } from '../../../shared/period.ts'
 import { statusOf } from '../../../shared/errors.ts'
 import type { Refusal, RefusedGroup } from '../../refused-requests/refusals.ts'
-import { print, refuseMore, text, withBooks, type Flags } from '../../../cli/command.ts'
+import { print, refuseMore, text, withStore, type Flags } from '../../../cli/command.ts'
 import { count, counted } from '../../../cli/terminal/amounts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
@@ -18,7 +18,7 @@ type NameOf = (workspaceId: string) => string | null
 
 export async function showRefused(flags: Flags): Promise<void> {
   refuseMore(flags, 1)
-  await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
+  await withStore(flags, { changes: false }, async ({ accounts, store }) => {
     const named = text(flags, 'workspace')
     const workspaceId = named === undefined ? undefined : accounts.workspace(named).id
     const { from, to } = periodOf({ from: text(flags, 'from'), to: text(flags, 'to') })

@@ -1,7 +1,7 @@
 import { refusalView, usageView } from '../views.ts'
 import type { LedgerRow } from '../../../ledger/rows.ts'
 import type { Refusal } from '../../refused-requests/refusals.ts'
-import { CommandFailed, print, refuseMore, withBooks, type Flags } from '../../../cli/command.ts'
+import { CommandFailed, print, refuseMore, withStore, type Flags } from '../../../cli/command.ts'
 import { audText, usageText } from '../../../cli/terminal/amounts.ts'
 import { renderFields } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
@@ -10,7 +10,7 @@ import type { View } from '../../../cli/terminal/view.ts'
 /** `weir usage REQUEST_ID`: how one request ended, whether it has a ledger row or was refused before. */
 export async function showRequest(flags: Flags, requestId: string): Promise<void> {
   refuseMore(flags, 1)
-  await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
+  await withStore(flags, { changes: false }, async ({ accounts, store }) => {
     const nameOf = (id: string): string | null => accounts.workspaces().find((it) => it.id === id)?.name ?? null
     const row = await store.usageRow(requestId)
     if (row) {

@@ -15,7 +15,7 @@ import {
   requiredText,
   text,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
   type Flags,
 } from '../../../cli/command.ts'
@@ -77,7 +77,7 @@ is not invoiced yet; use weir invoice credit for a row that is.
     if (format !== undefined && !isFormat(format))
       throw new UsageError(`--export must be one of ${fileFormats.join(', ')}`)
     if (format !== undefined && !file) throw new UsageError(`give the file name: --export ${format} FILE`)
-    await withBooks(flags, { changes: false }, async ({ accounts, store }) => {
+    await withStore(flags, { changes: false }, async ({ accounts, store }) => {
       const query = usageQuery(accounts.workspace(workspace).id, { from: text(flags, 'from'), to: text(flags, 'to') })
       if (format !== undefined && file !== undefined) {
         await exportTo(file, format, store, query)
@@ -110,15 +110,15 @@ export function usageTable(rows: readonly LedgerRow[], view: View): string {
 /** How a request ended, unless it went well, and whether its usage is an estimate. */
 function endOf({ outcome, httpStatus, errorCode, correction, estimated }: LedgerRow): string {
   if (correction) return `reverses ${correction.of}: ${correction.reason}`
-  const told = [httpStatus, errorCode].filter((it) => it !== null).join(' ')
-  const failure = told === '' ? outcome : `${outcome} (${told})`
+  const error = [httpStatus, errorCode].filter((it) => it !== null).join(' ')
+  const failure = error === '' ? outcome : `${outcome} (${error})`
   return [...(outcome === 'completed' ? [] : [failure]), ...(estimated ? ['estimated'] : [])].join(', ')
 }
 
 function correct(flags: Flags): Promise<void> {
   const id = flags.positionals[1]
   if (!id) throw new UsageError('give the id of the request: weir usage correct REQUEST_ID --reason TEXT')
-  return withBooks(flags, { changes: false }, async ({ config, store, record }) => {
+  return withStore(flags, { changes: false }, async ({ config, store, record }) => {
     const reason = requiredText(flags, 'reason')
     await record({ action: 'correctUsage', subject: id, body: { reason }, state: async () => undefined }, () =>
       openInvoicing(store, systemClock, config.seller).correct(id, reason),

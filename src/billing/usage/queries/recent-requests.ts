@@ -6,45 +6,49 @@ import { IS_REQUEST, IS_VISIBLE, usageFilter } from '../../../ledger/queries/usa
 /** Requests of a workspace, the newest first, a page at a time. */
 
 /** How many rows a page may read before it is sent, even if few of them match its filters. */
-const LOOKED_AT_MAX = 5000
+const ROWS_READ_MAX = 5000
 const HOUR_MS = 3_600_000
 const NEWEST_FIRST = 'ORDER BY settled_at DESC, request_id DESC'
 
-export async function recentRequests(database: Database, asked: RecentQuery): Promise<RecentPage> {
-  if (asked.model === undefined && asked.keyId === undefined) return newestOfAll(database, asked)
-  const hours = await hoursOf(database, asked)
+export async function recentRequests(database: Database, selection: RecentQuery): Promise<RecentPage> {
+  if (selection.model === undefined && selection.keyId === undefined) return newestOfAll(database, selection)
+  const hours = await hoursOf(database, selection)
   const [first] = hours
   if (first === undefined) return { rows: [], next: undefined }
-  return first.rows > LOOKED_AT_MAX
-    ? newestOfAll(database, { ...asked, to: Math.min(asked.to, first.start + HOUR_MS) })
-    : newestIn(database, asked, hours)
+  return first.rows > ROWS_READ_MAX
+    ? newestOfAll(database, { ...selection, to: Math.min(selection.to, first.start + HOUR_MS) })
+    : newestIn(database, selection, hours)
 }
 
 /** Reads the newest rows, without a filter. */
-async function newestOfAll(database: Database, asked: RecentQuery): Promise<RecentPage> {
-  const all = rowsBefore(asked)
+async function newestOfAll(database: Database, selection: RecentQuery): Promise<RecentPage> {
+  const all = rowsBefore(selection)
   const [last] = await readRows(
     database,
-    `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${NEWEST_FIRST} LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`,
+    `SELECT settled_at, request_id FROM ledger WHERE ${all.where} ${NEWEST_FIRST} LIMIT 1 OFFSET ${ROWS_READ_MAX - 1}`,
     ...all.values,
   )
   const end = last && { settledAt: Number(last['settled_at']), requestId: String(last['request_id']) }
-  const [found = []] = await database.transact({ access: 'read', statements: [newest(asked, end)] })
-  return pageOf(found, asked.limit, end)
+  const [found = []] = await database.transact({ access: 'read', statements: [newest(selection, end)] })
+  return pageOf(found, selection.limit, end)
 }
 
 /** Reads only these hours, or as many of them as the limit of rows allows. */
-async function newestIn(database: Database, asked: RecentQuery, hours: readonly Hour[]): Promise<RecentPage> {
+async function newestIn(database: Database, selection: RecentQuery, hours: readonly Hour[]): Promise<RecentPage> {
   let rows = 0
-  const enough = hours.filter((hour) => (rows += hour.rows) <= LOOKED_AT_MAX)
+  const enough = hours.filter((hour) => (rows += hour.rows) <= ROWS_READ_MAX)
   const found = await database.transact({
     access: 'read',
     statements: enough.map(({ start }) =>
-      newest({ ...asked, from: Math.max(asked.from, start), to: Math.min(asked.to, start + HOUR_MS) }),
+      newest({ ...selection, from: Math.max(selection.from, start), to: Math.min(selection.to, start + HOUR_MS) }),
     ),
   })
-  const isAll = enough.length === hours.length && hours.length <= asked.limit
-  return pageOf(found.flat(), asked.limit, isAll ? undefined : { settledAt: enough.at(-1)?.start ?? 0, requestId: '' })
+  const isAll = enough.length === hours.length && hours.length <= selection.limit
+  return pageOf(
+    found.flat(),
+    selection.limit,
+    isAll ? undefined : { settledAt: enough.at(-1)?.start ?? 0, requestId: '' },
+  )
 }
 
 /** An hour, and how many rows the workspace has in it. */
@@ -57,9 +61,9 @@ interface Hour {
  * The newest hours in which the model or the key has requests, as many as a page can need. There may be few requests
  * among millions, and the sums show where they are.
  */
-async function hoursOf(database: Database, asked: RecentQuery): Promise<readonly Hour[]> {
-  const { workspaceId, from, to, before, limit } = asked
-  const filter = usageFilter(asked)
+async function hoursOf(database: Database, selection: RecentQuery): Promise<readonly Hour[]> {
+  const { workspaceId, from, to, before, limit } = selection
+  const filter = usageFilter(selection)
   const conditions = ['workspace_id = ?', 'hour >= ?', 'hour < ?', 'requests > 0', ...filter.conditions]
   // No id sorts before the empty one, so an hour that begins there is finished.
   const end = before && before.settledAt + (before.requestId === '' ? 0 : 1)
@@ -79,24 +83,24 @@ async function hoursOf(database: Database, asked: RecentQuery): Promise<readonly
 }
 
 /** One page plus one row. `end`: the last row that it may read. */
-function newest(asked: RecentQuery, end?: RowPlace): Statement {
+function newest(selection: RecentQuery, end?: RowPlace): Statement {
   // The index uses a single lower bound. Any other bound would make it scan to the very first row.
-  const { where, values } = rowsBefore(end ? { ...asked, from: end.settledAt } : asked)
-  const filter = usageFilter(asked)
+  const { where, values } = rowsBefore(end ? { ...selection, from: end.settledAt } : selection)
+  const filter = usageFilter(selection)
   const conditions = [
     where,
     IS_VISIBLE,
     IS_REQUEST,
     ...(end === undefined ? [] : ['(settled_at, request_id) >= (?, ?)']),
     ...filter.conditions,
-    ...(asked.onlyFailed ? ["outcome <> 'completed'"] : []),
+    ...(selection.onlyFailed ? ["outcome <> 'completed'"] : []),
   ]
   return query(
     `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')} ${NEWEST_FIRST} LIMIT ?`,
     ...values,
     ...(end === undefined ? [] : [end.settledAt, end.requestId]),
     ...filter.values,
-    asked.limit + 1,
+    selection.limit + 1,
   )
 }
 

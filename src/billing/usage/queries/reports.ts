@@ -22,7 +22,7 @@ export function reportQueries(database: Database): ReportStore {
   const sums = sumColumns(database.dialect)
   const { selectTexts } = database.dialect
   return {
-    recentRequests: (asked) => recentRequests(database, asked),
+    recentRequests: (selection) => recentRequests(database, selection),
     async sampledRequests({ workspaceId, spans, rowsOfEach, model, keyId }) {
       const filter = usageFilter({ model, keyId })
       const found = await database.transact({
@@ -44,8 +44,8 @@ export function reportQueries(database: Database): ReportStore {
       })
       return found.flat().map(toSampled)
     },
-    async usageOverTime(asked) {
-      const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
+    async usageOverTime(selection) {
+      const { table, time, where, values } = sumsOf(selection, selection.unit, selectTexts)
       const ofEach = `SELECT workspace_id, ${time} AS at, ${sums} FROM ${table} WHERE ${where} GROUP BY workspace_id, ${time}`
       const rows = await readRows(
         database,
@@ -55,9 +55,9 @@ export function reportQueries(database: Database): ReportStore {
       )
       return rows.map((row) => Object.assign(toSums(row), { at: Number(row['at']) }))
     },
-    async groupsOverTime(asked) {
-      const column = COLUMN_OF[asked.groupBy]
-      const { table, time, where, values } = sumsOf(asked, asked.unit, selectTexts)
+    async groupsOverTime(selection) {
+      const column = COLUMN_OF[selection.groupBy]
+      const { table, time, where, values } = sumsOf(selection, selection.unit, selectTexts)
       const rows = await readRows(
         database,
         `SELECT ${column} AS grouped, ${time} AS at, ${sums} FROM ${table} WHERE ${where}
@@ -66,15 +66,15 @@ export function reportQueries(database: Database): ReportStore {
       )
       return rows.map((row) => Object.assign(toSums(row), { group: String(row['grouped']), at: Number(row['at']) }))
     },
-    async largestGroups(asked) {
-      const { table, where, values } = sumsOf(asked, 'day', selectTexts)
-      const column = COLUMN_OF[asked.groupBy]
+    async largestGroups(selection) {
+      const { table, where, values } = sumsOf(selection, 'day', selectTexts)
+      const column = COLUMN_OF[selection.groupBy]
       const rows = await readRows(
         database,
         `SELECT ${column} AS grouped, sum(amount_pico_aud / 1000000) AS cost FROM ${table} WHERE ${where}
          GROUP BY ${column} ORDER BY cost DESC, ${column} LIMIT ?`,
         ...values,
-        asked.limit,
+        selection.limit,
       )
       return rows.map((row) => String(row['grouped']))
     },
@@ -101,13 +101,13 @@ function sumsOf(
     to,
     groupBy,
     groups,
-    ...asked
+    ...selection
   }: Omit<TimeQuery, 'unit'> & { readonly groups?: readonly string[] },
   unit: TimeQuery['unit'],
   selectTexts: SqlDialect['selectTexts'],
 ) {
   const { table, time } = unit === 'hour' ? HOURS : DAYS
-  const filter = usageFilter(asked)
+  const filter = usageFilter(selection)
   const isOfAny = workspaceId === undefined && (groups === undefined || groupBy === 'model')
   const conditions = [
     ...(workspaceId === undefined ? [] : ['workspace_id = ?']),

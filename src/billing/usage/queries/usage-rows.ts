@@ -5,30 +5,30 @@ import { ROW_COLUMNS, toLedgerRow } from '../../../ledger/queries/ledger-rows.ts
 import { IS_VISIBLE, usageFilter } from '../../../ledger/queries/usage-sums.ts'
 
 /** Rows of a workspace in chronological order, a page at a time. */
-export async function usageRows(database: Database, asked: UsageQuery): Promise<readonly LedgerRow[]> {
-  const isOfSome = asked.model !== undefined || asked.keyId !== undefined
-  const periods = isOfSome ? await usedPeriods(database, asked) : [asked]
+export async function usageRows(database: Database, selection: UsageQuery): Promise<readonly LedgerRow[]> {
+  const isOfSome = selection.model !== undefined || selection.keyId !== undefined
+  const periods = isOfSome ? await usedPeriods(database, selection) : [selection]
   const found = await database.transact({
     access: 'read',
-    statements: periods.map((it) => rowsIn({ ...asked, ...it })),
+    statements: periods.map((it) => rowsIn({ ...selection, ...it })),
   })
-  return found.flat().slice(0, asked.limit).map(toLedgerRow)
+  return found.flat().slice(0, selection.limit).map(toLedgerRow)
 }
 
 const HOUR_MS = 3_600_000
 
-function rowsIn(asked: UsageQuery): Statement {
-  const place = startOf(asked)
-  const filters = filtersOf(asked)
+function rowsIn(selection: UsageQuery): Statement {
+  const place = startOf(selection)
+  const filters = filtersOf(selection)
   const conditions = ['workspace_id = ?', 'settled_at < ?', place.condition, IS_VISIBLE, ...filters.conditions]
   return query(
     `SELECT ${ROW_COLUMNS.join(', ')} FROM ledger WHERE ${conditions.join(' AND ')}
      ORDER BY settled_at, request_id LIMIT ?`,
-    asked.workspaceId,
-    asked.to,
+    selection.workspaceId,
+    selection.to,
     ...place.values,
     ...filters.values,
-    asked.limit,
+    selection.limit,
   )
 }
 
@@ -41,9 +41,9 @@ interface Period {
  * A model or a key may have few rows among millions. The sums show in which hours it has any, and only those are
  * searched: as many as a page needs. Each hour is named, since a join with the sums may make a database read every row.
  */
-async function usedPeriods(database: Database, asked: UsageQuery): Promise<readonly Period[]> {
-  const { workspaceId, to, after, from, limit } = asked
-  const filters = filtersOf(asked)
+async function usedPeriods(database: Database, selection: UsageQuery): Promise<readonly Period[]> {
+  const { workspaceId, to, after, from, limit } = selection
+  const filters = filtersOf(selection)
   const conditions = ['workspace_id = ?', 'hour >= ?', 'hour < ?', IS_VISIBLE, ...filters.conditions]
   const start = Math.max(from, after?.settledAt ?? 0)
   const firstHour = start - (start % HOUR_MS)
@@ -89,9 +89,9 @@ function startOf({ from, after }: UsageQuery): { condition: string; values: Valu
 }
 
 /** Of a row, and of the sum that includes it. */
-function filtersOf(asked: UsageQuery): { conditions: readonly string[]; values: Values } {
-  const { priceVersions, creditNote } = asked
-  const filter = usageFilter(asked)
+function filtersOf(selection: UsageQuery): { conditions: readonly string[]; values: Values } {
+  const { priceVersions, creditNote } = selection
+  const filter = usageFilter(selection)
   return {
     conditions: [
       ...filter.conditions,

@@ -44,7 +44,7 @@ export function usageQueries(database: Database): UsageStore {
   }
 
   return {
-    usage: (asked) => usageRows(database, asked),
+    usage: (selection) => usageRows(database, selection),
     async usageRow(requestId) {
       const [row] = await readRows(
         database,
@@ -62,21 +62,21 @@ export function usageQueries(database: Database): UsageStore {
       )
       return rows.map(toLedgerRow)
     },
-    async usageSums(asked) {
-      const column = COLUMN_OF[asked.groupBy]
-      const { table, values } = sumsSource(asked, database.dialect)
-      const after = asked.after === undefined ? '' : `WHERE ${column} > ?`
+    async usageSums(selection) {
+      const column = COLUMN_OF[selection.groupBy]
+      const { table, values } = sumsSource(selection, database.dialect)
+      const after = selection.after === undefined ? '' : `WHERE ${column} > ?`
       const rows = await readRows(
         database,
         `SELECT ${column} AS grouped, ${sums} FROM ${table} ${after} GROUP BY ${column} ORDER BY ${column} LIMIT ?`,
         ...values,
-        ...(asked.after === undefined ? [] : [asked.after]),
-        asked.limit,
+        ...(selection.after === undefined ? [] : [selection.after]),
+        selection.limit,
       )
       return rows.map((row) => Object.assign(toSums(row), { group: groupOf(row['grouped']) }))
     },
-    async usageTotal(asked) {
-      const { table, values } = sumsSource(asked, database.dialect)
+    async usageTotal(selection) {
+      const { table, values } = sumsSource(selection, database.dialect)
       const [row] = await readRows(database, `SELECT ${sums} FROM ${table}`, ...values)
       return toSums(row ?? {})
     },

@@ -23,7 +23,7 @@ import { jsonResponse } from '../../../server/route.ts'
 /** What the workspace used, for its members. */
 
 export interface ConsoleReportsParts {
-  readonly books: UsageStore & ReportStore
+  readonly reader: UsageStore & ReportStore
   readonly clock: Clock
 }
 
@@ -33,7 +33,7 @@ const groupedQuery = Type.Object({
   group_by: Type.Optional(Type.Enum(['model', 'key'], { description: 'model (default) or key.' })),
 })
 
-export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): readonly SessionRoute[] {
+export function consoleReportRoutes({ reader, clock }: ConsoleReportsParts): readonly SessionRoute[] {
   return [
     sessionRoute({
       method: 'GET',
@@ -46,7 +46,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
         exchange.sendJson(
-          JSON.stringify(await usageOverview(books, caller.workspace.id, query, query.group_by ?? 'model')),
+          JSON.stringify(await usageOverview(reader, caller.workspace.id, query, query.group_by ?? 'model')),
         ),
     }),
     sessionRoute({
@@ -62,7 +62,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       answer: async ({ exchange, query, session: { caller } }) =>
         exchange.sendJson(
           JSON.stringify(
-            await latencyOverview(books, caller.workspace.id, query, query.group_by ?? 'model', clock.now()),
+            await latencyOverview(reader, caller.workspace.id, query, query.group_by ?? 'model', clock.now()),
           ),
         ),
     }),
@@ -75,7 +75,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       response: jsonResponse(monthReportSchema, monthReportExample),
       errors: [],
       answer: async ({ exchange, session: { caller } }) =>
-        exchange.sendJson(JSON.stringify(await monthOverview(books, caller.workspace, clock.now()))),
+        exchange.sendJson(JSON.stringify(await monthOverview(reader, caller.workspace, clock.now()))),
     }),
     sessionRoute({
       method: 'GET',
@@ -87,7 +87,7 @@ export function consoleReportRoutes({ books, clock }: ConsoleReportsParts): read
       response: jsonResponse(requestListSchema, requestListExample),
       errors: [],
       answer: async ({ exchange, query, session: { caller } }) =>
-        exchange.sendJson(JSON.stringify(await requestList(books, caller.workspace.id, query))),
+        exchange.sendJson(JSON.stringify(await requestList(reader, caller.workspace.id, query))),
     }),
   ]
 }

@@ -1,14 +1,14 @@
 import { latencyBuckets, type LatencyBucket } from '../latency-report.ts'
 import type { ReportStore, SampleQuery, TimeSums } from '../report-store.ts'
 import {
-  endOf,
+  nextStart,
   filterOf,
   GROUPS_SHOWN,
   reportPeriod,
   startAmong,
   timesIn,
-  type AskedFilter,
-  type AskedPeriod,
+  type FilterParameters,
+  type PeriodParameters,
   type Period,
 } from './report-period.ts'
 
@@ -27,13 +27,13 @@ const SPANS = 100
 export async function latencyOverview(
   store: ReportStore,
   workspaceId: string,
-  asked: AskedPeriod & AskedFilter,
+  parameters: PeriodParameters & FilterParameters,
   groupBy: 'model' | 'key',
   now: number,
 ): Promise<object> {
-  const period = reportPeriod(asked)
+  const period = reportPeriod(parameters)
   const times = timesIn(period)
-  const query = { workspaceId, ...filterOf(asked) }
+  const query = { workspaceId, ...filterOf(parameters) }
   const sums = (unit: Period['unit']) => store.usageOverTime({ ...query, ...period, groupBy, unit })
   const all = (await sums(period.unit)).reduce((total, { requests }) => total + requests, 0)
   const areFew = all <= ROWS_MAX && (query.model !== undefined || query.keyId !== undefined)
@@ -64,7 +64,7 @@ function spansOf(times: readonly number[], unit: Period['unit'], now: number): S
   const begun = times.filter((at) => at <= now)
   const parts = Math.max(1, Math.floor(SPANS / begun.length))
   return begun.flatMap((at) => {
-    const length = (endOf(at, unit) - at) / parts
+    const length = (nextStart(at, unit) - at) / parts
     const edge = (index: number): number => Math.round(at + index * length)
     return Array.from({ length: parts }, (_, index) => ({ from: edge(index), to: edge(index + 1) }))
   })
@@ -76,7 +76,7 @@ function hoursAmong(sums: readonly TimeSums[]): SampleQuery['spans'] {
   const step = Math.max(1, used.length / HOURS_MAX)
   return used
     .filter((_, index) => Math.floor(index / step) > Math.floor((index - 1) / step))
-    .map(({ at }) => ({ from: at, to: endOf(at, 'hour') }))
+    .map(({ at }) => ({ from: at, to: nextStart(at, 'hour') }))
 }
 
 const bucketView = ({ at, requests, failed, queueWaitMs, firstTokenMs, durationMs }: LatencyBucket) => ({

@@ -14,12 +14,12 @@ const PERIOD_MS_MAX = 400 * DAY_MS
 /** How many models, keys or workspaces a report shows separately. */
 export const GROUPS_SHOWN = 6
 
-export interface AskedPeriod {
+export interface PeriodParameters {
   readonly from: string
   readonly to: string
 }
 
-export interface AskedFilter {
+export interface FilterParameters {
   readonly model?: string | undefined
   readonly key?: string | undefined
 }
@@ -30,13 +30,13 @@ export interface Period {
   readonly unit: TimeQuery['unit']
 }
 
-export function reportPeriod(asked: AskedPeriod): Period {
+export function reportPeriod(parameters: PeriodParameters): Period {
   for (const name of ['from', 'to'] as const) {
-    if (!/^\d{4}-\d{2}-\d{2}$/.test(asked[name])) {
+    if (!/^\d{4}-\d{2}-\d{2}$/.test(parameters[name])) {
       throw new ApiError('invalid_value', `'${name}' must be a date such as 2026-11-16.`, { param: name })
     }
   }
-  const { from, to } = periodOf(asked)
+  const { from, to } = periodOf(parameters)
   if (to <= from || to - from > PERIOD_MS_MAX) {
     throw new ApiError('invalid_value', "'to' must be the same day as 'from' or up to 400 days later.", { param: 'to' })
   }
@@ -44,14 +44,14 @@ export function reportPeriod(asked: AskedPeriod): Period {
 }
 
 /** Where the next one begins. */
-export const endOf = (at: number, unit: Period['unit']): number =>
+export const nextStart = (at: number, unit: Period['unit']): number =>
   // A day has 23 to 25 hours.
   unit === 'hour' ? at + HOUR_MS : sydneyDay(at + 26 * HOUR_MS)
 
 /** The beginning of every hour or day. */
 export function timesIn({ from, to, unit }: Period): readonly number[] {
   const times: number[] = []
-  for (let at = from; at < to; at = endOf(at, unit)) times.push(at)
+  for (let at = from; at < to; at = nextStart(at, unit)) times.push(at)
   return times
 }
 
@@ -66,7 +66,7 @@ export function startAmong(times: readonly number[], at: number): number {
   return times[first] ?? at
 }
 
-export const filterOf = ({ model, key }: AskedFilter): UsageFilter => ({
+export const filterOf = ({ model, key }: FilterParameters): UsageFilter => ({
   model: model || undefined,
   keyId: key || undefined,
 })

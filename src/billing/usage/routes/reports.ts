@@ -9,7 +9,14 @@ import { added, type UsageSums } from '../usage-sums.ts'
 import type { Workspace } from '../../../workspaces/workspace.ts'
 import type { ReportGrouping, ReportStore } from '../report-store.ts'
 import type { UsageStore } from '../usage-store.ts'
-import { filterOf, GROUPS_SHOWN, reportPeriod, timesIn, type AskedFilter, type AskedPeriod } from './report-period.ts'
+import {
+  filterOf,
+  GROUPS_SHOWN,
+  reportPeriod,
+  timesIn,
+  type FilterParameters,
+  type PeriodParameters,
+} from './report-period.ts'
 import type { requestListQuery } from './report-schema.ts'
 
 /** The reports behind the pages of both consoles. */
@@ -23,12 +30,12 @@ const CURSOR = /^(\d{1,15})_([\w:-]{0,100})$/
 export async function usageOverview(
   store: ReportStore,
   workspaceId: string | undefined,
-  asked: AskedPeriod & AskedFilter,
+  parameters: PeriodParameters & FilterParameters,
   groupBy: ReportGrouping,
   nameOf: (group: string) => string = (group) => group,
 ): Promise<object> {
-  const period = reportPeriod(asked)
-  const query = { workspaceId, ...period, ...filterOf(asked), groupBy }
+  const period = reportPeriod(parameters)
+  const query = { workspaceId, ...period, ...filterOf(parameters), groupBy }
   const [series, largest] = await Promise.all([
     store.usageOverTime(query),
     store.largestGroups({ ...query, limit: GROUPS_SHOWN }),

@@ -1,6 +1,6 @@
-import { reconcileBooks, type Reconciliation } from '../reconcile.ts'
+import { reconcileLedger, type Reconciliation } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
-import { parseFlags, print, ProblemsFound, withBooks, type Command } from '../../../cli/command.ts'
+import { parseFlags, print, ProblemsFound, withStore, type Command } from '../../../cli/command.ts'
 import { audText, counted } from '../../../cli/terminal/amounts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
@@ -20,8 +20,8 @@ Lists every mismatch and exits with status 1 if there is one. It is safe to run
 beside a running service.`,
   async run(args) {
     const flags = parseFlags(args)
-    await withBooks(flags, { changes: false }, async ({ store }) => {
-      const result = await reconcileBooks(store)
+    await withStore(flags, { changes: false }, async ({ store }) => {
+      const result = await reconcileLedger(store)
       print(flags, reconciliationView(result), (view) => reconciliationText(result, view))
       if (result.problems.length > 0) throw new ProblemsFound('problems found; see above')
     })

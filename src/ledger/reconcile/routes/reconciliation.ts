@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { reconcileBooks } from '../reconcile.ts'
+import { reconcileLedger } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
 import type { Store } from '../../../store/store.ts'
 import { nullable } from '../../../server/common-schema.ts'
@@ -42,7 +42,7 @@ export function reconciliationRoute({ store }: { readonly store: Store }): Opera
     }),
     errors: [],
     async answer({ exchange }) {
-      exchange.sendJson(JSON.stringify(reconciliationView(await reconcileBooks(store))))
+      exchange.sendJson(JSON.stringify(reconciliationView(await reconcileLedger(store))))
     },
   })
 }

@@ -37,7 +37,7 @@ export async function examineEngine(args: readonly string[]): Promise<void> {
   )
   const listed = models.find(({ id }) => id === text(flags, 'model')) ?? models[0]
   const model = text(flags, 'model') ?? listed?.id ?? 'default'
-  const findings = await askAll(engineClient(base, apiKey), kind, model)
+  const findings = await runQuestions(engineClient(base, apiKey), kind, model)
   const contextLength = contextLengthIn(answers) ?? listed?.contextLength
   const lines = catalogLines({ kind, url: base, model, contextLength, hasApiKey: apiKey !== undefined, findings })
 
@@ -89,19 +89,19 @@ function baseOf(url: URL, answers: ProbeAnswers): string {
   return isAtRoot ? url.origin : `${url.origin}/v1`
 }
 
-async function askAll(client: EngineClient, kind: EngineKind, model: string): Promise<readonly Finding[]> {
+async function runQuestions(client: EngineClient, kind: EngineKind, model: string): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   for (const question of questionsFor(kind)) {
     // The other questions about chats would fail for the same reason.
     const isPointless = findings.some((it) => it.question === 'chat' && it.state === 'no')
     if (isPointless && question !== 'embeddings' && question !== 'rerank') continue
     progress(`asking: ${question}`)
-    findings.push({ question, ...(await ask(client, kind, model, question)) })
+    findings.push({ question, ...(await runQuestion(client, kind, model, question)) })
   }
   return findings
 }
 
-async function ask(
+async function runQuestion(
   client: EngineClient,
   kind: EngineKind,
   model: string,

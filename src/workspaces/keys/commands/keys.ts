@@ -9,7 +9,7 @@ import {
   requiredText,
   text,
   UsageError,
-  withBooks,
+  withStore,
   type Command,
 } from '../../../cli/command.ts'
 import { renderFields, renderTable, type Column } from '../../../cli/terminal/table.ts'
@@ -48,7 +48,7 @@ reached an engine.
         const workspace = requiredText(flags, 'workspace')
         const expires = text(flags, 'expires')
         const expiresAt = expires === undefined ? undefined : endOf('expires', expires)
-        return withBooks(flags, { changes: true }, async ({ accounts, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, record }) => {
           const name = text(flags, 'name')
           const created = await record(
             {
@@ -68,7 +68,7 @@ reached an engine.
         })
       }
       case 'list':
-        return withBooks(flags, { changes: false }, async ({ accounts, store }) => {
+        return withStore(flags, { changes: false }, async ({ accounts, store }) => {
           const named = text(flags, 'workspace')
           const isAll = flags.values['all'] === true
           const list = await keyList(
@@ -84,7 +84,7 @@ reached an engine.
         })
       case 'revoke':
         if (!id) throw new UsageError('give the id of the key: weir keys revoke ID')
-        return withBooks(flags, { changes: true }, async ({ accounts, store, record }) => {
+        return withStore(flags, { changes: true }, async ({ accounts, store, record }) => {
           const state = async (): Promise<KeyView | undefined> => {
             const key = await accounts.key(id)
             return key && oneKey({ accounts, store }, key)

@@ -17,7 +17,7 @@ import { jsonResponse } from '../../../server/route.ts'
 
 export interface ConsoleKeysParts {
   readonly accounts: Accounts
-  readonly books: UsageStore & Pick<KeyStore, 'keysLastUsed'>
+  readonly reader: UsageStore & Pick<KeyStore, 'keysLastUsed'>
   readonly clock: Clock
 }
 
@@ -67,14 +67,14 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
       response: jsonResponse(pageSchema(keySchema), { object: 'list', data: [keyExample], next: null }),
       errors: [],
       async answer({ exchange, query: { state, before, limit = 100 }, session: { caller } }) {
-        const { accounts, books, clock } = parts
-        const asked = {
+        const { accounts, reader, clock } = parts
+        const selection = {
           workspaceId: caller.workspace.id,
           validAt: state === 'valid' ? clock.now() : undefined,
           before,
           limit,
         }
-        const { data, next } = await keyList({ accounts, store: books }, asked)
+        const { data, next } = await keyList({ accounts, store: reader }, selection)
         const used = await usageThisMonth(
           parts,
           data.map(({ id }) => id),
@@ -133,7 +133,7 @@ export function consoleKeyRoutes(parts: ConsoleKeysParts): readonly SessionRoute
         action: 'revokeKey',
         subject: id,
         async state() {
-          const { accounts, books: store } = parts
+          const { accounts, reader: store } = parts
           return oneKey({ accounts, store }, await ownKey(parts, caller, id))
         },
       }),
@@ -153,8 +153,8 @@ async function ownKey({ accounts }: ConsoleKeysParts, { workspace }: Caller, id:
   throw new ApiError('not_found', `There is no key "${id.slice(0, 100)}".`, { param: 'id' })
 }
 
-async function usageThisMonth({ books, clock }: ConsoleKeysParts, keyIds: readonly string[]) {
+async function usageThisMonth({ reader, clock }: ConsoleKeysParts, keyIds: readonly string[]) {
   const { from, to } = sydneyMonth(clock.now())
-  const sums = await books.usageSums({ keyIds, from, to, groupBy: 'key', limit: keyIds.length })
+  const sums = await reader.usageSums({ keyIds, from, to, groupBy: 'key', limit: keyIds.length })
   return new Map(sums.map((it) => [it.group, sumsView(it)]))
 }

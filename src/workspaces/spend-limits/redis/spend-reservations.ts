@@ -108,7 +108,7 @@ export function openSpendReservations(workspaceId: string, parts: SpendReservati
 
   /** Sends the complete state once. Returns whether to continue. */
   async function syncOnce(member: Membership): Promise<boolean> {
-    const asked = pending
+    const batch = pending
     pending = []
     hasUnsent = false
     const { from: month, to: nextMonth } = parts.month()
@@ -126,27 +126,27 @@ export function openSpendReservations(workspaceId: string, parts: SpendReservati
         nextMonth,
         held,
         counts: counts.toReport(month),
-        pending: asked,
+        pending: batch,
         limit: parts.limit(),
         known: lastEpoch === member.epoch || !isNewerThan(KEPT_MS) ? {} : (last?.known ?? {}),
       })
     } catch {
       hasUnsent = true
-      if (link.membership() === member) rejectUnchecked(asked)
-      else putBack(asked)
+      if (link.membership() === member) rejectUnchecked(batch)
+      else putBack(batch)
       return false
     }
     // If the process was suspended for longer than a lease, the epoch may have changed in the meantime.
     if (!answer || link.membership() !== member || clock.monotonic() - sentAtMs > link.leaseMs) {
       hasUnsent = true
-      putBack(asked)
+      putBack(batch)
       return false
     }
     lastEpoch = member.epoch
     last = { ...answer, atMs: sentAtMs, month, ownSpent }
     if (answer.isReached) parts.limitReached(answer.spent ?? 0n)
-    if (answer.decisions) decide(asked, answer.decisions, answer)
-    else putBack(asked)
+    if (answer.decisions) decide(batch, answer.decisions, answer)
+    else putBack(batch)
     if (answer.quietMs > 0) return waitForQuiet(answer.quietMs)
     if (answer.unread.size === 0) return true
     if (!answer.decisions) return readSums(member, answer)
@@ -155,12 +155,12 @@ export function openSpendReservations(workspaceId: string, parts: SpendReservati
   }
 
   function decide(
-    asked: readonly PendingReservation[],
+    batch: readonly PendingReservation[],
     decisions: readonly boolean[],
     { spent, held: heldBefore }: ReserveAnswer,
   ): void {
     let heldByAll = heldBefore
-    for (const [index, reservation] of asked.entries()) {
+    for (const [index, reservation] of batch.entries()) {
       if (decisions[index]) {
         held += reservation.amount
         reserved += reservation.amount
@@ -200,8 +200,8 @@ export function openSpendReservations(workspaceId: string, parts: SpendReservati
     await account.checkpoint(member, answer, month, await parts.readSpent(month))
   }
 
-  function putBack(asked: readonly PendingReservation[]): void {
-    pending = [...asked, ...pending]
+  function putBack(batch: readonly PendingReservation[]): void {
+    pending = [...batch, ...pending]
     if (!link.membership()) serveAllotment()
   }
 

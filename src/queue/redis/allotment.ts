@@ -5,22 +5,22 @@ import type { Promised } from './lane-scripts.ts'
 
 /** How long a replica tries to reconnect before it serves without Redis. Most interruptions are shorter. */
 const RECONNECT_GRACE_MS = 1000
-/** The share is not used in this last fraction of the lease, because an admitted request still has to reach its engine. */
+/** The allotment is not used in this last fraction of the lease, because an admitted request still has to reach its engine. */
 const LEASE_MARGIN = 0.1
 const NOTHING: Promised = { requests: 0, tokens: 0 }
 const UNLIMITED = Number.MAX_SAFE_INTEGER
 
-/** What admits requests from the local queue: Redis, nothing for the moment, or the replica within its share. */
-export type Decider = 'redis' | 'none' | 'share'
+/** What admits requests from the local queue: Redis, nothing for the moment, or the replica within its allotment. */
+export type Decider = 'redis' | 'none' | 'allotment'
 
-/** A replica's lease in one lane, and its share: what it may have in flight there without Redis. */
-export function openShare(link: RedisLink, clock: AlarmClock) {
+/** A replica's lease in one lane, and its allotment: what it may have in flight there without Redis. */
+export function openAllotment(link: RedisLink, clock: AlarmClock) {
   let leaseEndsAtMs = -Infinity
   let promised = NOTHING
-  let share = NOTHING
+  let allotment = NOTHING
   let partitionedSinceMs = clock.monotonic()
 
-  /** The link's proof counts only if it has no gap since the partition began. In a gap, others may have been given the share. */
+  /** The link's proof counts only if it has no gap since the partition began. In a gap, others may have been given the allotment. */
   function provenUntilMs(): number {
     const { sinceMs, untilMs } = link.proven()
     return Math.max(leaseEndsAtMs, sinceMs <= partitionedSinceMs ? untilMs : -Infinity)
@@ -31,11 +31,12 @@ export function openShare(link: RedisLink, clock: AlarmClock) {
   }
 
   return {
-    /** Whether it is certain that no other replica has been given this share. */
+    /** Whether it is certain that no other replica has been given this allotment. */
     isProven,
-    isEmpty: () => share.requests === 0,
+    isEmpty: () => allotment.requests === 0,
     /** Whether a partitioned replica may admit requests by itself. */
-    mayServe: () => share.requests > 0 && isProven() && clock.monotonic() >= partitionedSinceMs + RECONNECT_GRACE_MS,
+    mayServe: () =>
+      allotment.requests > 0 && isProven() && clock.monotonic() >= partitionedSinceMs + RECONNECT_GRACE_MS,
 
     /** False once Redis may have given everything to others. A process that was suspended detects it here. */
     isLeased: () => clock.monotonic() < leaseEndsAtMs,
@@ -49,30 +50,30 @@ export function openShare(link: RedisLink, clock: AlarmClock) {
       promised = { requests: Math.max(0, promised.requests - 1), tokens: Math.max(0, promised.tokens - cost) }
     },
 
-    /** Starts a partition. The share is what is in flight plus what was promised, or nothing if the lease has ended. */
+    /** Starts a partition. The allotment is what is in flight plus what was promised, or nothing if the lease has ended. */
     freeze(running: Promised): void {
       partitionedSinceMs = clock.monotonic()
-      share =
+      allotment =
         partitionedSinceMs < leaseEndsAtMs
           ? { requests: running.requests + promised.requests, tokens: running.tokens + promised.tokens }
           : NOTHING
     },
 
-    /** Ends a partition. What is unused of the share becomes the promise again, unless others may have been given it. */
+    /** Ends a partition. What is unused of the allotment becomes the promise again, unless others may have been given it. */
     restorePromise(running: Promised): void {
-      if (clock.monotonic() >= provenUntilMs()) share = NOTHING
+      if (clock.monotonic() >= provenUntilMs()) allotment = NOTHING
       promised = {
-        requests: Math.max(0, share.requests - running.requests),
-        tokens: Math.max(0, share.tokens - running.tokens),
+        requests: Math.max(0, allotment.requests - running.requests),
+        tokens: Math.max(0, allotment.tokens - running.tokens),
       }
     },
 
-    /** The limits of the local queue. It admits requests by itself only within the share. */
+    /** The limits of the local queue. It admits requests by itself only within the allotment. */
     localLimits({ maxQueueDepth, maxWaitMs }: LaneLimits, decider: Decider): LaneLimits {
-      const own = decider === 'share'
+      const own = decider === 'allotment'
       return {
-        tokenBudget: own ? share.tokens : UNLIMITED,
-        maxConcurrentRequests: own ? share.requests : 0,
+        tokenBudget: own ? allotment.tokens : UNLIMITED,
+        maxConcurrentRequests: own ? allotment.requests : 0,
         maxQueueDepth: decider === 'redis' ? UNLIMITED : Math.ceil(maxQueueDepth / link.replicas()),
         // A maximum wait of 0 still has to leave time for Redis to answer.
         maxWaitMs: maxWaitMs === 0 ? link.leaseMs : maxWaitMs,
@@ -80,4 +81,4 @@ export function openShare(link: RedisLink, clock: AlarmClock) {
     },
   }
 }
-export type Share = ReturnType<typeof openShare>
+export type Allotment = ReturnType<typeof openAllotment>

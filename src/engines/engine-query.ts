@@ -1,7 +1,7 @@
 import { AnswerStalled, RequestAborted, type Client } from './http-client/index.ts'
 
 /** A request to a server other than a call. */
-export interface Question {
+export interface EngineQuery {
   readonly path: string
   /** Its headers. */
   readonly lines: string
@@ -12,7 +12,7 @@ export interface Question {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface QuestionAnswer {
+export interface EngineQueryAnswer {
   readonly status: number
   /** Whether the answer ends here. */
   readonly isWhole: boolean
@@ -20,7 +20,10 @@ export interface QuestionAnswer {
 }
 
 /** Rejects with AnswerStalled if the server accepted the request and did not answer in time. */
-export function ask(client: Client, { path, lines, timeoutMs, maxBytes, signal }: Question): Promise<QuestionAnswer> {
+export function queryEngine(
+  client: Client,
+  { path, lines, timeoutMs, maxBytes, signal }: EngineQuery,
+): Promise<EngineQueryAnswer> {
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let status = 0

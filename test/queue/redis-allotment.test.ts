@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openShare } from '../../src/queue/redis/share.ts'
+import { openAllotment } from '../../src/queue/redis/allotment.ts'
 import type { AlarmClock } from '../../src/shared/clock.ts'
 import type { RedisLink } from '../../src/cluster/redis/link.ts'
 
@@ -9,12 +9,12 @@ function stage() {
   let nowMs = 0
   let proven = { sinceMs: 0, untilMs: 1000 }
   const link = { leaseMs: 1000, proven: () => proven, replicas: () => 2 } as unknown as RedisLink
-  const share = openShare(link, { monotonic: () => nowMs } as AlarmClock)
+  const allotment = openAllotment(link, { monotonic: () => nowMs } as AlarmClock)
   const running = { requests: 3, tokens: 30 }
-  share.renew(0)
-  share.promise({ requests: 2, tokens: 20 })
+  allotment.renew(0)
+  allotment.promise({ requests: 2, tokens: 20 })
   return {
-    share,
+    allotment,
     running,
     at: (ms: number) => void (nowMs = ms),
     prove: (sinceMs: number, untilMs: number) => void (proven = { sinceMs, untilMs }),
@@ -23,41 +23,41 @@ function stage() {
 
 const NOTHING = { requests: 0, tokens: 0 }
 
-describe('the share of a replica without Redis', () => {
+describe('the allotment of a replica without Redis', () => {
   it('[Q1] is what it had and was promised, as long as no other replica can have been given it', () => {
-    const { share, running, at, prove } = stage()
+    const { allotment, running, at, prove } = stage()
     at(500)
-    share.freeze(running)
+    allotment.freeze(running)
     // Redis' host keeps refusing connections, which proves that Redis is down.
     prove(0, 5000)
     at(4000)
-    assert.ok(share.isProven() && share.mayServe())
-    share.restorePromise({ requests: 1, tokens: 10 })
-    assert.deepEqual(share.promised(), { requests: 4, tokens: 40 })
+    assert.ok(allotment.isProven() && allotment.mayServe())
+    allotment.restorePromise({ requests: 1, tokens: 10 })
+    assert.deepEqual(allotment.promised(), { requests: 4, tokens: 40 })
   })
 
   it('[Q1] is nothing for a process that was suspended beyond its lease', () => {
-    const { share, running, at, prove } = stage()
+    const { allotment, running, at, prove } = stage()
     at(3000)
     // Redis answers again before the process detects that its lease has ended.
     prove(3000, 4000)
-    share.freeze(running)
-    assert.ok(share.isEmpty())
-    share.restorePromise(NOTHING)
-    assert.deepEqual(share.promised(), NOTHING)
+    allotment.freeze(running)
+    assert.ok(allotment.isEmpty())
+    allotment.restorePromise(NOTHING)
+    assert.deepEqual(allotment.promised(), NOTHING)
   })
 
   it('[Q1] is not restored after a silence that was longer than the lease', () => {
-    const { share, running, at, prove } = stage()
+    const { allotment, running, at, prove } = stage()
     at(500)
-    share.freeze(running)
+    allotment.freeze(running)
     at(3000)
-    assert.ok(!share.isProven())
-    // Then Redis crashes and its host refuses connections. By now other replicas may serve parts of this share.
+    assert.ok(!allotment.isProven())
+    // Then Redis crashes and its host refuses connections. By now other replicas may serve parts of this allotment.
     prove(3000, 4000)
-    assert.ok(!share.isProven() && !share.mayServe())
-    share.restorePromise(running)
-    assert.deepEqual(share.promised(), NOTHING)
-    assert.ok(share.isEmpty())
+    assert.ok(!allotment.isProven() && !allotment.mayServe())
+    allotment.restorePromise(running)
+    assert.deepEqual(allotment.promised(), NOTHING)
+    assert.ok(allotment.isEmpty())
   })
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
-import { ask } from '../../src/engines/question.ts'
+import { queryEngine } from '../../src/engines/engine-query.ts'
 import { AnswerStalled, openClient, type AnswerHandler, type Client } from '../../src/engines/http-client/index.ts'
 
 /** A server that does this with every request. */
@@ -24,16 +24,20 @@ describe('a question besides the calls', () => {
   it('has a status and a text, which ends where it becomes too long', async (t) => {
     const { client } = await stage(t, answers)
     const limits = { path: '/', lines: '', timeoutMs: 10_000 }
-    assert.deepEqual(await ask(client, { ...limits, maxBytes: 5 }), { status: 200, isWhole: true, body: 'hello' })
-    assert.deepEqual(await ask(client, { ...limits, maxBytes: 4 }), { status: 200, isWhole: false, body: '' })
+    assert.deepEqual(await queryEngine(client, { ...limits, maxBytes: 5 }), {
+      status: 200,
+      isWhole: true,
+      body: 'hello',
+    })
+    assert.deepEqual(await queryEngine(client, { ...limits, maxBytes: 4 }), { status: 200, isWhole: false, body: '' })
     await client.close()
   })
 
   it('is given up when there is no answer in time, or it is not wanted any more', async (t) => {
     const { client } = await stage(t, () => {})
-    await assert.rejects(ask(client, { path: '/', lines: '', timeoutMs: 20, maxBytes: 5 }), AnswerStalled)
+    await assert.rejects(queryEngine(client, { path: '/', lines: '', timeoutMs: 20, maxBytes: 5 }), AnswerStalled)
     const stopped = new AbortController()
-    const answer = ask(client, { path: '/', lines: '', timeoutMs: 10_000, maxBytes: 5, signal: stopped.signal })
+    const answer = queryEngine(client, { path: '/', lines: '', timeoutMs: 10_000, maxBytes: 5, signal: stopped.signal })
     stopped.abort()
     await assert.rejects(answer, /not wanted any more/)
     await client.close()
@@ -65,14 +69,14 @@ describe('a question besides the calls', () => {
   it('is as long as all of its pieces, and is given up with the piece that is too much', async () => {
     const { client, aborts, play } = playedClient()
     const question = { path: '/', lines: '', timeoutMs: 1000, maxBytes: 10 }
-    const whole = ask(client, question)
+    const whole = queryEngine(client, question)
     play().sending()
     play().head(404, {})
     for (const piece of [4, 3, 3]) play().data(bytes(piece))
     play().ended()
     assert.deepEqual(await whole, { status: 404, isWhole: true, body: 'xxxxxxxxxx' })
     assert.equal(aborts.length, 0)
-    const long = ask(client, question)
+    const long = queryEngine(client, question)
     play().sending()
     play().head(200, {})
     for (const piece of [4, 7]) play().data(bytes(piece))
@@ -87,7 +91,7 @@ describe('a question besides the calls', () => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { client, aborts, play } = playedClient()
     const question = { path: '/', lines: '', timeoutMs: 1000, maxBytes: 10 }
-    const late = ask(client, question)
+    const late = queryEngine(client, question)
     t.mock.timers.tick(5000)
     play().sending()
     t.mock.timers.tick(900)
@@ -97,13 +101,13 @@ describe('a question besides the calls', () => {
     assert.equal(aborts.length, 0)
     t.mock.timers.tick(1)
     await assert.rejects(late, AnswerStalled)
-    const answered = ask(client, question)
+    const answered = queryEngine(client, question)
     play().sending()
     play().head(200, {})
     play().ended()
     t.mock.timers.tick(5000)
     assert.deepEqual(await answered, { status: 200, isWhole: true, body: '' })
-    const failed = ask(client, question)
+    const failed = queryEngine(client, question)
     play().sending()
     play().failed(new Error('reset'))
     t.mock.timers.tick(5000)
@@ -115,11 +119,11 @@ describe('a question besides the calls', () => {
     const { client, aborts, play } = playedClient()
     const stopped = new AbortController()
     const question = { path: '/', lines: '', timeoutMs: 1000, maxBytes: 10, signal: stopped.signal }
-    const answered = ask(client, question)
+    const answered = queryEngine(client, question)
     play().head(200, {})
     play().ended()
     await answered
-    const failed = ask(client, question)
+    const failed = queryEngine(client, question)
     play().failed(new Error('reset'))
     await assert.rejects(failed, /reset/)
     stopped.abort()
