@@ -25,10 +25,21 @@ function knownPart(path: string): string {
   return unknown < 0 ? path : segments.slice(0, unknown).join('/')
 }
 
+const files = globSync(`{${FOLDERS.join(',')}}/**/*.*`, { cwd: root, exclude: ['**/node_modules/**'] })
+/** A file of code or a folder in a folder, wherever it begins: `lane.ts`, `queue/lane.ts`, `store/postgres/`. */
+const PATH = /^[\w-]+(\/[\w.-]+)*(\.(ts|tsx|mjs|lua)|(?<=\/[\w.-]+)\/)$/
+const PLACEHOLDER = 'NAME'
+
+/** Paths that do not exist, unless the text marks them: `old.ts` (removed). */
 function missingPaths(text: string): string[] {
-  const spans = [...text.replaceAll(FENCE, '').matchAll(/`([^`\s]+)`/g)].map((match) => match[1] ?? '')
-  const paths = spans.filter((span) => FOLDERS.some((folder) => span.startsWith(`${folder}/`)))
-  return paths.filter((path) => !existsSync(join(root, knownPart(path))))
+  const spans = [...text.replaceAll(FENCE, '').matchAll(/`([^`\s]+)`(?! \(removed\))/g)].map((match) => match[1] ?? '')
+  return spans.filter((span) => {
+    if (FOLDERS.some((folder) => span.startsWith(`${folder}/`))) return !existsSync(join(root, knownPart(span)))
+    if (!PATH.test(span) || span.startsWith(PLACEHOLDER)) return false
+    return !files.some((file) =>
+      span.endsWith('/') ? `/${file}`.includes(`/${span}`) : `/${file}`.endsWith(`/${span}`),
+    )
+  })
 }
 
 function missingLinks(file: string, text: string): string[] {
@@ -118,6 +129,11 @@ describe('the test of the documentation', () => {
       'src/none.ts',
       'test/none/*.ts',
     ])
+    assert.deepEqual(
+      missingPaths('`queue/lane.ts` `lane.ts` `queue/none.ts` `none.lua` `store/postgres/` `store/none/`'),
+      ['queue/none.ts', 'none.lua', 'store/none/'],
+    )
+    assert.deepEqual(missingPaths('`src/none.ts` (removed) `none.ts` (removed) `v1/` `NAME.test.ts` `meta/llama`'), [])
     const links = '[a](README.md) [b](none.md) [c](README.md#figures) [d](README.md#none) [e](https://example.com/none)'
     assert.deepEqual(missingLinks('CHANGELOG.md', links), ['none.md', 'README.md#none'])
     const commands = '`npm run none` `npm run bench -- none` `weir none` weir none\n```\nnpx weir nothing\n```\n'
