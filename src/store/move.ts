@@ -49,8 +49,8 @@ export async function openMove(dataDir: string, databaseUrl: string): Promise<Mo
       const found = await countRows(postgres)
       const wrong = Object.keys(expected).find((table) => expected[table] !== found[table])
       if (wrong !== undefined) {
-        const numbers = `${expected[wrong]} rows in ${dataDir}, and ${found[wrong]} in ${address}`
-        throw databaseFailure('ERR_DATABASE_DIFFERS', `${wrong} has ${numbers}: use another, empty database`)
+        const numbers = `${expected[wrong]} in ${dataDir}, ${found[wrong]} in ${address}`
+        throw databaseFailure('ERR_DATABASE_DIFFERS', `rows of ${wrong}: ${numbers}; use another, empty database`)
       }
       return found
     },

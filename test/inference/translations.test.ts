@@ -89,7 +89,7 @@ function refusalOf(error: unknown): object {
   return { refused: { code, param, message, ...(tokens ? { tokens } : {}) } }
 }
 
-/** The job of a request, and what its answer needs; or what is wanted first. */
+/** The job of a request, and what its answer needs; or what is still missing. */
 function prepared(path: string, name: ModelName, body: object, facts: Partial<RequestFacts> = {}) {
   const endpoint = jsonEndpoints.find((it) => it.path === path) ?? assert.fail(path)
   const model = models.get(name) ?? assert.fail(name)

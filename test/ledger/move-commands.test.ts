@@ -106,6 +106,12 @@ Set database to this address in weir.yaml, or WEIR_DATABASE_URL, and start the s
       interrupted: 0,
       damaged_segments: 0,
     })
+    const single = join(folder, 'single')
+    await leaveJournal(single, ['d'], [])
+    assert.equal(
+      (await printed(journal, 'ship', single, '--config', config)).stdout,
+      '1 row of the journal is in the database.\n',
+    )
   })
 
   it('get what the disk has left of a journal, and the command says what is lost', async () => {

@@ -203,7 +203,7 @@ describe('a document that is reconciled', () => {
 
   it('has the lines, the totals and the number of its rows', () => {
     assert.deepEqual(wrongIn(invoiceOf(rows)), [])
-    assert.match(wrongIn(changed({ ledger_rows: 2 })).join(), /^it has 2 rows, but 1 belong to it$/)
+    assert.match(wrongIn(changed({ ledger_rows: 2 })).join(), /^its row count is 2, but should be 1$/)
     for (const name of ['subtotal', 'gst', 'total'] as const) {
       assert.match(wrongIn(changed({ [name]: '9.99' })).join(), new RegExp(`^its ${name} is 9.99, but should be 0.00$`))
     }
@@ -219,7 +219,7 @@ describe('a document that is reconciled', () => {
       assert.match(wrongIn(changed({ lines: [{ ...line!, ...change }] })).join(), /^its lines add up to/)
     }
     assert.deepEqual(wrongIn(changed({ lines: [{ ...line!, description: 'other words' }] })), [])
-    assert.match(wrongIn(invoiceOf(rows), []).join(), /its lines add up to.*it has 1 rows, but 0 belong/)
+    assert.match(wrongIn(invoiceOf(rows), []).join(), /its lines add up to.*its row count is 1, but should be 0/)
   })
 
   it('has its own number and the month that it says', () => {

@@ -42,10 +42,10 @@ describe('weir doctor engine', () => {
       `vLLM 0.9.1 (kind: vllm), seen at GET /v1/models
 models: org/first, org/second
 ✔ chat: usage 3 + 2 tokens
-✔ stream: 1 events, no usage
+✔ stream: 1 event, no usage
 ✔ abort: the next call was answered N ms after a caller left
 ✖ n: 1 choice for n: 2
-✖ logprobs: none came
+✖ logprobs: none in the answer
 ✖ tools: accepted, but the model did not call the tool
 ✖ json schema: the answer does not follow it
 ✖ embeddings: status 404: not here

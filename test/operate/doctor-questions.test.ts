@@ -67,7 +67,7 @@ describe('what the doctor asks a server', () => {
     const { said: answer, calls } = await asked('chat', [look({ choices: [{}], usage })])
     assert.equal(answer, 'yes: usage 3 + 2 tokens')
     assert.deepEqual(calls, [[CHAT, hello]])
-    assert.equal(await said('chat', [look({ choices: [{}], usage: { prompt_tokens: 3 } })]), 'yes: usage 3 tokens')
+    assert.equal(await said('chat', [look({ choices: [{}], usage: { prompt_tokens: 1 } })]), 'yes: usage 1 token')
     assert.equal(await said('chat', [look({ choices: [{}], usage: null })]), 'yes: no usage')
     assert.equal(await said('chat', [look({ choices: [{}], usage: 'much' })]), 'yes: no usage')
     assert.equal(await said('chat', [look({ choices: [] })]), 'no: status 200: {"choices":[]}')
@@ -88,7 +88,7 @@ describe('what the doctor asks a server', () => {
     assert.deepEqual(calls, [[CHAT, { ...hello, stream_options: { include_usage: true } }]])
     assert.equal(
       await said('stream', [streamed({ events: [{}], isDone: false })]),
-      'yes: 1 events, no usage, without [DONE]',
+      'yes: 1 event, no usage, without [DONE]',
     )
     assert.equal(await said('stream', [streamed({ status: 500 })]), 'no: status 500 and no events')
     assert.equal(await said('stream', [streamed({ status: 400, text: 'no\nstreams' })]), 'no: status 400: no streams')
@@ -142,10 +142,11 @@ describe('what the doctor asks a server', () => {
     const { said: answer, calls } = await asked('logprobs', [choices({ logprobs: { content: [{}, {}] } })])
     assert.equal(answer, 'yes: for 2 tokens')
     assert.deepEqual(calls, [[CHAT, { ...hello, max_tokens: 2, logprobs: true, top_logprobs: 2 }]])
-    assert.equal(await said('logprobs', [choices({ logprobs: { content: [] } })]), 'no: none came')
-    assert.equal(await said('logprobs', [choices({ logprobs: { content: 'many' } })]), 'no: none came')
-    assert.equal(await said('logprobs', [choices({ logprobs: null })]), 'no: none came')
-    assert.equal(await said('logprobs', [choices({})]), 'no: none came')
+    assert.equal(await said('logprobs', [choices({ logprobs: { content: [{}] } })]), 'yes: for 1 token')
+    assert.equal(await said('logprobs', [choices({ logprobs: { content: [] } })]), 'no: none in the answer')
+    assert.equal(await said('logprobs', [choices({ logprobs: { content: 'many' } })]), 'no: none in the answer')
+    assert.equal(await said('logprobs', [choices({ logprobs: null })]), 'no: none in the answer')
+    assert.equal(await said('logprobs', [choices({})]), 'no: none in the answer')
     assert.equal(await said('logprobs', [refusal]), 'no: status 400: not here')
   })
 

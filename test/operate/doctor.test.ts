@@ -82,7 +82,7 @@ describe('weir doctor', () => {
       lines[0] ?? '',
       /^✔ machine: Node 2\d\.\d+\.\d+, \w+ \w+, \d+ cores, \d{1,4}\.\d of \d{1,4}\.\d GB of memory free$/,
     )
-    assert.equal(lines[1], `✔ configuration: ${file}, 1 models in the catalog`)
+    assert.equal(lines[1], `✔ configuration: ${file}, 1 model in the catalog`)
     assert.match(lines[2] ?? '', /^. data directory: \S+, \d{1,6}\.\d GB free$/)
     assert.ok(lines[2]?.includes(dataDir))
     assert.deepEqual(lines.slice(-7), [

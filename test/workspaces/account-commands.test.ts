@@ -80,6 +80,7 @@ two words         600                      -  -         TODAY`,
     const [, , change] = (await books.store.auditLog({ limit: 3 })).map(({ before, after }) => [before, after])
     assert.match(String(change?.[0]), /"spend_limit":null/)
     assert.match(String(change?.[1]), /"spend_limit":"12\.50"/)
+    assert.match(await shown('workspaces set acme --requests-per-minute 1'), /^rate limit {3}1 request per minute$/m)
   })
 
   it('refuse what makes no sense', async (t) => {

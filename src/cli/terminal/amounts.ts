@@ -1,5 +1,6 @@
 import type { ImagePrice, ModelPrices } from '../../billing/rating/image-prices.ts'
 import type { Usage } from '../../billing/rating/rating.ts'
+import { count } from '../../shared/counts.ts'
 import { formatAud, grouped, type PicoAud } from '../../shared/money/money.ts'
 
 /** "A$1,234.50", exact. */
@@ -58,16 +59,6 @@ export function durationText(ms: number): string {
   if (size < 1000) return `${Math.round(ms)} ms`
   if (size < 600_000) return `${trimmed(ms / 1000)} s`
   return size < 36_000_000 ? `${trimmed(ms / 60_000)} min` : `${trimmed(ms / 3_600_000)} h`
-}
-
-/** "12,500" */
-export function count(value: number): string {
-  return grouped(String(value))
-}
-
-/** "1 key", "2 keys". */
-export function counted(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`
 }
 
 function isCharged(price: string | undefined): price is string {

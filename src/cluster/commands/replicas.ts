@@ -12,7 +12,8 @@ import {
   type Command,
   type Flags,
 } from '../../cli/command.ts'
-import { count, durationText } from '../../cli/terminal/amounts.ts'
+import { durationText } from '../../cli/terminal/amounts.ts'
+import { count } from '../../shared/counts.ts'
 import { renderTable, type Column } from '../../cli/terminal/table.ts'
 import type { View } from '../../cli/terminal/view.ts'
 

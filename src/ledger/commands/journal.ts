@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { shipJournal } from '../../cli/settled-store.ts'
 import { journalFolder } from '../journal/journal-files-on-disk.ts'
 import { CommandFailed, configOf, parseFlags, print, UsageError, type Command } from '../../cli/command.ts'
-import { counted } from '../../cli/terminal/amounts.ts'
+import { counted } from '../../shared/counts.ts'
 
 export const journal: Command = {
   summary: 'deliver the journals of a service that will not start again',
@@ -28,7 +28,7 @@ directory whose service is running. It may be repeated.`,
     const { rows, interrupted, damaged } = await shipJournal(directory, databaseUrl)
     print(flags, { data_dir: directory, rows, interrupted, damaged_segments: damaged }, () =>
       [
-        `${counted(rows, 'row')} of the journal are in the database.`,
+        `${counted(rows, 'row')} of the journal ${rows === 1 ? 'is' : 'are'} in the database.`,
         ...(interrupted > 0 ? [`${counted(interrupted, 'request')} under way settled at no charge.`] : []),
         ...(damaged > 0 ? [`The disk lost a part of ${counted(damaged, 'segment')}: see the .damaged files.`] : []),
       ].join('\n'),

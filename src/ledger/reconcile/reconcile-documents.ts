@@ -50,7 +50,7 @@ export function checkDocument(
     wrong(number, `its lines add up to ${document.lines_total}, but its rows give ${formatAud(totals.exact)}`)
   }
   const rows = sums.reduce((count, sum) => count + sum.rows, 0)
-  if (rows !== document.ledger_rows) wrong(number, `it has ${document.ledger_rows} rows, but ${rows} belong to it`)
+  if (rows !== document.ledger_rows) wrong(number, `its row count is ${document.ledger_rows}, but should be ${rows}`)
   for (const name of ['subtotal', 'gst', 'total'] as const) {
     if (document[name] !== formatCents(totals[name])) {
       wrong(number, `its ${name} is ${document[name]}, but should be ${formatCents(totals[name])}`)

@@ -5,7 +5,7 @@ import { untakenParameters, untakenWarning } from '../../engines/dialects/listed
 import { findModel, whyUnknown } from '../../local-models/installed.ts'
 import { hasLedger, openStore } from '../../store/open.ts'
 import { overridesOf, parseFlags, print, ProblemsFound, type Command } from '../../cli/command.ts'
-import { counted } from '../../cli/terminal/amounts.ts'
+import { counted } from '../../shared/counts.ts'
 import type { View } from '../../cli/terminal/view.ts'
 
 interface Checked {

@@ -11,7 +11,7 @@ import {
   withStore,
   type Command,
 } from '../../cli/command.ts'
-import { counted } from '../../cli/terminal/amounts.ts'
+import { counted } from '../../shared/counts.ts'
 
 export const reload: Command = {
   summary: 'make the running service read weir.yaml and its catalog again',

@@ -1,4 +1,5 @@
 import type { EngineKind } from '../../catalog/model.ts'
+import { counted } from '../../shared/counts.ts'
 import type { EngineClient } from './doctor-engine-client.ts'
 import type { ProbeAnswer } from './doctor-engine-recognition.ts'
 
@@ -41,7 +42,7 @@ const long = {
   max_tokens: 300,
   temperature: 0,
 }
-const counted = { stream_options: { include_usage: true } }
+const withUsage = { stream_options: { include_usage: true } }
 const TOKENS_BEFORE_LEAVING = 3
 
 /** In the order they are asked. All are harmless: a few tokens, one text, two documents. */
@@ -52,14 +53,14 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
     return yes(usageText(field(answer.json, 'usage')))
   },
   async stream({ client, model }) {
-    const { status, events, isDone, text } = await client.stream(CHAT, { model, ...short, ...counted })
+    const { status, events, isDone, text } = await client.stream(CHAT, { model, ...short, ...withUsage })
     if (events.length === 0) return no(text ? refusalText(status, text) : `status ${status} and no events`)
     const usage = events.map((event) => field(event, 'usage')).findLast(Boolean)
-    return yes(`${events.length} events, ${usageText(usage)}${isDone ? '' : ', without [DONE]'}`)
+    return yes(`${counted(events.length, 'event')}, ${usageText(usage)}${isDone ? '' : ', without [DONE]'}`)
   },
   async abort({ client, model }) {
     const enough = (events: readonly unknown[]): boolean => events.length > TOKENS_BEFORE_LEAVING
-    const { events } = await client.stream(CHAT, { model, ...long, ...counted }, enough)
+    const { events } = await client.stream(CHAT, { model, ...long, ...withUsage }, enough)
     if (events.length === 0) return no('there is no stream to leave')
     const left = performance.now()
     const next = await client.post(CHAT, { model, ...short, max_tokens: 1 })
@@ -70,14 +71,16 @@ export const questions: Readonly<Record<QuestionName, Question>> = {
     const answer = await client.post(CHAT, { model, ...short, n: 2 })
     const choices = choicesOf(answer)
     if (!choices) return refused(answer)
-    return choices.length === 2 ? yes('two choices') : no(`${choices.length} choice for n: 2`)
+    return choices.length === 2 ? yes('two choices') : no(`${counted(choices.length, 'choice')} for n: 2`)
   },
   async logprobs({ client, model }) {
     const answer = await client.post(CHAT, { model, ...short, max_tokens: 2, logprobs: true, top_logprobs: 2 })
     const [choice] = choicesOf(answer) ?? []
     if (!choice) return refused(answer)
     const content = choice.logprobs?.content
-    return Array.isArray(content) && content.length > 0 ? yes(`for ${content.length} tokens`) : no('none came')
+    return Array.isArray(content) && content.length > 0
+      ? yes(`for ${counted(content.length, 'token')}`)
+      : no('none in the answer')
   },
   async tools({ client, model }) {
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
@@ -162,7 +165,7 @@ function isCity(content: unknown): boolean {
 function usageText(usage: unknown): string {
   const [input, output] = ['prompt_tokens', 'completion_tokens'].map((name) => field(usage, name))
   if (typeof input !== 'number') return 'no usage'
-  return typeof output === 'number' ? `usage ${input} + ${output} tokens` : `usage ${input} tokens`
+  return typeof output === 'number' ? `usage ${input} + ${output} tokens` : `usage ${counted(input, 'token')}`
 }
 
 function refused({ status, text }: ProbeAnswer): Omit<Finding, 'question'> {

@@ -5,7 +5,7 @@ import { settleOrphanedJournal } from '../../cli/settled-store.ts'
 import { openMove } from '../move.ts'
 import { systemClock } from '../../shared/system-clock.ts'
 import { CommandFailed, configOf, parseFlags, print, text, UsageError, type Command } from '../../cli/command.ts'
-import { counted } from '../../cli/terminal/amounts.ts'
+import { counted } from '../../shared/counts.ts'
 import { openScreen } from '../../cli/terminal/screen.ts'
 
 export const migrate: Command = {

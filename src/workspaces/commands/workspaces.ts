@@ -11,7 +11,7 @@ import {
   type Command,
   type Flags,
 } from '../../cli/command.ts'
-import { count } from '../../cli/terminal/amounts.ts'
+import { count, counted } from '../../shared/counts.ts'
 import { renderFields, renderTable, type Column } from '../../cli/terminal/table.ts'
 import { dayText, minuteText, ZONE } from '../../cli/terminal/times.ts'
 import type { View } from '../../cli/terminal/view.ts'
@@ -114,7 +114,7 @@ export function workspaceText(shown: WorkspaceView, view: View): string {
     [
       ['name', view.paint('bold', name)],
       ['id', id],
-      ['rate limit', `${count(limit)} requests per minute`],
+      ['rate limit', `${counted(limit, 'request')} per minute`],
       ['spend limit', spendLimitText(shown) ?? 'none'],
       ['buyer', buyer.name],
       ['ABN', buyer.abn === null ? null : formatAbn(buyer.abn)],

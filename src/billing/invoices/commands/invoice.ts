@@ -24,7 +24,8 @@ import {
   type Command,
   type Flags,
 } from '../../../cli/command.ts'
-import { audText, counted, decimalsOf } from '../../../cli/terminal/amounts.ts'
+import { audText, decimalsOf } from '../../../cli/terminal/amounts.ts'
+import { counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
 import type { View } from '../../../cli/terminal/view.ts'

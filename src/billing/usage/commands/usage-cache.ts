@@ -2,7 +2,7 @@ import { cacheView } from '../views.ts'
 import type { CacheUseEntry } from '../../../engines/cache-use.ts'
 import { cacheUseOf } from '../../../operate/running-service.ts'
 import { CommandFailed, print, refuseMore, text, withStore, type Flags } from '../../../cli/command.ts'
-import { count, counted } from '../../../cli/terminal/amounts.ts'
+import { count, counted } from '../../../shared/counts.ts'
 import { renderTable, type Column } from '../../../cli/terminal/table.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 

@@ -1,7 +1,8 @@
 import { reconcileLedger, type Reconciliation } from '../reconcile.ts'
 import { reconciliationView } from '../reconciliation-view.ts'
 import { parseFlags, print, ProblemsFound, withStore, type Command } from '../../../cli/command.ts'
-import { audText, counted } from '../../../cli/terminal/amounts.ts'
+import { audText } from '../../../cli/terminal/amounts.ts'
+import { counted } from '../../../shared/counts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
 export const reconcile: Command = {

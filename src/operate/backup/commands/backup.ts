@@ -5,7 +5,7 @@ import { takeBackup } from '../backup.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { isDumbTerminal } from '../../../config.ts'
 import { parseFlags, print, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
-import { counted } from '../../../cli/terminal/amounts.ts'
+import { counted } from '../../../shared/counts.ts'
 import { openScreen } from '../../../cli/terminal/screen.ts'
 
 /** Yields to the service, which may run on the same machine. */

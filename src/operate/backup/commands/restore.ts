@@ -1,7 +1,7 @@
 import { restoreBackup } from '../restore.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { commandActor, parseFlags, print, sqliteConfigOf, UsageError, type Command } from '../../../cli/command.ts'
-import { counted } from '../../../cli/terminal/amounts.ts'
+import { counted } from '../../../shared/counts.ts'
 import { secondText, ZONE } from '../../../cli/terminal/times.ts'
 
 export const restore: Command = {

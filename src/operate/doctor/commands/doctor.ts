@@ -17,7 +17,7 @@ import { requireAnswer } from '../../../store/open.ts'
 import { systemClock } from '../../../shared/system-clock.ts'
 import { configOf, parseFlags, print, ProblemsFound, type Command } from '../../../cli/command.ts'
 import { examineEngine } from './doctor-engine.ts'
-import { count, counted } from '../../../cli/terminal/amounts.ts'
+import { count, counted } from '../../../shared/counts.ts'
 import type { View } from '../../../cli/terminal/view.ts'
 
 /** The result of one check. */
@@ -103,7 +103,7 @@ function machine(): Finding {
 }
 
 function configuration(config: Config, models: readonly Model[]): Finding {
-  const detail = `${config.file ?? 'defaults (no weir.yaml)'}, ${models.length} models in the catalog`
+  const detail = `${config.file ?? 'defaults (no weir.yaml)'}, ${counted(models.length, 'model')} in the catalog`
   return { name: 'configuration', state: 'ok', detail }
 }
 
