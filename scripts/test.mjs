@@ -6,7 +6,8 @@
 // npm run test:agents: runs real coding agents against the service (npm run install:agents).
 // npm run test:engines: compares calls through Weir with the same calls to real inference servers (npm run install:engines).
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime } from './bootstrap.mjs'
 import { ensureConsole } from './build-console.mjs'
@@ -15,6 +16,11 @@ import { separateTests, testFiles, testFilesOfNpmTest } from './test-runs.mjs'
 ensureInstalled({ development: true })
 ensureTools(['curl', 'chromium', 'redis-server', 'postgresql'])
 ensureConsole()
+
+// Half of what most test files cost is loading the same modules. The folder is new, because tests load copies of modules
+// from temporary folders too, which would make a lasting one grow.
+const compileCache = mkdtempSync(join(tmpdir(), 'weir-compiled-'))
+process.on('exit', () => rmSync(compileCache, { recursive: true, force: true }))
 
 const tool = (name) => join(root, 'node_modules', '.bin', name)
 const args = process.argv.slice(2)
@@ -70,7 +76,8 @@ function runTests(name, files, concurrency, fileMinutes = 10) {
 function step(name, command, args) {
   process.stdout.write(`\n▶ ${name}\n`)
   const started = Date.now()
-  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit' })
+  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env })
   if (status !== 0) {
     process.stdout.write(`✖ ${name} failed\n`)
     process.exit(status ?? 1)
