@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir, type TestWeir } from '../support/weir.ts'
@@ -109,7 +109,7 @@ describe('a link on an invoice', () => {
     const amounts: string[] = []
     let more: string[] = []
     for (let pages = 0; pages < 3; pages++) {
-      const shown = await cli([...rows, '--limit', '100', ...more, '--json', ...where])
+      const shown = await commandLine([...rows, '--limit', '100', ...more, '--json', ...where])
       const { data, next } = shown.json<{ data: { amount: string }[]; next: string | null }>()
       amounts.push(...data.map((row) => row.amount))
       assert.equal(next === null, pages === 2)
@@ -117,9 +117,9 @@ describe('a link on an invoice', () => {
     }
     assert.equal(amounts.length, ROWS)
     assert.equal(sumOf(amounts), sumOf([invoice.lines[0]?.amount ?? '']))
-    const whole = await cli([...rows, ...where])
+    const whole = await commandLine([...rows, ...where])
     assert.match(whole.stdout, /\n230 rows of a line of A\$[\d.]+ excluding GST\n$/)
-    const part = await cli([...rows, '--limit', '2', ...where])
+    const part = await commandLine([...rows, '--limit', '2', ...where])
     assert.match(part.stdout, /\n2 rows of a line of .*\nThere are more rows: see them with --after \S+\.\n$/)
   })
 
@@ -196,7 +196,7 @@ describe('a link on an invoice', () => {
   }
 
   it('is revoked with all others, and a new copy has new ones', async () => {
-    const { code } = await cli([
+    const { code } = await commandLine([
       'invoice',
       'revoke-links',
       '--config',

@@ -10,7 +10,8 @@ import { loadConfig } from '../../src/config.ts'
 import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import { testBooks } from '../support/books.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
-import { cli, startCli, type CliResult } from '../support/cli.ts'
+import { startCli, type CliResult } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { copyToLastMonth, lastMonth } from '../support/last-month.ts'
 import { rawClient, type RawClient } from '../support/raw-client.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
@@ -42,7 +43,7 @@ after(async () => {
 })
 
 const run = (...args: string[]): Promise<CliResult> =>
-  cli([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
+  commandLine([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
 const month = ['--workspace', 'default', '--period', lastMonth.name]
 
 describe('weir invoice', () => {
@@ -273,7 +274,7 @@ describe('a seller', () => {
   it('is refused at the start if its ABN cannot be right', async (t) => {
     const stage = await chatStage(t)
     stage.weir.writeConfig({ seller: { ...seller, abn: '51 824 753 557' } })
-    const { code, stderr } = await cli([
+    const { code, stderr } = await commandLine([
       'invoice',
       'list',
       '--config',
@@ -350,7 +351,7 @@ describe('a credit whose process is killed', () => {
     const total = await books.store.usageTotal({ workspaceId: acme.id, from: 0, to: Date.now(), groupBy: 'model' })
     assert.deepEqual([total.rows, total.amount], [ROWS, BigInt(ROWS) * 200_000_000_000n])
 
-    assert.deepEqual((await cli(credit)).json()['number'], 'ADJ-000001')
+    assert.deepEqual((await commandLine(credit)).json()['number'], 'ADJ-000001')
     const after = await reconcileLedger(books.store)
     assert.deepEqual([after.problems, after.rows, after.invoices, after.amount], [[], 2 * ROWS, 2, 0n])
   })

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { sydneyDate } from '../../src/shared/money/sydney-time.ts'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -186,7 +186,15 @@ describe('the operator', () => {
       for (const format of ['csv', 'jsonl', 'parquet']) {
         const file = join(folder, `usage.${format}`)
         const where = ['--config', weir.configFile, '--data', weir.dataDir]
-        const { code, stderr } = await cli(['usage', '--workspace', 'default', '--export', format, file, ...where])
+        const { code, stderr } = await commandLine([
+          'usage',
+          '--workspace',
+          'default',
+          '--export',
+          format,
+          file,
+          ...where,
+        ])
         assert.equal(code, 0, stderr)
         const text =
           format === 'parquet'

@@ -8,7 +8,7 @@ import { stringify } from 'yaml'
 import { openCatalog, type FilePolling } from '../../src/catalog/catalog.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { refusalOf, roomyLimits } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, readEvents, startWeir, type TestWeir } from '../support/weir.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -476,7 +476,8 @@ describe('the catalog while the service runs', () => {
 
   it('[C9] is reloaded by weir reload, which says what is wrong, and forces it when asked to', async (t) => {
     const { weir: it, ids } = await serve(t, [modelEntry([shared.url]), other()])
-    const reload = (...flags: string[]) => cli(['reload', '--config', it.configFile, '--data', it.dataDir, ...flags])
+    const reload = (...flags: string[]) =>
+      commandLine(['reload', '--config', it.configFile, '--data', it.dataDir, ...flags])
     const renamed = other('meta/renamed')
     it.writeConfig({ models: [renamed, modelEntry([shared.url])] })
     assert.deepEqual((await reload('--json')).json(), { reloaded: true, models: 2, unreached: [], needs_restart: [] })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { userInfo } from 'node:os'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir } from '../support/weir.ts'
 
@@ -26,7 +26,7 @@ describe('a command that changes something', () => {
       await engine.close()
     })
     const run = async (...args: string[]) =>
-      cli([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
+      commandLine([...args, '--config', weir.configFile, '--data', weir.dataDir, '--json'])
     await run('workspaces', 'create', 'acme')
     await run('workspaces', 'set', 'acme', '--spend-limit', '250')
     const { id, key } = (await run('keys', 'create', '--workspace', 'acme', '--name', 'website')).json() as {

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { cli, collect, startCli } from '../support/cli.ts'
+import { collect, startCli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { eventually } from '../support/waiting.ts'
 import { modelEntry } from '../support/weir.ts'
 
@@ -41,7 +42,7 @@ models:
     context_length: 10
 `,
     )
-    const result = await cli(['check', '--config', config], { environment: { WEIR_ADMIN_PORT: 'x' } })
+    const result = await commandLine(['check', '--config', config], { environment: { WEIR_ADMIN_PORT: 'x' } })
     assert.deepEqual([result.code, result.stderr], [1, 'weir: mistakes found; see above\n'])
     const at = (line: number, text: string): string => `✖ ${config}:${line}: ${text}`
     assert.deepEqual(
@@ -65,12 +66,12 @@ models:
         `${config} has 12 mistakes.`,
       ],
     )
-    const json = await cli(['check', '--config', config, '--json'])
+    const json = await commandLine(['check', '--config', config, '--json'])
     const found = JSON.parse(json.stdout) as { file: string; mistakes: string[]; warnings: string[] }
     assert.deepEqual([json.code, found.file, found.mistakes.length, found.warnings], [1, config, 11, []])
 
     // A start says how many more there are.
-    const start = await cli(['serve', '--config', config, '--data', join(folder, 'none')])
+    const start = await commandLine(['serve', '--config', config, '--data', join(folder, 'none')])
     assert.equal(start.code, 1)
     assert.match(
       start.stderr,
@@ -85,7 +86,7 @@ models:
       join(folder, 'catalog.yaml'),
       'models:\n  - id: nonsense\n    categories: [llm]\n    context_length: 1\n',
     )
-    const { stdout } = await cli(['check', '--config', config, '--json'])
+    const { stdout } = await commandLine(['check', '--config', config, '--json'])
     const { mistakes } = JSON.parse(stdout) as { mistakes: string[] }
     assert.deepEqual(
       mistakes.map((it) => it.replace(`${folder}/`, '').split(':').slice(0, 3).join(':')),
@@ -102,13 +103,13 @@ models:
     ]
     const server = { port: 0, admin_port: 0 }
     writeFileSync(config, stringify({ server, data_dir: './odd', models }))
-    const before = await cli(['check', '--config', config])
+    const before = await commandLine(['check', '--config', config])
     assert.equal(before.code, 0)
     assert.match(before.stdout, /^! sd\/images: [^\n]*\n\S+odd\.yaml is correct, with 1 warning\.\n$/)
     assert.ok(!existsSync(join(folder, 'odd')), 'it creates nothing')
 
-    await cli(['workspaces', 'create', 'acme', '--config', config, '--json'])
-    const { stdout, code } = await cli(['check', '--config', config])
+    await commandLine(['workspaces', 'create', 'acme', '--config', config, '--json'])
+    const { stdout, code } = await commandLine(['check', '--config', config])
     assert.equal(code, 0)
     assert.equal(
       stdout,
@@ -141,7 +142,7 @@ models:
 describe('a command that fails', () => {
   it('says so in one line, without a stack, whatever went wrong', async () => {
     const data = join(folder, 'failing')
-    await cli(['workspaces', 'create', 'acme', '--data', data, '--json'])
+    await commandLine(['workspaces', 'create', 'acme', '--data', data, '--json'])
     const nowhere = join(folder, 'no', 'such', 'file.csv')
     const failures: readonly [string[], string][] = [
       [['usage', '--workspace', 'acme', '--export', 'csv', nowhere], `${nowhere}: there is no such file or directory`],
@@ -152,7 +153,7 @@ describe('a command that fails', () => {
       ],
     ]
     for (const [args, message] of failures) {
-      const { code, stdout, stderr } = await cli([...args, '--data', data])
+      const { code, stdout, stderr } = await commandLine([...args, '--data', data])
       assert.deepEqual([code, stdout, stderr], [1, '', `weir: ${message}\n`])
     }
   })
@@ -169,7 +170,7 @@ describe('a command in a directory without a ledger', () => {
       ['usage', '--workspace', 'acme'],
       ['reconcile'],
     ]) {
-      const result = await cli(args, { cwd })
+      const result = await commandLine(args, { cwd })
       assert.deepEqual([result.code, result.stdout, result.stderr], [1, '', nothing], args.join(' '))
     }
     assert.deepEqual(readdirSync(cwd), [])
@@ -177,8 +178,8 @@ describe('a command in a directory without a ledger', () => {
 
   it('creates one where --data says, and says so', async () => {
     const data = join(folder, 'named')
-    const created = await cli(['workspaces', 'create', 'acme', '--data', data])
+    const created = await commandLine(['workspaces', 'create', 'acme', '--data', data])
     assert.deepEqual([created.code, created.stderr], [0, `weir: created a new ledger in ${data}\n`])
-    assert.equal((await cli(['workspaces', 'list', '--data', data])).stderr, '')
+    assert.equal((await commandLine(['workspaces', 'list', '--data', data])).stderr, '')
   })
 })

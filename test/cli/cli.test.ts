@@ -20,6 +20,7 @@ import { openStore } from '../../src/store/open.ts'
 import { testBooks } from '../support/books.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { cli, collect, startCli, type CliResult } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -29,16 +30,7 @@ const server = { port: 0, admin_port: 0 }
 writeFileSync(config, stringify({ server, log: { level: 'silent' }, models: [modelEntry(['http://127.0.0.1:9/v1'])] }))
 after(() => rmSync(folder, { recursive: true }))
 
-const weir = (...args: string[]): Promise<CliResult> => cli([...args, '--config', config])
-
-/** Runs a few at a time, because each starts a process. */
-async function threeAtATime<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const rest = [...items]
-  const worker = async (): Promise<void> => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item)
-  }
-  await Promise.all([worker(), worker(), worker()])
-}
+const weir = (...args: string[]): Promise<CliResult> => commandLine([...args, '--config', config])
 
 const commands: Readonly<Record<string, Command>> = { keys, models, prices, usage, workspaces }
 
@@ -59,35 +51,35 @@ describe('weir --help', () => {
   }
 
   it('lists every command, and every command has its own help, within 80 columns', async () => {
-    const overview = await cli(['--help'])
+    const overview = await commandLine(['--help'])
     assert.equal(overview.code, 0)
     assertNarrow(overview.stdout)
     const named = [...overview.stdout.matchAll(/^ {2}(\w+) +\S/gm)].map((match) => match[1] ?? '')
     for (const name of ['serve', 'workspaces', 'keys', 'models', 'prices', 'usage', 'invoice', 'simulate']) {
       assert.ok(named.includes(name), name)
     }
-    await threeAtATime(named, async (name) => {
-      const help = await cli([name, '--help'])
+    for (const name of named) {
+      const help = await commandLine([name, '--help'])
       assert.deepEqual([help.code, help.stderr], [0, ''], name)
       assert.ok(help.stdout.startsWith(`weir ${name}`), name)
       assertNarrow(help.stdout)
       for (const flag of ['--json', '--help']) assert.ok(help.stdout.includes(flag), `${name} ${flag}`)
-    })
+    }
   })
 
   it('is shown without a command; an unknown command is an error', async () => {
-    const nothing = await cli([])
+    const nothing = await commandLine([])
     assert.equal(nothing.code, 0)
     assert.match(nothing.stdout, /^weir <command>/)
-    const unknown = await cli(['sevre'])
+    const unknown = await commandLine(['sevre'])
     assert.deepEqual([unknown.code, unknown.stdout], [2, ''])
     assert.equal(unknown.stderr, 'weir: there is no command "sevre"; did you mean "serve"? See: weir --help\n')
     assert.equal(
-      (await cli(['key'])).stderr,
+      (await commandLine(['key'])).stderr,
       'weir: there is no command "key"; did you mean "keys"? See: weir --help\n',
     )
-    assert.equal((await cli(['zzz'])).stderr, 'weir: there is no command "zzz". See: weir --help\n')
-    assert.equal((await cli(['constructor'])).code, 2)
+    assert.equal((await commandLine(['zzz'])).stderr, 'weir: there is no command "zzz". See: weir --help\n')
+    assert.equal((await commandLine(['constructor'])).code, 2)
   })
 })
 
@@ -203,14 +195,13 @@ describe('a command', () => {
       assert.ok(error instanceof UsageError || error instanceof ApiError, `${line}: its stack would be shown`)
     }
     // Starting a process for each would be slow, so a few stand for all of them.
-    await threeAtATime([mistakes[0], mistakes[8], mistakes[17]], async (mistake) => {
-      const [line, code, message] = mistake ?? assert.fail()
-      const result = await weir(...line.split(' '), '--json')
+    for (const [line, code, message] of [mistakes[0]!, mistakes[6]!]) {
+      const result = await cli([...line.split(' '), '--json', '--config', config])
       assert.deepEqual([result.code, result.stdout], [code, ''], line)
       assert.match(result.stderr, message)
       assert.match(result.stderr, /^weir: [^\n]*\n$/, 'one line, no stack')
       assert.equal(result.stderr.endsWith(`. See: weir ${line.split(' ')[0]} --help\n`), code === 2)
-    })
+    }
   })
 
   it('prints all of a list that is larger than a pipe buffer', async () => {
@@ -224,7 +215,7 @@ describe('a command', () => {
     )
     await store.close()
     const command = ['workspaces', 'list', '--json', '--data', data]
-    const list = (await weir(...command)).json<{ data: object[] }>()
+    const list = (await cli([...command, '--config', config])).json<{ data: object[] }>()
     assert.equal(list.data.length, count)
 
     // It is not an error when the reader stops early.
@@ -259,14 +250,14 @@ describe('a command', () => {
 
 describe('the exit code', () => {
   it('is 2 for an unknown option, whatever the command', async () => {
-    const { stdout } = await cli(['--help'])
+    const { stdout } = await commandLine(['--help'])
     const named = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map((match) => match[1] ?? '')
     assert.ok(named.length > 10)
-    await threeAtATime(named, async (name) => {
+    for (const name of named) {
       const result = await weir(name, '--nonsense')
       assert.deepEqual([result.code, result.stdout], [2, ''], name)
       assert.equal(result.stderr, `weir: Unknown option '--nonsense'. See: weir ${name} --help\n`)
-    })
+    }
   })
 
   it('of weir reconcile is 1 as long as something does not fit', async (t) => {
@@ -302,7 +293,7 @@ describe('the exit code', () => {
     const file = join(folder, 'doctor.yaml')
     const examine = async (...urls: string[]): Promise<{ code: number | null; findings: Findings['findings'] }> => {
       writeFileSync(file, stringify({ server, models: [modelEntry(urls)] }))
-      const result = await cli(['doctor', '--json', '--config', file, '--data', join(folder, 'doctor')])
+      const result = await commandLine(['doctor', '--json', '--config', file, '--data', join(folder, 'doctor')])
       return { code: result.code, ...(JSON.parse(result.stdout) as Findings) }
     }
     const dead = await examine(engine.url, 'http://127.0.0.1:9/v1')
@@ -314,7 +305,7 @@ describe('the exit code', () => {
         ['problem', 'http://127.0.0.1:9/v1 does not answer'],
       ],
     )
-    const text = await cli(['doctor', '--config', file, '--data', join(folder, 'doctor')])
+    const text = await commandLine(['doctor', '--config', file, '--data', join(folder, 'doctor')])
     assert.equal(text.code, 1)
     assert.match(text.stdout, /^✖ engine: http:\/\/127\.0\.0\.1:9\/v1 does not answer\n {4}→ start the engine/m)
     assert.equal(text.stderr, 'weir: problems found; see above\n')
@@ -359,11 +350,19 @@ describe('weir usage', () => {
     await engine.close()
   })
 
-  const usageOf = (...args: string[]): Promise<CliResult> =>
-    cli(['usage', '--workspace', 'default', '--config', service.configFile, '--data', service.dataDir, ...args])
+  const usageCommand = (...args: string[]): string[] => [
+    'usage',
+    ...args,
+    '--config',
+    service.configFile,
+    '--data',
+    service.dataDir,
+  ]
+  const usageOf = (...args: string[]): Promise<CliResult> => commandLine(usageCommand(...args))
+  const own = ['--workspace', 'default']
 
   it('[M2, M5] lists the rows of a running service, with amounts as strings', async () => {
-    const result = (await usageOf('--json')).json<{
+    const result = (await cli(usageCommand(...own, '--json'))).json<{
       object: string
       data: Record<string, unknown>[]
       total_pico_aud: string
@@ -399,28 +398,20 @@ describe('weir usage', () => {
 
   it('filters by days in Sydney or by exact times', async () => {
     const count = async (...args: string[]): Promise<number> =>
-      (await usageOf('--json', ...args)).json<{ data: object[] }>().data.length
+      (await usageOf(...own, '--json', ...args)).json<{ data: object[] }>().data.length
     const day = (offset: number): string => sydneyDate(Date.now() + offset * 86_400_000)
-    await threeAtATime<[number, string[]]>(
-      [
-        [3, ['--from', day(-1), '--to', day(1)]],
-        [0, ['--to', day(-2)]],
-        [0, ['--from', day(2)]],
-        [3, ['--from', new Date(Date.now() - 3_600_000).toISOString()]],
-      ],
-      async ([expected, args]) => assert.equal(await count(...args), expected, args.join(' ')),
-    )
+    assert.equal(await count('--from', day(-1), '--to', day(1)), 3)
+    assert.equal(await count('--to', day(-2)), 0)
+    assert.equal(await count('--from', day(2)), 0)
+    assert.equal(await count('--from', new Date(Date.now() - 3_600_000).toISOString()), 3)
   })
-
-  const usageCommand = (...args: string[]): Promise<CliResult> =>
-    cli(['usage', ...args, '--config', service.configFile, '--data', service.dataDir])
 
   it('[X5] refused counts the refused requests by key and code, and lists the newest', async () => {
     interface Refused {
       readonly groups: readonly Record<string, unknown>[]
       readonly newest: readonly Record<string, unknown>[]
     }
-    const all = (await usageCommand('refused', '--json')).json<Refused>()
+    const all = (await usageOf('refused', '--json')).json<Refused>()
     assert.deepEqual(
       all.groups.map((it) => [it['workspace'], it['http_status'], it['error_code'], it['requests']]),
       [
@@ -430,33 +421,33 @@ describe('weir usage', () => {
       ],
     )
     assert.equal(all.newest.length, 4)
-    const own = (await usageCommand('refused', '--workspace', 'default', '--json')).json<Refused>()
+    const ofDefault = (await usageOf('refused', ...own, '--json')).json<Refused>()
     assert.deepEqual(
-      own.newest.map((it) => it['request_id']),
+      ofDefault.newest.map((it) => it['request_id']),
       refusedIds.toReversed(),
     )
-    const none = await usageCommand('refused', '--to', '2026-01-01')
+    const none = await usageOf('refused', '--to', '2026-01-01')
     assert.equal(none.stdout, 'No requests were refused.\n')
-    const { stdout } = await usageCommand('refused')
+    const { stdout } = await usageOf('refused')
     assert.match(stdout, /^WORKSPACE +KEY +STATUS +CODE +REQUESTS\ndefault +key_\w+ +400 +invalid_value +2\n/)
     assert.match(stdout, /4 refused requests\. The newest:\n\nTIME \(SYDNEY\)/)
   })
 
   it('shows one request by its id: its row, or why it was refused', async () => {
     const row = (await service.ledger()).at(-1)!
-    const { stdout } = await usageCommand(row.requestId)
+    const { stdout } = await usageOf(row.requestId)
     assert.match(stdout, /^outcome +engine_failed\nstatus +502\nerror +upstream_error\n/m)
-    const refused = await usageCommand(refusedIds[0]!)
+    const refused = await usageOf(refusedIds[0]!)
     assert.match(refused.stdout, /^status +400\nerror +invalid_value\nparameter +temperature\nreason +A field/m)
-    const { object, error_code: code } = (await usageCommand(refusedIds[2]!, '--json')).json()
+    const { object, error_code: code } = (await usageOf(refusedIds[2]!, '--json')).json()
     assert.deepEqual([object, code], ['refused_request', 'model_not_found'])
-    const nothing = await usageCommand('nothing')
+    const nothing = await usageOf('nothing')
     assert.equal(nothing.code, 1)
     assert.match(nothing.stderr, /^weir: there is no request nothing; of refused requests, only the newest/)
   })
 
   it('prints a table and a total', async () => {
-    const { stdout } = await usageOf()
+    const { stdout } = await usageOf(...own)
     const id = '\\n  [0-9a-z]{32}'
     const time = '\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d  meta/test-8b  '
     const answer = `${time}10 \\(4 cached\\) in, 3 out  A\\$0\\.0000032${id}`
@@ -470,18 +461,19 @@ describe('weir serve', () => {
   it('refuses to start on a mistake in its file, naming the line, the key and what is allowed', async () => {
     const broken = join(folder, 'broken.yaml')
     writeFileSync(broken, 'server:\n  port: 8080\n  prot: 80\n')
-    await threeAtATime([['serve'], ['models', 'list'], ['keys', 'list']], async (command) => {
-      const { code, stdout, stderr } = await cli([...command, '--config', broken, '--data', join(folder, 'broken')])
+    for (const command of [['serve'], ['models', 'list'], ['keys', 'list']]) {
+      const args = [...command, '--config', broken, '--data', join(folder, 'broken')]
+      const { code, stdout, stderr } = await commandLine(args)
       assert.deepEqual([code, stdout], [1, ''])
       assert.ok(
         stderr.startsWith(`weir: ${broken}:3: server.prot: is not a known key; allowed here: host, port, `),
         stderr,
       )
       assert.match(stderr, /^[^\n]*\n$/, 'one line')
-    })
+    }
     const badModel = join(folder, 'bad-model.yaml')
     writeFileSync(badModel, stringify({ server, models: [modelEntry([], { context_length: 0 })] }))
-    const result = await cli(['serve', '--config', badModel, '--data', join(folder, 'broken')])
+    const result = await commandLine(['serve', '--config', badModel, '--data', join(folder, 'broken')])
     assert.equal(result.code, 1)
     assert.match(result.stderr, /^weir: \S+bad-model\.yaml:\d+: models\[0\]\.context_length: must be an integer/)
     assert.match(result.stderr, /^[^\n]*\n$/, 'one line')
@@ -494,18 +486,18 @@ describe('weir serve', () => {
       [['--config', 'gone.yaml'], {}, /^weir: gone\.yaml does not exist\n$/],
       [[], { WEIR_DATABASE_URL: 'mysql://db' }, /^weir: WEIR_DATABASE_URL: [^\n]*\n$/],
     ]
-    await threeAtATime(wrong, async ([args, environment, message]) => {
-      const result = await cli(['serve', '--data', join(folder, 'wrong'), ...args], { environment })
+    for (const [args, environment, message] of wrong) {
+      const result = await commandLine(['serve', '--data', join(folder, 'wrong'), ...args], { environment })
       assert.equal(result.code, 1, result.stdout)
       assert.match(result.stderr, message)
-    })
+    }
   })
 
   it('exits with a one-line message when its port or its data directory is in use', async (t) => {
     const holder = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => holder.once('listening', resolve))
     const port = String((holder.address() as AddressInfo).port)
-    const taken = await weir('serve', '--port', port, '--data', join(folder, 'taken'))
+    const taken = await cli(['serve', '--port', port, '--data', join(folder, 'taken'), '--config', config])
     holder.close()
     assert.equal(taken.code, 1, taken.stdout)
     assert.match(
@@ -515,7 +507,7 @@ describe('weir serve', () => {
 
     const service = await startWeir({ models: [] })
     t.after(() => service.stop())
-    const second = await weir('serve', '--data', service.dataDir)
+    const second = await cli(['serve', '--data', service.dataDir, '--config', config])
     assert.equal(second.code, 1, second.stdout)
     assert.match(second.stderr, /^weir: another service is running on [^\n]*\n$/)
   })

@@ -10,7 +10,7 @@ import { memoryChanges } from '../../src/cluster/changes/memory.ts'
 import { sydneyDate } from '../../src/shared/money/sydney-time.ts'
 import { testBooks } from '../support/books.ts'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir } from '../support/weir.ts'
 
@@ -18,7 +18,7 @@ describe('weir keys list', () => {
   it('shows the keys of every workspace, or of the one that is named', async (t) => {
     const data = mkdtempSync(join(tmpdir(), 'weir-keys-'))
     t.after(() => rmSync(data, { recursive: true, force: true }))
-    const run = async (...args: string[]) => (await cli([...args, '--data', data, '--json'])).json()
+    const run = async (...args: string[]) => (await commandLine([...args, '--data', data, '--json'])).json()
     const listed = async (...args: string[]) => {
       const { data: keys } = (await run('keys', 'list', ...args)) as { data: { workspace: string }[] }
       return keys.map(({ workspace }) => workspace).toSorted()
@@ -40,7 +40,7 @@ describe('a key', () => {
       await weir.stop()
       await engine.close()
     })
-    const run = (...args: string[]) => cli([...args, '--config', weir.configFile, '--data', weir.dataDir])
+    const run = (...args: string[]) => commandLine([...args, '--config', weir.configFile, '--data', weir.dataDir])
     const create = async (...args: string[]) =>
       (await run('keys', 'create', '--workspace', 'default', '--json', ...args)).json<Record<string, string>>()
     const named = await create('--name', 'website', '--expires', '2099-06-30')

@@ -2,37 +2,17 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it, type TestContext } from 'node:test'
+import { describe, it } from 'node:test'
 import { CommandFailed, ProblemsFound, UsageError } from '../../src/cli/command.ts'
 import { keys } from '../../src/workspaces/keys/commands/keys.ts'
 import { ConfigError } from '../../src/shared/checked-yaml.ts'
 import { ApiError } from '../../src/shared/errors.ts'
 import { cli } from '../support/cli.ts'
-import { capturing } from '../support/printed.ts'
+import { commandLine } from '../support/command-line.ts'
 
-let runs = 0
-
-/** Runs the command line in this process, as a new one would. Returns how it exits and what it writes. */
-async function main(t: TestContext, ...args: readonly string[]) {
-  const exited = Promise.withResolvers<unknown>()
-  const exit = t.mock.method(process, 'exit', exited.resolve as never)
-  const { argv } = process
-  const listeners = process.stdout.listeners('error')
-  process.argv = [...argv.slice(0, 2), ...args]
-  try {
-    let code: unknown
-    const { stdout, stderr } = await capturing(async () => {
-      await import(new URL(`../../src/main.ts?${(runs += 1)}`, import.meta.url).href)
-      code = await exited.promise
-    })
-    return { code, stdout, stderr }
-  } finally {
-    process.argv = argv
-    exit.mock.restore()
-    for (const listener of process.stdout.listeners('error')) {
-      if (!listeners.includes(listener)) process.stdout.off('error', listener as () => void)
-    }
-  }
+async function main(...args: readonly string[]) {
+  const { code, stdout, stderr } = await commandLine(args)
+  return { code, stdout, stderr }
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -40,36 +20,36 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 }
 
 describe('the command line', () => {
-  it('shows its version and its help', async (t) => {
+  it('shows its version and its help', async () => {
     for (const name of ['--version', '-v']) {
-      assert.deepEqual(await main(t, name), { code: 0, stdout: `weir ${version}\n`, stderr: '' })
+      assert.deepEqual(await main(name), { code: 0, stdout: `weir ${version}\n`, stderr: '' })
     }
-    const overview = await main(t)
+    const overview = await main()
     assert.equal(overview.code, 0)
     assert.match(
       overview.stdout,
       /^weir <command> \[options\]\n\nCommands:\n {2}serve {7}run the service\n {2}chat {8}chat /,
     )
     assert.match(overview.stdout, /\n {2}simulate {4}predict .*\n\nRun weir <command> --help .*\nthe version\.\n$/)
-    for (const name of ['--help', '-h', 'help']) assert.deepEqual(await main(t, name), overview)
-    const help = await main(t, 'keys', 'list', '--help')
+    for (const name of ['--help', '-h', 'help']) assert.deepEqual(await main(name), overview)
+    const help = await main('keys', 'list', '--help')
     assert.equal(help.code, 0)
     assert.ok(help.stdout.startsWith(`${keys.help}\n\nOptions of every command:\n  --config FILE`))
     assert.ok(help.stdout.endsWith('\n  --help          show this help\n'))
-    assert.deepEqual(await main(t, 'keys', '-h'), help)
+    assert.deepEqual(await main('keys', '-h'), help)
   })
 
-  it('knows every command by its name', async (t) => {
-    const { stdout } = await main(t)
+  it('knows every command by its name', async () => {
+    const { stdout } = await main()
     const names = [...stdout.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name]) => name ?? '')
     assert.equal(names.length, 20)
     for (const name of names) {
-      const { stdout: help } = await main(t, name, '--help')
+      const { stdout: help } = await main(name, '--help')
       assert.ok(help.startsWith(`weir ${name}`), name)
     }
   })
 
-  it('names the command that was probably meant', async (t) => {
+  it('names the command that was probably meant', async () => {
     const meant = {
       workspace: 'workspaces',
       sevre: 'serve',
@@ -79,11 +59,11 @@ describe('the command line', () => {
     }
     for (const [name, command] of Object.entries(meant)) {
       const stderr = `weir: there is no command "${name}"; did you mean "${command}"? See: weir --help\n`
-      assert.deepEqual(await main(t, name), { code: 2, stdout: '', stderr })
+      assert.deepEqual(await main(name), { code: 2, stdout: '', stderr })
     }
     for (const name of ['nonsense', 'wo', 'toString', 'spaces']) {
       const stderr = `weir: there is no command "${name}". See: weir --help\n`
-      assert.deepEqual(await main(t, name), { code: 2, stdout: '', stderr })
+      assert.deepEqual(await main(name), { code: 2, stdout: '', stderr })
     }
   })
 
@@ -92,7 +72,7 @@ describe('the command line', () => {
       const run = t.mock.method(keys, 'run', async () => {
         throw error
       })
-      const { code, stdout, stderr } = await main(t, 'keys', ...args)
+      const { code, stdout, stderr } = await main('keys', ...args)
       run.mock.restore()
       assert.equal(stdout, '')
       return [code, stderr.trimEnd()]
@@ -135,14 +115,14 @@ describe('the command line', () => {
       for (const message of ['no space', 'later']) listener?.(Object.assign(new Error(message), { code }))
     }
     const full = t.mock.method(keys, 'run', writing('ENOSPC'))
-    assert.deepEqual(await main(t, 'keys'), {
+    assert.deepEqual(await main('keys'), {
       code: 1,
       stdout: '',
       stderr: 'weir: the output could not be written: no space\n',
     })
     full.mock.restore()
     const left = t.mock.method(keys, 'run', writing('EPIPE'))
-    assert.deepEqual(await main(t, 'keys'), { code: 0, stdout: '', stderr: '' })
+    assert.deepEqual(await main('keys'), { code: 0, stdout: '', stderr: '' })
     left.mock.restore()
   })
 

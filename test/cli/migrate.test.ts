@@ -15,7 +15,7 @@ import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { systemClock } from '../../src/shared/system-clock.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { testBooks } from '../support/books.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { sampleIntent, sampleRow } from '../support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../support/postgres-server.ts'
 
@@ -108,13 +108,15 @@ describe('weir migrate and weir journal ship', () => {
       })
       await assert.rejects(cut, /cut off/)
       await move.close()
-      const early = await cli(['usage', '--workspace', 'acme', '--data', join(folder, 'elsewhere')], { environment })
+      const early = await commandLine(['usage', '--workspace', 'acme', '--data', join(folder, 'elsewhere')], {
+        environment,
+      })
       assert.match(
         early.stderr,
         /a migration to this database is running or was interrupted: run weir migrate --to again\n$/,
       )
 
-      const moved = await cli(['migrate', '--to', databaseUrl, '--data', dataDir, '--json'])
+      const moved = await commandLine(['migrate', '--to', databaseUrl, '--data', dataDir, '--json'])
       const { rows, problems, database } = moved.json<{
         rows: Record<string, number>
         problems: number
@@ -140,9 +142,9 @@ describe('weir migrate and weir journal ship', () => {
         await store.close()
       }
 
-      const again = await cli(['workspaces', 'list', '--data', dataDir])
+      const again = await commandLine(['workspaces', 'list', '--data', dataDir])
       assert.match(again.stderr, /was moved to PostgreSQL: set database in weir\.yaml, or WEIR_DATABASE_URL\n$/)
-      const nothing = await cli(['migrate', '--to', databaseUrl, '--data', dataDir])
+      const nothing = await commandLine(['migrate', '--to', databaseUrl, '--data', dataDir])
       assert.match(nothing.stderr, /was moved to PostgreSQL/)
     } finally {
       rmSync(dataDir, { recursive: true, force: true })
@@ -156,7 +158,7 @@ describe('weir migrate and weir journal ship', () => {
       const other = await openStore({ dataDir: folder, databaseUrl: used, exclusive: false })
       await other.createWorkspace({ id: 'ws_other', name: 'other', requestsPerMinute: null, createdAt: 1 })
       await other.close()
-      const migrate = (...args: string[]) => cli(['migrate', ...args])
+      const migrate = (...args: string[]) => commandLine(['migrate', ...args])
       const refused = await migrate('--to', used, '--data', books.dataDir)
       assert.match(refused.stderr, /^weir: postgres:\S+ already contains a ledger: choose an empty database\n$/)
       const lock = takeServiceLock(books.dataDir)
@@ -213,7 +215,7 @@ describe('weir migrate and weir journal ship', () => {
     const dataDir = join(folder, 'dead')
     await leaveJournal(dataDir, ['a', 'b'], ['open'])
 
-    const ship = () => cli(['journal', 'ship', dataDir, '--json'], { environment })
+    const ship = () => commandLine(['journal', 'ship', dataDir, '--json'], { environment })
     const lock = takeServiceLock(dataDir)
     try {
       assert.match((await ship()).stderr, /another service is running on \S+dead: stop it first\n$/)
@@ -235,8 +237,8 @@ describe('weir migrate and weir journal ship', () => {
     } finally {
       await store.close()
     }
-    assert.match((await cli(['journal', 'ship', dataDir])).stderr, /the configuration has no PostgreSQL/)
-    assert.match((await cli(['journal', 'ship', folder], { environment })).stderr, /has no journal\n$/)
-    assert.match((await cli(['journal'], { environment })).stderr, /weir journal ship DIR/)
+    assert.match((await commandLine(['journal', 'ship', dataDir])).stderr, /the configuration has no PostgreSQL/)
+    assert.match((await commandLine(['journal', 'ship', folder], { environment })).stderr, /has no journal\n$/)
+    assert.match((await commandLine(['journal'], { environment })).stderr, /weir journal ship DIR/)
   })
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { modelEntry } from '../support/weir.ts'
 
 describe('weir prices set', () => {
@@ -14,7 +14,8 @@ describe('weir prices set', () => {
     const config = join(folder, 'weir.yaml')
     const image = modelEntry(['http://127.0.0.1:1/v1'], { categories: ['image'], pricing: { per_image: '0.04' } })
     writeFileSync(config, stringify({ models: [image] }))
-    const run = (...args: string[]) => cli([...args, '--config', config, '--data', join(folder, 'data'), '--json'])
+    const run = (...args: string[]) =>
+      commandLine([...args, '--config', config, '--data', join(folder, 'data'), '--json'])
     const set = (list: string) =>
       run('prices', 'set', '--workspace', 'acme', '--model', 'meta/test-8b', '--image-prices', list)
     await run('workspaces', 'create', 'acme')

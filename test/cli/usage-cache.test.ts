@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { startWeir } from '../support/weir.ts'
 
@@ -27,13 +27,13 @@ describe('weir usage cache', () => {
     await chat('2026-11-16')
 
     const where = ['--config', weir.configFile, '--data', weir.dataDir]
-    const listed = await cli(['usage', 'cache', ...where, '--json'])
+    const listed = await commandLine(['usage', 'cache', ...where, '--json'])
     const { data } = listed.json<{ data: Record<string, unknown>[] }>()
     assert.deepEqual(
       data.map(({ workspace, requests, cache_hit_rate: rate }) => [workspace, requests, rate]),
       [['default', 3, 0.3]],
     )
-    const { stdout } = await cli(['usage', 'cache', ...where, '--workspace', 'default'])
+    const { stdout } = await commandLine(['usage', 'cache', ...where, '--workspace', 'default'])
     assert.match(stdout, /^WORKSPACE +KEY +MODEL +REQUESTS +CACHED\ndefault +key_\w+ +meta\/test-8b +3 +30 %\n/)
     assert.match(
       stdout,
@@ -45,6 +45,6 @@ describe('weir usage cache', () => {
   it('needs a service that runs', async (t) => {
     const data = mkdtempSync(join(tmpdir(), 'weir-no-service-'))
     t.after(() => rmSync(data, { recursive: true, force: true }))
-    assert.match((await cli(['usage', 'cache', '--data', data])).stderr, /no service is running on /)
+    assert.match((await commandLine(['usage', 'cache', '--data', data])).stderr, /no service is running on /)
   })
 })

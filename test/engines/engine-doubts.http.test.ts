@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stringify } from 'yaml'
-import { cli, collect, startCli, startNote } from '../support/cli.ts'
+import { collect, startCli, startNote } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { chatStage } from '../support/chat-stage.ts'
 import { jsonStage } from '../support/json-stage.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
@@ -160,7 +161,7 @@ describe('an engine that counts characters', () => {
       assert.equal(response.status, 200, await response.text())
     }
     await eventually('it is in the log', () => stderr().includes('contradict'))
-    const { findings } = JSON.parse((await cli(['doctor', '--json', '--config', file])).stdout) as {
+    const { findings } = JSON.parse((await commandLine(['doctor', '--json', '--config', file])).stdout) as {
       findings: readonly { name: string; state: string; detail: string }[]
     }
     const counts = findings.filter(({ name }) => name === 'token counts')
@@ -173,7 +174,7 @@ describe('an engine that counts characters', () => {
     const warning =
       'meta/test-8b: dimensions in supported_parameters is refused, because an engine of kind llamacpp does not take it'
     assert.deepEqual(parameters, [warning])
-    const { warnings } = (await cli(['check', '--json', '--config', file])).json<{ warnings: string[] }>()
+    const { warnings } = (await commandLine(['check', '--json', '--config', file])).json<{ warnings: string[] }>()
     assert.ok(warnings.includes(warning), warnings.join())
     const lines = stderr().split('\n')
     assert.equal(lines.filter((line) => line.includes('contradict the text')).length, 1)

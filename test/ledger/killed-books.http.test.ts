@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { weirProcess } from '../support/weir-process.ts'
@@ -27,7 +27,7 @@ describe('commands after kill -9', () => {
     database.close()
 
     for (const _ of [1, 2]) {
-      const found = await cli(['reconcile', '--data', weir.dataDir, '--json'])
+      const found = await commandLine(['reconcile', '--data', weir.dataDir, '--json'])
       assert.equal(found.code, 0, found.stderr)
       assert.equal((JSON.parse(found.stdout) as { rows: number }).rows, 3)
     }

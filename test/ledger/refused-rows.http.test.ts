@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, it } from 'node:test'
 import { stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { openIntents } from '../support/open-intents.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { eventually, within } from '../support/waiting.ts'
@@ -25,7 +25,7 @@ function change(weir: WeirProcess, sql: string): void {
 
 async function reconcile(weir: WeirProcess): Promise<{ code: number | null; result: Reconciliation; text: string }> {
   const command = ['reconcile', '--data', weir.dataDir]
-  const [json, text] = await Promise.all([cli([...command, '--json']), cli(command)])
+  const [json, text] = await Promise.all([commandLine([...command, '--json']), commandLine(command)])
   assert.equal(text.code, json.code)
   return { code: json.code, result: JSON.parse(json.stdout) as Reconciliation, text: text.stdout }
 }

@@ -34,6 +34,7 @@ import { restoreBackup } from '../../src/operate/backup/restore.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
 import { chatStage, stageConfig } from '../support/chat-stage.ts'
 import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { cliWithFileLimit } from '../support/limited-cli.ts'
 import { sampleRow } from '../support/ledger-samples.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
@@ -210,9 +211,9 @@ describe('weir backup', () => {
     assert.equal((await weir.ledger()).length, load.answered, 'the original has every row')
 
     const copy = join(folder, 'copy')
-    const restored = await cli(['restore', file, '--data', copy, '--json'])
+    const restored = await commandLine(['restore', file, '--data', copy, '--json'])
     assert.equal(restored.json()['ledger_rows'], report.ledger_rows)
-    const reconciled = await cli(['reconcile', '--data', copy, '--json'])
+    const reconciled = await commandLine(['reconcile', '--data', copy, '--json'])
     assert.deepEqual(reconciled.json()['problems'], [])
 
     // Put it in the place of the original, as after the loss of a disk.
@@ -227,7 +228,7 @@ describe('weir backup', () => {
       headers: { authorization: `Bearer ${token.trim()}` },
     })
     assert.equal(admin.status, 200)
-    const after = await cli(['reconcile', '--data', weir.dataDir, '--json'])
+    const after = await commandLine(['reconcile', '--data', weir.dataDir, '--json'])
     assert.deepEqual(after.json()['problems'], [])
   })
 
@@ -252,7 +253,7 @@ describe('weir backup', () => {
 
     const folder = emptyFolder(t)
     const file = join(folder, 'weir.backup')
-    const made = await cli(['backup', file, '--data', weir.dataDir, '--json'])
+    const made = await commandLine(['backup', file, '--data', weir.dataDir, '--json'])
     assert.equal(made.json()['ledger_rows'], 5, 'the database in the backup has more than it could take')
     assert.ok(Number(made.json()['journal_bytes']) > 0)
     // Not in the backup, whatever happens to it.
@@ -262,7 +263,7 @@ describe('weir backup', () => {
     await weir.ended()
     blocker.exec('ROLLBACK')
 
-    const restored = await cli(['restore', file, '--data', weir.dataDir, '--force', '--json'])
+    const restored = await commandLine(['restore', file, '--data', weir.dataDir, '--force', '--json'])
     const replaced = restored.json<{ replaced: string }>().replaced
     assert.ok(readdirSync(join(replaced, JOURNAL_FOLDER)).length > 0, 'the former journal is kept')
     const journal = join(weir.dataDir, JOURNAL_FOLDER)
@@ -273,7 +274,7 @@ describe('weir backup', () => {
     const rows = (await weir.ledger()).map(({ requestId }) => requestId)
     assert.deepEqual(rows.toSorted(), received.toSorted())
     assert.ok(!rows.includes(later ?? ''))
-    const reconciled = await cli(['reconcile', '--data', weir.dataDir, '--json'])
+    const reconciled = await commandLine(['reconcile', '--data', weir.dataDir, '--json'])
     assert.deepEqual(reconciled.json()['problems'], [])
     await ask(true)
     assert.equal((await weir.ledger()).length, 26)
@@ -383,17 +384,17 @@ describe('weir backup', () => {
       [['restore'], /give the backup to restore: weir restore FILE/],
       [['backup', file, 'extra'], /unexpected argument "extra"/],
     ] as const) {
-      const { code, stderr } = await cli([...args, '--data', dataDir])
+      const { code, stderr } = await commandLine([...args, '--data', dataDir])
       assert.equal(code, 2)
       assert.match(stderr, message)
     }
-    const made = await cli(['backup', file, '--data', dataDir])
+    const made = await commandLine(['backup', file, '--data', dataDir])
     assert.deepEqual([made.code, made.stderr], [0, ''])
     assert.match(made.stdout, /weir\.backup: \d+ KB, 40 ledger rows, checked\.\nRestore it with: weir restore /)
-    const used = await cli(['restore', file, '--data', dataDir])
+    const used = await commandLine(['restore', file, '--data', dataDir])
     assert.deepEqual([used.code, used.stdout], [1, ''])
     assert.match(used.stderr, /^weir: .* is not empty: choose another directory with --data, or .* --force\n$/)
-    const restored = await cli(['restore', file, '--data', dataDir, '--force'])
+    const restored = await commandLine(['restore', file, '--data', dataDir, '--force'])
     assert.deepEqual([restored.code, restored.stderr], [0, ''])
     assert.match(restored.stdout, /: 40 ledger rows\.\nWhat was there before is in .*before-restore-.*\n.*reconcile/)
   })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { recognise, type ProbeAnswers } from '../../src/operate/doctor/doctor-engine-recognition.ts'
 import { loadConfig } from '../../src/config.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 
 /** What real servers sent: `looks/` to a GET, the others to calls. */
 const folder = new URL('../fixtures/dialects/', import.meta.url)
@@ -138,7 +138,7 @@ interface Examined {
 describe('weir doctor engine', () => {
   it('says what the server is and can do, and writes the lines for weir.yaml', async (t) => {
     const url = await replayed(t, 'llamacpp')
-    const result = await cli(['doctor', 'engine', url, '--json'])
+    const result = await commandLine(['doctor', 'engine', url, '--json'])
     assert.equal(result.code, 0, result.stderr)
     const { kind, server, models, findings, lines } = result.json<Examined>()
     assert.deepEqual([kind, server], ['llamacpp', 'llama.cpp'])
@@ -166,7 +166,7 @@ describe('weir doctor engine', () => {
   })
 
   it('prints the same for people', async (t) => {
-    const result = await cli(['doctor', 'engine', await replayed(t, 'llamacpp')])
+    const result = await commandLine(['doctor', 'engine', await replayed(t, 'llamacpp')])
     assert.match(result.stdout, /^llama\.cpp b0-unknown \(kind: llamacpp\), seen at GET \/props$/m)
     assert.match(result.stdout, /^✔ logprobs: for 4 tokens$/m)
     assert.match(result.stdout, /^ {8}kind: llamacpp$/m)
@@ -174,7 +174,7 @@ describe('weir doctor engine', () => {
 
   it('refuses what is not an address, an unknown kind and a server that is not there', async () => {
     const refusal = async (...args: string[]): Promise<readonly unknown[]> => {
-      const { code, stderr } = await cli(['doctor', 'engine', ...args])
+      const { code, stderr } = await commandLine(['doctor', 'engine', ...args])
       return [code, stderr.split('\n').findLast((line) => line.startsWith('weir:'))]
     }
     assert.deepEqual(await refusal('localhost'), [

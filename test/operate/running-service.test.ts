@@ -37,7 +37,7 @@ import {
 import { listenForCommands } from '../../src/operate/command-socket.ts'
 import { workerDirectory } from '../../src/cluster/workers/directories.ts'
 import { takeServiceLock } from '../../src/store/sqlite/service-lock.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { eventually } from '../support/waiting.ts'
 
 function emptyFolder(t: TestContext): string {
@@ -243,7 +243,7 @@ describe('a command', () => {
 
   it('names the replicas where the change may not be in force yet', async (t) => {
     const { dataDir } = await runPublished(t, emptyFolder(t), { accounts: async () => ['replica-2', 'replica-3'] })
-    const { code, stderr } = await cli(['workspaces', 'create', 'acme', '--data', dataDir])
+    const { code, stderr } = await commandLine(['workspaces', 'create', 'acme', '--data', dataDir])
     assert.deepEqual([code, stderr.match(/replica-\d/g)], [0, ['replica-2', 'replica-3']])
     assert.match(stderr, /did not answer, and takes the change in when it can/)
   })

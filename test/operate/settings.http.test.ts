@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { stringify } from 'yaml'
 import { cli, collect, startCli, startNote } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, OPERATOR_TOKEN } from '../support/weir.ts'
 import { weirProcess, type WeirProcess } from '../support/weir-process.ts'
@@ -62,7 +63,7 @@ describe('a change of weir.yaml', () => {
       'seller.abn',
     ])
 
-    const shown = (await cli(['config', '--config', file, '--data', weir.dataDir, '--json'])).json<Shown>()
+    const shown = (await commandLine(['config', '--config', file, '--data', weir.dataDir, '--json'])).json<Shown>()
     const setting = (key: string) => shown.settings.find((it) => it.key === key)
     assert.equal(shown.service, weir.base.replace('/api/v1', ''))
     assert.deepEqual(
@@ -73,7 +74,7 @@ describe('a change of weir.yaml', () => {
       [setting('server.port')?.value, setting('server.port')?.pending],
       [0, { value: 18_099, needs: 'restart' }],
     )
-    const text = await cli(['config', '--config', file, '--data', weir.dataDir])
+    const text = await commandLine(['config', '--config', file, '--data', weir.dataDir])
     assert.match(text.stdout, /\n! server\.port is 18099 in the file: needs a restart\n/)
     assert.match(text.stdout, /\n! seller\.name is Example Pty Ltd in the file: needs a restart\n/)
   })
@@ -92,12 +93,12 @@ describe('a change of weir.yaml', () => {
     write({})
     await weir.start()
     write({ rate_limit: { requests_per_minute: 7 } })
-    const reload = () => cli(['reload', '--config', file, '--data', weir.dataDir])
+    const reload = () => commandLine(['reload', '--config', file, '--data', weir.dataDir])
     assert.equal((await reload()).stdout, 'Reloaded: 1 model.\n')
     const response = await fetch(`${weir.base}/models`, { headers: { authorization: `Bearer ${weir.key}` } })
     assert.equal(response.headers.get('x-ratelimit-limit'), '7')
     write({ rate_limit: { requests_per_minute: 'many' } })
-    const refused = await cli(['reload', '--data', weir.dataDir])
+    const refused = await commandLine(['reload', '--data', weir.dataDir])
     assert.equal(refused.code, 1)
     assert.match(
       refused.stderr,
@@ -128,7 +129,7 @@ describe('a first weir.yaml beside a service that started without one', () => {
       rmSync(folder, { recursive: true, force: true })
     })
     await eventually('the service runs', () => stdout().endsWith('\n'), 60_000)
-    const run = (...args: string[]) => cli(args, { cwd: folder })
+    const run = (...args: string[]) => commandLine(args, { cwd: folder })
     // Its port and its token are variables that this command does not have.
     assert.doesNotMatch((await run('config')).stdout, /needs a/)
     assert.match((await run('reload')).stdout, /^Reloaded: \d+ models\.\n$/)
@@ -166,7 +167,10 @@ describe('weir config beside a service', () => {
     // The service got the whole path and no variable. The defaults of a process depend on its heap.
     const environment = { WEIR_PORT: '1', WEIR_HOST: '::1', NODE_OPTIONS: '--max-old-space-size=300' }
     for (const args of [['--config', file], ['--config', 'weir.yaml'], []]) {
-      const shown = await cli(['config', ...args, '--data', weir.dataDir, '--json'], { cwd: folder, environment })
+      const shown = await commandLine(['config', ...args, '--data', weir.dataDir, '--json'], {
+        cwd: folder,
+        environment,
+      })
       const { service, settings } = shown.json<Shown>()
       assert.equal(service, weir.base.replace('/api/v1', ''))
       assert.deepEqual(
@@ -176,7 +180,7 @@ describe('weir config beside a service', () => {
       )
     }
     // From elsewhere, where there is no file, it is still the file of the service that counts.
-    const elsewhere = await cli(['config', '--data', weir.dataDir])
+    const elsewhere = await commandLine(['config', '--data', weir.dataDir])
     assert.ok(elsewhere.stdout.startsWith(`${file}. In force at `), elsewhere.stdout)
     assert.doesNotMatch(elsewhere.stdout, /needs a/)
   })
@@ -184,7 +188,7 @@ describe('weir config beside a service', () => {
   it('names a mistake in the file of the service', async (t) => {
     const { weir, file } = await serve(t, {})
     writeFileSync(file, stringify({ server: { port: 'many' }, models }))
-    const { stdout } = await cli(['config', '--data', weir.dataDir])
+    const { stdout } = await commandLine(['config', '--data', weir.dataDir])
     assert.match(stdout, /\n! the file has a mistake and is not taken: \S+weir\.yaml:\d+: server\.port: must be/)
   })
 })
@@ -195,7 +199,7 @@ describe('weir config without a service', () => {
     weir.signal('SIGTERM')
     await weir.ended()
     const environment = { WEIR_PORT: '8123' }
-    const { stdout } = await cli(['config', '--config', file, '--data', weir.dataDir], { environment })
+    const { stdout } = await commandLine(['config', '--config', file, '--data', weir.dataDir], { environment })
     assert.match(stdout, /\. No service is running\.\n\nSETTING +VALUE +FROM\n/)
     assert.match(stdout, /\nserver\.port +8123 +WEIR_PORT\n/)
     assert.match(stdout, /\nserver\.drain_ms +0 +\S+weir\.yaml:\d+\n/)
@@ -214,7 +218,7 @@ describe('weir chat', () => {
     const { weir } = await serve(t, { models: [modelEntry([engine.url]), speech] })
     const options = ['--data', weir.dataDir]
     const keys = async (): Promise<number> =>
-      (await cli(['keys', 'list', '--json', ...options])).json<{ data: object[] }>().data.length
+      (await commandLine(['keys', 'list', '--json', ...options])).json<{ data: object[] }>().data.length
     assert.equal(await keys(), 1)
     // Its input is empty, so the chat ends at once.
     const chat = await cli(['chat', ...options])
@@ -287,7 +291,7 @@ describe('weir console', () => {
   it('prints a link that signs in once, to the console of the operator or of a workspace', async (t) => {
     const { weir } = await serve(t, {})
     const link = async (...args: string[]): Promise<URL> =>
-      new URL((await cli(['console', ...args, '--data', weir.dataDir, '--json'])).json<{ url: string }>().url)
+      new URL((await commandLine(['console', ...args, '--data', weir.dataDir, '--json'])).json<{ url: string }>().url)
     const signIn = (base: string, { hash }: URL) =>
       fetch(`${base}/console/api/session`, {
         method: 'POST',
@@ -305,9 +309,9 @@ describe('weir console', () => {
       assert.equal(used.status, 401)
       assert.match(await used.text(), again)
     }
-    const unknown = await cli(['console', '--workspace', 'nobody', '--data', weir.dataDir])
+    const unknown = await commandLine(['console', '--workspace', 'nobody', '--data', weir.dataDir])
     assert.deepEqual([unknown.code, unknown.stderr], [1, 'weir: There is no workspace "nobody".\n'])
-    const shown = await cli(['console', '--data', weir.dataDir])
+    const shown = await commandLine(['console', '--data', weir.dataDir])
     assert.match(shown.stdout, /^http:\S+\/console#link=\S+\nIt signs in once, within 30 minutes\.\n$/)
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { cli, type CliResult } from '../support/cli.ts'
+import { type CliResult } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { stageConfig } from '../support/chat-stage.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { gate } from '../support/waiting.ts'
@@ -22,7 +23,7 @@ describe('weir simulate --replay', () => {
 
   function replay(args: string): Promise<CliResult> {
     const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
-    return cli(['simulate', '--replay', ...args.split(' '), ...options])
+    return commandLine(['simulate', '--replay', ...args.split(' '), ...options])
   }
 
   it('[Q7] reads arrival times, input, allowed output and real output from the ledger', async () => {

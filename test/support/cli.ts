@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The command line as a user runs it: bin/weir.mjs in a process of its own. */
+/** How a run of the command line ended, and what it wrote. */
 export interface CliResult {
   readonly code: number | null
   readonly stdout: string
@@ -24,36 +24,49 @@ export interface CliOptions {
   readonly input?: 'pipe'
 }
 
-/** Nothing of the tester's own settings reaches it, and no weir.yaml that happens to lie around. */
-export function startCli(args: readonly string[], options: CliOptions = {}): ChildProcess {
+/** Nothing of the tester's own settings reaches a command, and no weir.yaml that happens to be in the tester's folder. */
+export function surroundings({ cwd = folder, environment }: Omit<CliOptions, 'input'>): {
+  cwd: string
+  env: NodeJS.ProcessEnv
+} {
   mkdirSync(folder, { recursive: true })
-  const environment: NodeJS.ProcessEnv = {
-    PATH: process.env['PATH'],
-    HOME: process.env['HOME'],
-    // Starting a process costs half as much with it.
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
-    ...options.environment,
+  return {
+    cwd,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      // Starting a process costs half as much with it.
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'compiled'),
+      ...environment,
+    },
   }
+}
+
+export function startCli(args: readonly string[], { input, ...options }: CliOptions = {}): ChildProcess {
   return spawn(process.execPath, [BIN, ...args], {
-    cwd: options.cwd ?? folder,
-    env: environment,
-    stdio: [options.input ?? 'ignore', 'pipe', 'pipe'],
+    ...surroundings(options),
+    stdio: [input ?? 'ignore', 'pipe', 'pipe'],
   })
 }
 
+/** The command line as a user runs it: bin/weir.mjs in a process of its own. */
 export async function cli(args: readonly string[], options?: CliOptions): Promise<CliResult> {
   const child = startCli(args, options)
   const stdout = collect(child.stdout)
   const stderr = collect(child.stderr)
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return cliResult(args, code, stdout(), stderr())
+}
+
+export function cliResult(args: readonly string[], code: number | null, stdout: string, stderr: string): CliResult {
   return {
     code,
-    stdout: stdout(),
-    stderr: stderr(),
+    stdout,
+    stderr,
     // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
     json<Shape>() {
-      if (code !== 0) throw new Error(`weir ${args.join(' ')} ended with ${code}: ${stderr()}`)
-      return JSON.parse(stdout()) as Shape
+      if (code !== 0) throw new Error(`weir ${args.join(' ')} ended with ${code}: ${stderr}`)
+      return JSON.parse(stdout) as Shape
     },
   }
 }

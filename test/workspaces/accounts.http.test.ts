@@ -10,6 +10,7 @@ import { stringify } from 'yaml'
 import { startService } from '../../src/compose.ts'
 import { loadConfig } from '../../src/config.ts'
 import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { roomInThisMinute } from '../support/minute.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { weirProcess } from '../support/weir-process.ts'
@@ -224,12 +225,14 @@ describe('workspaces and keys by the command line, while the service runs', () =
   it('[K3] a new key works at once, and a revoked key stops on the next request', async () => {
     const workspace = (await cli(['workspaces', 'create', 'by cli', '--json', ...where()])).json()
     assert.equal(workspace['name'], 'by cli')
-    const issued = (await cli(['keys', 'create', '--workspace', 'by cli', '--json', ...where()])).json<KeyMade>()
+    const issued = (
+      await commandLine(['keys', 'create', '--workspace', 'by cli', '--json', ...where()])
+    ).json<KeyMade>()
     assert.deepEqual(Object.keys(issued).sort(), ['id', 'key', 'workspace'])
     assert.equal(await status(issued.key), 200)
     assert.ok((await listed('/admin/v1/workspaces')).some(({ name }) => name === 'by cli'))
 
-    const revoked = (await cli(['keys', 'revoke', issued.id, '--json', ...where()])).json()
+    const revoked = (await commandLine(['keys', 'revoke', issued.id, '--json', ...where()])).json()
     assert.equal(revoked['id'], issued.id)
     assert.equal(await status(issued.key), 401)
   })
@@ -237,7 +240,15 @@ describe('workspaces and keys by the command line, while the service runs', () =
   it('[R1] a new rate limit applies to the next request', async () => {
     await made('/admin/v1/workspaces', { name: 'limited by cli' })
     const { key } = await newKey('limited by cli')
-    const set = await cli(['workspaces', 'set', 'limited by cli', '--requests-per-minute', '7', '--json', ...where()])
+    const set = await commandLine([
+      'workspaces',
+      'set',
+      'limited by cli',
+      '--requests-per-minute',
+      '7',
+      '--json',
+      ...where(),
+    ])
     assert.equal(set.json()['requests_per_minute'], 7)
     const response = await weir.call('/models', { key })
     assert.equal(response.headers.get('x-ratelimit-limit'), '7')
@@ -249,7 +260,7 @@ describe('workspaces and keys by the command line, while the service runs', () =
     const { key } = await newKey('priced by cli')
     const prices = ['--input-per-million', '0.10', '--output-per-million', '0.30']
     const model = ['--workspace', 'priced by cli', '--model', 'test-8b']
-    const set = await cli(['prices', 'set', ...model, ...prices, '--json', ...where()])
+    const set = await commandLine(['prices', 'set', ...model, ...prices, '--json', ...where()])
     assert.equal(set.json()['model'], 'meta/test-8b')
     const response = await weir.call('/models/detail?slug=test-8b', { key })
     const { pricing } = (await response.json()) as { pricing: { per_million_tokens: object } }
@@ -299,9 +310,9 @@ describe('how commands reach the running service', () => {
       await response.arrayBuffer()
       return response.status
     }
-    const { id, key } = (await cli(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
+    const { id, key } = (await commandLine(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
     assert.equal(await get(key), 200)
-    await cli(['keys', 'revoke', id, ...here])
+    await commandLine(['keys', 'revoke', id, ...here])
     assert.equal(await get(key), 401)
     const { socket } = JSON.parse(readFileSync(join(data, 'service.json'), 'utf8')) as { socket: string }
     assert.ok(existsSync(socket))
@@ -321,10 +332,10 @@ describe('how commands reach the running service', () => {
     await killed.ended()
     assert.ok(existsSync(join(killed.dataDir, 'weir.sock')), 'the socket is left behind')
     const here = ['--json', '--data', killed.dataDir]
-    const { id, key } = (await cli(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
+    const { id, key } = (await commandLine(['keys', 'create', '--workspace', 'default', ...here])).json<KeyMade>()
     await killed.start()
     assert.equal(await get(key), 200)
-    await cli(['keys', 'revoke', id, ...here])
+    await commandLine(['keys', 'revoke', id, ...here])
     assert.equal(await get(key), 401)
     killed.signal('SIGTERM')
     assert.equal(await killed.ended(), 0)
@@ -342,10 +353,10 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
     const config = join(folder, 'weir.yaml')
     writeFileSync(config, stringify({ server: { port: 0, admin_port: 0 }, log: { level: 'silent' }, models: [] }))
     const here = ['--json', '--config', config]
-    const workspace = (await cli(['workspaces', 'create', 'acme', ...here])).json()
+    const workspace = (await commandLine(['workspaces', 'create', 'acme', ...here])).json()
     const create = ['keys', 'create', '--workspace', 'acme', ...here]
-    const [kept, revoked] = [(await cli(create)).json<KeyMade>(), (await cli(create)).json<KeyMade>()]
-    await cli(['keys', 'revoke', revoked.id, ...here])
+    const [kept, revoked] = [(await commandLine(create)).json<KeyMade>(), (await commandLine(create)).json<KeyMade>()]
+    await commandLine(['keys', 'revoke', revoked.id, ...here])
 
     const service = await startService(loadConfig({ config }, {}))
     const get = async (key: string): Promise<number> => {
@@ -358,7 +369,9 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
     assert.deepEqual(answers, [200, 401])
     assert.equal(service.firstKey, undefined, 'no first key where there are workspaces already')
 
-    const list = (await cli(['keys', 'list', ...here])).json<{ data: { id: string; revoked: string | null }[] }>()
+    const list = (await commandLine(['keys', 'list', ...here])).json<{
+      data: { id: string; revoked: string | null }[]
+    }>()
     assert.deepEqual(
       list.data.map((key) => [key.id, key.revoked === null]),
       [
@@ -366,7 +379,7 @@ describe('workspaces and keys by the command line, on a stopped service', () => 
         [kept.id, true],
       ],
     )
-    const workspaces = (await cli(['workspaces', 'list', ...here])).json<{ data: object[] }>()
+    const workspaces = (await commandLine(['workspaces', 'list', ...here])).json<{ data: object[] }>()
     assert.deepEqual(workspaces.data, [workspace])
   })
 })
@@ -483,7 +496,7 @@ describe('the limits and prices of a workspace', () => {
   it('the same by command: --soft and --hard change the kind, and nothing else does', async () => {
     await made('/admin/v1/workspaces', { name: 'thrifty by cli' })
     const set = async (...flags: string[]): Promise<unknown[]> => {
-      const answer = (await cli(['workspaces', 'set', 'thrifty by cli', ...flags, '--json', ...where()])).json()
+      const answer = (await commandLine(['workspaces', 'set', 'thrifty by cli', ...flags, '--json', ...where()])).json()
       return [answer['spend_limit'], answer['spend_limit_kind']]
     }
     assert.deepEqual(await set('--spend-limit', '100', '--soft'), ['100.00', 'soft'])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { openStore } from '../../src/store/open.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { scriptedEngine, type ScriptedEngine } from '../support/scripted-engine.ts'
 import { modelEntry, startWeir, type TestWeir } from '../support/weir.ts'
 
@@ -81,10 +81,13 @@ describe('lists of keys', () => {
 
   it('go on in weir keys list with --before', async () => {
     const where = ['--config', weir.configFile, '--data', weir.dataDir, '--workspace', 'many', '--limit', '20']
-    const first = await cli(['keys', 'list', ...where])
+    const first = await commandLine(['keys', 'list', ...where])
     assert.match(first.stdout, /There are more keys: see them with --before key_many04\.\n/)
-    const rest = (await cli(['keys', 'list', ...where, '--before', 'key_many04', '--json'])).json<KeyPage>()
+    const rest = (await commandLine(['keys', 'list', ...where, '--before', 'key_many04', '--json'])).json<KeyPage>()
     assert.deepEqual([rest.data.map(({ id }) => id), rest.next], [names([3, 2, 1, 0]), null])
-    assert.match((await cli(['keys', 'list', ...where, '--limit', '0'])).stderr, /--limit must be a whole number/)
+    assert.match(
+      (await commandLine(['keys', 'list', ...where, '--limit', '0'])).stderr,
+      /--limit must be a whole number/,
+    )
   })
 })

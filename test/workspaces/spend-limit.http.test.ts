@@ -8,7 +8,7 @@ import { sydneyMonth } from '../../src/shared/money/sydney-time.ts'
 import type { Workspace } from '../../src/workspaces/workspace.ts'
 import type { UsageStore } from '../../src/billing/usage/usage-store.ts'
 import { chatStage, refusalOf, stageConfig } from '../support/chat-stage.ts'
-import { cli } from '../support/cli.ts'
+import { commandLine } from '../support/command-line.ts'
 import { dataUrl, png } from '../support/image-samples.ts'
 import { jsonStage, type JsonStage } from '../support/json-stage.ts'
 import { eventually, gate } from '../support/waiting.ts'
@@ -241,7 +241,7 @@ describe('a soft spend limit', () => {
   it('is reported in a header and in the metrics, and refuses nothing', async (t) => {
     const { weir } = await chatStage(t, { model: { pricing: expensive } })
     const options = ['--config', weir.configFile, '--data', weir.dataDir, '--json']
-    const set = await cli(['workspaces', 'set', 'default', '--spend-limit', '0.03', '--soft', ...options])
+    const set = await commandLine(['workspaces', 'set', 'default', '--spend-limit', '0.03', '--soft', ...options])
     assert.equal(set.json()['spend_limit_kind'], 'soft')
     assert.equal(
       (await weir.chat({})).headers.get('x-spend-alert'),
@@ -252,7 +252,7 @@ describe('a soft spend limit', () => {
     assert.deepEqual([over.status, over.headers.get('x-spend-alert')], [200, 'soft limit reached'])
     const metrics = await (await weir.admin('GET', '/metrics')).text()
     assert.match(metrics, /weir_spend_limits_reached_total\{workspace="default"\} 1/)
-    const cleared = await cli(['workspaces', 'set', 'default', '--spend-limit', 'none', ...options])
+    const cleared = await commandLine(['workspaces', 'set', 'default', '--spend-limit', 'none', ...options])
     assert.equal(cleared.json()['spend_limit'], null)
     assert.equal((await weir.chat({})).headers.get('x-spend-limit'), null)
   })
