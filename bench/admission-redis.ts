@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { figure } from './figures.ts'
 import type { LaneLimits } from '../src/queue/lane.ts'
 import type { Admission } from '../src/queue/admission.ts'
 import { startRedis } from '../test/support/redis-server.ts'
@@ -62,6 +63,7 @@ async function throughput(callers: number): Promise<void> {
     }),
   )
   const after = await cpuMicros()
+  figure(`pairs.${callers}`, { unit: 'a second', digits: 0 }, [pairs / SECONDS])
   const each = (micros: number): string => `${(micros / pairs).toFixed(0)} µs`
   const cpu = `CPU for each: ${each(after.own - before.own)} here, ${each(after.redis - before.redis)} in Redis`
   console.log(
@@ -78,8 +80,10 @@ async function latency(perSecond: number): Promise<void> {
     await sleep(1)
   }
   const sorted = (await Promise.all(taken)).toSorted((one, other) => one - other)
-  const at = (part: number): string => (sorted[Math.floor(sorted.length * part)] ?? 0).toFixed(2)
-  console.log(`at ${perSecond}/s: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`)
+  const at = (part: number): number => sorted[Math.floor(sorted.length * part)] ?? 0
+  figure('latency.p50', { unit: 'ms', digits: 1 }, [at(0.5)])
+  figure('latency.p99', { unit: 'ms', digits: 1 }, [at(0.99)])
+  console.log(`at ${perSecond}/s: p50 ${at(0.5).toFixed(2)} ms, p99 ${at(0.99).toFixed(2)} ms`)
 }
 
 await latency(500)

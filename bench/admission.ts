@@ -1,4 +1,5 @@
 /** Measures admission decisions per second on one core, with a queue of 10,000 requests. */
+import { figure } from './figures.ts'
 import { memoryAdmission } from '../src/queue/memory.ts'
 import { systemClock } from '../src/shared/system-clock.ts'
 import { openLane, Place } from '../src/queue/lane.ts'
@@ -16,6 +17,7 @@ const limits: LaneLimits = {
 function report(name: string, decisions: number, startedAtMs: number): void {
   const seconds = (performance.now() - startedAtMs) / 1000
   const perSecond = Math.round(decisions / seconds)
+  figure(name, { unit: 'million', digits: 1 }, [perSecond / 1e6])
   console.log(`${name.padEnd(50)} ${perSecond.toLocaleString('en-AU').padStart(12)} decisions/s`)
 }
 

@@ -2,12 +2,13 @@
  * How long every list and report of both consoles takes over a large ledger: a year, forty workspaces, twenty models, two
  * hundred keys.
  *
- * npm run bench -- console-rows [ROWS] [FOLDER]: a million rows by default. What is in the folder is kept, and served as
+ * npm run bench -- console-rows [ROWS] [FOLDER]: a million rows by default; 50 million take 20 GB. What is in the folder is kept, and served as
  * it is the next time.
  */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { consoleCalls } from './console-calls.ts'
+import { figure } from './figures.ts'
 import { fillLedger } from './large-ledger.ts'
 import { benchModel, startWeir, type WeirProcess } from './weir-process.ts'
 
@@ -36,8 +37,10 @@ try {
     for (let count = 0; count < TIMES; count++) times.push(await call())
     const [first = 0] = times
     times.sort((one, other) => one - other)
-    const figures = [first, times[TIMES / 2], times.at(-1)].map((ms) => ms?.toFixed(1).padStart(9)).join('')
-    console.log(name.padEnd(56) + figures)
+    const shown = { first, median: times[TIMES / 2] ?? 0, slowest: times.at(-1) ?? 0 }
+    for (const [which, ms] of Object.entries(shown)) figure(`${name}.${which}`, { unit: 'ms', digits: 0 }, [ms])
+    const cells = Object.values(shown).map((ms) => ms.toFixed(1).padStart(9))
+    console.log(name.padEnd(56) + cells.join(''))
   }
 } finally {
   await weir.stop()

@@ -3,6 +3,7 @@ import { getLlama } from 'node-llama-cpp'
 import { Client } from 'undici'
 import { defaultCatalog } from '../src/local-models/default-catalog.ts'
 import { findModel } from '../packages/local-models/manifest/manifest.ts'
+import { figure } from './figures.ts'
 import { modelFiles } from '../src/local-models/files/model-files.ts'
 import { modelPaths } from '../packages/local-models/model-paths.ts'
 import { startWeir } from './weir-process.ts'
@@ -117,6 +118,8 @@ for (const [name, measures] of Object.entries(results)) {
 const rounded = results.Weir.map((weirs, round) => ({ weirs, directs: results.direct[round] ?? weirs }))
 const later = rounded.map(({ weirs, directs }) => weirs.firstTokenMs - directs.firstTokenMs)
 const share = rounded.map(({ weirs, directs }) => (100 * weirs.tokensPerSecond) / directs.tokensPerSecond)
+figure('first token later', { unit: 'ms', digits: 0 }, later)
+figure('share of the tokens', { unit: '%', digits: 0 }, share)
 console.log(`round by round: first token ${spread(later, 1)} ms later, ${spread(share, 0)} % of the tokens/s`)
 await client.close()
 await weir.stop()

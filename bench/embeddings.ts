@@ -1,4 +1,5 @@
 import { Pool } from 'undici'
+import { figure, RATIO } from './figures.ts'
 import { cpuMicroseconds, forked, median } from './measuring.ts'
 import { startWeir } from './weir-process.ts'
 
@@ -75,6 +76,11 @@ async function compare(targets: readonly Target[]): Promise<void> {
   for (const { name } of targets) {
     const seen = samples.get(name) ?? []
     const cpu = median(seen.map((it) => it.cpu))
+    figure(
+      `${name}.ratio`,
+      RATIO,
+      seen.map((it) => it.cpu / base),
+    )
     const cells = [cpu.toFixed(1), (cpu / base).toFixed(2), (1 / median(seen.map((it) => it.wall))).toFixed(0)]
     console.log(name.padEnd(16) + cells.map((cell) => cell.padStart(13)).join(''))
   }

@@ -5,6 +5,7 @@
  * npm run bench -- fleet [held-out] [SEED] [LOAD]: with held-out, loads that no constant was chosen by: the same with other
  * seeds, and others. A seed that was never used before shows what is luck.
  */
+import { finding } from './figures.ts'
 import { play, type Fleet, type Result } from '../test/simulation/fleet/fleet.ts'
 import * as held from '../test/simulation/fleet/held-out-loads.ts'
 import * as loads from '../test/simulation/fleet/loads.ts'
@@ -57,15 +58,14 @@ for (const kind of isHeldOut ? [...usual, ...others] : usual) {
     const fleet: Fleet = { engines, replicas, cacheTokens: 200_000, seed: seed + 9 }
     const results = new Map(shown.map((policy) => [policy, play(load, policy, fleet)]))
     const [busy, prefix, oracle] = (['least busy', 'prefix', 'oracle'] as const).map((policy) => results.get(policy)!)
-    const cells = [
-      load.name,
-      engines,
-      replicas,
-      ...[...results.values()].map(figures),
-      share(prefix!.hitRate, oracle!.hitRate),
-      share(prefix!.requestsPerSecond, busy!.requestsPerSecond),
+    const cells: readonly (readonly [head: string, cell: string])[] = [
+      ...[...results].map(([policy, result]) => [policy, figures(result)] as const),
+      ['hits of oracle', share(prefix!.hitRate, oracle!.hitRate)],
+      ['rate of least busy', share(prefix!.requestsPerSecond, busy!.requestsPerSecond)],
     ]
-    console.log(`| ${cells.join(' | ')} |`)
+    const key = `${isHeldOut ? 'held-out.' : ''}${load.name}.${engines}.${replicas}`
+    for (const [head, cell] of cells) finding(`${key}.${head}`, cell)
+    console.log(`| ${[load.name, engines, replicas, ...cells.map(([, cell]) => cell)].join(' | ')} |`)
   }
 }
 

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { Pool } from 'undici'
+import { figure, MICROSECONDS } from './figures.ts'
 import { cpuMicroseconds, forked, median } from './measuring.ts'
 import { benchModel, startWeir, type WeirProcess } from './weir-process.ts'
 
@@ -60,6 +61,7 @@ async function table(
   console.log(`\n${what.padEnd(24)}${`CPU µs/${unit}`.padStart(16)}${second.padStart(16)}`)
   for (const count of counts) {
     const { cpu, readyMs } = await measure(count)
+    figure(`${what}.${count}`, MICROSECONDS, [cpu])
     const cells = [cpu.toFixed(1), readyMs === undefined ? '' : readyMs.toFixed(0)]
     console.log(count.toLocaleString('en-AU').padEnd(24) + cells.map((cell) => cell.padStart(16)).join(''))
   }

@@ -8,6 +8,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
+import { figure, MEBIBYTES } from './figures.ts'
 import { benchModel, residentBytes, startWeir } from './weir-process.ts'
 
 const callers = Number(process.argv[2] ?? 10_000)
@@ -57,8 +58,10 @@ async function measure(target: Target, sockets: Socket[]): Promise<void> {
   const afterwards = residentBytes(target.pid)
   await pool.close()
   const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(0)
-  const each = ((full - idle) / callers / 1024).toFixed(1)
-  const cells = [mebibytes(idle), mebibytes(full), each, mebibytes(afterwards)]
+  const each = (full - idle) / callers / 1024
+  figure(`${target.name}.idle`, MEBIBYTES, [idle / 2 ** 20])
+  figure(`${target.name}.each`, { unit: 'KB', digits: 0 }, [each])
+  const cells = [mebibytes(idle), mebibytes(full), each.toFixed(1), mebibytes(afterwards)]
   console.log(target.name.padEnd(12) + cells.map((cell) => cell.padStart(10)).join(''))
 }
 

@@ -10,6 +10,7 @@ import type { LedgerStore } from '../src/ledger/ledger.ts'
 import { openStoreHere } from '../src/store/open.ts'
 import { sampleRow } from '../test/support/ledger-samples.ts'
 import { startPostgres, type PostgresServer } from '../test/support/postgres-server.ts'
+import { figure } from './figures.ts'
 import { childrenOf, cpuMicroseconds, median } from './measuring.ts'
 
 const ROWS = 20_000
@@ -36,6 +37,8 @@ try {
         each.service.push((user + system) / ROWS)
         each.database.push((databaseMicros(server) - before.database) / ROWS)
       }
+      figure(`${name}.${batch}.service`, { unit: 'µs', digits: 1 }, each.service)
+      if (name === 'PostgreSQL') figure(`${name}.${batch}.database`, { unit: 'µs', digits: 1 }, each.database)
       const inside = name === 'SQLite' ? '' : `, ${median(each.database).toFixed(1)} µs in PostgreSQL itself`
       console.log(`${batch} rows in a batch, ${name}: ${median(each.service).toFixed(1)} µs in the service${inside}`)
     }

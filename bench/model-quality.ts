@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { finding } from './figures.ts'
 import { modelFiles } from '../src/local-models/files/model-files.ts'
 import { findModel } from '../packages/local-models/manifest/manifest.ts'
 import { defaultCatalog } from '../src/local-models/default-catalog.ts'
@@ -50,6 +51,8 @@ async function measureChat(model: string): Promise<object> {
     if (isVerbose) console.log(`${model} | ${task.question}\n    ${text.replaceAll('\n', '\n    ')}`)
   }
   const perSecond = (1000 * tokens) / (performance.now() - started)
+  finding(`${model}.right`, `${chatTasks.length - wrong.length} of ${chatTasks.length}`)
+  finding(`${model}.wrong`, wrong.join(', '))
   return {
     model: findModel(model)?.catalog.id,
     right: `${chatTasks.length - wrong.length} of ${chatTasks.length}`,
@@ -75,6 +78,7 @@ async function measureSpeech(model: string): Promise<object> {
     const name = `${task.clip.replace(/\..*$/, '')}${task.task === 'translations' ? ' to English' : ''}`
     const wrong = task.task === 'translations' ? missingWords(task.words, text) : wordErrorRate(task.words, text)
     rates[name] = text.includes('"error"') ? '-' : `${Math.round(100 * wrong)} %`
+    finding(`${model}.${name}`, rates[name])
     if (isVerbose) console.log(`${model} | ${name}\n    ${text.trim()}`)
   }
   return { model: findModel(model)?.catalog.id, ...rates }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
+import { figure } from './figures.ts'
 import { forked } from './measuring.ts'
 import { benchModel, startWeir } from './weir-process.ts'
 
@@ -53,6 +54,8 @@ try {
   report(`overload: ${capacity * OVERLOAD} requests per second for ${seconds} s`, overload)
   const share = perSecond(overload) / perSecond(busy)
   const refused = overload.filter(({ code }) => code === 'queue_full').map(({ ms }) => ms)
+  figure('completed', { unit: '%', digits: 1 }, [share * 100])
+  figure('refused.p99', { unit: 'ms', digits: 1 }, [quantile(refused, 0.99)])
   console.log(`completed under overload: ${(share * 100).toFixed(1)} % of the busy lane's throughput (target: 95)`)
   console.log(`queue_full: p99 ${quantile(refused, 0.99).toFixed(1)} ms (target: below 50)`)
 } finally {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Pool } from 'undici'
+import { figure, finding, MEBIBYTES, MILLISECONDS, RATIO } from './figures.ts'
 import { chatCall, during, type Target } from './http/load.ts'
 import { otherProxies } from './http/other-proxies.ts'
-import { peers } from './http/peers.ts'
+import { peers, peerVersions } from './http/peers.ts'
 import { cpuMicroseconds, forked, median } from './measuring.ts'
 import { benchModel, residentBytes, startWeir } from './weir-process.ts'
 
@@ -156,6 +157,16 @@ function print(measured: readonly Measured[]): void {
     whole: broken.has('whole') ? null : leastOf(whole),
     stream: broken.has('stream') ? null : leastOf(stream),
   }))
+  for (const { name, idleMiB, broken, whole, stream } of measured) {
+    figure(`${name}.idle`, MEBIBYTES, [idleMiB])
+    for (const [kind, samples] of Object.entries({ whole, stream })) {
+      if (broken.has(kind as 'whole' | 'stream')) finding(`${name}.${kind}.ratio`, 'does not answer')
+      else publishSamples(`${name}.${kind}`, samples, rows[0]?.[kind as 'whole' | 'stream']?.cpuUs)
+    }
+  }
+  for (const [name, version] of Object.entries(peerVersions)) {
+    if (measured.some((it) => it.name === name)) finding(`${name}.version`, version)
+  }
   if (values.json) {
     console.log(JSON.stringify({ seconds, rounds, callers, targets: rows }))
     return
@@ -174,6 +185,19 @@ function print(measured: readonly Measured[]): void {
       console.log(name.padEnd(14) + cells.join(''))
     }
   }
+}
+
+function publishSamples(key: string, samples: readonly Sample[], base = Number.NaN): void {
+  figure(
+    `${key}.ratio`,
+    RATIO,
+    samples.map((it) => it.cpuUs / base),
+  )
+  figure(
+    `${key}.latency`,
+    MILLISECONDS,
+    samples.map((it) => it.latencyMs),
+  )
 }
 
 function atMost(name: string, given: string, most: number): number {

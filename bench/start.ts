@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { figure } from './figures.ts'
 import { cpuMicroseconds, median } from './measuring.ts'
 import { benchModel, startWeir, type WeirProcess } from './weir-process.ts'
 
@@ -40,6 +41,8 @@ for (const [models, keys] of [
   } finally {
     await weir.stop()
   }
+  const seconds = later.map((ms) => ms / 1000)
+  figure(models === 1 ? 'few' : 'many', { unit: 's', digits: 1 }, seconds)
   const cells = [first, Math.min(...later), median(later), Math.min(...cpu)].map((ms) => ms.toFixed(0).padStart(14))
   console.log(models.toLocaleString('en-AU').padEnd(10) + keys.toLocaleString('en-AU').padEnd(12) + cells.join(''))
 }

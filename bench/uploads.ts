@@ -5,6 +5,7 @@ import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { figure } from './figures.ts'
 import { startWeir, type WeirProcess } from './weir-process.ts'
 
 /**
@@ -40,13 +41,17 @@ async function measure(): Promise<void> {
     for (let count = 0; count < 20; count++) await upload(weir, silentWav(64 * 1024))
     await sleep(1000)
     console.log(`Resident after small uploads: ${mebibytes(resident(pid, 'VmRSS'))}`)
-    const rounds: string[] = []
+    const rounds: number[] = []
     for (let round = 0; round < ROUNDS; round++) rounds.push(await peakIncrease(pid, () => upload(weir, large)))
-    console.log(`Peak increase of one upload of 25 MiB, ${ROUNDS} times: ${rounds.join('  ')}`)
+    const increases = rounds.map((bytes) => bytes / MIB)
+    figure('one', { unit: 'MiB', digits: 1 }, increases)
+    console.log(`Peak increase of one upload of 25 MiB, ${ROUNDS} times: ${rounds.map(mebibytes).join('  ')}`)
     const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: CROWD }, () => upload(weir, large)))
     for (let round = 0; round < 3; round++) {
       const increase = await peakIncrease(pid, crowd)
-      console.log(`Peak increase of ${CROWD} at once: ${increase}; total ${mebibytes(resident(pid, 'VmHWM'))}`)
+      console.log(
+        `Peak increase of ${CROWD} at once: ${mebibytes(increase)}; total ${mebibytes(resident(pid, 'VmHWM'))}`,
+      )
     }
   } finally {
     await weir.stop()
@@ -55,13 +60,13 @@ async function measure(): Promise<void> {
 }
 
 /** How far the peak during the work is above the memory before it. */
-async function peakIncrease(pid: number, work: () => Promise<unknown>): Promise<string> {
+async function peakIncrease(pid: number, work: () => Promise<unknown>): Promise<number> {
   await sleep(300)
   const before = resident(pid, 'VmRSS')
   // Writing 5 resets VmHWM.
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   await work()
-  return mebibytes(resident(pid, 'VmHWM') - before)
+  return resident(pid, 'VmHWM') - before
 }
 
 function whisper(engineUrl: string): object {

@@ -7,6 +7,7 @@
 import { Pool } from 'undici'
 import { startPostgres } from '../test/support/postgres-server.ts'
 import { startRedis } from '../test/support/redis-server.ts'
+import { figure, MICROSECONDS, RATIO } from './figures.ts'
 import { childrenOf, cpuMicroseconds, forked, median } from './measuring.ts'
 import { benchModel, startWeir, type WeirProcess } from './weir-process.ts'
 
@@ -113,6 +114,13 @@ function report(one: readonly Sample[], two: readonly Sample[]): void {
       median(samples.map((sample) => sample[what]))
         .toFixed(0)
         .padStart(width)
+    for (const what of ['workers', 'busiest', 'redis', 'database'] as const) {
+      figure(
+        `${name}.${what}`,
+        MICROSECONDS,
+        samples.map((it) => it[what]),
+      )
+    }
     console.log(
       name.padEnd(13) +
         of('workers', 11) +
@@ -126,6 +134,7 @@ function report(one: readonly Sample[], two: readonly Sample[]): void {
     median(samples.map((it) => it[what]))
   const split = middle(one, 'workers') / middle(two, 'busiest')
   const even = (2 * middle(one, 'workers')) / middle(two, 'workers')
+  figure('two of one', RATIO, [even])
   console.log(`\nWith a core for each worker, two serve ${even.toFixed(2)} × as much as one if callers keep both busy,`)
   console.log(`and ${split.toFixed(2)} × with the split of connections seen here.`)
 }

@@ -1,8 +1,11 @@
-// npm run bench [-- NAME [ARGUMENTS]]: runs one benchmark or all of them. They only measure; none of them can fail a build.
+// npm run bench [-- NAME [ARGUMENTS] [--publish]]: runs one benchmark or all of them. They only measure; none of them can fail a
+// build.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureInstalled, root, runtime, runtimeEnvironment, runtimeFlags } from './bootstrap.mjs'
+import { publish } from './figures.mjs'
 
 const benches = {
   http: 'http/run.ts',
@@ -26,7 +29,8 @@ const benches = {
 
 const given = process.argv.slice(2)
 const isForHelp = given.some((it) => it === '--help' || it === '-h')
-const [chosen, ...args] = given.filter((it) => !isForHelp || !it.startsWith('-'))
+const isPublished = given.includes('--publish')
+const [chosen, ...args] = given.filter((it) => it !== '--publish' && (!isForHelp || !it.startsWith('-')))
 if (chosen !== undefined && !(chosen in benches)) {
   console.error(`bench: there is no benchmark "${chosen}"; choose one of ${Object.keys(benches).join(', ')}`)
   process.exit(2)
@@ -36,20 +40,28 @@ if (isForHelp) {
   process.exit(0)
 }
 ensureInstalled({ development: true })
+const folder = mkdtempSync(join(tmpdir(), 'weir-figures-'))
+process.once('exit', () => rmSync(folder, { recursive: true }))
 for (const name of chosen ? [chosen] : Object.keys(benches)) {
+  const file = join(folder, name)
   // Weir and what it is compared with both run with the V8 options and the compile cache of `npm start`.
   const { status } = spawnSync(runtime(), [...runtimeFlags, join(root, 'bench', benches[name]), ...args], {
-    env: runtimeEnvironment,
+    env: { ...runtimeEnvironment, WEIR_FIGURES_FILE: file },
     stdio: 'inherit',
   })
   if (status !== 0) process.exit(status ?? 1)
+  if (isPublished) publish(name, ['npm run bench --', name, ...args].join(' '), file)
 }
 
 function listOfAll() {
-  return `npm run bench [-- NAME [ARGUMENTS]]
+  return `npm run bench [-- NAME [ARGUMENTS] [--publish]]
 
 Runs one benchmark, or all of them, one after the other. They only measure.
 npm run bench -- NAME --help says what it measures, and its arguments.
+
+  --publish   also writes what was measured to docs/figures.json, with the
+              date, the commit and the machine, and the tables of the
+              documentation that show it
 
   ${Object.keys(benches).join('\n  ')}`
 }

@@ -1,5 +1,5 @@
 // npm run references: writes the pages of docs/reference, and the types of the console's clients, from the tables that the
-// service itself uses.
+// service itself uses, and the tables of figures from docs/figures.json.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { ensureInstalled, isRuntime, root, runAndExit } from './bootstrap.mjs'
 import { configNotes, sameAs, variables } from './config-notes.mjs'
 import { apiTypes } from './api-types.mjs'
 import { errorCures } from './error-help.mjs'
+import { writeDocumentsWithFigures } from './figures.mjs'
 
 const isProgram = process.argv[1] === fileURLToPath(import.meta.url)
 const code = (text) => `\`${text}\``
@@ -181,7 +182,8 @@ async function writePages() {
   mkdirSync(clients, { recursive: true })
   for (const [name, text] of Object.entries(await clientTypes())) writeFileSync(join(clients, name), text)
   spawnSync(join(root, 'node_modules', '.bin', 'oxfmt'), [directory, clients], { cwd: root })
-  console.log('docs/reference and console/generated are written')
+  writeDocumentsWithFigures()
+  console.log('docs/reference, console/generated and the tables of figures are written')
 }
 
 if (isProgram) {

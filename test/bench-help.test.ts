@@ -14,6 +14,7 @@ describe('npm run bench -- --help', () => {
     const { status, stdout } = bench('--help')
     assert.equal(status, 0)
     const names = [...stdout.matchAll(/^ {2}(\S+)$/gm)].map(([, name]) => name ?? '')
+    assert.match(stdout, /--publish {3}also writes what was measured to docs\/figures\.json/)
     assert.ok(names.includes('growth') && names.includes('console-rows'), stdout)
     for (const name of names) {
       const help = bench(name, '--help')

@@ -8,6 +8,8 @@ import { configNotes, variables } from '../scripts/config-notes.mjs'
 // @ts-expect-error a script without types
 import { errorCures } from '../scripts/error-help.mjs'
 // @ts-expect-error a script without types
+import { documentsWithFigures, withResults } from '../scripts/figures.mjs'
+// @ts-expect-error a script without types
 import { clientTypes, keysOf, referencePages } from '../scripts/references.mjs'
 import { configSchema } from '../src/config/config-file.ts'
 import { errorTable } from '../src/shared/errors.ts'
@@ -24,6 +26,32 @@ describe('the references', () => {
       const file = readFileSync(join(root, 'docs/reference', name), 'utf8')
       assert.ok(plain(file) === plain(text), `docs/reference/${name} is out of date: npm run references`)
     }
+  })
+
+  it('show figures as docs/figures.json has them', () => {
+    const documents = (documentsWithFigures as () => Record<string, string>)()
+    assert.ok('README.md' in documents && 'docs/figures.md' in documents)
+    for (const [name, text] of Object.entries(documents)) {
+      const file = readFileSync(join(root, name), 'utf8')
+      assert.ok(plain(file) === plain(text), `the figures of ${name} are out of date: npm run references`)
+    }
+  })
+
+  it('take a benchmark’s figures in the place of older ones, with the run that measured them', () => {
+    const older = { run: 'held 2026-01-01', unit: 'KB', digits: 0, values: [20] }
+    const before = {
+      runs: { 'held 2026-01-01': { date: '2026-01-01' }, 'start 2026-01-01': { date: '2026-01-01' } },
+      figures: { 'held.each': older, 'start.few': { ...older, run: 'start 2026-01-01' } },
+    }
+    const run = { date: '2026-02-02', commit: 'c', machine: 'm', how: 'h' }
+    const results = '["each",{"unit":"KB","digits":0,"values":[18,19]}]\n'
+    assert.deepEqual(withResults(before, 'held', run, results), {
+      runs: { 'start 2026-01-01': { date: '2026-01-01' }, 'held 2026-02-02': run },
+      figures: {
+        'held.each': { run: 'held 2026-02-02', unit: 'KB', digits: 0, values: [18, 19] },
+        'start.few': before.figures['start.few'],
+      },
+    })
   })
 
   it('include the types of the console’s clients, so that a changed field breaks its build', async () => {

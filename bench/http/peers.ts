@@ -8,8 +8,9 @@ import type { Place, Program, Programs } from './other-proxies.ts'
  * Other gateways for models: Portkey from npm, LiteLLM from PyPI. They are no dependencies of Weir: each is installed the
  * first time, into a folder of its own outside the project.
  */
-const PORTKEY = '@portkey-ai/gateway@1.15.2'
-const LITELLM = 'litellm[proxy]==1.106.2'
+export const peerVersions = { Portkey: '1.15.2', LiteLLM: '1.106.2' }
+const PORTKEY = `@portkey-ai/gateway@${peerVersions.Portkey}`
+const LITELLM = `litellm[proxy]==${peerVersions.LiteLLM}`
 const INSTALL_MS = 15 * 60_000
 
 export const peersFolder =

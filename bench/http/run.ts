@@ -1,4 +1,5 @@
 import { Pool } from 'undici'
+import { figure, MEBIBYTES, MICROSECONDS, MILLISECONDS, RATIO } from '../figures.ts'
 import { cpuMicroseconds, forked, median } from '../measuring.ts'
 import { chatCall, paced, saturated, type Target } from './load.ts'
 import { otherProxies } from './other-proxies.ts'
@@ -92,6 +93,22 @@ async function compare(all: readonly Target[], stream: boolean, pace: Pace): Pro
   for (const { name } of targets) {
     const seen = samples.get(name) ?? []
     const cpu = median(seen.map((it) => it.cpu))
+    const key = `${stream ? 'stream' : 'whole'}.${pace}.${name}`
+    figure(
+      `${key}.cpu`,
+      MICROSECONDS,
+      seen.map((it) => it.cpu),
+    )
+    figure(
+      `${key}.ratio`,
+      RATIO,
+      seen.map((it) => it.cpu / base),
+    )
+    figure(
+      `${key}.latency`,
+      MILLISECONDS,
+      seen.map((it) => it.latency),
+    )
     const cells = [cpu.toFixed(0), (cpu / base).toFixed(2), (1 / median(seen.map((it) => it.wall))).toFixed(0)]
     console.log(
       name.padEnd(16) +
@@ -105,11 +122,12 @@ async function compare(all: readonly Target[], stream: boolean, pace: Pace): Pro
 
 async function memory(target: Target): Promise<void> {
   console.log(`\nMemory of Weir over ${memoryRequests} requests (MiB resident):`)
-  const readings: string[] = []
+  const readings: number[] = []
   for (let done = 0; done < memoryRequests; done += memoryRequests / 10) {
     await load(target, false, memoryRequests / 10, 'saturated')
-    readings.push((residentBytes(target.pid) / 2 ** 20).toFixed(0))
+    readings.push(Math.round(residentBytes(target.pid) / 2 ** 20))
   }
+  figure('memory', MEBIBYTES, readings)
   console.log(readings.join('  '))
 }
 
