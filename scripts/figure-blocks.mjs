@@ -146,6 +146,15 @@ export function figureBlocks({ runs, figures }) {
           growthRow('Concurrent streams (for each token)', 'streams at a time'),
         ],
       ),
+    'console-pages': () =>
+      sourced(
+        ['After the address was opened', ''],
+        [
+          textRow('The frame of the page is painted', 'console-pages.frame'),
+          textRow('… median of each kind of load', 'console-pages.frame.median'),
+          textRow('The content follows', 'console-pages.content'),
+        ],
+      ),
     'console-member': () => consoleTable('Member’s console', 'console-rows.member: '),
     'console-operator': () => consoleTable('Operator’s console', 'console-rows.operator: '),
     'token-estimates': () =>

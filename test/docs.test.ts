@@ -80,6 +80,7 @@ const ELSEWHERE = new Set([
   'shared_buffers',
   'default_pool_size',
   'server_login_retry',
+  'libcublasLt',
 ])
 
 function isRoute(name: string): boolean {
@@ -159,6 +160,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   flag: { find: documented.flagsIn, exists: ({ name }) => code.includes(name) },
   setting: { find: documented.settingsIn, exists: ({ name }) => isSetting(name) },
+  function: { find: documented.functionsIn, exists: ({ name }) => words.has(name) },
   identifier: { find: documented.identifiersIn, exists: ({ name }) => words.has(name) },
   'environment variable': { find: documented.variablesIn, exists: ({ name }) => variables.has(name) },
   metric: { find: documented.metricsIn, exists: ({ name }) => isMetric(name) },
@@ -286,6 +288,7 @@ describe('the test of the documentation', () => {
     'weir command in a block': '```\nnpx weir nothing\n```',
     flag: '`--none-such`',
     setting: '`server.none`',
+    function: '`noneSuch`',
     identifier: '`none_such`',
     'environment variable': '`WEIR_NONE`',
     metric: '`weir_none_total`',

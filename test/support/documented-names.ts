@@ -104,6 +104,9 @@ export const settingsIn = (text: string): readonly DocumentedName[] =>
 
 export const flagsIn = (text: string): readonly DocumentedName[] => spans(text, /^--[a-z-]+$/)
 
+/** Functions of the source: `prepareChat`. */
+export const functionsIn = (text: string): readonly DocumentedName[] => spans(text, /^[a-z]+(?:[A-Z][a-z0-9]+)+$/)
+
 /** Settings, fields, codes and columns: `max_queue_depth`. Metrics are a kind of their own. */
 export const identifiersIn = (text: string): readonly DocumentedName[] =>
   spans(text, /^(?!weir_)[a-z]+(?:_[a-z0-9]+)+$/)
@@ -154,7 +157,7 @@ export function treeIn(text: string): readonly DocumentedName[] {
 }
 
 /** What was measured looks like this: a number with a unit of a measurement. */
-const MEASURED = /\d(?: ?(?:×|µs|ns|tokens\/s)|[\d.,–]* (?:times|ms|MB|KB|GB|MiB|%|(?:tokens|requests) a second))/
+const MEASURED = /\d(?: ?(?:×|µs|ns|tokens\/s)|[\d.,–]* (?:times|s\b|ms|MB|KB|GB|MiB|%|(?:tokens|requests) a second))/
 
 const IS_MEASURED =
   /\bMeasured\b|\bmeasured (?:on|with|by|at|there)\b|\bnpm run bench\b|\bmedians?\b|\d ?(?:×|µs)(?! \d)/
