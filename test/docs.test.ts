@@ -145,8 +145,12 @@ const kinds: Readonly<Record<string, Kind>> = {
     exists: ({ name }) => existsSync(join(root, name)),
     isOfHistory: true,
   },
-  'file of the source': { find: documented.sourceFilesIn, exists: ({ name }) => endsLike(files, name) },
-  folder: { find: documented.foldersIn, exists: ({ name }) => endsLike(folders, name) },
+  'file of the source': {
+    find: documented.sourceFilesIn,
+    exists: ({ name }) => endsLike(files, name),
+    isOfHistory: true,
+  },
+  folder: { find: documented.foldersIn, exists: ({ name }) => endsLike(folders, name), isOfHistory: true },
   'npm script': { find: documented.scriptsIn, exists: ({ name }) => name in scripts, isOfHistory: true },
   benchmark: {
     find: documented.benchesIn,
@@ -312,7 +316,7 @@ describe('the test of the documentation', () => {
     const right =
       '`src/inference/<name>/job.ts` `queue/lane.ts` `npm run spec` `npm run bench -- admission-redis` `weir.yaml`\n' +
       '`weir keys create --workspace acme` `weir usage cache` `server.drain_ms` `limits.token_budget` `weir_queue_depth`\n' +
-      '`GET /models` `PUT /admin/v1/queues/{lane}` `WEIR_PORT` 429 `queue_full` `weir_queue_wait_seconds_bucket`\n' +
+      '`none.ts` (removed) `GET /models` `PUT /admin/v1/queues/{lane}` `WEIR_PORT` 429 `queue_full` `weir_queue_wait_seconds_bucket`\n' +
       '[a](README.md#figures) [b](https://example.com/none) the log says "engine is down"\n'
     assert.deepEqual(missing('SECURITY.md', right), [])
   })

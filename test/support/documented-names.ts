@@ -20,7 +20,11 @@ export function codeIn(text: string): readonly Code[] {
       return []
     }
     if (isBlock) return [{ line, text: content, isBlock: true }]
-    return [...content.matchAll(/`([^`]+)`(?! \(removed\))/g)].map(([, span = '']) => ({ line, text: span, isBlock: false }))
+    return [...content.matchAll(/`([^`]+)`(?! \(removed\))/g)].map(([, span = '']) => ({
+      line,
+      text: span,
+      isBlock: false,
+    }))
   })
 }
 
